@@ -1,0 +1,6 @@
+#!/usr/bin/env node
+// @ts-check
+import "./internal/require-node.js"
+
+const main = import.meta.url.endsWith("/src/bin.js") ? "./main.ts" : "./main.js"
+await import(main)

@@ -1,0 +1,30 @@
+/**
+ * The wire protocols that the runtime speaks.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/**
+ * Name of a wire protocol (`hermes-llm.md` §2.1). `language_model` is a foreign `effect/ai` `LanguageModel` used as a
+ * provider (`ARCHITECTURE.md` §2).
+ */
+export const ApiMode = Schema.Literals([
+  "chat_completions",
+  "anthropic_messages",
+  "codex_responses",
+  "bedrock_converse",
+  "language_model"
+])
+/** See {@link ApiMode}. */
+export type ApiMode = typeof ApiMode.Type
+
+/** The modes that a user may name in `model.api_mode` or `--api-mode`. */
+export const Configurable = Schema.Literals([
+  "chat_completions",
+  "anthropic_messages",
+  "codex_responses",
+  "bedrock_converse"
+])
+/** See {@link Configurable}. */
+export type Configurable = typeof Configurable.Type

@@ -1,0 +1,85 @@
+/**
+ * Pure operations on the messages of a session. A conversation is an array of `Prompt.Message`; message objects are
+ * never changed once they are in it, so that what was made of one (its wire form) can be kept beside it.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+
+/** What an open call is closed with after an interrupt or a crash. */
+export const cancelledResult = "Cancelled: the run was interrupted before this tool call finished."
+
+/** The tool calls of an assistant message, in model order; empty for every other message. */
+export const toolCalls = (message: Prompt.Message): ReadonlyArray<Prompt.ToolCallPart> =>
+  message.role === "assistant"
+    ? message.content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call" && !part.providerExecuted)
+    : []
+
+/** A tool message that answers one call. */
+export const toolResult = (
+  call: { readonly id: string; readonly name: string },
+  result: {
+    readonly output: unknown
+    readonly isFailure: boolean
+    readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined
+  }
+): Prompt.ToolMessage =>
+  Prompt.toolMessage({
+    content: [
+      Prompt.toolResultPart({
+        id: call.id,
+        name: call.name,
+        isFailure: result.isFailure,
+        result: result.output,
+        ...(result.modelOutput === undefined ? {} : { modelOutput: result.modelOutput }),
+        providerExecuted: false
+      })
+    ]
+  })
+
+/** The tool message that closes a call which never got its result. */
+export const cancelled = (call: { readonly id: string; readonly name: string }): Prompt.ToolMessage =>
+  toolResult(call, { output: cancelledResult, isFailure: true })
+
+const resultIds = (message: Prompt.ToolMessage): ReadonlyArray<string> =>
+  message.content.flatMap((part) => part.type === "tool-result" ? [part.id] : [])
+
+/**
+ * A conversation that every provider accepts: each call of an assistant message is answered once, right after it and in
+ * model order; results without a call and repeated results are left out.
+ *
+ * **Details**
+ *
+ * This is what a session goes through when it is loaded. A run that was killed between a call and its result leaves the
+ * call open; it is closed with {@link cancelled}. Messages that are fine are returned as the same objects.
+ */
+export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
+  const out: Array<Prompt.Message> = []
+  let index = 0
+  while (index < messages.length) {
+    const message = messages[index++]
+    if (message === undefined || message.role === "tool") continue
+    out.push(message)
+    const calls = toolCalls(message)
+    if (calls.length === 0) continue
+    const answers = new Map<string, Prompt.ToolMessage>()
+    for (let next = messages[index]; next?.role === "tool"; next = messages[++index]) {
+      for (const id of resultIds(next)) {
+        if (!answers.has(id)) answers.set(id, next)
+      }
+    }
+    const used = new Set<Prompt.ToolMessage>()
+    for (const call of calls) {
+      const answer = answers.get(call.id) ?? cancelled(call)
+      if (!used.has(answer)) out.push(answer)
+      used.add(answer)
+    }
+  }
+  return out
+}
+
+/** The visible text of an assistant message. */
+export const text = (message: Prompt.Message): string =>
+  message.role === "assistant"
+    ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+    : ""

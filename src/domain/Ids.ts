@@ -1,0 +1,63 @@
+/**
+ * Branded identifiers and how they are made. Every id that leaves the runtime (events, hooks, traces, the store) has its
+ * own brand, so that a session id can not be passed where a turn id is expected.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
+
+/**
+ * Identity of a conversation, `YYYYMMDD_HHMMSS_<6 hex>` when the runtime makes it (`hermes-product.md` §1.7). An application
+ * may bring its own.
+ */
+export const SessionId = Schema.NonEmptyString.pipe(Schema.brand("SessionId"))
+/** See {@link SessionId}. */
+export type SessionId = typeof SessionId.Type
+
+/** Identity of one run (a user turn), shared by its model attempts and tool calls. Opaque. */
+export const TurnId = Schema.NonEmptyString.pipe(Schema.brand("TurnId"))
+/** See {@link TurnId}. */
+export type TurnId = typeof TurnId.Type
+
+/** Identity of a task: the session id for a top-level run, the subagent id for a delegated one. */
+export const TaskId = Schema.NonEmptyString.pipe(Schema.brand("TaskId"))
+/** See {@link TaskId}. */
+export type TaskId = typeof TaskId.Type
+
+/** Identity of one attempt to call a provider. Opaque. */
+export const ApiRequestId = Schema.NonEmptyString.pipe(Schema.brand("ApiRequestId"))
+/** See {@link ApiRequestId}. */
+export type ApiRequestId = typeof ApiRequestId.Type
+
+/** Identity of one tool call as the model named it; unique within its assistant message. */
+export const ToolCallId = Schema.NonEmptyString.pipe(Schema.brand("ToolCallId"))
+/** See {@link ToolCallId}. */
+export type ToolCallId = typeof ToolCallId.Type
+
+/** `count` lower-case hexadecimal digits from the fiber's `Random`, so that a seeded test repeats them. */
+export const hex = (count: number): Effect.Effect<string> =>
+  Effect.map(
+    Random.nextIntBetween(0, 16 ** Math.min(count, 12)),
+    (n) => n.toString(16).padStart(count, "0")
+  )
+
+/** `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. */
+const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => {
+  const at = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: DateTime.zoneMakeLocal() }))
+  const two = (n: number): string => String(n).padStart(2, "0")
+  return `${at.year}${two(at.month)}${two(at.day)}_${two(at.hour)}${two(at.minute)}${two(at.second)}`
+})
+
+/** A new {@link SessionId}. */
+export const makeSessionId: Effect.Effect<SessionId> = Effect.map(
+  Effect.all([stamp, hex(6)]),
+  ([at, tail]) => SessionId.make(`${at}_${tail}`)
+)
+
+/** A new {@link TurnId} of a session. */
+export const makeTurnId = (sessionId: SessionId): Effect.Effect<TurnId> =>
+  Effect.map(hex(8), (tail) => TurnId.make(`${sessionId}:${tail}`))

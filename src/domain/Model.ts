@@ -1,0 +1,99 @@
+/**
+ * What is asked of a model and what comes back, in no provider's dialect: the vocabulary that providers, middleware,
+ * routing and the loop share.
+ *
+ * Source: `ARCHITECTURE.md` §5 and §6, `hermes-llm.md` §4.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type * as JsonSchema from "effect/JsonSchema"
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Response from "effect/ai/Response"
+
+/** A tool as a model is told about it. */
+export interface ToolDefinition {
+  readonly name: string
+  readonly description: string
+  /** JSON Schema of the arguments, an object schema. */
+  readonly parameters: JsonSchema.JsonSchema
+}
+
+/** Whether, and which, tools the model must call. */
+export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
+
+/** The form that the answer must have. `schema` is JSON Schema. */
+export type ResponseFormat =
+  | { readonly type: "text" }
+  | { readonly type: "json"; readonly name: string; readonly schema: JsonSchema.JsonSchema }
+
+/** How hard the model should think (`hermes-llm.md` §14.1). `none` turns thinking off; absent is the provider's default. */
+export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh"
+
+/**
+ * One question to a model, in no provider's dialect.
+ *
+ * **Gotchas**
+ *
+ * `messages` may be the live array of a run that grows after the call: a provider reads it in `prepare` and keeps
+ * message objects (which never change), not the array. What it makes of a message it makes once, keyed by the object.
+ */
+export interface ModelCall {
+  /** System messages first, then the conversation. */
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** The same array as long as the tools are the same, so that their wire form is made once. */
+  readonly tools: ReadonlyArray<ToolDefinition>
+  readonly toolChoice: ToolChoice
+  readonly responseFormat: ResponseFormat
+  /** Whether the answer should come in pieces. */
+  readonly stream: boolean
+  readonly maxOutputTokens?: number | undefined
+  readonly temperature?: number | undefined
+  readonly reasoningEffort?: ReasoningEffort | undefined
+  /** Stable id of the conversation, for providers that key their prompt cache by it. */
+  readonly sessionId?: string | undefined
+}
+
+/** The provider's own request, whole. `extra_body`, `extra_headers` and `extra_query` are merged into the wire request. */
+export interface ModelRequest {
+  readonly [key: string]: unknown
+}
+
+/** What an answer is made of. A tool call's `params` is the parsed JSON, or its raw text where that is not JSON. */
+export type ContentPart =
+  | Response.TextPart
+  | Response.ReasoningPart
+  | Response.ToolCallPart<string, unknown>
+  | Response.FilePart
+
+/** What streams by. Ids group the pieces of one part; `finish` comes last, once. */
+export type StreamPart =
+  | Response.TextStartPart
+  | Response.TextDeltaPart
+  | Response.TextEndPart
+  | Response.ReasoningStartPart
+  | Response.ReasoningDeltaPart
+  | Response.ReasoningEndPart
+  | Response.ToolParamsStartPart
+  | Response.ToolParamsDeltaPart
+  | Response.ToolParamsEndPart
+  | Response.ToolCallPart<string, unknown>
+  | Response.FilePart
+  | Response.ResponseMetadataPart
+  | Response.FinishPart
+
+/** A whole answer. */
+export interface ModelResponse {
+  readonly parts: ReadonlyArray<ContentPart>
+  readonly finishReason: Response.FinishReason
+  readonly usage: Response.Usage
+  /** The model that answered, as the API names it. */
+  readonly model: string | undefined
+  /** The API's id of the answer. */
+  readonly id: string | undefined
+  /** The body in the form of the provider's `apiMode`. Of a streamed answer it is put together on first use. */
+  readonly raw: unknown
+}
+
+/** Sees the pieces of a streamed answer on their way, and says what goes on; see `ARCHITECTURE.md` §6. */
+export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>

@@ -1,0 +1,46 @@
+/**
+ * A route names one model behind one API: who serves it, in which protocol, at which address, with which key. Routing
+ * resolves a user's settings to routes; a provider is made from exactly one.
+ *
+ * @since 0.1.0
+ */
+import type * as Redacted from "effect/Redacted"
+import type { ApiMode } from "./ApiMode.ts"
+
+/** One way to reach one model. Plain data; the key is `Redacted` and prints as such. */
+export interface Route {
+  /** Provider name as users write it: `openrouter`, `anthropic`, `custom`, … */
+  readonly provider: string
+  /** Model id as the API expects it. */
+  readonly model: string
+  readonly apiMode: ApiMode
+  /** Base URL without query and trailing slash; undefined means the SDK's own default. */
+  readonly baseUrl?: string | undefined
+  /** Query parameters of the base URL (`api-version` of Azure), sent with every request. */
+  readonly query?: Readonly<Record<string, string>> | undefined
+  readonly apiKey?: Redacted.Redacted<string> | undefined
+  /** Headers of this route alone; nothing of another provider may leak into them (`hermes-llm.md` §2.4). */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Fields merged into each request's `extra_body`. */
+  readonly extraBody?: Readonly<Record<string, unknown>> | undefined
+  /** AWS region of a Bedrock route. */
+  readonly region?: string | undefined
+  /** Milliseconds for one whole request; 1 800 000 when absent (`hermes-llm.md` §2.5). */
+  readonly requestTimeoutMillis?: number | undefined
+}
+
+/** What may be shown of a route: no key, no headers, no query. */
+export interface RouteInfo {
+  readonly provider: string
+  readonly model: string
+  readonly apiMode: ApiMode
+  readonly baseUrl: string | undefined
+}
+
+/** The public half of a route. */
+export const info = (route: Route): RouteInfo => ({
+  provider: route.provider,
+  model: route.model,
+  apiMode: route.apiMode,
+  baseUrl: route.baseUrl
+})

@@ -1,0 +1,140 @@
+/**
+ * What happens in a run, as small facts in the order in which they happen. The terminal, `stream-json` and every other
+ * view are projections of this one union (`ARCHITECTURE.md` §4).
+ *
+ * **Details**
+ *
+ * Events are plain objects, cheap to make: one per delta. `RunStarted.version` is the version of the union; a reader
+ * that meets a `_tag` it does not know skips it. The Schema is for those who store events or send them on.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import * as Response from "effect/ai/Response"
+import { SessionId, TurnId } from "./Ids.ts"
+import { Usage } from "./Usage.ts"
+
+/**
+ * Why a run ended (`hermes-llm.md` §22). Only `text_response` is a completed run; every other value says what cut it.
+ */
+export const Exit = Schema.Literals([
+  "text_response",
+  "interrupted_by_user",
+  "max_iterations_reached",
+  "budget_exhausted",
+  "empty_response_exhausted",
+  "output_truncated",
+  "invalid_tool_calls",
+  "content_filtered",
+  "guardrail_halt"
+])
+/** See {@link Exit}. */
+export type Exit = typeof Exit.Type
+
+/** How one tool call ended (`hermes-contract.md` §2.3). */
+export const ToolStatus = Schema.Literals(["ok", "error", "blocked", "cancelled"])
+/** See {@link ToolStatus}. */
+export type ToolStatus = typeof ToolStatus.Type
+
+/** First event of every run. */
+export const RunStarted = Schema.TaggedStruct("RunStarted", {
+  version: Schema.Literal(1),
+  sessionId: SessionId,
+  turnId: TurnId,
+  provider: Schema.String,
+  model: Schema.String,
+  /** Whether the session has earlier messages. */
+  resumed: Schema.Boolean
+})
+/** One pass of the loop begins; `step` counts from 1. */
+export const StepStarted = Schema.TaggedStruct("StepStarted", { step: Schema.Int })
+/** A piece of the visible answer. */
+export const TextDelta = Schema.TaggedStruct("TextDelta", { text: Schema.String })
+/** A piece of the model's reasoning. */
+export const ReasoningDelta = Schema.TaggedStruct("ReasoningDelta", { text: Schema.String })
+/** The model started to write a tool call; its arguments follow as they stream. */
+export const ToolInputStarted = Schema.TaggedStruct("ToolInputStarted", { callId: Schema.String, name: Schema.String })
+/** A piece of the JSON text of a tool call's arguments. */
+export const ToolInputDelta = Schema.TaggedStruct("ToolInputDelta", { callId: Schema.String, text: Schema.String })
+/** A tool begins to run with these arguments. */
+export const ToolStarted = Schema.TaggedStruct("ToolStarted", {
+  callId: Schema.String,
+  name: Schema.String,
+  params: Schema.Unknown
+})
+/** A running tool reports a preliminary result. */
+export const ToolProgress = Schema.TaggedStruct("ToolProgress", {
+  callId: Schema.String,
+  name: Schema.String,
+  text: Schema.String
+})
+/** A tool call is closed, whether or not the tool ever ran. `output` is what the model sees. */
+export const ToolFinished = Schema.TaggedStruct("ToolFinished", {
+  callId: Schema.String,
+  name: Schema.String,
+  status: ToolStatus,
+  output: Schema.String,
+  durationMillis: Schema.Finite
+})
+/** The run waits (a retry, a rate limit). `attempt` of `maxAttempts` follows the wait. */
+export const Waiting = Schema.TaggedStruct("Waiting", {
+  reason: Schema.String,
+  millis: Schema.Finite,
+  attempt: Schema.Int,
+  maxAttempts: Schema.Int
+})
+/** A model call was paid for. */
+export const UsageReported = Schema.TaggedStruct("UsageReported", {
+  step: Schema.Int,
+  provider: Schema.String,
+  model: Schema.String,
+  usage: Usage
+})
+/** One pass of the loop is over. */
+export const StepFinished = Schema.TaggedStruct("StepFinished", {
+  step: Schema.Int,
+  finishReason: Response.FinishReason
+})
+/** Something the user should know and that changes nothing. */
+export const Notice = Schema.TaggedStruct("Notice", {
+  level: Schema.Literals(["info", "warning"]),
+  message: Schema.String
+})
+/** Last event of every run that ends with a `RunResult`. A run that fails ends its stream with the error instead. */
+export const RunFinished = Schema.TaggedStruct("RunFinished", {
+  sessionId: SessionId,
+  turnId: TurnId,
+  exit: Exit,
+  /** The final text; partial when `exit` is not `text_response`. */
+  text: Schema.String,
+  steps: Schema.Int,
+  provider: Schema.String,
+  model: Schema.String,
+  usage: Usage
+})
+
+/** See the module. */
+export const RunEvent = Schema.Union([
+  RunStarted,
+  StepStarted,
+  TextDelta,
+  ReasoningDelta,
+  ToolInputStarted,
+  ToolInputDelta,
+  ToolStarted,
+  ToolProgress,
+  ToolFinished,
+  Waiting,
+  UsageReported,
+  StepFinished,
+  Notice,
+  RunFinished
+])
+/** See the module. */
+export type RunEvent = typeof RunEvent.Type
+
+/** What a run gives back: the facts of its last event. */
+export type RunResult = typeof RunFinished.Type
+
+/** Whether the run did what it was asked, as opposed to ending early with something to show. */
+export const isCompleted = (result: RunResult): boolean => result.exit === "text_response"

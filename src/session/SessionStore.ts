@@ -1,0 +1,102 @@
+/**
+ * The port to where conversations are kept. A run appends each message as soon as it exists, so that a session is
+ * readable after a crash at any point; it never rewrites what is there.
+ *
+ * **Details**
+ *
+ * `append` returns when the message is safe: after a `kill -9` it is still there. Messages are `Prompt.Message`s; a layer
+ * that writes them somewhere wraps each in a versioned envelope. Reading returns what was written, open calls included;
+ * `Conversation.closeOpenCalls` makes it fit to be sent.
+ *
+ * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §4 and §8.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
+import type { SessionId } from "../domain/Ids.ts"
+import type { Usage } from "../domain/Usage.ts"
+
+/** What is known of a session besides its messages. Times are epoch milliseconds. */
+export interface Session {
+  readonly id: SessionId
+  /** Who made it: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
+  readonly source: string
+  readonly provider: string
+  readonly model: string
+  /** Built once and replayed byte for byte. */
+  readonly systemPrompt: string
+  readonly parentId: SessionId | undefined
+  readonly title: string | undefined
+  readonly cwd: string | undefined
+  readonly startedAt: number
+  readonly endedAt: number | undefined
+  readonly endReason: string | undefined
+  readonly usage: Usage
+  readonly messageCount: number
+  readonly toolCallCount: number
+}
+
+/** What a new session starts with. */
+export interface NewSession {
+  readonly id: SessionId
+  readonly source: string
+  readonly provider: string
+  readonly model: string
+  readonly systemPrompt: string
+  readonly parentId?: SessionId | undefined
+  readonly title?: string | undefined
+  readonly cwd?: string | undefined
+}
+
+/** Tokens and model of one call to a provider, kept per session and model. */
+export interface UsageRecord {
+  readonly provider: string
+  readonly model: string
+  readonly usage: Usage
+}
+
+/** Which sessions `list` returns, newest activity first. */
+export interface ListOptions {
+  readonly source?: string | undefined
+  /** 20 when absent. */
+  readonly limit?: number | undefined
+}
+
+/** See the module. */
+export interface Service {
+  /** Fails when the id exists. */
+  readonly create: (session: NewSession) => Effect.Effect<Session, SessionStoreError>
+  /** Adds messages at the end, in order, all or none. */
+  readonly append: (
+    id: SessionId,
+    messages: ReadonlyArray<Prompt.Message>
+  ) => Effect.Effect<void, SessionStoreError>
+  /** Adds the cost of one model call to the session's sums. */
+  readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
+  /** Marks the end of a run; a later run reopens the session. */
+  readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>
+  /** Sets the title; fails when another session has it. */
+  readonly rename: (id: SessionId, title: string) => Effect.Effect<void, SessionStoreError>
+  readonly get: (id: SessionId) => Effect.Effect<Option.Option<Session>, SessionStoreError>
+  /** All messages, oldest first. */
+  readonly messages: (id: SessionId) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
+  readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
+  /**
+   * What a user typed to the session it means: exact id, unique id prefix, title, or `latest`. `SessionNotFound` lists
+   * the candidates when several fit.
+   */
+  readonly resolve: (reference: string) => Effect.Effect<Session, SessionNotFound | SessionStoreError>
+  /** Tokens by provider and model; the sum over them is the session's. */
+  readonly usageByModel: (id: SessionId) => Effect.Effect<ReadonlyArray<UsageRecord>, SessionStoreError>
+}
+
+/**
+ * The session store of a runtime.
+ *
+ * @see {@link Service} for its members.
+ */
+export class SessionStore extends Context.Service<SessionStore, Service>()("hermes-effect/session/SessionStore") {}

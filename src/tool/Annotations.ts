@@ -1,0 +1,40 @@
+/**
+ * Facts about a tool that drive scheduling, approval and trimming, beside the `Readonly`, `Destructive` and `Idempotent`
+ * of `effect/ai` `Tool`. A fact counts only where it was stated: effect's defaults (`Destructive` true, `Readonly`
+ * false) say nothing about a tool that nobody annotated.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Tool from "effect/ai/Tool"
+
+/** Names of the arguments that hold file paths; calls whose paths do not overlap may run side by side. */
+export class PathArguments extends Context.Service<PathArguments, ReadonlyArray<string>>()(
+  "hermes-effect/tool/PathArguments"
+) {}
+
+/** The tool talks to the user, or otherwise must never share a batch. */
+export class Interactive extends Context.Service<Interactive, boolean>()("hermes-effect/tool/Interactive") {}
+
+/** Characters of a result that reach the model at most. */
+export class ResultBound extends Context.Service<ResultBound, number>()("hermes-effect/tool/ResultBound") {}
+
+/** What the runtime knows about a tool; `undefined` where nobody said. */
+export interface Facts {
+  readonly readonly: boolean | undefined
+  readonly destructive: boolean | undefined
+  readonly idempotent: boolean | undefined
+  readonly interactive: boolean
+  readonly pathArguments: ReadonlyArray<string>
+  readonly resultBound: number | undefined
+}
+
+/** The facts that were stated on a tool. */
+export const facts = (tool: Tool.Any): Facts => ({
+  readonly: Context.getOrUndefined(tool.annotations, Tool.Readonly),
+  destructive: Context.getOrUndefined(tool.annotations, Tool.Destructive),
+  idempotent: Context.getOrUndefined(tool.annotations, Tool.Idempotent),
+  interactive: Context.getOrUndefined(tool.annotations, Interactive) ?? false,
+  pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],
+  resultBound: Context.getOrUndefined(tool.annotations, ResultBound)
+})

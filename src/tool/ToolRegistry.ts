@@ -1,0 +1,126 @@
+/**
+ * The tools of a runtime, in the order in which they were registered. A step works on a snapshot: tools that come or go
+ * while it runs are seen by the next one.
+ *
+ * **Details**
+ *
+ * The first tool of a name keeps it; a later one is left out and reported, so that nothing silently replaces a built-in.
+ * As long as nothing was registered or removed, the same selection gives the same snapshot object, so that what is made
+ * of it (a provider's tool list) is made once.
+ *
+ * Source: `hermes-product.md` §2.1.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type { ToolDefinition } from "../domain/Model.ts"
+import type { BoundTool, Toolset } from "./Toolset.ts"
+
+/** Which of the registered tools a run may use. */
+export interface Selection {
+  /** Whether a toolset's tools are offered; absent means all are. */
+  readonly toolset?: ((name: string) => boolean) | undefined
+  /** Whether a single tool is offered; absent means all are. */
+  readonly tool?: ((name: string) => boolean) | undefined
+}
+
+/** The tools of one step. */
+export interface Snapshot {
+  readonly definitions: ReadonlyArray<ToolDefinition>
+  /** By the exact name that the model was told. */
+  readonly get: (name: string) => BoundTool | undefined
+  readonly names: ReadonlyArray<string>
+}
+
+/** Every tool that is registered. */
+export const everything: Selection = {}
+
+/** See the module. */
+export interface Service {
+  /** Adds a toolset for as long as the scope lives. */
+  readonly register: <E, R>(toolset: Toolset<E, R>) => Effect.Effect<void, E, R | Scope.Scope>
+  readonly snapshot: (selection: Selection) => Effect.Effect<Snapshot>
+  /** The registered toolsets and their tools, for display. */
+  readonly list: Effect.Effect<ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<BoundTool> }>>
+}
+
+const snapshotOf = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Snapshot => {
+  const tools = new Map<string, BoundTool>()
+  for (const set of sets) {
+    for (const bound of set) {
+      if (selection.toolset !== undefined && !selection.toolset(bound.toolset)) continue
+      if (selection.tool !== undefined && !selection.tool(bound.tool.name)) continue
+      if (!tools.has(bound.tool.name)) tools.set(bound.tool.name, bound)
+    }
+  }
+  return {
+    definitions: Array.from(tools.values(), (bound) => bound.definition),
+    get: (name) => tools.get(name),
+    names: Array.from(tools.keys())
+  }
+}
+
+/** See the module. */
+export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("hermes-effect/tool/ToolRegistry") {
+  /** An empty registry. */
+  static readonly make: Effect.Effect<Service> = Effect.sync(() => {
+    let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
+    let snapshots = new WeakMap<Selection, Snapshot>()
+    const change = (next: typeof sets): void => {
+      sets = next
+      snapshots = new WeakMap()
+    }
+
+    const register: Service["register"] = Effect.fnUntraced(function*(toolset) {
+      const bound = yield* toolset.bind
+      const taken = bound.filter((tool) => sets.some((set) => set.some((other) => other.tool.name === tool.tool.name)))
+      for (const { tool } of taken) {
+        yield* Effect.logWarning(
+          `tool "${tool.name}" of toolset "${toolset.name}" is left out: another toolset has that name already`
+        )
+      }
+      const added = bound.filter((tool) => !taken.includes(tool))
+      yield* Effect.acquireRelease(
+        Effect.sync(() => change([...sets, added])),
+        () => Effect.sync(() => change(sets.filter((set) => set !== added)))
+      )
+    })
+
+    return {
+      register,
+      snapshot: (selection) =>
+        Effect.sync(() => {
+          let snapshot = snapshots.get(selection)
+          if (snapshot === undefined) {
+            snapshot = snapshotOf(sets, selection)
+            snapshots.set(selection, snapshot)
+          }
+          return snapshot
+        }),
+      list: Effect.sync(() =>
+        sets.flatMap((tools) => tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }])
+      )
+    }
+  })
+
+  /** A registry of these toolsets, in this order. */
+  static readonly layer = <const Sets extends ReadonlyArray<Toolset<unknown, unknown>>>(
+    toolsets: Sets
+  ): Layer.Layer<
+    ToolRegistry,
+    Sets[number] extends Toolset<infer E, infer _R> ? E : never,
+    Exclude<Sets[number] extends Toolset<infer _E, infer R> ? R : never, Scope.Scope>
+  > =>
+    Layer.effect(
+      ToolRegistry,
+      Effect.gen(function*() {
+        const registry = yield* ToolRegistry.make
+        for (const toolset of toolsets) yield* registry.register(toolset)
+        return registry
+      })
+      // The union over the tuple is what each `register` adds; the loop variable only knows `unknown`.
+    ) as never
+}

@@ -1,0 +1,211 @@
+/**
+ * A named group of `effect/ai` tools with their handlers. An application's own `Tool.make(…)` and `Toolkit.make(…)` work
+ * unchanged; a toolset binds each toolkit to handlers of its own, so that two tools of one name never share a handler.
+ *
+ * **Example** (A toolset of one tool)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import * as Tool from "effect/ai/Tool"
+ * import * as Toolkit from "effect/ai/Toolkit"
+ * import { Toolset } from "hermes-effect"
+ *
+ * const Double = Tool.make("double", {
+ *   description: "Doubles a number",
+ *   parameters: Schema.Struct({ n: Schema.Finite }),
+ *   success: Schema.Finite
+ * })
+ * const toolkit = Toolkit.make(Double)
+ * export const toolset = Toolset.make("maths", toolkit, toolkit.toLayer({ double: ({ n }) => Effect.succeed(n * 2) }))
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.1.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import type * as Toolkit from "effect/ai/Toolkit"
+import * as Json from "../domain/Json.ts"
+import type { ToolDefinition } from "../domain/Model.ts"
+import * as Annotations from "./Annotations.ts"
+import type { ToolContext } from "./ToolContext.ts"
+
+/** What a tool gave back. `isFailure` is a failure that the tool itself chose to return as its result. */
+export interface ToolOutput {
+  /** The encoded result: JSON-compatible. */
+  readonly output: unknown
+  readonly isFailure: boolean
+  /** Images or files for the model in place of `output`. */
+  readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined
+}
+
+/** A tool call that gave no result. The model gets `message`. */
+export class ToolFailed extends Schema.TaggedError<ToolFailed>("hermes-effect/ToolFailed")("ToolFailed", {
+  tool: Schema.String,
+  /** Which phase failed: the arguments did not fit, the handler failed, or what it returned did not fit. */
+  phase: Schema.Literals(["parameters", "handler", "result"]),
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
+
+/** A tool that is ready to be called. */
+export interface BoundTool {
+  readonly toolset: string
+  readonly tool: Tool.Any
+  readonly definition: ToolDefinition
+  readonly facts: Annotations.Facts
+  /**
+   * Decodes the arguments and runs the handler. `onProgress` gets preliminary results; absent, they are not looked at.
+   */
+  readonly run: (
+    params: unknown,
+    callId: string,
+    onProgress?: (output: unknown) => Effect.Effect<void>
+  ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
+}
+
+/** See the module. `E` and `R` are what building its handlers can fail with and needs. */
+export interface Toolset<out E = never, out R = never> {
+  readonly name: string
+  readonly tools: ReadonlyArray<Tool.Any>
+  readonly bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
+}
+
+/** The part of what a handler asks for at call time that the runtime does not bring. */
+export type CallServices<Tools extends Record<string, Tool.Any>> = Exclude<
+  Tool.HandlerServices<Tools[keyof Tools]>,
+  ToolContext
+>
+
+const definitionOf = (tool: Tool.Any): ToolDefinition => ({
+  name: tool.name,
+  description: Tool.getDescription(tool) ?? "",
+  parameters: Tool.getJsonSchema(tool)
+})
+
+const phaseOf = (reason: AiError.AiErrorReason): ToolFailed["phase"] => {
+  switch (reason._tag) {
+    case "ToolParameterValidationError":
+      return "parameters"
+    case "InvalidToolResultError":
+    case "ToolResultEncodingError":
+      return "result"
+    default:
+      return "handler"
+  }
+}
+
+const messageOf = (error: unknown): string => {
+  if (AiError.isAiError(error)) return error.reason.message
+  if (error instanceof Error) return error.message === "" ? error.name : error.message
+  return Json.toText(error)
+}
+
+/** A defect or typed error of a handler as the one failure that a tool call has; interruption stays interruption. */
+const toolFailed = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<never, ToolFailed> => {
+  if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
+  const error = Cause.squash(cause)
+  return Effect.fail(
+    new ToolFailed({
+      tool,
+      phase: AiError.isAiError(error) ? phaseOf(error.reason) : "handler",
+      message: messageOf(error),
+      cause: error
+    })
+  )
+}
+
+type Handled = Toolkit.WithHandler<Record<string, Tool.Any>>
+
+const boundTool = (
+  toolset: string,
+  tool: Tool.Any,
+  handled: Handled,
+  context: Context.Context<never>
+): BoundTool => {
+  const run: BoundTool["run"] = (params, callId, onProgress) => {
+    let last: Tool.HandlerResult<Tool.Any> | undefined
+    return handled.handle(tool.name, params, callId).pipe(
+      Effect.flatMap((results) =>
+        Stream.runForEach(results, (result) => {
+          if (result.preliminary) return onProgress === undefined ? Effect.void : onProgress(result.encodedResult)
+          last = result
+          return Effect.void
+        })
+      ),
+      Effect.flatMap(() =>
+        last === undefined
+          ? Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
+          : Effect.succeed({
+            output: last.encodedResult,
+            isFailure: last.isFailure,
+            modelOutput: last.modelOutput
+          })
+      ),
+      Effect.catchCause((cause) => toolFailed(tool.name, cause)),
+      // The handler's own services, captured when the toolset was bound; those of the call win.
+      Effect.updateContext((input: Context.Context<ToolContext>) => Context.merge(context, input))
+    )
+  }
+  return { toolset, tool, definition: definitionOf(tool), facts: Annotations.facts(tool), run }
+}
+
+const bindWith = <Tools extends Record<string, Tool.Any>>(
+  name: string,
+  tools: Tools,
+  handled: Toolkit.WithHandler<Tools>
+): Effect.Effect<ReadonlyArray<BoundTool>, never, CallServices<Tools>> =>
+  Effect.map(Effect.context<CallServices<Tools>>(), (context) =>
+    Object.values(tools).map((tool) =>
+      // `handle` is looked up by run-time name from here on: the record's exact type has no further use.
+      boundTool(name, tool, handled as unknown as Handled, context as Context.Context<never>)
+    ))
+
+/**
+ * A toolset whose handlers come from the surrounding context, as `toolkit.toLayer(…)` provides them.
+ */
+export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
+  name: string,
+  toolkit: Toolkit.Toolkit<Tools>
+): Toolset<never, Tool.HandlersFor<Tools> | CallServices<Tools>> => ({
+  name,
+  tools: Object.values(toolkit.tools),
+  bind: Effect.flatMap(toolkit, (handled) => bindWith(name, toolkit.tools, handled))
+})
+
+/**
+ * A toolset with handlers of its own: the Layer is built for this toolset alone and closed with the registry.
+ */
+export const make = <Tools extends Record<string, Tool.Any>, E, R>(
+  name: string,
+  toolkit: Toolkit.Toolkit<Tools>,
+  handlers: Layer.Layer<Tool.HandlersFor<Tools>, E, R>
+): Toolset<E, R | CallServices<Tools>> => ({
+  name,
+  tools: Object.values(toolkit.tools),
+  bind: Effect.gen(function*() {
+    const context = yield* Layer.build(Layer.fresh(handlers))
+    const handled = yield* Effect.provideContext(toolkit, context)
+    return yield* bindWith(name, toolkit.tools, handled)
+  })
+})
+
+/** A toolset from a toolkit whose handlers are bound already. */
+export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
+  name: string,
+  handled: Toolkit.WithHandler<Tools>
+): Toolset<never, CallServices<Tools>> => ({
+  name,
+  tools: Object.values(handled.tools),
+  bind: bindWith(name, handled.tools, handled)
+})
