@@ -58,6 +58,6 @@ export const makeSessionId: Effect.Effect<SessionId> = Effect.map(
   ([at, tail]) => SessionId.make(`${at}_${tail}`)
 )
 
-/** A new {@link TurnId} of a session. */
-export const makeTurnId = (sessionId: SessionId): Effect.Effect<TurnId> =>
-  Effect.map(hex(8), (tail) => TurnId.make(`${sessionId}:${tail}`))
+/** A new {@link TurnId}: `<session>:<task>:<8 hex>` (`hermes-contract.md` §2.7). */
+export const makeTurnId = (sessionId: SessionId, taskId: TaskId): Effect.Effect<TurnId> =>
+  Effect.map(hex(8), (tail) => TurnId.make(`${sessionId}:${taskId}:${tail}`))

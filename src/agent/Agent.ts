@@ -1,0 +1,272 @@
+/**
+ * The agent: takes a user's message, asks a model, runs the tools that it asks for, and goes on until there is an answer.
+ *
+ * **Details**
+ *
+ * `run` gives the result, `stream` the events of the same run as they happen. Failures are in the type: a run that ends
+ * with anything to show is a `RunResult` with an exact `exit`, everything else an `AgentError`. Interrupting the fiber (or
+ * ending the stream early) interrupts the model call and every running tool, closes open calls with a cancelled result,
+ * and leaves the session fit to be continued; {@link Service.stop} does the same and gives a result.
+ *
+ * **Example** (The smallest run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Summarise README.md" })
+ *
+ * program.pipe(Effect.provide(Runtime.layer()), Effect.runPromise)
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4 and §5.
+ *
+ * @since 0.1.0
+ */
+import type * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import * as Prompt from "effect/ai/Prompt"
+import { type AgentError, InvalidInput, SessionBusy, type SessionStoreError } from "../domain/AgentError.ts"
+import * as Conversation from "../domain/Conversation.ts"
+import * as Ids from "../domain/Ids.ts"
+import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
+import * as Usage from "../domain/Usage.ts"
+import * as SystemPrompt from "../prompt/SystemPrompt.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import { ToolContext } from "../tool/ToolContext.ts"
+import { everything, ToolRegistry } from "../tool/ToolRegistry.ts"
+import { workingDirectory } from "./internal/workingDirectory.ts"
+import * as Loop from "./Loop.ts"
+import type { AgentSettings, RunInput } from "./RunInput.ts"
+import { emit, result, type RunState } from "./RunState.ts"
+import type { Services } from "./Step.ts"
+
+/** Model calls with tools of one run when nobody says otherwise. */
+export const defaultMaxIterations = 90
+
+/** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
+const streamBuffer = 256
+
+/** See the module. */
+export interface Service {
+  readonly run: (input: RunInput) => Effect.Effect<RunResult, AgentError>
+  /** The events of a run; the last one is its `RunFinished`. Ending the stream early interrupts the run. */
+  readonly stream: (input: RunInput) => Stream.Stream<RunEvent, AgentError>
+  /** Asks the run of a session to stop with what it has; false when none is under way. */
+  readonly stop: (sessionId: string) => Effect.Effect<boolean>
+}
+
+/** The agent of a runtime. */
+export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agent/Agent") {}
+
+/** What a run starts from. */
+interface Opened {
+  readonly run: RunState
+  readonly cwd: string
+  readonly resumed: boolean
+}
+
+const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
+  const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
+  return content.some((part) => part.type === "file" || part.text.trim() !== "")
+    ? Effect.succeed(Prompt.userMessage({ content }))
+    : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
+}
+
+const openSession = Effect.fnUntraced(function*(
+  { settings, store }: Services,
+  input: RunInput,
+  place: { readonly cwd: string; readonly provider: string; readonly model: string }
+) {
+  const id = input.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(input.sessionId)
+  const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
+  if (Option.isSome(known)) {
+    return { id, systemPrompt: known.value.systemPrompt, history: yield* store.messages(id) }
+  }
+  const systemPrompt = input.systemPrompt ?? (yield* SystemPrompt.build({
+    identity: settings.identity,
+    instructions: settings.instructions,
+    ...place
+  }))
+  yield* store.create({ id, source: input.source ?? "library", systemPrompt, ...place })
+  return { id, systemPrompt, history: [] }
+})
+
+const open = Effect.fnUntraced(function*(services: Services, input: RunInput) {
+  const { settings } = services
+  const user = yield* userMessage(input.prompt)
+  const route = yield* services.router.primary
+  const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
+  const session = yield* openSession(services, input, { cwd, provider: route.provider, model: route.model })
+  const taskId = Ids.TaskId.make(session.id)
+  const turnId = yield* Ids.makeTurnId(session.id, taskId)
+  yield* services.store.append(session.id, [user])
+  const run: RunState = {
+    sessionId: session.id,
+    taskId,
+    turnId,
+    maxIterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
+    streaming: input.streaming ?? false,
+    tools: input.tools ?? settings.tools ?? everything,
+    emit: input.onEvent,
+    messages: [
+      Prompt.systemMessage({ content: session.systemPrompt }),
+      ...Conversation.closeOpenCalls(session.history),
+      user
+    ],
+    open: new Map(),
+    steps: 0,
+    usage: Usage.zero,
+    route,
+    text: "",
+    textStored: false
+  }
+  return { run, cwd, resumed: session.history.length > 0 } satisfies Opened
+})
+
+/** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
+const settle = Effect.fnUntraced(function*(
+  { store }: Services,
+  run: RunState,
+  reason: string
+): Effect.fn.Return<void, SessionStoreError> {
+  const calls = Array.from(run.open.values())
+  run.open.clear()
+  if (calls.length > 0) {
+    yield* store.append(run.sessionId, calls.map(Conversation.cancelled))
+  } else if (run.text !== "" && !run.textStored) {
+    yield* store.append(run.sessionId, [
+      Prompt.assistantMessage({ content: [Prompt.textPart({ text: run.text })] })
+    ])
+  }
+  yield* store.end(run.sessionId, reason)
+  yield* emit(
+    run,
+    ...calls.map((call): RunEvent => ({
+      _tag: "ToolFinished",
+      callId: call.id,
+      name: call.name,
+      status: "cancelled",
+      output: Conversation.cancelledResult,
+      durationMillis: 0
+    }))
+  )
+})
+
+const conduct = Effect.fnUntraced(function*(
+  services: Services,
+  { cwd, resumed, run }: Opened,
+  stopped: Deferred.Deferred<void>
+): Effect.fn.Return<RunResult, AgentError> {
+  yield* emit(run, {
+    _tag: "RunStarted",
+    version: 1,
+    sessionId: run.sessionId,
+    turnId: run.turnId,
+    provider: run.route.provider,
+    model: run.route.model,
+    resumed
+  })
+  const looped = Loop.loop(services, run).pipe(
+    Effect.provideService(ToolContext, {
+      sessionId: run.sessionId,
+      turnId: run.turnId,
+      taskId: run.taskId,
+      cwd
+    })
+  )
+  const outcome = yield* Effect.raceFirst(looped, Deferred.await(stopped)).pipe(
+    Effect.onExit((exit) =>
+      Exit.isSuccess(exit)
+        ? Effect.void
+        // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
+        : Effect.catch(settle(services, run, Exit.hasInterrupts(exit) ? "interrupted" : "failed"), (error) =>
+          Effect.logError(error.message))
+    )
+  )
+  const finished = outcome ?? result(run, "interrupted_by_user", run.text)
+  if (outcome === undefined) yield* settle(services, run, finished.exit)
+  else yield* services.store.end(run.sessionId, finished.exit)
+  yield* emit(run, finished)
+  return finished
+})
+
+/**
+ * An agent over the router, tools and store of its surroundings.
+ */
+export const make = (
+  settings: AgentSettings = {}
+): Effect.Effect<Service, never, ModelRouter | ToolRegistry | SessionStore> =>
+  Effect.gen(function*() {
+    const services: Services = {
+      router: yield* ModelRouter,
+      registry: yield* ToolRegistry,
+      store: yield* SessionStore,
+      settings
+    }
+    const active = new Map<string, Deferred.Deferred<void>>()
+
+    const run: Service["run"] = Effect.fnUntraced(function*(input) {
+      if (input.sessionId !== undefined && active.has(input.sessionId)) {
+        return yield* new SessionBusy({ sessionId: input.sessionId })
+      }
+      const stopped = Deferred.makeUnsafe<void>()
+      let key = input.sessionId
+      if (key !== undefined) active.set(key, stopped)
+      return yield* open(services, input).pipe(
+        Effect.flatMap((opened) => {
+          key = opened.run.sessionId
+          active.set(key, stopped)
+          return conduct(services, opened, stopped)
+        }),
+        Effect.ensuring(Effect.sync(() => {
+          if (key !== undefined) active.delete(key)
+        }))
+      )
+    })
+
+    const stream: Service["stream"] = (input) =>
+      Stream.unwrap(Effect.gen(function*() {
+        const queue = yield* Queue.bounded<RunEvent, AgentError | Cause.Done>(streamBuffer)
+        const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
+          Effect.asVoid(Queue.offerAll(queue, events))
+        yield* run({ ...input, streaming: input.streaming ?? true, onEvent }).pipe(
+          Effect.matchCauseEffect({
+            onFailure: (cause) => Queue.failCause(queue, cause),
+            onSuccess: () => Queue.end(queue)
+          }),
+          Effect.forkScoped
+        )
+        // Runs before the fork is interrupted, so that a run that is being closed never waits for a reader that left.
+        yield* Effect.addFinalizer(() => Queue.shutdown(queue))
+        return Stream.fromQueue(queue)
+      }))
+
+    const stop: Service["stop"] = (sessionId) => {
+      const stopped = active.get(sessionId)
+      return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
+    }
+
+    return { run, stream, stop }
+  })
+
+/** {@link make} as a Layer. */
+export const layer = (
+  settings: AgentSettings = {}
+): Layer.Layer<Agent, never, ModelRouter | ToolRegistry | SessionStore> => Layer.effect(Agent, make(settings))
+
+/** Runs the agent of the surroundings. */
+export const run = (input: RunInput): Effect.Effect<RunResult, AgentError, Agent> =>
+  Effect.flatMap(Agent, (agent) => agent.run(input))
+
+/** Streams a run of the agent of the surroundings. */
+export const stream = (input: RunInput): Stream.Stream<RunEvent, AgentError, Agent> =>
+  Stream.unwrap(Effect.map(Agent, (agent) => agent.stream(input)))

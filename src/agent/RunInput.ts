@@ -1,0 +1,48 @@
+/**
+ * What an application asks of an agent.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type * as Prompt from "effect/ai/Prompt"
+import type { ReasoningEffort } from "../domain/Model.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Selection } from "../tool/ToolRegistry.ts"
+
+/** One run. Only `prompt` is needed. */
+export interface RunInput {
+  /** The user's message: text, or text and files. */
+  readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
+  /** Continues this session; an id that the store does not know starts it. Absent: a new session. */
+  readonly sessionId?: string | undefined
+  /** Tag of a new session: who made it. `library` when absent. */
+  readonly source?: string | undefined
+  /** System prompt of a new session, as it is. */
+  readonly systemPrompt?: string | undefined
+  /** Absolute working directory of the tools; the agent's when absent. */
+  readonly cwd?: string | undefined
+  /** Tools of this run; the agent's when absent. */
+  readonly tools?: Selection | undefined
+  /** Model calls with tools at most; the agent's when absent. */
+  readonly maxIterations?: number | undefined
+  /** Whether answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
+  readonly streaming?: boolean | undefined
+  /** Told of events as they happen, in order; the run waits for it. */
+  readonly onEvent?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+}
+
+/** What an agent is set up with; each has a default. */
+export interface AgentSettings {
+  /** 90 when absent (`hermes-llm.md` §18.1). */
+  readonly maxIterations?: number | undefined
+  /** Absolute working directory of the tools; the process's when absent. */
+  readonly cwd?: string | undefined
+  /** Replaces the identity part of a new session's system prompt. */
+  readonly identity?: string | undefined
+  /** Instructions added to a new session's system prompt. */
+  readonly instructions?: string | undefined
+  readonly tools?: Selection | undefined
+  readonly maxOutputTokens?: number | undefined
+  readonly temperature?: number | undefined
+  readonly reasoningEffort?: ReasoningEffort | undefined
+}

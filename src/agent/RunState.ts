@@ -1,0 +1,53 @@
+/**
+ * The state of one run. It is owned by the run's fiber: the loop and its steps change it, nobody else sees it. What must
+ * outlive the run goes to the session store as it happens.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
+import type { Exit, RunEvent, RunResult } from "../domain/RunEvent.ts"
+import type { RouteInfo } from "../domain/Route.ts"
+import * as Usage from "../domain/Usage.ts"
+import type { Selection } from "../tool/ToolRegistry.ts"
+
+/** See the module. */
+export interface RunState {
+  readonly sessionId: SessionId
+  readonly taskId: TaskId
+  readonly turnId: TurnId
+  readonly maxIterations: number
+  readonly streaming: boolean
+  readonly tools: Selection
+  readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  /** System message first, then the conversation; grows, and its messages never change. */
+  readonly messages: Array<Prompt.Message>
+  /** Calls of the newest assistant message that have no stored result yet, by call id. */
+  readonly open: Map<string, Prompt.ToolCallPart>
+  steps: number
+  usage: Usage.Usage
+  /** The route that answered last; before that, the one that will be asked. */
+  route: RouteInfo
+  /** Text of the answer that is streaming in, or of the last one. */
+  text: string
+  /** Whether `text` is in `messages` already. */
+  textStored: boolean
+}
+
+/** Tells the listener, if there is one. */
+export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
+  run.emit === undefined ? Effect.void : run.emit(events)
+
+/** The result of a run that ends now. */
+export const result = (run: RunState, exit: Exit, text: string): RunResult => ({
+  _tag: "RunFinished",
+  sessionId: run.sessionId,
+  turnId: run.turnId,
+  exit,
+  text,
+  steps: run.steps,
+  provider: run.route.provider,
+  model: run.route.model,
+  usage: run.usage
+})

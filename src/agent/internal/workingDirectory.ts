@@ -1,0 +1,2 @@
+/** The process's working directory. */
+export const workingDirectory = (): string => process.cwd()

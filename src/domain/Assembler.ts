@@ -1,0 +1,185 @@
+/**
+ * Puts the pieces of a streamed answer together. There is one assembler for all providers: their parsers emit the same
+ * stream parts, and what a run keeps, what middleware sees and what a user watched are made of the same pieces.
+ *
+ * @since 0.1.0
+ */
+import * as Option from "effect/Option"
+import * as Response from "effect/ai/Response"
+import * as Json from "./Json.ts"
+import type { ContentPart, StreamPart } from "./Model.ts"
+import { toResponse } from "./Usage.ts"
+
+interface OpenText {
+  readonly type: "text" | "reasoning"
+  text: string
+  metadata: Response.ProviderMetadata
+}
+
+interface OpenCall {
+  readonly type: "tool-params"
+  readonly id: string
+  readonly name: string
+  text: string
+  metadata: Response.ProviderMetadata
+}
+
+type Whole = Extract<ContentPart, { readonly type: "tool-call" | "file" }>
+
+/** What has come so far. */
+export interface Assembled {
+  readonly parts: ReadonlyArray<ContentPart>
+  readonly finishReason: Response.FinishReason
+  readonly usage: Response.Usage
+  readonly model: string | undefined
+  readonly id: string | undefined
+  /** Whether a `finish` part came: a stream that ends without one was cut. */
+  readonly finished: boolean
+}
+
+/** Takes pieces in; see {@link make}. */
+export interface Assembler {
+  readonly add: (parts: ReadonlyArray<StreamPart>) => void
+  readonly result: () => Assembled
+}
+
+const noMetadata: Response.ProviderMetadata = {}
+
+const merge = (a: Response.ProviderMetadata, b: Response.ProviderMetadata): Response.ProviderMetadata => {
+  if (b === a || Object.keys(b).length === 0) return a
+  return Object.keys(a).length === 0 ? b : { ...a, ...b }
+}
+
+/** Arguments as {@link ContentPart} carries them: parsed, or the raw text where it is not JSON; empty text is `{}`. */
+export const params = (text: string): unknown =>
+  text.trim() === "" ? {} : Option.getOrElse(Json.parse(text), () => text)
+
+/**
+ * An empty assembler.
+ *
+ * **Details**
+ *
+ * Text that was never ended is kept. Arguments that were started and neither ended nor followed by their `tool-call` are
+ * kept as a call with raw text, so that a truncated call is visible as such. A `tool-call` part replaces the
+ * `tool-params-*` parts of the same id.
+ */
+export const make = (): Assembler => {
+  const order: Array<OpenText | OpenCall | Whole> = []
+  const open = new Map<string, OpenText | OpenCall>()
+  const calls = new Map<string, number>()
+  let finishReason: Response.FinishReason = "unknown"
+  let usage: Response.Usage | undefined
+  let model: string | undefined
+  let id: string | undefined
+  let finished = false
+
+  const start = (key: string, entry: OpenText | OpenCall): void => {
+    open.set(key, entry)
+    if (entry.type === "tool-params") calls.set(entry.id, order.length)
+    order.push(entry)
+  }
+
+  const append = (key: string, type: OpenText["type"], delta: string, metadata: Response.ProviderMetadata): void => {
+    let entry = open.get(key)
+    if (entry === undefined) {
+      entry = { type, text: "", metadata: noMetadata }
+      start(key, entry)
+    }
+    entry.text += delta
+    entry.metadata = merge(entry.metadata, metadata)
+  }
+
+  const end = (key: string, metadata: Response.ProviderMetadata): void => {
+    const entry = open.get(key)
+    if (entry === undefined) return
+    entry.metadata = merge(entry.metadata, metadata)
+    open.delete(key)
+  }
+
+  const add = (parts: ReadonlyArray<StreamPart>): void => {
+    for (const part of parts) {
+      switch (part.type) {
+        case "text-start":
+          start(`t${part.id}`, { type: "text", text: "", metadata: part.metadata })
+          break
+        case "text-delta":
+          append(`t${part.id}`, "text", part.delta, part.metadata)
+          break
+        case "text-end":
+          end(`t${part.id}`, part.metadata)
+          break
+        case "reasoning-start":
+          start(`r${part.id}`, { type: "reasoning", text: "", metadata: part.metadata })
+          break
+        case "reasoning-delta":
+          append(`r${part.id}`, "reasoning", part.delta, part.metadata)
+          break
+        case "reasoning-end":
+          end(`r${part.id}`, part.metadata)
+          break
+        case "tool-params-start":
+          start(`c${part.id}`, {
+            type: "tool-params",
+            id: part.id,
+            name: part.name,
+            text: "",
+            metadata: part.metadata
+          })
+          break
+        case "tool-params-delta": {
+          const entry = open.get(`c${part.id}`)
+          if (entry !== undefined) entry.text += part.delta
+          break
+        }
+        case "tool-params-end":
+          end(`c${part.id}`, part.metadata)
+          break
+        case "tool-call": {
+          const at = calls.get(part.id)
+          if (at === undefined) order.push(part)
+          else order[at] = part
+          open.delete(`c${part.id}`)
+          break
+        }
+        case "file":
+          order.push(part)
+          break
+        case "response-metadata":
+          model = part.modelId ?? model
+          id = part.id ?? id
+          break
+        case "finish":
+          finishReason = part.reason
+          usage = part.usage
+          finished = true
+          break
+      }
+    }
+  }
+
+  const close = (entry: OpenText | OpenCall | Whole): ContentPart | undefined => {
+    if (entry.type === "tool-call" || entry.type === "file") return entry
+    if (entry.type === "tool-params") {
+      return Response.makePart("tool-call", {
+        id: entry.id,
+        name: entry.name,
+        params: params(entry.text),
+        providerExecuted: false,
+        metadata: entry.metadata
+      })
+    }
+    if (entry.text === "" && Object.keys(entry.metadata).length === 0) return undefined
+    return Response.makePart(entry.type, { text: entry.text, metadata: entry.metadata })
+  }
+
+  const result = (): Assembled => ({
+    parts: order.flatMap((entry) => close(entry) ?? []),
+    finishReason,
+    usage: usage ?? toResponse({ input: 0, output: 0 }),
+    model,
+    id,
+    finished
+  })
+
+  return { add, result }
+}

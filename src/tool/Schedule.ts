@@ -1,0 +1,86 @@
+/**
+ * Whether the calls of one assistant message may run side by side. Pure: calls in, a decision with its reason out.
+ *
+ * **Details**
+ *
+ * A batch runs in parallel only when every call of it is safe beside every other: tools that were stated to be read-only,
+ * and tools whose path arguments do not overlap with those of a call that writes. Anything else makes the whole batch
+ * sequential. Source: `hermes-llm.md` §13.7, `hermes-product.md` §2.1.
+ *
+ * @since 0.1.0
+ */
+import * as Predicate from "effect/Predicate"
+import type { Facts } from "./Annotations.ts"
+
+/** Calls that run at the same time at most. */
+export const maxConcurrency = 8
+
+/** A call as the scheduler sees it. */
+export interface Candidate {
+  readonly name: string
+  readonly facts: Facts
+  readonly params: unknown
+}
+
+/** How to run a batch, and why. */
+export interface Decision {
+  readonly mode: "parallel" | "sequential"
+  readonly reason: string
+}
+
+/**
+ * The components of an absolute, normalised path; symbolic links are not followed. `undefined` for a path that can not
+ * be placed without asking the system (`~`).
+ */
+export const pathComponents = (cwd: string, path: string): ReadonlyArray<string> | undefined => {
+  if (path.trim() === "" || path.startsWith("~")) return undefined
+  const out: Array<string> = []
+  for (const component of (path.startsWith("/") ? path : `${cwd}/${path}`).split("/")) {
+    if (component === "..") out.pop()
+    else if (component !== "" && component !== ".") out.push(component)
+  }
+  return out
+}
+
+/** The same path, or one inside the other. */
+export const overlaps = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean => {
+  const shared = Math.min(a.length, b.length)
+  for (let i = 0; i < shared; i++) {
+    if (a[i] !== b[i]) return false
+  }
+  return true
+}
+
+interface Claim {
+  readonly name: string
+  readonly path: ReadonlyArray<string>
+  readonly writes: boolean
+}
+
+const sequential = (reason: string): Decision => ({ mode: "sequential", reason })
+
+/** See the module. */
+export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision => {
+  if (calls.length < 2) return sequential("a single call")
+  const claims: Array<Claim> = []
+  for (const { name, facts, params } of calls) {
+    if (facts.interactive) return sequential(`${name} talks to the user`)
+    const writes = facts.readonly !== true
+    if (facts.pathArguments.length === 0) {
+      if (writes) return sequential(`${name} was not stated to be read-only`)
+      continue
+    }
+    for (const argument of facts.pathArguments) {
+      const value = Predicate.isObject(params) && Object.hasOwn(params, argument)
+        ? Reflect.get(params, argument)
+        : undefined
+      if (value === undefined && !writes) continue
+      const path = Predicate.isString(value) ? pathComponents(cwd, value) : undefined
+      if (path === undefined) return sequential(`${name} has no ${argument} that can be compared`)
+      const other = claims.find((claim) => (claim.writes || writes) && overlaps(claim.path, path))
+      if (other !== undefined) return sequential(`${name} and ${other.name} touch /${path.join("/")}`)
+      claims.push({ name, path, writes })
+    }
+  }
+  return { mode: "parallel", reason: "every call is read-only or has paths of its own" }
+}
