@@ -1,0 +1,264 @@
+/**
+ * Turns what the OpenAI and Anthropic SDKs throw, and error objects that arrive inside an answer, into `AiError`s with
+ * an exact reason. It decides nothing about retries; it keeps what such a decision needs.
+ *
+ * **Details**
+ *
+ * `AiError.reasonFromHttpStatus` gives the first guess; the code, type and wording of the body refine it
+ * (`hermes-llm.md` §16.2 to §16.4). The reason's `metadata` holds `status`, `requestId`, `code`, `type`, `param` and
+ * `retryAfterMillis` as far as the provider gave them; `http` holds status, headers and a bounded copy of the body.
+ * Header fields that carry credentials are left out.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Predicate from "effect/Predicate"
+import * as AiError from "effect/ai/AiError"
+import * as RetryAfter from "./internal/RetryAfter.ts"
+import * as NetworkReason from "./NetworkReason.ts"
+
+/** Where and for what a provider was asked. */
+export interface Context {
+  readonly module: string
+  readonly method: string
+  /** Base URL of the route; undefined for the SDK's own. */
+  readonly url: string | undefined
+  readonly model: string
+}
+
+/** What an API says about a failure, in one shape for all of them. */
+interface Failure {
+  readonly status: number | undefined
+  readonly message: string
+  readonly code: string
+  readonly type: string
+  readonly param: string | undefined
+  readonly requestId: string | undefined
+  readonly retryAfter: Duration.Duration | undefined
+  readonly http: typeof AiError.HttpContext.Type
+}
+
+const maxBody = 4_000
+const maxMessage = 500
+const sensitive = /authorization|cookie|api-?key|secret|password|credential|(^|[-_])token$/i
+
+const record = (value: unknown): Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) && !Array.isArray(value) ? value : {}
+
+const word = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
+
+const oneLine = (text: string): string => {
+  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]
+  const plain = title === undefined ? text.replaceAll(/<[^>]*>/g, " ") : `HTML page "${title.trim()}"`
+  const line = plain.replaceAll(/\s+/g, " ").trim()
+  return line.length > maxMessage ? `${line.slice(0, maxMessage)}…` : line
+}
+
+const headersOf = (headers: unknown): Record<string, string> => {
+  const out: Record<string, string> = {}
+  if (!Predicate.hasProperty(headers, "forEach") || typeof headers.forEach !== "function") return out
+  headers.forEach((value: unknown, name: unknown) => {
+    if (typeof name === "string" && typeof value === "string") out[name.toLowerCase()] = value
+  })
+  return out
+}
+
+/** The object that says what is wrong: the body itself, or what its `error` holds. */
+const innermost = (body: unknown): unknown => {
+  const { error } = record(body)
+  return error === undefined || error === null ? body : error
+}
+
+/** OpenRouter wraps the text of the provider behind it. */
+const wrapped = (error: Readonly<Record<string, unknown>>): string => {
+  const { raw } = record(error["metadata"])
+  return raw === undefined ? "" : typeof raw === "string" ? raw : JSON.stringify(raw)
+}
+
+const messageOf = (error: unknown): string => {
+  if (typeof error === "string") return error
+  const fields = record(error)
+  const own = word(fields["message"]) || word(fields["detail"]) || word(fields["error"])
+  const inner = wrapped(fields)
+  return inner === "" || own.includes(inner) ? own : `${own}: ${inner}`
+}
+
+const failure = (input: {
+  readonly status: number | undefined
+  readonly body: unknown
+  readonly headers: unknown
+  readonly text: string
+}): Failure => {
+  const error = innermost(input.body)
+  const fields = record(error)
+  const headers = headersOf(input.headers)
+  const code = word(fields["code"])
+  const status = input.status ?? (/^[45]\d\d$/.test(code) ? Number(code) : undefined)
+  const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => !sensitive.test(name)))
+  const body = input.body === undefined || input.body === null ? input.text : JSON.stringify(input.body)
+  return {
+    status,
+    message: oneLine(messageOf(error) || input.text),
+    code,
+    type: word(fields["type"]) || word(record(input.body)["type"]),
+    param: word(fields["param"]) || undefined,
+    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (word(record(input.body)["request_id"]) || undefined),
+    retryAfter: RetryAfter.read((name) => headers[name]),
+    http: {
+      ...(status === undefined ? {} : { response: { status, headers: shown } }),
+      ...(body === "" ? {} : { body: body.slice(0, maxBody) })
+    }
+  }
+}
+
+const metadataOf = (failed: Failure): AiError.ProviderMetadata => ({
+  ...(failed.status === undefined ? {} : { status: failed.status }),
+  ...(failed.requestId === undefined ? {} : { requestId: failed.requestId }),
+  ...(failed.code === "" ? {} : { code: failed.code }),
+  ...(failed.type === "" ? {} : { type: failed.type }),
+  ...(failed.param === undefined ? {} : { param: failed.param }),
+  ...(failed.retryAfter === undefined ? {} : { retryAfterMillis: Duration.toMillis(failed.retryAfter) })
+})
+
+const quotaCode = /insufficient_quota|billing|payment_required|insufficient_balance|credits?_exhausted/
+const quotaText =
+  /insufficient (credits|balance|funds)|credit balance|credits have been exhausted|top up your credits|payment required|billing hard limit|can only afford|account is deactivated|plan does not include|(key|spending) limit exceeded/
+const usageText = /usage limit|quota|limit exceeded/
+const transientText = /try again|retry|resets at|reset in|\bwait\b|requests remaining|periodic|window/
+const policyCode = /content_filter|content_policy|moderation_blocked|safety/
+const policyText = /content management policy|content policy|usage polic|safety system|flagged (as|for|by)/
+const rateCode = /rate_limit|throttl|resource_exhausted|too_many_requests/
+const overloadCode = /overloaded|server_error|internal|api_error|unavailable|timeout/
+const modelText = /model/
+
+/** The HTTP status that a failure without one stands for: an error event inside a stream names a code or a type only. */
+const impliedStatus = (name: string): number | undefined => {
+  if (rateCode.test(name)) return 429
+  if (/authentication|invalid_api_key/.test(name)) return 401
+  if (/permission/.test(name)) return 403
+  if (/not_found/.test(name)) return 404
+  if (overloadCode.test(name)) return 500
+  if (/invalid_request|invalid_prompt|context_length|max_tokens|request_too_large|bad_request/.test(name)) return 400
+  return undefined
+}
+
+const keyKind = (text: string): "ExpiredKey" | "MissingKey" | "InvalidKey" =>
+  /expired/.test(text)
+    ? "ExpiredKey"
+    : /(no|missing|without) (api|auth)|(not|n't) provide|must provide|is required/.test(text)
+    ? "MissingKey"
+    : "InvalidKey"
+
+const reasonOf = (failed: Failure, context: Context): AiError.AiErrorReason => {
+  const { http, message } = failed
+  const text = message.toLowerCase()
+  const name = `${failed.code} ${failed.type}`.toLowerCase()
+  const status = failed.status ?? impliedStatus(name)
+  const common = { http, metadata: metadataOf(failed) }
+  const invalid = (description: string, parameter = failed.param): AiError.InvalidRequestError =>
+    new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
+  const rateLimited = (): AiError.RateLimitError =>
+    new AiError.RateLimitError({
+      ...common,
+      ...(failed.retryAfter === undefined ? {} : { retryAfter: failed.retryAfter })
+    })
+
+  if (status === 402 && usageText.test(text) && transientText.test(text)) return rateLimited()
+  if (status === 402 || quotaCode.test(name) || (status !== undefined && status < 500 && quotaText.test(text))) {
+    return new AiError.QuotaExhaustedError(common)
+  }
+  if (policyCode.test(name) || (status !== undefined && status < 500 && policyText.test(text))) {
+    return new AiError.ContentPolicyError({ ...common, description: message || "the provider refused the content" })
+  }
+  if (status === undefined || status >= 500) {
+    const description = message || (status === undefined ? "the provider reported an error" : `HTTP ${status}`)
+    return new AiError.InternalProviderError({ ...common, description })
+  }
+  const host = NetworkReason.host(context.url)
+  switch (status) {
+    case 401:
+      return new AiError.AuthenticationError({ ...common, kind: keyKind(text), description: message })
+    case 404:
+      return modelText.test(`${name} ${text}`)
+        ? invalid(`${host} has no model "${context.model}"${message === "" ? "" : `: ${message}`}`, "model")
+        : invalid(`${host} has nothing at this address${message === "" ? "" : ` (${message})`}: check the base URL`)
+    case 408:
+    case 409:
+    case 425:
+      return new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
+    case 413:
+      return invalid(message || "the request is too large")
+    case 429:
+      return rateLimited()
+    default:
+      if (status < 400) {
+        return invalid(`${host} answers with a redirect (HTTP ${status}): set the base URL to its target`)
+      }
+      return status === 400 || status === 403
+        ? AiError.reasonFromHttpStatus({ ...common, status, description: message || undefined })
+        : invalid(message || `HTTP ${status}`)
+  }
+}
+
+/** An error object that came in a body with status 200 or as an event of a stream. */
+export const fromBody = (options: Context & { readonly body: unknown; readonly headers?: unknown }): AiError.AiError =>
+  AiError.make({
+    module: options.module,
+    method: options.method,
+    reason: reasonOf(failure({ status: undefined, body: options.body, headers: options.headers, text: "" }), options)
+  })
+
+/** An answer that the protocol does not allow. */
+export const invalidResponse = (options: Context & { readonly description: string; readonly body?: unknown }) =>
+  AiError.make({
+    module: options.module,
+    method: options.method,
+    reason: new AiError.InvalidResponseError({
+      description: options.description,
+      ...(options.body === undefined
+        ? {}
+        : {
+          http: {
+            body: (typeof options.body === "string" ? options.body : JSON.stringify(options.body) ?? "").slice(0, maxBody)
+          }
+        })
+    })
+  })
+
+const plainReason = (error: Error, context: Context): AiError.AiErrorReason => {
+  const { message } = error
+  if (/could not resolve authentication|missing credentials/i.test(message)) {
+    return new AiError.AuthenticationError({ kind: "MissingKey" })
+  }
+  if (error instanceof SyntaxError) {
+    return new AiError.InvalidResponseError({ description: `the answer is not JSON: ${oneLine(message)}` })
+  }
+  // The message of such an error repeats the value, which may be the key.
+  if (/invalid header value|header content|Headers\.(append|set)/i.test(message)) {
+    return new AiError.InvalidRequestError({
+      description: "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
+    })
+  }
+  return NetworkReason.fromError(error, context.url)
+}
+
+/** Anything that a call of an SDK threw; see the module. */
+export const fromSdk = (options: {
+  readonly module: string
+  readonly method: string
+  readonly error: unknown
+  readonly url: string | undefined
+  readonly model: string
+}): AiError.AiError => {
+  const { error } = options
+  if (AiError.isAiError(error)) return error
+  const fields = record(error)
+  const status = typeof fields["status"] === "number" ? fields["status"] : undefined
+  const body = fields["error"]
+  const text = error instanceof Error ? error.message.replace(/^\d{3} (status code \(no body\))?/, "") : String(error)
+  const reason = status !== undefined || (body !== undefined && body !== null)
+    ? reasonOf(failure({ status, body, headers: fields["headers"], text }), options)
+    : plainReason(error instanceof Error ? error : new Error(text), options)
+  return AiError.make({ module: options.module, method: options.method, reason })
+}

@@ -1,0 +1,143 @@
+/**
+ * Server-sent events, read a socket read at a time: all events that one read completes come as one array, so that what
+ * is done with them is done once for each array and not once for each event.
+ *
+ * **Details**
+ *
+ * Lines may end in LF, CRLF or CR and be cut anywhere, within a character too; several `data` lines of an event are
+ * joined by LF; comments, ids and retry times are skipped, and so are events without data. `[DONE]` ends the stream, and
+ * so does the end of the body, which completes an event whose blank line is missing.
+ *
+ * **Gotchas**
+ *
+ * That a stream ended says nothing about whether it was whole: each protocol has its own last event.
+ *
+ * @since 0.1.0
+ */
+
+/** One event. `event` is undefined where the server names none. */
+export interface SseEvent {
+  readonly event: string | undefined
+  readonly data: string
+}
+
+/** Events in arrays; `return` leaves the body, which drains or closes the connection. */
+export interface SseReader extends AsyncIterableIterator<ReadonlyArray<SseEvent>, undefined, undefined> {
+  readonly return: () => Promise<IteratorResult<ReadonlyArray<SseEvent>, undefined>>
+}
+
+const lineFeed = 10
+const done = "[DONE]"
+const noEvents: ReadonlyArray<SseEvent> = []
+
+/** Collects the fields of lines into events. */
+class Fields {
+  #event: string | undefined
+  #data: string | undefined
+  /** Whether `[DONE]` was read. */
+  finished = false
+
+  line(line: string, out: Array<SseEvent>): void {
+    if (line === "") {
+      this.close(out)
+      return
+    }
+    const colon = line.indexOf(":")
+    if (colon === 4 && line.startsWith("data")) {
+      const value = line.charCodeAt(5) === 32 ? line.slice(6) : line.slice(5)
+      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`
+    } else if (colon === 5 && line.startsWith("event")) {
+      this.#event = line.charCodeAt(6) === 32 ? line.slice(7) : line.slice(6)
+    } else if (line === "data") {
+      this.#data = this.#data === undefined ? "" : `${this.#data}\n`
+    }
+  }
+
+  close(out: Array<SseEvent>): void {
+    const data = this.#data
+    if (data === done) this.finished = true
+    else if (data !== undefined && data !== "") out.push({ event: this.#event, data })
+    this.#data = undefined
+    this.#event = undefined
+  }
+}
+
+class Reader implements SseReader {
+  readonly #body: AsyncIterator<Uint8Array>
+  readonly #fields = new Fields()
+  /** Bytes after the last line end. */
+  #rest: Array<Uint8Array> = []
+  #first = true
+  #ended = false
+
+  constructor(body: AsyncIterable<Uint8Array>) {
+    this.#body = body[Symbol.asyncIterator]()
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  async next(): Promise<IteratorResult<ReadonlyArray<SseEvent>, undefined>> {
+    while (!this.#ended) {
+      const item = await this.#body.next()
+      const events = item.done === true ? this.#last() : this.#chunk(item.value)
+      if (this.#fields.finished && item.done !== true) {
+        this.#ended = true
+        await this.#body.return?.()
+      }
+      if (events.length > 0) return { done: false, value: events }
+    }
+    return { done: true, value: undefined }
+  }
+
+  async return(): Promise<IteratorResult<ReadonlyArray<SseEvent>, undefined>> {
+    if (!this.#ended) {
+      this.#ended = true
+      await this.#body.return?.()
+    }
+    return { done: true, value: undefined }
+  }
+
+  #chunk(chunk: Uint8Array): ReadonlyArray<SseEvent> {
+    const end = chunk.lastIndexOf(lineFeed) + 1
+    if (end === 0) {
+      this.#rest.push(chunk)
+      return noEvents
+    }
+    const whole = this.#rest.length === 0
+      ? Buffer.from(chunk.buffer, chunk.byteOffset, end)
+      : Buffer.concat([...this.#rest, chunk.subarray(0, end)])
+    this.#rest = end === chunk.length ? [] : [chunk.subarray(end)]
+    return this.#lines(whole)
+  }
+
+  #last(): ReadonlyArray<SseEvent> {
+    this.#ended = true
+    const out = this.#rest.length === 0 ? [] : this.#lines(Buffer.concat([...this.#rest, Buffer.from("\n")]))
+    this.#rest = []
+    if (!this.#fields.finished) this.#fields.close(out)
+    return out
+  }
+
+  /** `bytes` end with a line feed, which is never part of another character. */
+  #lines(bytes: Buffer): Array<SseEvent> {
+    let text = bytes.toString("utf8")
+    if (this.#first) {
+      this.#first = false
+      if (text.charCodeAt(0) === 0xfeff) text = text.slice(1)
+    }
+    if (text.includes("\r")) text = text.replaceAll(/\r\n?/g, "\n")
+    const out: Array<SseEvent> = []
+    let start = 0
+    for (let end = text.indexOf("\n"); end !== -1; end = text.indexOf("\n", start)) {
+      this.#fields.line(text.slice(start, end), out)
+      if (this.#fields.finished) break
+      start = end + 1
+    }
+    return out
+  }
+}
+
+/** The events of a body. */
+export const read = (body: AsyncIterable<Uint8Array>): SseReader => new Reader(body)
