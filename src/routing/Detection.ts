@@ -1,0 +1,174 @@
+/**
+ * Which protocol a provider, a model and an address mean. Pure: the same words always give the same route.
+ *
+ * **Details**
+ *
+ * The rules are an ordered list and the first that matches wins (`hermes-llm.md` §2.2). Every test of an address is a test
+ * of its host, never of a substring of the URL: `https://proxy.example/api.openai.com/v1` is not OpenAI.
+ *
+ * **Gotchas**
+ *
+ * A rule that speaks of "no provider" does not apply when one is named: `custom` at `api.anthropic.com` speaks chat
+ * completions. Names are canonical here; aliases are the matter of `ProviderDirectory`.
+ *
+ * @since 0.1.0
+ */
+import type { ApiMode } from "../domain/ApiMode.ts"
+
+/** What is known of a route before its protocol is. */
+export interface Input {
+  readonly provider?: string | undefined
+  readonly model: string
+  readonly baseUrl?: string | undefined
+  readonly apiMode?: ApiMode | undefined
+}
+
+/** What {@link detect} finds. */
+export interface Detected {
+  /** The provider as given, lower-cased, or the one that the address implies; undefined when neither says. */
+  readonly provider: string | undefined
+  readonly apiMode: ApiMode
+  /** Without query, fragment and trailing slash. */
+  readonly baseUrl: string | undefined
+  /** The query of the address, to be sent with every request (`hermes-llm.md` §2.3). */
+  readonly query: Readonly<Record<string, string>> | undefined
+  /** AWS region, of a Bedrock route only. */
+  readonly region: string | undefined
+}
+
+/** An address taken apart. `host` and `path` are empty for text that is no URL. */
+export interface Address {
+  readonly baseUrl: string | undefined
+  readonly host: string
+  /** Lower-cased, without trailing slash. */
+  readonly path: string
+  readonly query: Readonly<Record<string, string>> | undefined
+}
+
+const withoutTrailingSlash = (text: string): string => {
+  let end = text.length
+  while (end > 0 && text[end - 1] === "/") end--
+  return text.slice(0, end)
+}
+
+/** Takes a base URL apart; see {@link Address}. */
+export const address = (baseUrl: string | undefined): Address => {
+  const text = baseUrl?.trim() ?? ""
+  if (text === "") return { baseUrl: undefined, host: "", path: "", query: undefined }
+  const url = URL.parse(text)
+  if (url === null) return { baseUrl: withoutTrailingSlash(text), host: "", path: "", query: undefined }
+  const query = Object.fromEntries(url.searchParams)
+  const path = withoutTrailingSlash(url.pathname)
+  url.search = ""
+  url.hash = ""
+  return {
+    baseUrl: withoutTrailingSlash(url.href),
+    host: url.hostname,
+    path: path.toLowerCase(),
+    query: Object.keys(query).length === 0 ? undefined : query
+  }
+}
+
+/** Whether `host` is `domain` or a name below it. */
+export const isUnder = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
+
+const localSuffixes = ["docker.internal", "containers.internal", "lima.internal", "localhost"]
+
+const isPrivateAddress = (host: string): boolean => {
+  const octets = host.split(".").map(Number)
+  if (octets.length !== 4 || octets.some((octet) => !Number.isInteger(octet))) return false
+  const [a = 0, b = 0] = octets
+  return a === 10 || a === 127 || (a === 172 && b >= 16 && b <= 31) || (a === 192 && b === 168) || (a === 169 && b === 254)
+}
+
+/**
+ * Whether a host is this machine, its containers or its private network (`hermes-llm.md` §2.5), as opposed to a third
+ * party.
+ */
+export const isLocal = (host: string): boolean => {
+  if (host === "0.0.0.0" || localSuffixes.some((suffix) => isUnder(host, suffix)) || isPrivateAddress(host)) return true
+  if (!host.startsWith("[")) return false
+  const v6 = host.slice(1, -1)
+  return v6 === "::1" || v6.startsWith("fe80:") || v6.startsWith("fc") || v6.startsWith("fd")
+}
+
+interface Rule {
+  readonly apiMode: ApiMode
+  /** What the provider becomes; absent leaves it as it is. */
+  readonly provider?: string
+  readonly matches: (provider: string | undefined, at: Address) => boolean
+}
+
+const bedrockHost = (host: string): boolean => host.startsWith("bedrock-runtime.") && isUnder(host, "amazonaws.com")
+
+const rules: ReadonlyArray<Rule> = [
+  { apiMode: "codex_responses", matches: (provider) => provider === "openai-codex" },
+  { apiMode: "codex_responses", matches: (provider) => provider === "xai" },
+  {
+    apiMode: "codex_responses",
+    provider: "openai-codex",
+    matches: (provider, at) =>
+      provider === undefined && isUnder(at.host, "chatgpt.com") && at.path.includes("/backend-api/codex")
+  },
+  {
+    apiMode: "codex_responses",
+    provider: "xai",
+    matches: (provider, at) => provider === undefined && isUnder(at.host, "api.x.ai")
+  },
+  {
+    apiMode: "anthropic_messages",
+    provider: "anthropic",
+    matches: (provider, at) =>
+      provider === "anthropic" || (provider === undefined && isUnder(at.host, "api.anthropic.com"))
+  },
+  { apiMode: "anthropic_messages", matches: (_, at) => at.path.endsWith("/anthropic") },
+  { apiMode: "bedrock_converse", matches: (provider, at) => provider === "bedrock" || bedrockHost(at.host) }
+]
+
+const copilotGeneration = (model: string): number => Number(/^gpt-(\d+)/.exec(model)?.[1] ?? 0)
+
+/** Whether a model is served by the Responses API only, in the eyes of this provider. */
+const needsResponses = (provider: string | undefined, model: string): boolean => {
+  const name = model.toLowerCase().split("/").at(-1) ?? ""
+  switch (provider) {
+    case "nous":
+      return false
+    case "copilot":
+      return copilotGeneration(name) >= 5 && !name.startsWith("gpt-5-mini")
+    default:
+      return name.startsWith("gpt-5")
+  }
+}
+
+/** Providers that hand the turn to another agent over ACP: never upgraded. */
+const bridges = new Set(["copilot-acp"])
+
+const upgraded = (provider: string | undefined, model: string, host: string): ApiMode => {
+  if (isUnder(host, "openai.azure.com") || (provider !== undefined && bridges.has(provider))) return "chat_completions"
+  return host === "api.openai.com" || needsResponses(provider, model) ? "codex_responses" : "chat_completions"
+}
+
+const defaultRegion = "us-east-1"
+
+/** The region that a Bedrock host names: `bedrock-runtime.<region>.…`. */
+export const hostRegion = (host: string): string | undefined => {
+  const labels = host.split(".")
+  return bedrockHost(host) && labels.length >= 4 ? labels[1] : undefined
+}
+
+/** See the module. */
+export const detect = (input: Input): Detected => {
+  const at = address(input.baseUrl)
+  const named = input.provider?.trim().toLowerCase()
+  const provider = named === "" ? undefined : named
+  const rule = input.apiMode === undefined ? rules.find((rule) => rule.matches(provider, at)) : undefined
+  const apiMode = input.apiMode ?? rule?.apiMode ?? upgraded(provider, input.model, at.host)
+  const bedrock = provider === "bedrock" || apiMode === "bedrock_converse"
+  return {
+    provider: rule?.provider ?? provider,
+    apiMode,
+    baseUrl: at.baseUrl,
+    query: at.query,
+    region: bedrock ? hostRegion(at.host) ?? defaultRegion : undefined
+  }
+}

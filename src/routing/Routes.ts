@@ -1,0 +1,290 @@
+/**
+ * From what a user configured to one route, or to one clear line about what is missing. Pure: secrets of the environment
+ * come in through a lookup.
+ *
+ * **Details**
+ *
+ * An address without a provider belongs to the provider whose host it is, else to `custom`. A model without a provider
+ * goes where a key for it is. With no provider, model and address at all the route is the offline stand-in: a key in the
+ * environment alone is nobody's decision to spend it.
+ *
+ * **Gotchas**
+ *
+ * A key of the environment goes to its provider's own hosts and to local ones only. It follows an address elsewhere
+ * when the same environment names that address (`OPENAI_BASE_URL`), and `OPENAI_API_KEY` serves the provider `custom`
+ * where the user chose it by name. `model.api_key` is sent where `model.base_url` points (`hermes-llm.md` §2.3).
+ *
+ * Source: `hermes-llm.md` §2.2 to §2.4, §5.1.
+ *
+ * @since 0.1.0
+ */
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import { ConfigError } from "../domain/AgentError.ts"
+import type { Configurable } from "../domain/ApiMode.ts"
+import type { Route } from "../domain/Route.ts"
+import * as Detection from "./Detection.ts"
+import * as Directory from "./ProviderDirectory.ts"
+
+/** An endpoint that the user gave a name (`custom_providers` of `config.yaml`). */
+export interface NamedEndpoint {
+  readonly name: string
+  readonly baseUrl: string
+  readonly apiKey?: Redacted.Redacted<string> | undefined
+  /** Environment variable that holds its key. */
+  readonly keyVariable?: string | undefined
+  readonly apiMode?: Configurable | undefined
+}
+
+/** What the user says of a model: the `model` section of the configuration, flags merged in. */
+export interface ModelSettings {
+  readonly provider?: string | undefined
+  readonly model?: string | undefined
+  readonly baseUrl?: string | undefined
+  readonly apiKey?: Redacted.Redacted<string> | undefined
+  readonly apiMode?: Configurable | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly customProviders?: ReadonlyArray<NamedEndpoint> | undefined
+}
+
+/** A variable of the environment or of `.env`. */
+export type Lookup = (name: string) => Redacted.Redacted<string> | undefined
+
+/** The route of the embedded model. */
+export const offline: Route = { provider: "offline", model: "offline", apiMode: "chat_completions" }
+
+/** Sent as the key where none is needed, because the SDKs insist on one. */
+export const noKey = Redacted.make("no-key-required")
+
+/** A provider settled on, before its key and protocol are. */
+interface Choice {
+  readonly name: string
+  readonly entry: Directory.Entry
+  /** What the protocol is detected from; undefined where the provider was inferred from the address. */
+  readonly detectAs: string | undefined
+  readonly baseUrl: string | undefined
+  readonly keyVariables: ReadonlyArray<string>
+  /** Whether the user paired `keyVariables` with this address, wherever it is. */
+  readonly paired: boolean
+  readonly apiKey?: Redacted.Redacted<string> | undefined
+  readonly apiMode?: Configurable | undefined
+}
+
+type Resolved<A> = Result.Result<A, ConfigError>
+
+const fail = (path: string, message: string): Resolved<never> => Result.fail(new ConfigError({ path, message }))
+
+const given = (text: string | undefined): string | undefined => {
+  const trimmed = text?.trim()
+  return trimmed === "" ? undefined : trimmed
+}
+
+const firstSet = (lookup: Lookup, names: ReadonlyArray<string>): Redacted.Redacted<string> | undefined => {
+  for (const name of names) {
+    const value = lookup(name)
+    if (value !== undefined && Redacted.value(value).trim() !== "") return value
+  }
+  return undefined
+}
+
+const endpointVariable = "OPENAI_BASE_URL"
+
+const environmentBaseUrl = (lookup: Lookup): string | undefined => {
+  const value = firstSet(lookup, [endpointVariable])
+  return value === undefined ? undefined : Redacted.value(value).trim()
+}
+
+/** Words as a list: `A`, `A or B`, `A, B or C`. */
+const either = (words: ReadonlyArray<string>): string =>
+  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
+
+const namedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint | undefined => {
+  const wanted = (name.startsWith("custom:") ? name.slice("custom:".length) : name).trim().toLowerCase()
+  return settings.customProviders?.find((endpoint) => endpoint.name.trim().toLowerCase() === wanted)
+}
+
+const unknownProvider = (settings: ModelSettings, name: string): Resolved<never> => {
+  const own = settings.customProviders?.map((endpoint) => endpoint.name) ?? []
+  const near = Directory.nearest(name, own)
+  return fail(
+    "model.provider",
+    `unknown provider "${name}": ${near === undefined ? "" : `did you mean "${near}"? `}`
+      + "For an endpoint of your own use the provider custom with model.base_url"
+  )
+}
+
+const byName = (settings: ModelSettings, lookup: Lookup, name: string): Resolved<Choice> => {
+  const endpoint = namedEndpoint(settings, name)
+  if (endpoint !== undefined) {
+    return Result.succeed({
+      name: `custom:${endpoint.name.trim().toLowerCase()}`,
+      entry: Directory.custom,
+      detectAs: "custom",
+      baseUrl: given(settings.baseUrl) ?? endpoint.baseUrl,
+      keyVariables: endpoint.keyVariable === undefined ? [] : [endpoint.keyVariable],
+      paired: given(settings.baseUrl) === undefined,
+      apiKey: endpoint.apiKey,
+      apiMode: endpoint.apiMode
+    })
+  }
+  const entry = Directory.find(name)
+  if (entry === undefined) return unknownProvider(settings, name)
+  const own = given(settings.baseUrl)
+  const fromEnvironment = own === undefined && (entry.name === "custom" || entry.name === "openai")
+    ? environmentBaseUrl(lookup)
+    : undefined
+  return Result.succeed({
+    name: entry.name,
+    entry,
+    detectAs: entry.name,
+    baseUrl: own ?? fromEnvironment ?? entry.baseUrl,
+    keyVariables: entry.keyVariables,
+    paired: fromEnvironment !== undefined || entry.name === "custom"
+  })
+}
+
+const byAddress = (baseUrl: string, fromEnvironment: boolean): Choice => {
+  const detected = Detection.detect({ model: "", baseUrl })
+  const found = detected.apiMode === "bedrock_converse"
+    ? Directory.find("bedrock")
+    : Directory.atHost(Detection.address(baseUrl).host)
+  const entry = found ?? Directory.custom
+  return {
+    name: entry.name,
+    entry,
+    detectAs: entry === Directory.custom ? undefined : entry.name,
+    baseUrl,
+    keyVariables: fromEnvironment ? [...entry.keyVariables, "OPENAI_API_KEY"] : entry.keyVariables,
+    paired: fromEnvironment
+  }
+}
+
+const byModel = (settings: ModelSettings, lookup: Lookup, model: string): Resolved<Choice> => {
+  const vendor = model.includes("/") ? model.slice(0, model.indexOf("/")) : undefined
+  const maker = vendor === undefined
+    ? Directory.entries.find((entry) => entry.families.some((family) => model.toLowerCase().startsWith(family)))
+    : Directory.find(vendor)
+  const hasKey = (entry: Directory.Entry): boolean => firstSet(lookup, entry.keyVariables) !== undefined
+  const aggregator = vendor === undefined
+    ? undefined
+    : Directory.entries.find((entry) => entry.aggregator && hasKey(entry))
+  const entry = aggregator ?? (maker !== undefined && hasKey(maker) ? maker : undefined)
+  if (entry !== undefined) return byName(settings, lookup, entry.name)
+  const recommended = [...new Set([...(maker?.keyVariables.slice(0, 1) ?? []), "OPENROUTER_API_KEY"])]
+  return fail(
+    "model.provider",
+    `no provider is configured for the model "${model}": set model.provider, or ${either(recommended)}, or model.base_url`
+  )
+}
+
+const choose = (settings: ModelSettings, lookup: Lookup): Resolved<Choice | undefined> => {
+  const provider = given(settings.provider)
+  const model = given(settings.model)
+  if (provider !== undefined && provider.toLowerCase() !== "auto") return byName(settings, lookup, provider)
+  const own = given(settings.baseUrl)
+  if (own !== undefined) return Result.succeed(byAddress(own, false))
+  const fromEnvironment = environmentBaseUrl(lookup)
+  if (fromEnvironment !== undefined) return Result.succeed(byAddress(fromEnvironment, true))
+  if (model === undefined || model === offline.model) return Result.succeed(undefined)
+  return byModel(settings, lookup, model)
+}
+
+const checkAddress = (choice: Choice): Resolved<string | undefined> => {
+  const { baseUrl, entry } = choice
+  if (baseUrl === undefined) {
+    if (entry.baseUrl !== undefined || entry.authentication === "aws") return Result.succeed(undefined)
+    const variable = entry.name === "custom" ? ` (or ${endpointVariable})` : ""
+    return fail("model.base_url", `the provider "${choice.name}" needs an address: set model.base_url${variable}`)
+  }
+  const url = URL.parse(baseUrl.trim())
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:") || url.hostname === "") {
+    return fail("model.base_url", `"${baseUrl}" is not an address: write it like https://host/v1`)
+  }
+  if (url.username !== "" || url.password !== "") {
+    return fail("model.base_url", "the address must not carry a user or password: put the key in model.api_key")
+  }
+  return Result.succeed(baseUrl)
+}
+
+const keyOf = (choice: Choice, host: string, settings: ModelSettings, lookup: Lookup): Resolved<Route["apiKey"]> => {
+  const explicit = settings.apiKey ?? choice.apiKey
+  if (explicit !== undefined && Redacted.value(explicit).trim() !== "") return Result.succeed(explicit)
+  const { entry, keyVariables } = choice
+  if (entry.authentication === "aws" || entry.authentication === "none") return Result.succeed(undefined)
+  const trusted = choice.paired || Directory.owns(entry, host) || Detection.isLocal(host)
+  const found = trusted ? firstSet(lookup, keyVariables) : undefined
+  if (found !== undefined) return Result.succeed(found)
+  if (entry.authentication === "optional") return Result.succeed(noKey)
+  const variables = either(keyVariables)
+  return trusted
+    ? fail(keyVariables[0] ?? "model.api_key", `no API key for ${entry.displayName}: set ${variables} (or model.api_key)`)
+    : fail(
+      "model.api_key",
+      `no API key for ${host}: set model.api_key (${variables} goes to ${either(entry.domains)} only)`
+    )
+}
+
+/** A model id as the provider knows it: direct providers get the bare id, aggregators the whole (`hermes-llm.md` §2.3). */
+const modelId = (entry: Directory.Entry, model: string): string => {
+  const slash = model.indexOf("/")
+  if (slash < 0 || entry.aggregator || entry.authentication === "optional") return model
+  return Directory.find(model.slice(0, slash)) === entry ? model.slice(slash + 1) : model
+}
+
+const betaHeader = "x-anthropic-beta"
+const toolStreaming = "fine-grained-tool-streaming-2025-05-14"
+
+/** The headers of this route alone (`hermes-llm.md` §2.4). */
+const headersOf = (
+  entry: Directory.Entry,
+  model: string,
+  own: Readonly<Record<string, string>> | undefined
+): Route["headers"] => {
+  if (entry.name !== "openrouter" || !model.toLowerCase().includes("claude")) return own
+  const existing = Object.keys(own ?? {}).find((name) => name.toLowerCase() === betaHeader)
+  const betas = existing === undefined ? [] : (own?.[existing] ?? "").split(",").map((beta) => beta.trim())
+  const all = [...betas.filter((beta) => beta !== "" && beta !== toolStreaming), toolStreaming]
+  return { ...own, [existing ?? betaHeader]: all.join(",") }
+}
+
+/** See the module. */
+export const resolve = (settings: ModelSettings, lookup: Lookup): Resolved<Route> =>
+  Result.gen(function*() {
+    const choice = yield* choose(settings, lookup)
+    if (choice === undefined || choice.entry.name === offline.provider) return offline
+    const { entry } = choice
+    const baseUrl = yield* checkAddress(choice)
+    const asked = given(settings.model)
+    if (asked === undefined) {
+      return yield* fail(
+        "model.default",
+        `no model is named for the provider "${choice.name}": set model.default (or pass --model)`
+      )
+    }
+    const model = modelId(entry, asked)
+    const { host } = Detection.address(baseUrl)
+    const apiKey = yield* keyOf(choice, host, settings, lookup)
+    const found = Detection.detect({
+      provider: choice.detectAs,
+      model,
+      baseUrl,
+      apiMode: settings.apiMode ?? choice.apiMode
+    })
+    const regionVariable = Detection.hostRegion(host) === undefined
+      ? firstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
+      : undefined
+    const region = found.region === undefined || regionVariable === undefined
+      ? found.region
+      : Redacted.value(regionVariable)
+    const headers = headersOf(entry, model, settings.headers)
+    return {
+      provider: choice.name,
+      model,
+      apiMode: found.apiMode,
+      ...(found.baseUrl === undefined ? {} : { baseUrl: found.baseUrl }),
+      ...(found.query === undefined ? {} : { query: found.query }),
+      ...(apiKey === undefined ? {} : { apiKey }),
+      ...(headers === undefined ? {} : { headers }),
+      ...(region === undefined ? {} : { region })
+    }
+  })

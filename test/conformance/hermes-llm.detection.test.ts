@@ -1,0 +1,89 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Detection from "../../src/routing/Detection.ts"
+import * as Routes from "../../src/routing/Routes.ts"
+
+const lookup = (variables: Readonly<Record<string, string>>): Routes.Lookup => (name) => {
+  const value = variables[name]
+  return value === undefined ? undefined : Redacted.make(value)
+}
+
+describe("hermes-llm detection", () => {
+  it("T1 explicit mode wins over every rule and every upgrade", () => {
+    for (const model of ["gpt-5.4", "openai/gpt-5", "claude-opus-4.6"]) {
+      const found = Detection.detect({ provider: "openai-codex", model, apiMode: "chat_completions" })
+      assert.strictEqual(found.apiMode, "chat_completions")
+    }
+  })
+
+  it("T2 Anthropic by host", () => {
+    assert.deepInclude(Detection.detect({ model: "claude-opus-4.6", baseUrl: "https://api.anthropic.com" }), {
+      provider: "anthropic",
+      apiMode: "anthropic_messages"
+    })
+  })
+
+  it("T4 Bedrock host with its region, and not a look-alike", () => {
+    assert.deepInclude(
+      Detection.detect({ model: "m", baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" }),
+      { apiMode: "bedrock_converse", region: "eu-west-1" }
+    )
+    assert.deepInclude(Detection.detect({ model: "m", baseUrl: "https://bedrock-runtime.evil.example" }), {
+      apiMode: "chat_completions",
+      region: undefined
+    })
+  })
+
+  it("T5 a look-alike host gets none of the rules of direct OpenAI", () => {
+    assert.deepInclude(
+      Detection.detect({ model: "gpt-4.1", baseUrl: "https://proxy.example/api.openai.com/v1" }),
+      { apiMode: "chat_completions", provider: undefined }
+    )
+  })
+
+  it("T7 gpt-5 via an aggregator, via Nous, via Azure", () => {
+    const mode = (provider: string | undefined, baseUrl: string) =>
+      Detection.detect({ provider, model: "openai/gpt-5.4", baseUrl }).apiMode
+    assert.strictEqual(mode("openrouter", "https://openrouter.ai/api/v1"), "codex_responses")
+    assert.strictEqual(mode("nous", "https://inference-api.nousresearch.com/v1"), "chat_completions")
+    assert.strictEqual(mode(undefined, "https://me.openai.azure.com/openai/v1"), "chat_completions")
+  })
+
+  it("T8 an explicit provider without key fails naming its variable, and goes nowhere else", () => {
+    const found = Routes.resolve({ provider: "zai", model: "glm-5" }, lookup({ OPENROUTER_API_KEY: "or" }))
+    assert.isTrue(Result.isFailure(found))
+    const error = Result.getOrThrow(Result.flip(found))
+    assert.strictEqual(error.path, "ZAI_API_KEY")
+    assert.strictEqual(
+      error.message,
+      "no API key for Z.AI / GLM: set ZAI_API_KEY, GLM_API_KEY or Z_AI_API_KEY (or model.api_key)"
+    )
+  })
+
+  it("T10 Claude on OpenRouter carries the tool streaming beta once, appended to what is there", () => {
+    const headers = (model: string, own?: Readonly<Record<string, string>>) =>
+      Result.getOrThrow(
+        Routes.resolve({ provider: "openrouter", model, headers: own }, lookup({ OPENROUTER_API_KEY: "or" }))
+      ).headers
+    const beta = "fine-grained-tool-streaming-2025-05-14"
+    assert.deepStrictEqual(headers("anthropic/claude-opus-4.6"), { "x-anthropic-beta": beta })
+    assert.deepStrictEqual(headers("anthropic/claude-opus-4.6", { "X-Anthropic-Beta": "a" }), {
+      "X-Anthropic-Beta": `a,${beta}`
+    })
+    assert.deepStrictEqual(headers("anthropic/claude-opus-4.6", { "x-anthropic-beta": beta }), {
+      "x-anthropic-beta": beta
+    })
+    assert.strictEqual(headers("openai/gpt-4.1"), undefined)
+  })
+
+  it("T11 headers of OpenRouter are absent from the route of a plain custom endpoint", () => {
+    const custom = Result.getOrThrow(
+      Routes.resolve(
+        { provider: "custom", model: "claude-opus-4.6", baseUrl: "https://plain.example/v1" },
+        lookup({ OPENROUTER_API_KEY: "or" })
+      )
+    )
+    assert.strictEqual(custom.headers, undefined)
+  })
+})
