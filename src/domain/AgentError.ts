@@ -53,6 +53,52 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("hermes-effec
   message: Schema.String
 }) {}
 
+/** Middleware vetoed a call, on purpose. The call fails with this, whatever else the chain would have done. */
+export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("hermes-effect/ExecutionBlocked")(
+  "ExecutionBlocked",
+  {
+    reason: Schema.String,
+    /** Facts for who looks into it; `checked_by` names the middleware that vetoed. */
+    metadata: Schema.Record(Schema.String, Schema.Unknown)
+  }
+) {
+  override get message(): string {
+    return `blocked by middleware: ${this.reason}`
+  }
+}
+
+/** Middleware registered with `onFailure: "closed"` failed by itself, so the call that it guards fails too. */
+export class MiddlewareFailure extends Schema.TaggedError<MiddlewareFailure>("hermes-effect/MiddlewareFailure")(
+  "MiddlewareFailure",
+  {
+    kind: Schema.String,
+    middleware: Schema.String,
+    cause: Schema.Defect()
+  }
+) {
+  override get message(): string {
+    return `${this.kind} middleware "${this.middleware}" failed and is registered to fail closed`
+  }
+}
+
+/** A plain function caught a failure from below and threw something else instead: a translation. */
+export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("hermes-effect/TranslatedFailure")(
+  "TranslatedFailure",
+  {
+    kind: Schema.String,
+    middleware: Schema.String,
+    /** What was thrown. */
+    thrown: Schema.Defect(),
+    /** What had failed below. */
+    downstream: Schema.Defect()
+  }
+) {
+  override get message(): string {
+    const thrown: unknown = this.thrown
+    return thrown instanceof Error ? thrown.message : String(thrown)
+  }
+}
+
 /** See the module. */
 export const AgentError = Schema.Union([
   AiError.AiError,
@@ -60,7 +106,10 @@ export const AgentError = Schema.Union([
   SessionStoreError,
   SessionNotFound,
   SessionBusy,
-  InvalidInput
+  InvalidInput,
+  ExecutionBlocked,
+  MiddlewareFailure,
+  TranslatedFailure
 ])
 /** See the module. */
 export type AgentError = typeof AgentError.Type

@@ -45,9 +45,13 @@ export const hex = (count: number): Effect.Effect<string> =>
     (n) => n.toString(16).padStart(count, "0")
   )
 
+/** Asking the system for its zone is slow, and the answer does not change. */
+let zone: DateTime.TimeZone | undefined
+
 /** `YYYYMMDD_HHMMSS` in the machine's time zone, from the fiber's `Clock`. */
 const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis) => {
-  const at = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: DateTime.zoneMakeLocal() }))
+  zone ??= DateTime.zoneMakeLocal()
+  const at = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: zone }))
   const two = (n: number): string => String(n).padStart(2, "0")
   return `${at.year}${two(at.month)}${two(at.day)}_${two(at.hour)}${two(at.minute)}${two(at.second)}`
 })

@@ -48,6 +48,8 @@ export interface ModelCall {
   /** Whether the answer should come in pieces. */
   readonly stream: boolean
   readonly maxOutputTokens?: number | undefined
+  /** Tokens that the model's window holds, where that is known; no answer is allowed to be longer. */
+  readonly contextWindow?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** Stable id of the conversation, for providers that key their prompt cache by it. */
@@ -97,3 +99,24 @@ export interface ModelResponse {
 
 /** Sees the pieces of a streamed answer on their way, and says what goes on; see `ARCHITECTURE.md` §6. */
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
+
+/** Options of one execution. */
+export interface ExecuteOptions {
+  readonly onPart?: OnPart | undefined
+}
+
+/** The same answer with other parts; its `raw` stays what the provider sent. */
+export const withParts = (
+  response: ModelResponse,
+  parts: ReadonlyArray<ContentPart>,
+  finishReason: Response.FinishReason = response.finishReason
+): ModelResponse => ({
+  parts,
+  finishReason,
+  usage: response.usage,
+  model: response.model,
+  id: response.id,
+  get raw() {
+    return response.raw
+  }
+})

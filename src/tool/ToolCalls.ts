@@ -13,10 +13,11 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Json from "../domain/Json.ts"
 import type { RunEvent, ToolStatus } from "../domain/RunEvent.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
 import * as Schedule from "./Schedule.ts"
 import { ToolContext } from "./ToolContext.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
-import type { BoundTool, ToolOutput } from "./Toolset.ts"
+import type { BoundTool } from "./Toolset.ts"
 
 /** What a batch needs from the run that it belongs to. `E` is what `settled` can fail with. */
 export interface Batch<E> {

@@ -28,35 +28,16 @@ import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
-import type * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
 import * as Json from "../domain/Json.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
+import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 import * as Annotations from "./Annotations.ts"
 import type { ToolContext } from "./ToolContext.ts"
-
-/** What a tool gave back. `isFailure` is a failure that the tool itself chose to return as its result. */
-export interface ToolOutput {
-  /** The encoded result: JSON-compatible. */
-  readonly output: unknown
-  readonly isFailure: boolean
-  /** Images or files for the model in place of `output`. */
-  readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined
-}
-
-/** A tool call that gave no result. The model gets `message`. */
-export class ToolFailed extends Schema.TaggedError<ToolFailed>("hermes-effect/ToolFailed")("ToolFailed", {
-  tool: Schema.String,
-  /** Which phase failed: the arguments did not fit, the handler failed, or what it returned did not fit. */
-  phase: Schema.Literals(["parameters", "handler", "result"]),
-  message: Schema.String,
-  cause: Schema.optional(Schema.Defect())
-}) {}
 
 /** A tool that is ready to be called. */
 export interface BoundTool {

@@ -1,0 +1,25 @@
+/**
+ * What a tool call gives: a result, or a failure that becomes an error result for the model.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+
+/** What a tool gave back. `isFailure` is a failure that the tool itself chose to return as its result. */
+export interface ToolOutput {
+  /** The encoded result: JSON-compatible. */
+  readonly output: unknown
+  readonly isFailure: boolean
+  /** Images or files for the model in place of `output`. */
+  readonly modelOutput?: ReadonlyArray<Prompt.ToolModelOutputPart> | undefined
+}
+
+/** A tool call that gave no result. The model gets `message`. */
+export class ToolFailed extends Schema.TaggedError<ToolFailed>("hermes-effect/ToolFailed")("ToolFailed", {
+  tool: Schema.String,
+  /** Which phase failed: the arguments did not fit, the handler failed, or what it returned did not fit. */
+  phase: Schema.Literals(["parameters", "handler", "result"]),
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}

@@ -1,0 +1,53 @@
+/**
+ * Reports of middleware that failed by itself: one warning per distinct fault, so that a broken plugin in a loop of a
+ * thousand calls does not bury the log.
+ *
+ * Source: `hermes-contract.md` §1.8 and §1.11.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type { Kind } from "./Kind.ts"
+
+/** One failure of one middleware. */
+export interface Fault {
+  readonly kind: Kind
+  readonly name: string
+  /** What became of the call, in words that complete "… failed; ". */
+  readonly consequence: string
+  readonly error: unknown
+}
+
+/** Takes reports. */
+export interface Faults {
+  readonly report: (fault: Fault) => Effect.Effect<void>
+}
+
+/** Distinct faults that are remembered; beyond that, each is reported again. */
+const remembered = 1_000
+
+/** The printable form of anything that was thrown. */
+export const describe = (error: unknown): string => {
+  if (error instanceof Error) return error.message === "" ? error.name : error.message
+  try {
+    return String(error)
+  } catch {
+    return "a value that can not be printed"
+  }
+}
+
+/** A reporter with a memory of its own. Repeats are logged at debug level. */
+export const make = (): Faults => {
+  const seen = new Set<string>()
+  return {
+    report: ({ consequence, error, kind, name }) => {
+      const text = describe(error)
+      const key = `${kind}|${name}|${consequence}|${text.slice(0, 200)}`
+      const line = `${kind} middleware "${name}" failed (${text}); ${consequence}`
+      if (seen.has(key)) return Effect.logDebug(line)
+      if (seen.size >= remembered) seen.clear()
+      seen.add(key)
+      return Effect.logWarning(line)
+    }
+  }
+}

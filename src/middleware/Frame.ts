@@ -1,0 +1,168 @@
+/**
+ * One wrapper around one call: the failure table of `ARCHITECTURE.md` §6. Everything that an execution middleware can do
+ * (return, fail, die, be interrupted, call `next` never, once, twice or too late) ends in exactly one of its rows.
+ *
+ * **Details**
+ *
+ * | the wrapper | result |
+ * | --- | --- |
+ * | succeeds with a value | the value |
+ * | succeeds with nothing | what came from below stands; nothing below: as if it had failed before `next` |
+ * | fails, typed | the failure: intended, a veto or a translation |
+ * | dies before `next` | the rest of the chain, unwrapped |
+ * | dies after `next` succeeded | the value from below |
+ * | dies after `next` failed | the failure from below, the defect attached |
+ * | dies, having cut `next` off itself | `MiddlewareFailure`: nothing is known, and nothing may run twice |
+ * | is interrupted | interruption |
+ *
+ * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { MiddlewareFailure } from "../domain/AgentError.ts"
+import type { Faults } from "./Faults.ts"
+import type { Kind, OnFailure } from "./Kind.ts"
+
+/** Runs what lies below. Without a request, the one that the wrapper was given. */
+export interface Next<Req, Options, A, E, R> {
+  (request?: Req, options?: Options): Effect.Effect<A, E, R>
+}
+
+/** A wrapper as the chain runs it: its types are checked where it is made, and erased here. */
+export interface Wrapper<Req, Options, A, Context> {
+  readonly kind: Kind
+  readonly name: string
+  readonly onFailure: OnFailure
+  /** Whether a second call of `next` is a defect. */
+  readonly singleUse: boolean
+  readonly wrap: (
+    next: Next<Req, Options, A, unknown, unknown>,
+    context: Context
+  ) => (request: Req) => Effect.Effect<A | undefined | null, unknown, unknown>
+}
+
+/** Calls what lies below a frame. `options` are the wrapper's own, to be joined with those from above. */
+export interface Below<Req, Options, A> {
+  (request: Req, options: Options | undefined, fault: (error: unknown) => Effect.Effect<void>): Effect.Effect<
+    A,
+    unknown,
+    unknown
+  >
+}
+
+/** `next` was called a second time, or after its wrapper had returned. */
+export class NextMisused extends Error {
+  override readonly name = "NextMisused"
+}
+
+/** Carries the failure of a closed wrapper's `onPart` out of the stream that it broke. */
+export class StreamVeto extends Error {
+  override readonly name = "StreamVeto"
+}
+
+const isNothing = (value: unknown): value is undefined | null => value === undefined || value === null
+
+/** Whether a cause says nothing that the one from below had not said: the wrapper only let it through. */
+const passedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unknown> | undefined): boolean => {
+  if (below === undefined || Exit.isSuccess(below)) return false
+  return cause.reasons.every((reason) =>
+    below.cause.reasons.some((other) =>
+      reason === other ||
+      (Cause.isDieReason(reason) && Cause.isDieReason(other) && reason.defect === other.defect)
+    )
+  )
+}
+
+/** See the module. */
+export const evaluate = <Req, Options, A, Context>(
+  wrapper: Wrapper<Req, Options, A, Context>,
+  context: Context,
+  request: Req,
+  below: Below<Req, Options, A>,
+  faults: Faults
+): Effect.Effect<A, unknown, unknown> =>
+  Effect.suspend(() => {
+    const { kind, name, onFailure, singleUse } = wrapper
+    let calls = 0
+    let revoked = false
+    let last: Exit.Exit<A, unknown> | undefined
+
+    const closed = (cause: unknown): Effect.Effect<never, MiddlewareFailure> =>
+      Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause }))
+
+    const broken = (error: unknown): Effect.Effect<void> =>
+      onFailure === "closed"
+        ? Effect.die(new StreamVeto(name, { cause: error }))
+        : faults.report({ kind, name, error, consequence: "what streams passes it by" })
+
+    const next: Next<Req, Options, A, unknown, unknown> = (given, options) =>
+      Effect.suspend(() => {
+        if (revoked) return Effect.die(new NextMisused(`${kind} middleware "${name}" called next() after it returned`))
+        if (calls > 0 && singleUse) {
+          return Effect.die(
+            new NextMisused(
+              `${kind} middleware "${name}" called next() more than once: downstream execution is single-use`
+            )
+          )
+        }
+        calls++
+        last = undefined
+        return Effect.onExit(below(isNothing(given) ? request : given, options, broken), (exit) =>
+          Effect.sync(() => {
+            // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
+            if (!Exit.hasInterrupts(exit)) last = exit
+          }))
+      })
+
+    /** The wrapper failed by itself. */
+    const failed = (error: unknown, cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
+      if (onFailure === "closed") return closed(error)
+      if (calls === 0) {
+        const consequence = "the call goes on without it"
+        return Effect.andThen(
+          faults.report({ kind, name, error, consequence }),
+          below(request, undefined, () => Effect.void)
+        )
+      }
+      if (last === undefined) return closed(error)
+      if (Exit.isSuccess(last)) {
+        return Effect.as(faults.report({ kind, name, error, consequence: "the result from below is kept" }), last.value)
+      }
+      const both = Cause.combine(last.cause, cause)
+      return Effect.andThen(
+        faults.report({ kind, name, error, consequence: "the failure from below is kept" }),
+        Effect.failCause(both)
+      )
+    }
+
+    const onSuccess = (value: A | undefined | null): Effect.Effect<A, unknown, unknown> => {
+      if (!isNothing(value)) return Effect.succeed(value)
+      if (last !== undefined) return last
+      const error = new Error("it returned nothing, and there is no result from below")
+      return failed(error, Cause.die(error))
+    }
+
+    const onFailureCause = (cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
+      if (Cause.hasInterrupts(cause) || Cause.hasFails(cause)) return Effect.failCause(cause)
+      if (passedThrough(cause, last)) {
+        const veto = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof StreamVeto)
+        return veto !== undefined && Cause.isDieReason(veto) && veto.defect instanceof StreamVeto &&
+            veto.defect.message === name
+          ? closed(veto.defect.cause)
+          : Effect.failCause(cause)
+      }
+      return failed(Cause.squash(cause), cause)
+    }
+
+    return Effect.suspend(() => wrapper.wrap(next, context)(request)).pipe(
+      Effect.onExit(() =>
+        Effect.sync(() => {
+          revoked = true
+        })
+      ),
+      Effect.matchCauseEffect({ onFailure: onFailureCause, onSuccess })
+    )
+  })

@@ -1,0 +1,68 @@
+/**
+ * The kinds of middleware and what they are told of the call that they see.
+ *
+ * Source: `hermes-contract.md` §1.1–1.3, `ARCHITECTURE.md` §5.
+ *
+ * @since 0.1.0
+ */
+import type { ApiMode } from "../domain/ApiMode.ts"
+import type { ModelRequest } from "../domain/Model.ts"
+
+/** Version of the middleware contract, in every plain callback's envelope. */
+export const middlewareSchemaVersion = "hermes.middleware.v1"
+
+/** The kinds that a plugin registers by name. */
+export const registrable = ["llm_request", "llm_execution", "tool_request", "tool_execution"] as const
+
+/** One of {@link registrable}. */
+export type Registrable = (typeof registrable)[number]
+
+/** Every place in the stack. */
+export type Kind = Registrable | "wrap_model_call" | "wrap_tool_call"
+
+/** What happens when middleware fails by itself: the run goes on without it, or the call fails. */
+export type OnFailure = "open" | "closed"
+
+/** One accepted rewrite of a request; `{ source: "plugin" }` when its author gave nothing. */
+export interface TraceEntry {
+  readonly source?: string
+  readonly reason?: string
+  readonly name?: string
+}
+
+/** Where a call belongs. */
+export interface CallIds {
+  readonly sessionId: string
+  readonly taskId: string
+  readonly turnId: string
+  readonly apiRequestId: string
+}
+
+/** What `llm_request` and `llm_execution` know besides the request. */
+export interface LlmContext extends CallIds {
+  readonly platform: string
+  readonly provider: string
+  readonly model: string
+  readonly baseUrl: string | undefined
+  readonly apiMode: ApiMode
+  /** The step of the run, from 1. */
+  readonly apiCallCount: number
+  /** 0 for the first attempt of a step. */
+  readonly retryCount: number
+  /** As prepared for the route, before any rewrite. */
+  readonly originalRequest: ModelRequest
+  /** The rewrites accepted so far. */
+  readonly trace: ReadonlyArray<TraceEntry>
+}
+
+/** Arguments of a tool call: a JSON object. */
+export type ToolArguments = Readonly<Record<string, unknown>>
+
+/** What `tool_request` and `tool_execution` know besides the arguments. */
+export interface ToolCallContext extends CallIds {
+  readonly toolName: string
+  readonly toolCallId: string
+  /** What the model sent, parsed and coerced. */
+  readonly originalArgs: ToolArguments
+  readonly trace: ReadonlyArray<TraceEntry>
+}

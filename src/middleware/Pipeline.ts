@@ -1,0 +1,102 @@
+/**
+ * Request middleware: each sees the payload so far and the pristine one, and may answer with a whole replacement. One
+ * that fails or is too slow is skipped, unless it is registered as closed; `ExecutionBlocked` is a veto here too.
+ *
+ * **Details**
+ *
+ * Every accepted replacement adds one trace entry, also when it changes nothing. Source: `hermes-contract.md` §1.4 and
+ * §1.6, with the order of `ARCHITECTURE.md` §7 (a pipeline, where the contract folds).
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { ExecutionBlocked, MiddlewareFailure } from "../domain/AgentError.ts"
+import type { Faults } from "./Faults.ts"
+import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
+
+/** Milliseconds that one request middleware may take (`ARCHITECTURE.md` §7). */
+export const deadlineMillis = 30_000
+
+/** Leaves the payload as it is. */
+export interface Unchanged {
+  readonly _tag: "Unchanged"
+}
+
+/** Replaces the payload, whole. */
+export interface Rewritten<Payload> {
+  readonly _tag: "Rewritten"
+  readonly payload: Payload
+  readonly trace: TraceEntry
+}
+
+/** What request middleware answers. */
+export type Answer<Payload> = Unchanged | Rewritten<Payload>
+
+/** See {@link Unchanged}. */
+export const unchanged: Unchanged = { _tag: "Unchanged" }
+
+/** See {@link Rewritten}; without a trace it is `{ source: "plugin" }`. */
+export const rewritten = <Payload>(payload: Payload, trace: TraceEntry = {}): Rewritten<Payload> => ({
+  _tag: "Rewritten",
+  payload,
+  trace: traceEntry(trace)
+})
+
+/** The non-empty strings among `source`, `reason` and `name`. */
+export const traceEntry = (given: object): TraceEntry => {
+  const entry: Record<string, string> = {}
+  for (const key of ["source", "reason", "name"]) {
+    const value: unknown = Reflect.get(given, key)
+    if (typeof value === "string" && value !== "") entry[key] = value
+  }
+  return Object.keys(entry).length === 0 ? { source: "plugin" } : entry
+}
+
+/** Request middleware as the pipeline runs it. */
+export interface Rewriter<Payload, Context> {
+  readonly kind: Kind
+  readonly name: string
+  readonly onFailure: OnFailure
+  readonly rewrite: (payload: Payload, context: Context) => Effect.Effect<Answer<Payload>, unknown, unknown>
+}
+
+/** The payload after all of them, and how it came to be. */
+export interface Outcome<Payload> {
+  readonly payload: Payload
+  readonly trace: ReadonlyArray<TraceEntry>
+}
+
+const noTrace: ReadonlyArray<TraceEntry> = []
+
+/** See the module. `contextOf` gives each its context, with the trace so far. */
+export const run = Effect.fnUntraced(function*<Payload, Context>(
+  rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
+  faults: Faults,
+  original: Payload,
+  contextOf: (trace: ReadonlyArray<TraceEntry>) => Context
+): Effect.fn.Return<Outcome<Payload>, MiddlewareFailure | ExecutionBlocked, unknown> {
+  let payload = original
+  let trace = noTrace
+  for (const { kind, name, onFailure, rewrite } of rewriters) {
+    const answer = yield* Effect.suspend(() => rewrite(payload, contextOf(trace))).pipe(
+      Effect.timeoutOrElse({
+        duration: deadlineMillis,
+        orElse: () => Effect.die(new Error(`no answer within ${deadlineMillis / 1000} s`))
+      }),
+      Effect.catchCause((cause): Effect.Effect<Unchanged, MiddlewareFailure | ExecutionBlocked> => {
+        if (Cause.hasInterrupts(cause)) return Effect.interrupt
+        const error = Cause.squash(cause)
+        if (error instanceof ExecutionBlocked) return Effect.fail(error)
+        return onFailure === "closed"
+          ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
+          : Effect.as(faults.report({ kind, name, error, consequence: "the request goes on as it was" }), unchanged)
+      })
+    )
+    if (answer._tag === "Rewritten") {
+      payload = answer.payload
+      trace = [...trace, answer.trace]
+    }
+  }
+  return { payload, trace }
+})

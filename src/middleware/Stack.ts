@@ -1,0 +1,40 @@
+/**
+ * The one ordered stack of a runtime: plugins in load order outermost, then the application's list. It is compiled once;
+ * a kind that nobody registered costs nothing, not even a function call.
+ *
+ * Source: `ARCHITECTURE.md` §5.
+ *
+ * @since 0.1.0
+ */
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
+import * as Faults from "./Faults.ts"
+import type { Wrapper } from "./Frame.ts"
+import type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
+import type { Any, CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
+import type { Rewriter } from "./Pipeline.ts"
+
+/** The entries by kind, in order. */
+export interface Stack {
+  readonly llmRequest: ReadonlyArray<Rewriter<ModelRequest, LlmContext>>
+  readonly toolRequest: ReadonlyArray<Rewriter<ToolArguments, ToolCallContext>>
+  readonly llmExecution: ReadonlyArray<Wrapper<ModelRequest, ExecuteOptions, ModelResponse, LlmContext>>
+  readonly toolExecution: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
+  readonly wrapModelCall: ReadonlyArray<Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>>
+  readonly wrapToolCall: ReadonlyArray<Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>>
+  readonly faults: Faults.Faults
+}
+
+/** See the module. */
+export const make = (entries: ReadonlyArray<Any>): Stack => ({
+  llmRequest: entries.flatMap((entry) => entry.kind === "llm_request" ? [entry.run] : []),
+  toolRequest: entries.flatMap((entry) => entry.kind === "tool_request" ? [entry.run] : []),
+  llmExecution: entries.flatMap((entry) => entry.kind === "llm_execution" ? [entry.run] : []),
+  toolExecution: entries.flatMap((entry) => entry.kind === "tool_execution" ? [entry.run] : []),
+  wrapModelCall: entries.flatMap((entry) => entry.kind === "wrap_model_call" ? [entry.run] : []),
+  wrapToolCall: entries.flatMap((entry) => entry.kind === "wrap_tool_call" ? [entry.run] : []),
+  faults: Faults.make()
+})
+
+/** No middleware. */
+export const empty: Stack = make([])
