@@ -38,6 +38,8 @@ import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import * as Stack from "../middleware/Stack.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
@@ -55,16 +57,16 @@ export const defaultMaxIterations = 90
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
 const streamBuffer = 256
 
-/** See the module. */
-export interface Service {
-  readonly run: (input: RunInput) => Effect.Effect<RunResult, AgentError>
+/** See the module. `E` is what its middleware adds to the ways in which a run can fail. */
+export interface Service<out E = never> {
+  readonly run: (input: RunInput) => Effect.Effect<RunResult, AgentError | E>
   /** The events of a run; the last one is its `RunFinished`. Ending the stream early interrupts the run. */
-  readonly stream: (input: RunInput) => Stream.Stream<RunEvent, AgentError>
+  readonly stream: (input: RunInput) => Stream.Stream<RunEvent, AgentError | E>
   /** Asks the run of a session to stop with what it has; false when none is under way. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
 }
 
-/** The agent of a runtime. */
+/** The agent of a runtime. An application whose middleware adds failures gives its agent a key of its own. */
 export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agent/Agent") {}
 
 /** What a run starts from. */
@@ -82,7 +84,7 @@ const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessa
 }
 
 const openSession = Effect.fnUntraced(function*(
-  { settings, store }: Services,
+  { settings, store }: Pick<Services, "settings" | "store">,
   input: RunInput,
   place: { readonly cwd: string; readonly provider: string; readonly model: string }
 ) {
@@ -100,7 +102,7 @@ const openSession = Effect.fnUntraced(function*(
   return { id, systemPrompt, history: [] }
 })
 
-const open = Effect.fnUntraced(function*(services: Services, input: RunInput) {
+const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput) {
   const { settings } = services
   const user = yield* userMessage(input.prompt)
   const route = yield* services.router.primary
@@ -113,6 +115,7 @@ const open = Effect.fnUntraced(function*(services: Services, input: RunInput) {
     sessionId: session.id,
     taskId,
     turnId,
+    platform: settings.platform ?? "library",
     maxIterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
     streaming: input.streaming ?? false,
     tools: input.tools ?? settings.tools ?? everything,
@@ -134,7 +137,7 @@ const open = Effect.fnUntraced(function*(services: Services, input: RunInput) {
 
 /** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
 const settle = Effect.fnUntraced(function*(
-  { store }: Services,
+  { store }: Pick<Services, "store">,
   run: RunState,
   reason: string
 ): Effect.fn.Return<void, SessionStoreError> {
@@ -161,11 +164,11 @@ const settle = Effect.fnUntraced(function*(
   )
 })
 
-const conduct = Effect.fnUntraced(function*(
-  services: Services,
+const conduct = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
   { cwd, resumed, run }: Opened,
   stopped: Deferred.Deferred<void>
-): Effect.fn.Return<RunResult, AgentError> {
+): Effect.fn.Return<RunResult, AgentError | E> {
   yield* emit(run, {
     _tag: "RunStarted",
     version: 1,
@@ -199,22 +202,36 @@ const conduct = Effect.fnUntraced(function*(
   return finished
 })
 
+/** What an agent is made of, besides the services of its surroundings. */
+export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
+  /** The first is outermost. */
+  readonly middleware?: Middlewares | undefined
+}
+
 /**
- * An agent over the router, tools and store of its surroundings.
+ * An agent over the router, tools and store of its surroundings. What its middleware can fail with shows in the `run` of
+ * the result, what it needs in the requirements of this effect.
  */
-export const make = (
-  settings: AgentSettings = {}
-): Effect.Effect<Service, never, ModelRouter | ToolRegistry | SessionStore> =>
+export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
+  { middleware, ...settings }: Options<Middlewares> = {}
+): Effect.Effect<
+  Service<Middleware.Errors<Middlewares>>,
+  never,
+  ModelRouter | ToolRegistry | SessionStore | Middleware.Needs<Middlewares>
+> =>
   Effect.gen(function*() {
-    const services: Services = {
+    type E = Middleware.Errors<Middlewares>
+    const services: Services<E> = {
       router: yield* ModelRouter,
       registry: yield* ToolRegistry,
       store: yield* SessionStore,
+      stack: middleware === undefined ? Stack.empty : Stack.make(middleware),
       settings
     }
+    const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
     const active = new Map<string, Deferred.Deferred<void>>()
 
-    const run: Service["run"] = Effect.fnUntraced(function*(input) {
+    const run: Service<E>["run"] = Effect.fnUntraced(function*(input) {
       if (input.sessionId !== undefined && active.has(input.sessionId)) {
         return yield* new SessionBusy({ sessionId: input.sessionId })
       }
@@ -229,13 +246,14 @@ export const make = (
         }),
         Effect.ensuring(Effect.sync(() => {
           if (key !== undefined) active.delete(key)
-        }))
+        })),
+        Effect.updateContext((input: Context.Context<never>) => Context.merge(needs, input))
       )
     })
 
-    const stream: Service["stream"] = (input) =>
+    const stream: Service<E>["stream"] = (input) =>
       Stream.unwrap(Effect.gen(function*() {
-        const queue = yield* Queue.bounded<RunEvent, AgentError | Cause.Done>(streamBuffer)
+        const queue = yield* Queue.bounded<RunEvent, AgentError | E | Cause.Done>(streamBuffer)
         const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
           Effect.asVoid(Queue.offerAll(queue, events))
         yield* run({ ...input, streaming: input.streaming ?? true, onEvent }).pipe(
@@ -258,10 +276,19 @@ export const make = (
     return { run, stream, stop }
   })
 
-/** {@link make} as a Layer. */
-export const layer = (
-  settings: AgentSettings = {}
-): Layer.Layer<Agent, never, ModelRouter | ToolRegistry | SessionStore> => Layer.effect(Agent, make(settings))
+/** {@link make} as a Layer of {@link Agent}, for middleware that adds no failure. */
+export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
+  options: Options<Middlewares> & ([Middleware.Errors<Middlewares>] extends [never] ? unknown : never)
+): Layer.Layer<Agent, never, ModelRouter | ToolRegistry | SessionStore | Middleware.Needs<Middlewares>> =>
+  Layer.effect(
+    Agent,
+    // The condition on the parameter has proved that `E` is `never`.
+    make<Middlewares>(options) as Effect.Effect<
+      Service,
+      never,
+      ModelRouter | ToolRegistry | SessionStore | Middleware.Needs<Middlewares>
+    >
+  )
 
 /** Runs the agent of the surroundings. */
 export const run = (input: RunInput): Effect.Effect<RunResult, AgentError, Agent> =>

@@ -10,7 +10,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import type * as AiError from "effect/ai/AiError"
+import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
@@ -32,14 +32,19 @@ const noSummary = (run: RunState, why: string): string =>
   `Stopped after ${run.maxIterations} model calls without a final answer${why}. ` +
   "Raise agent.max_turns (--max-turns) or continue the session."
 
-const summarise = Effect.fnUntraced(function*(services: Step.Services, run: RunState) {
+const summarise = Effect.fnUntraced(function*<E>(
+  services: Step.Services<E>,
+  run: RunState
+): Effect.fn.Return<RunResult, SessionStoreError | E> {
   const text = yield* Step.ask(services, run, {
     messages: [...run.messages, summaryRequest],
     tools: [],
     toolChoice: "none"
   }).pipe(
     Effect.flatMap(({ response }) => Step.showText(run, response.parts)),
-    Effect.catchTag("AiError", Effect.succeed)
+    Effect.catch((error): Effect.Effect<AiError.AiError, Exclude<SessionStoreError | E, AiError.AiError>> =>
+      AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error as Exclude<typeof error, AiError.AiError>)
+    )
   )
   if (typeof text !== "string") {
     return result(run, "max_iterations_reached", noSummary(run, `, and the summary failed (${text.reason.message})`))
@@ -51,10 +56,10 @@ const summarise = Effect.fnUntraced(function*(services: Step.Services, run: RunS
 })
 
 /** See the module. */
-export const loop = Effect.fnUntraced(function*(
-  services: Step.Services,
+export const loop = Effect.fnUntraced(function*<E>(
+  services: Step.Services<E>,
   run: RunState
-): Effect.fn.Return<RunResult, AiError.AiError | SessionStoreError, ToolContext> {
+): Effect.fn.Return<RunResult, AiError.AiError | SessionStoreError | E, ToolContext> {
   while (run.steps < run.maxIterations) {
     run.steps++
     const outcome = yield* Step.step(services, run)

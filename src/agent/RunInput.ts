@@ -33,6 +33,8 @@ export interface RunInput {
 
 /** What an agent is set up with; each has a default. */
 export interface AgentSettings {
+  /** Where users talk to it, for hooks and prompts: `cli`, `library` (when absent), … */
+  readonly platform?: string | undefined
   /** 90 when absent (`hermes-llm.md` §18.1). */
   readonly maxIterations?: number | undefined
   /** Absolute working directory of the tools; the process's when absent. */

@@ -17,6 +17,7 @@ export interface RunState {
   readonly sessionId: SessionId
   readonly taskId: TaskId
   readonly turnId: TurnId
+  readonly platform: string
   readonly maxIterations: number
   readonly streaming: boolean
   readonly tools: Selection

@@ -12,21 +12,28 @@ import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
-import * as Attempt from "../routing/Attempt.ts"
-import type { Answer, Service as ModelRouter } from "../routing/ModelRouter.ts"
+import type { ModelAnswer } from "../middleware/Middleware.ts"
+import type { Stack } from "../middleware/Stack.ts"
+import * as ModelCalls from "../routing/ModelCalls.ts"
+import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
-import type { Service as ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { Service as ToolRegistry, Snapshot } from "../tool/ToolRegistry.ts"
 import * as Outcome from "./Outcome.ts"
 import type { AgentSettings } from "./RunInput.ts"
 import { emit, type RunState } from "./RunState.ts"
 
-/** The services that a step works with. */
-export interface Services {
+/**
+ * The services that a step works with. `E` is what the middleware of the stack can fail a model call with; it stands in
+ * the type alone.
+ */
+export interface Services<out E = never> {
+  readonly Error?: E
   readonly router: ModelRouter
   readonly registry: ToolRegistry
   readonly store: SessionStore
+  readonly stack: Stack
   readonly settings: AgentSettings
 }
 
@@ -83,7 +90,7 @@ const promptPart = (part: ContentPart): Prompt.AssistantMessagePart => {
 
 /** Puts messages into the conversation and the store, at once. */
 export const append = (
-  { store }: Services,
+  { store }: Pick<Services, "store">,
   run: RunState,
   ...messages: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<void, SessionStoreError> => {
@@ -92,11 +99,11 @@ export const append = (
 }
 
 /** One question to the model, with or without tools, accounted for. */
-export const ask = Effect.fnUntraced(function*(
-  services: Services,
+export const ask = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
   run: RunState,
   call: Pick<ModelCall, "messages" | "tools" | "toolChoice">
-): Effect.fn.Return<Answer, AiError.AiError | SessionStoreError> {
+): Effect.fn.Return<ModelAnswer, AiError.AiError | SessionStoreError | E> {
   const { settings } = services
   const question: ModelCall = {
     ...call,
@@ -109,8 +116,17 @@ export const ask = Effect.fnUntraced(function*(
   }
   run.text = ""
   run.textStored = false
-  const onPart = run.streaming ? watch(run) : undefined
-  const answer = yield* services.router.call((at) => Attempt.run(at, question, onPart))
+  const answer = yield* ModelCalls.run<E>(services.router, services.stack, {
+    call: question,
+    context: {
+      sessionId: run.sessionId,
+      taskId: run.taskId,
+      turnId: run.turnId,
+      platform: run.platform,
+      apiCallCount: run.steps
+    },
+    options: run.streaming ? { onPart: watch(run) } : undefined
+  })
   run.route = answer.route
   const usage = Usage.fromResponse(answer.response.usage)
   run.usage = Usage.add(run.usage, usage)
@@ -133,21 +149,34 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
   return streamed || text === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text }), text)
 }
 
-const runTools = (services: Services, run: RunState, batch: Omit<ToolCalls.Batch<never>, "emit" | "settled">) => {
-  for (const call of batch.calls) run.open.set(call.id, call)
+const runTools = <E>(
+  { stack, store }: Services<E>,
+  run: RunState,
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  tools: Snapshot
+): Effect.Effect<ReadonlyArray<Prompt.ToolMessage>, SessionStoreError, ToolContext> => {
+  for (const call of calls) run.open.set(call.id, call)
   return ToolCalls.run({
-    ...batch,
+    calls,
+    tools,
+    stack,
+    ids: {
+      sessionId: run.sessionId,
+      taskId: run.taskId,
+      turnId: run.turnId,
+      apiRequestId: `${run.turnId}:api:${run.steps}`
+    },
     emit: run.emit,
     settled: (call, message) =>
-      Effect.tap(services.store.append(run.sessionId, [message]), () => Effect.sync(() => run.open.delete(call.id)))
+      Effect.tap(store.append(run.sessionId, [message]), () => Effect.sync(() => run.open.delete(call.id)))
   })
 }
 
 /** See the module. */
-export const step = Effect.fnUntraced(function*(
-  services: Services,
+export const step = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
   run: RunState
-): Effect.fn.Return<Outcome.Outcome, AiError.AiError | SessionStoreError, ToolContext> {
+): Effect.fn.Return<Outcome.Outcome, AiError.AiError | SessionStoreError | E, ToolContext> {
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
   const tools = yield* services.registry.snapshot(run.tools)
   const { response } = yield* ask(services, run, {
@@ -178,7 +207,7 @@ export const step = Effect.fnUntraced(function*(
     const outcome = response.finishReason === "content-filter" ? "Filtered" as const : "Finished" as const
     return yield* Effect.as(finished, { _tag: outcome, text })
   }
-  const results = yield* runTools(services, run, { calls, tools })
+  const results = yield* runTools(services, run, calls, tools)
   run.messages.push(...results)
   return yield* Effect.as(finished, Outcome.continued)
 })
