@@ -5,8 +5,10 @@
  *
  * @since 0.1.0
  */
+import type * as Effect from "effect/Effect"
+import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../domain/ApiMode.ts"
-import type { ModelRequest } from "../domain/Model.ts"
+import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
 
 /** Version of the middleware contract, in every plain callback's envelope. */
 export const middlewareSchemaVersion = "hermes.middleware.v1"
@@ -53,6 +55,8 @@ export interface LlmContext extends CallIds {
   readonly originalRequest: ModelRequest
   /** The rewrites accepted so far. */
   readonly trace: ReadonlyArray<TraceEntry>
+  /** Reads a raw body of this `apiMode`, for a wrapper that answers in the provider's stead. */
+  readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
 }
 
 /** Arguments of a tool call: a JSON object. */

@@ -229,6 +229,17 @@ export const toolExecution = <Caught = never, Fails = never, Needs = never>(
 ): ToolExecution<Caught, Fails, Needs> =>
   make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: options.wrap })
 
+/**
+ * A {@link LlmExecution} of a function that declares nothing: it fails with what is always part of `AgentError`, and may
+ * give nothing.
+ */
+export const llmExecutionUndeclared = (options: Registration & Pick<LlmWrapper, "wrap">): LlmExecution =>
+  make("llm_execution", options.name, { ...base("llm_execution", options), singleUse: true, wrap: options.wrap })
+
+/** A {@link ToolExecution} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
+export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): ToolExecution =>
+  make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: options.wrap })
+
 /** A {@link WrapModelCall}. */
 export const wrapModelCall = <Caught = never, Fails = never, Needs = never>(
   options: Registration & { readonly wrap: ModelCallWrap<Caught, Fails, Needs> }

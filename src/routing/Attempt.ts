@@ -46,7 +46,8 @@ const contextOf = (
     apiMode: provider.apiMode,
     apiCallCount: context.apiCallCount,
     retryCount,
-    originalRequest
+    originalRequest,
+    decode: provider.decode
   }
   return (trace) => ({ ...base, trace })
 }

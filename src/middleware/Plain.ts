@@ -1,0 +1,180 @@
+/**
+ * Middleware as plain functions, the form in which plugins on disk register it: one frozen object per call with the
+ * contract's field names, and a value, a promise or an Effect back.
+ *
+ * **Details**
+ *
+ * A plain function declares nothing, so what it throws is read by what had happened below: before `next_call` and after
+ * its success it is the plugin's own trouble; after its failure it is a translation (`TranslatedFailure`); the failure
+ * from below itself, thrown on, passes through; `ExecutionBlocked` is a veto at any time. Objects are deep copies that
+ * can not be changed; handing one of them on or back means what it is a copy of.
+ *
+ * Source: `hermes-contract.md` §1.2–1.7, `ARCHITECTURE.md` §5 and §6.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Json from "../domain/Json.ts"
+import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
+import { observerVersion } from "../hooks/PayloadFields.ts"
+import * as Frozen from "./Frozen.ts"
+import { type LlmContext, middlewareSchemaVersion, type ToolArguments, type ToolCallContext } from "./Kind.ts"
+import * as Middleware from "./Middleware.ts"
+import * as Pipeline from "./Pipeline.ts"
+import * as PlainExecution from "./PlainExecution.ts"
+import * as PlainReturn from "./PlainReturn.ts"
+
+/** The one object that a plain function gets. */
+export type Envelope = Readonly<Record<string, unknown>>
+
+/** A plain function of any kind. */
+export type Callback = (call: Envelope) => unknown
+
+const versions = {
+  telemetry_schema_version: observerVersion,
+  middleware_schema_version: middlewareSchemaVersion
+}
+
+const llmFields = (context: LlmContext): Record<string, unknown> => ({
+  ...versions,
+  session_id: context.sessionId,
+  task_id: context.taskId,
+  turn_id: context.turnId,
+  api_request_id: context.apiRequestId,
+  platform: context.platform,
+  model: context.model,
+  provider: context.provider,
+  base_url: context.baseUrl ?? "",
+  api_mode: context.apiMode,
+  api_call_count: context.apiCallCount,
+  retry_count: context.retryCount,
+  original_request: Frozen.copy(context.originalRequest)
+})
+
+const toolFields = (context: ToolCallContext): Record<string, unknown> => ({
+  ...versions,
+  session_id: context.sessionId,
+  task_id: context.taskId,
+  turn_id: context.turnId,
+  api_request_id: context.apiRequestId,
+  tool_name: context.toolName,
+  tool_call_id: context.toolCallId,
+  original_args: Frozen.copy(context.originalArgs)
+})
+
+const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) && !Array.isArray(value)
+
+/** The replacement under `key`, copied so that the plugin can not change it later; a wrong shape is an error. */
+const accept = (value: unknown, key: "request" | "args"): Pipeline.Answer<Readonly<Record<string, unknown>>> => {
+  if (value === undefined || value === null) return Pipeline.unchanged
+  const replacement: unknown = isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined
+  if (!isMapping(value) || !isMapping(replacement)) {
+    throw new TypeError(`it must return nothing or { ${key}: {…} }, got ${Json.toText(value).slice(0, 80)}`)
+  }
+  return Pipeline.rewritten(Frozen.copy(replacement), Pipeline.traceEntry(value))
+}
+
+const rewriteWith = (callback: Callback, key: "request" | "args", envelope: Record<string, unknown>) =>
+  Effect.map(PlainReturn.call(() => callback(Object.freeze(envelope))), (value) => accept(value, key))
+
+/** An `llm_request` function. */
+export const llmRequest = (options: Middleware.Registration, callback: Callback): Middleware.LlmRequest<unknown> =>
+  Middleware.llmRequest({
+    ...options,
+    rewrite: (request, context) =>
+      rewriteWith(callback, "request", {
+        ...llmFields(context),
+        middleware_trace: Frozen.copy(context.trace),
+        request: Frozen.copy(request)
+      })
+  })
+
+/** A `tool_request` function. */
+export const toolRequest = (options: Middleware.Registration, callback: Callback): Middleware.ToolRequest<unknown> =>
+  Middleware.toolRequest({
+    ...options,
+    rewrite: (args, context) =>
+      rewriteWith(callback, "args", {
+        ...toolFields(context),
+        middleware_trace: Frozen.copy(context.trace),
+        args: Frozen.copy(args)
+      })
+  })
+
+/** The request or arguments that a plugin passed on: its own copy means the current one. */
+const passedOn = <Req extends Readonly<Record<string, unknown>>>(shown: Req) => (payload: unknown): Req | undefined => {
+  if (payload === undefined || payload === null || payload === shown) return undefined
+  if (!isMapping(payload)) throw new TypeError(`next_call() takes an object, got ${Json.toText(payload).slice(0, 80)}`)
+  // A mapping of unknown values is what both payload types are.
+  return Frozen.copy(payload) as Req
+}
+
+/**
+ * An `llm_execution` function. `next_call` gives the raw body of the answer, and a raw body (of the same `api_mode`) is
+ * what it hands back.
+ */
+export const llmExecution = (options: Middleware.Registration, callback: Callback): Middleware.LlmExecution =>
+  Middleware.llmExecutionUndeclared({
+    ...options,
+    wrap: (next, context) => (request) => {
+      const shown: ModelRequest = Frozen.copy(request)
+      const bodies = new Map<unknown, ModelResponse>()
+      return PlainExecution.run<ModelRequest, ModelResponse>({
+        kind: "llm_execution",
+        name: options.name,
+        next,
+        request: passedOn(shown),
+        show: (response) => {
+          const body = Frozen.copy(response.raw)
+          bodies.set(body, response)
+          return body
+        },
+        read: (value) => {
+          if (value === undefined || value === null) return Effect.succeed(undefined)
+          const known = bodies.get(value)
+          return known === undefined ? context.decode(value) : Effect.succeed(known)
+        },
+        invoke: (nextCall) =>
+          callback(Object.freeze({
+            ...llmFields(context),
+            middleware_trace: Frozen.copy(context.trace),
+            request: shown,
+            next_call: nextCall
+          }))
+      })
+    }
+  })
+
+/** A `tool_execution` function. `next_call` gives the result as the model would read it: text. */
+export const toolExecution = (options: Middleware.Registration, callback: Callback): Middleware.ToolExecution =>
+  Middleware.toolExecutionUndeclared({
+    ...options,
+    wrap: (next, context) => (args) => {
+      const shown: ToolArguments = Frozen.copy(args)
+      let below: { readonly text: string; readonly output: ToolOutput } | undefined
+      return PlainExecution.run<ToolArguments, ToolOutput>({
+        kind: "tool_execution",
+        name: options.name,
+        next,
+        request: passedOn(shown),
+        show: (output) => {
+          below = { text: Json.toText(output.output), output }
+          return below.text
+        },
+        read: (value) => {
+          if (value === undefined || value === null) return Effect.succeed(undefined)
+          return Effect.succeed(below?.text === value ? below.output : { output: value, isFailure: false })
+        },
+        invoke: (nextCall) =>
+          callback(Object.freeze({
+            ...toolFields(context),
+            middleware_trace: Frozen.copy(context.trace),
+            args: shown,
+            next_call: nextCall
+          }))
+      })
+    }
+  })

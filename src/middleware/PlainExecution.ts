@@ -1,0 +1,75 @@
+/**
+ * The core of a plain execution function: runs it beside an Effect `next`, and reads what it hands back or throws.
+ *
+ * Source: `ARCHITECTURE.md` §6.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { ExecutionBlocked, TranslatedFailure } from "../domain/AgentError.ts"
+import type { Kind } from "./Kind.ts"
+import * as PlainReturn from "./PlainReturn.ts"
+
+/** `next_call` as a plugin sees it: without an argument, or with nothing, the payload stays. */
+export type NextCall = (payload?: unknown) => Promise<unknown>
+
+/** One call of a plain execution function. */
+export interface Call<Req, A> {
+  readonly kind: Kind
+  readonly name: string
+  readonly next: (request?: Req) => Effect.Effect<A, unknown, unknown>
+  /** What the plugin passed to `next_call` as the request that it stands for; undefined keeps the current one. */
+  readonly request: (payload: unknown) => Req | undefined
+  /** What `next_call` resolves to. */
+  readonly show: (value: A) => unknown
+  /** What the plugin handed back as a result; undefined when it said nothing. */
+  readonly read: (value: unknown) => Effect.Effect<A | undefined, unknown, unknown>
+  readonly invoke: (next: NextCall) => unknown
+}
+
+/** Fills in who vetoed, where the plugin did not say. */
+const signed = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
+  Object.hasOwn(error.metadata, "checked_by")
+    ? error
+    : new ExecutionBlocked({ reason: error.reason, metadata: { ...error.metadata, checked_by: name } })
+
+/** See the module. */
+export const run = Effect.fnUntraced(function*<Req, A>(
+  { invoke, kind, name, next, read, request, show }: Call<Req, A>
+): Effect.fn.Return<A | undefined, unknown, unknown> {
+  const fork = Effect.runForkWith(yield* Effect.context<unknown>())
+  const running = new Set<Fiber.Fiber<A, unknown>>()
+  let failure: Cause.Cause<unknown> | undefined
+
+  const nextCall: NextCall = (payload) => {
+    const fiber = fork(next(request(payload)))
+    running.add(fiber)
+    const settled = Effect.runPromise(Fiber.await(fiber)).then((exit) => {
+      running.delete(fiber)
+      if (Exit.isSuccess(exit)) return show(exit.value)
+      if (Cause.hasFails(exit.cause)) failure = exit.cause
+      throw Cause.squash(exit.cause)
+    })
+    // A plugin that never looks at its promise must not take the process down.
+    settled.catch(() => undefined)
+    return settled
+  }
+
+  const thrown = ({ error }: PlainReturn.Thrown): Effect.Effect<never, unknown> => {
+    if (error instanceof ExecutionBlocked) return Effect.fail(signed(error, name))
+    if (failure === undefined) return Effect.die(error)
+    const downstream = Cause.squash(failure)
+    return error === downstream
+      ? Effect.failCause(failure)
+      : Effect.fail(new TranslatedFailure({ kind, middleware: name, thrown: error, downstream }))
+  }
+
+  const value = yield* PlainReturn.call(() => invoke(nextCall)).pipe(
+    Effect.catch(thrown),
+    Effect.ensuring(Effect.suspend(() => Fiber.interruptAll(running)))
+  )
+  return yield* read(value)
+})

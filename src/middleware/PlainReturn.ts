@@ -1,0 +1,33 @@
+/**
+ * What a plain function may hand back: a value, a promise or an Effect.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+
+/** Why a plain function gave no value: what it threw, rejected with or failed with. */
+export class Thrown {
+  readonly _tag = "Thrown"
+  readonly error: unknown
+  constructor(error: unknown) {
+    this.error = error
+  }
+}
+
+/** Runs a plain function and waits for what it hands back. Defects of a returned Effect count as thrown too. */
+export const call = <A>(run: () => A): Effect.Effect<unknown, Thrown, unknown> =>
+  Effect.flatMap(Effect.try({ try: run, catch: (error) => new Thrown(error) }), resolve)
+
+const resolve = (value: unknown): Effect.Effect<unknown, Thrown, unknown> => {
+  if (Effect.isEffect(value)) {
+    return value.pipe(
+      Effect.catchDefect((defect) => Effect.fail(defect)),
+      Effect.mapError((error) => new Thrown(error))
+    )
+  }
+  if (Predicate.isPromiseLike(value)) {
+    return Effect.tryPromise({ try: () => value, catch: (error) => new Thrown(error) })
+  }
+  return Effect.succeed(value)
+}
