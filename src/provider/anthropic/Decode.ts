@@ -1,0 +1,128 @@
+/**
+ * A Messages body as an answer, and the parts of an answer as a Messages body.
+ *
+ * **Details**
+ *
+ * Text, thinking and calls are read; blocks of tools that the API ran itself stay in `raw` only. A body without content
+ * is an answer when it says why it stopped, and it is none when it is said to have stopped for a tool.
+ *
+ * @since 0.1.0
+ */
+import * as Predicate from "effect/Predicate"
+import * as Response from "effect/ai/Response"
+import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
+import * as Assembler from "../Assembler.ts"
+import * as Answer from "./Answer.ts"
+import * as Wire from "./Wire.ts"
+
+/** Why a body is no answer. */
+export type Refused =
+  | { readonly type: "error"; readonly body: unknown }
+  | { readonly type: "invalid"; readonly description: string; readonly body: unknown }
+
+/** An answer, or why there is none. */
+export type Decoded = { readonly type: "answer"; readonly response: ModelResponse } | Refused
+
+/** Metadata of a thinking block, as its two forms carry it. */
+export const thinkingMetadata = (block: Readonly<Record<string, unknown>>): Response.ProviderMetadata => {
+  const signature = Answer.text(block["signature"])
+  return signature === "" ? {} : Wire.metadata({ signature })
+}
+
+/** Id of a call; one that came without gets one from its place. */
+export const callId = (id: unknown, index: number): string => Answer.text(id) || `toolu_${index}`
+
+const partOf = (
+  block: Readonly<Record<string, unknown>>,
+  index: number,
+  toolName: (wireName: string) => string
+): ReadonlyArray<ContentPart> => {
+  switch (block["type"]) {
+    case "text": {
+      const text = Answer.text(block["text"])
+      return text === "" ? [] : [Response.makePart("text", { text })]
+    }
+    case "thinking": {
+      const text = Answer.text(block["thinking"])
+      const metadata = thinkingMetadata(block)
+      return text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
+    }
+    case "redacted_thinking": {
+      const redacted = Answer.text(block["data"])
+      return redacted === ""
+        ? []
+        : [Response.makePart("reasoning", { text: "", metadata: Wire.metadata({ redacted }) })]
+    }
+    case "tool_use": {
+      const input = block["input"]
+      return [Response.makePart("tool-call", {
+        id: callId(block["id"], index),
+        name: toolName(Answer.text(block["name"])),
+        params: typeof input === "string" ? Assembler.params(input) : input ?? {},
+        providerExecuted: false
+      })]
+    }
+    default:
+      return []
+  }
+}
+
+/** See the module. `toolName` gives a tool's own name from the one on the wire. */
+export const decode = (raw: unknown, toolName: (wireName: string) => string): Decoded => {
+  const body = Answer.record(raw)
+  if (body["type"] === "error" || Predicate.isObject(body["error"])) return { type: "error", body: raw }
+  const content = body["content"]
+  const invalid = (description: string): Refused => ({ type: "invalid", description, body: raw })
+  if (!Array.isArray(content)) return invalid("the answer is no Messages body: check that the base URL serves this API")
+  const stopReason = Answer.text(body["stop_reason"])
+  if (content.length === 0 && (stopReason === "" || stopReason === "tool_use")) {
+    return invalid("the answer has no content")
+  }
+  return {
+    type: "answer",
+    response: {
+      parts: content.flatMap((block, index) => partOf(Answer.record(block), index, toolName)),
+      finishReason: Answer.finishReason(stopReason),
+      usage: Answer.usage(body["usage"]),
+      model: Answer.text(body["model"]) || undefined,
+      id: Answer.text(body["id"]) || undefined,
+      raw
+    }
+  }
+}
+
+const blockOf = (part: ContentPart, wireName: (name: string) => string): ReadonlyArray<unknown> => {
+  switch (part.type) {
+    case "text":
+      return [{ type: "text", text: part.text }]
+    case "reasoning": {
+      const data = Wire.redacted(part.metadata)
+      if (data !== undefined) return [{ type: "redacted_thinking", data }]
+      const signature = Wire.signature(part.metadata)
+      return [{ type: "thinking", thinking: part.text, ...(signature === undefined ? {} : { signature }) }]
+    }
+    case "tool-call":
+      return [{ type: "tool_use", id: part.id, name: wireName(part.name), input: part.params }]
+    case "file":
+      return []
+  }
+}
+
+/** The body that a streamed answer would have been. */
+export const encode = (answer: {
+  readonly parts: ReadonlyArray<ContentPart>
+  readonly id: string | undefined
+  readonly model: string | undefined
+  readonly stopReason: string | null
+  readonly stopSequence: string | null
+  readonly usage: Readonly<Record<string, unknown>>
+}, wireName: (name: string) => string): unknown => ({
+  id: answer.id,
+  type: "message",
+  role: "assistant",
+  model: answer.model,
+  content: answer.parts.flatMap((part) => blockOf(part, wireName)),
+  stop_reason: answer.stopReason,
+  stop_sequence: answer.stopSequence,
+  usage: answer.usage
+})

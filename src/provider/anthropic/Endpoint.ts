@@ -1,0 +1,139 @@
+/**
+ * Who answers at a route's address: Anthropic itself or somebody who speaks its protocol. Keys, headers, model names and
+ * the replay of thinking depend on it.
+ *
+ * **Details**
+ *
+ * Hosts are compared, never substrings of a URL. A key travels as the host wants it: as `x-api-key`, or as a bearer
+ * token to MiniMax. A subscription token is one by its shape, and only for the provider `anthropic` at Anthropic's host:
+ * no identity of Anthropic's own client is ever shown to anybody else (`hermes-llm.md` §2.3).
+ *
+ * The version header is `2023-06-01`, the one that gateways speak and that knows `temperature`; the younger one of the
+ * SDK refuses it for every model. A route's own headers win over all of these.
+ *
+ * Source: `hermes-llm.md` §4.2.
+ *
+ * @since 0.1.0
+ */
+import * as Redacted from "effect/Redacted"
+import type { Route } from "../../domain/Route.ts"
+
+/** How the key travels. `subscription` is a bearer token with the identity of Anthropic's own client. */
+export type Auth = "none" | "key" | "bearer" | "subscription"
+
+/** See the module. */
+export interface Endpoint {
+  /** Whether Anthropic itself answers. */
+  readonly native: boolean
+  readonly auth: Auth
+  /** Model id as this endpoint writes it. */
+  readonly model: string
+  /** The address that `/v1/messages` is appended to. */
+  readonly baseUrl: string
+}
+
+/** Anthropic's own address. */
+export const defaultBaseUrl = "https://api.anthropic.com"
+
+/** Betas that every request asks for. */
+export const betas: ReadonlyArray<string> = [
+  "interleaved-thinking-2025-05-14",
+  "fine-grained-tool-streaming-2025-05-14"
+]
+/** The one that makes tool calls fail where keys are bearer tokens. */
+const fineGrained = "fine-grained-tool-streaming-2025-05-14"
+/** What a subscription token needs besides. */
+export const subscriptionBetas: ReadonlyArray<string> = ["claude-code-20250219", "oauth-2025-04-20"]
+/** For `speed: fast`, at Anthropic only. */
+export const fastBeta = "fast-mode-2026-02-01"
+
+const subscriptionHeaders = { "user-agent": "claude-cli/2.1.74 (external, cli)", "x-app": "cli" }
+
+interface Family {
+  readonly providers: ReadonlyArray<string>
+  readonly hosts: ReadonlyArray<string>
+}
+
+const minimax: Family = { providers: ["minimax", "minimax-cn"], hosts: ["minimax.io", "minimaxi.com"] }
+/** Endpoints whose model names have dots. */
+const dotted: ReadonlyArray<Family> = [
+  minimax,
+  { providers: ["alibaba"], hosts: ["aliyuncs.com"] },
+  { providers: ["zai"], hosts: ["z.ai", "bigmodel.cn"] },
+  { providers: ["xiaomi"], hosts: ["xiaomimimo.com"] },
+  { providers: ["bedrock"], hosts: ["amazonaws.com"] }
+]
+/** Dots stay, except in Claude's names. */
+const dottedButClaude: Family = { providers: ["opencode", "opencode-zen", "opencode-go"], hosts: ["opencode.ai"] }
+
+const within = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
+
+const belongs = (family: Family, provider: string, host: string): boolean =>
+  family.providers.includes(provider) || family.hosts.some((domain) => within(host, domain))
+
+/** Whether a secret is a token of a subscription: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
+const isSubscription = (secret: string): boolean =>
+  (secret.startsWith("sk-ant-") && !secret.startsWith("sk-ant-api")) || secret.startsWith("eyJ")
+
+const auth = (route: Route, provider: string, host: string, native: boolean): Auth => {
+  const secret = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
+  if (secret === "") return "none"
+  if (belongs(minimax, provider, host)) return "bearer"
+  return native && provider === "anthropic" && isSubscription(secret) ? "subscription" : "key"
+}
+
+const modelId = (model: string, provider: string, host: string): string => {
+  const bare = model.startsWith("anthropic/") ? model.slice("anthropic/".length) : model
+  const keeps = dotted.some((family) => belongs(family, provider, host)) ||
+    (belongs(dottedButClaude, provider, host) && !bare.toLowerCase().includes("claude"))
+  return keeps ? bare : bare.replaceAll(".", "-")
+}
+
+/** See the module. */
+export const of = (route: Route): Endpoint => {
+  const provider = route.provider.trim().toLowerCase()
+  const baseUrl = (route.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "").replace(/\/v1$/, "")
+  const host = URL.parse(baseUrl)?.hostname ?? ""
+  const native = within(host, "anthropic.com")
+  return {
+    native,
+    auth: auth(route, provider, host, native),
+    model: modelId(route.model, provider, host),
+    baseUrl
+  }
+}
+
+/** Comma-separated names in their order, each once. */
+export const joinBetas = (...lists: ReadonlyArray<string | undefined>): string => {
+  const names = lists.flatMap((list) => list?.split(",") ?? []).map((name) => name.trim())
+  return [...new Set(names.filter((name) => name !== ""))].join(",")
+}
+
+/** The betas of an endpoint, before those of the route's own headers. */
+export const betasOf = (endpoint: Endpoint): ReadonlyArray<string> => {
+  switch (endpoint.auth) {
+    case "bearer":
+      return betas.filter((beta) => beta !== fineGrained)
+    case "subscription":
+      return [...betas, ...subscriptionBetas]
+    default:
+      return betas
+  }
+}
+
+/** Headers of every request to a route; `null` keeps the SDK from sending its own. */
+export const headers = (route: Route, endpoint: Endpoint): Record<string, string | null> => {
+  const own = Object.fromEntries(
+    Object.entries(route.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])
+  )
+  const secret = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
+  const bearer = endpoint.auth === "bearer" || endpoint.auth === "subscription"
+  return {
+    "anthropic-version": "2023-06-01",
+    authorization: bearer ? `Bearer ${secret}` : null,
+    "x-api-key": endpoint.auth === "key" ? secret : null,
+    ...(endpoint.auth === "subscription" ? subscriptionHeaders : {}),
+    ...own,
+    "anthropic-beta": joinBetas(betasOf(endpoint).join(","), own["anthropic-beta"])
+  }
+}
