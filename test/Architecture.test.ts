@@ -1,0 +1,145 @@
+// Import directions, quarantines and file lengths of the architecture, over type-only and dynamic imports too.
+import { assert, describe, it } from "@effect/vitest"
+import { type Source, sources, target } from "./support/sources.ts"
+
+/** The rooms that each room may import, besides itself and effect. */
+const below: Record<string, ReadonlyArray<string>> = {
+  domain: [],
+  config: ["domain"],
+  provider: ["domain"],
+  session: ["domain"],
+  hooks: ["domain", "config"],
+  middleware: ["domain", "hooks"],
+  routing: ["domain", "config", "provider", "hooks", "middleware"],
+  prompt: ["domain", "config", "session", "routing"],
+  tool: ["domain", "config", "session", "hooks", "middleware", "routing", "prompt"],
+  agent: ["domain", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
+  builtin: ["domain", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
+  plugin: ["domain", "config", "provider", "hooks", "middleware", "routing", "tool"],
+  observability: ["domain", "config", "session", "hooks", "middleware", "plugin"]
+}
+const upToAgent = [...Object.keys(below)]
+below["runner"] = upToAgent
+below["cluster"] = upToAgent
+below["cli"] = [...upToAgent, "runner", "cluster"]
+
+const roomOf = (path: string): string => path.includes("/") ? path.slice(0, path.indexOf("/")) : ""
+
+const all = sources()
+
+const offences = (check: (source: Source) => ReadonlyArray<string>): ReadonlyArray<string> =>
+  all.flatMap((source) => check(source).map((what) => `${source.path}: ${what}`))
+
+const externals = (source: Source) => source.imports.filter(({ specifier }) => !specifier.startsWith("."))
+
+const isInternal = (path: string): boolean => path.split("/").includes("internal")
+
+describe("Architecture", () => {
+  it("every folder of src is a room", () => {
+    const rooms = new Set(all.map(({ path }) => roomOf(path)).filter((room) => room !== "" && room !== "internal"))
+    assert.deepStrictEqual(Array.from(rooms).filter((room) => !Object.hasOwn(below, room)), [])
+  })
+
+  it("imports point down", () => {
+    const found = offences((source) => {
+      const room = roomOf(source.path)
+      const allowed = below[room]
+      if (allowed === undefined) return []
+      return source.imports.flatMap(({ specifier }) => {
+        if (!specifier.startsWith(".")) return []
+        const other = roomOf(target(source, specifier))
+        return other === room || allowed.includes(other) ? [] : [`imports ${specifier}`]
+      })
+    })
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("relative imports name their file", () => {
+    const known = new Set(all.map(({ path }) => path))
+    const found = offences((source) =>
+      source.imports.flatMap(({ specifier }) =>
+        !specifier.startsWith(".") || specifier.endsWith(".js") || known.has(target(source, specifier))
+          ? []
+          : [`imports ${specifier}, which is not there`]
+      )
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("node is reached only in internal folders, platform layers and the program", () => {
+    const found = offences((source) =>
+      isInternal(source.path) || source.path === "main.ts" || source.path === "Runtime.ts" ? [] : externals(source)
+        .filter(({ specifier }) => specifier.startsWith("node:") || specifier.startsWith("@effect/platform-node"))
+        .map(({ specifier }) => `imports ${specifier}`)
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("heavy dependencies are loaded only when they are used, each in one place", () => {
+    const heavy = /^(openai|@anthropic-ai\/|@aws-sdk\/|@smithy\/|node:sqlite|yaml$|effect\/encoding\/(Yaml|Toml))/
+    const found = offences((source) =>
+      externals(source)
+        .filter(({ dynamic, specifier, typeOnly }) => heavy.test(specifier) && !dynamic && !typeOnly)
+        .map(({ specifier }) => `imports ${specifier} at start`)
+    )
+    assert.deepStrictEqual(found, [])
+    const owners = new Map<string, Set<string>>()
+    for (const source of all) {
+      for (const { specifier, typeOnly } of externals(source)) {
+        const sdk = /^(openai|@anthropic-ai\/sdk|@aws-sdk\/[^/]+)/.exec(specifier)?.[1]
+        if (sdk === undefined || typeOnly) continue
+        owners.set(sdk, (owners.get(sdk) ?? new Set()).add(source.path))
+      }
+    }
+    const shared = Array.from(owners).filter(([, files]) => files.size > 1).map(([sdk, files]) => `${sdk}: ${[...files].join(", ")}`)
+    assert.deepStrictEqual(shared, [])
+  })
+
+  it("effect is imported by module, never whole", () => {
+    const found = offences((source) =>
+      externals(source)
+        .filter(({ specifier }) =>
+          specifier === "effect" || specifier === "@effect/platform-node" ||
+          /^effect\/(ai|cli|cluster|crypto|encoding|http|observability|persistence|process|schema|sql|workflow)$/.test(specifier)
+        )
+        .map(({ specifier }) => `imports all of ${specifier}`)
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("modules of effect that are quarantined stay in their rooms", () => {
+    const homes: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
+      [/^effect\/sql\//, ["session", "cluster"]],
+      [/^effect\/cli\//, ["cli"]],
+      [/^effect\/(cluster|workflow)\//, ["cluster"]],
+      [/^effect\/persistence\/CircuitBreaker$/, ["routing"]]
+    ]
+    const found = offences((source) =>
+      externals(source).flatMap(({ specifier }) =>
+        homes.some(([pattern, rooms]) => pattern.test(specifier) && !rooms.includes(roomOf(source.path)))
+          ? [`imports ${specifier}`]
+          : []
+      )
+    )
+    assert.deepStrictEqual(found, [])
+    const mcp = all.filter((source) => externals(source).some(({ specifier }) => specifier === "effect/ai/McpClient"))
+    assert.isAtMost(mcp.length, 1, mcp.map(({ path }) => path).join(", "))
+  })
+
+  it("the command line never touches a provider's SDK or SQL", () => {
+    const found = offences((source) =>
+      roomOf(source.path) === "cli"
+        ? externals(source)
+          .filter(({ specifier }) => /^(openai|@anthropic-ai|@aws-sdk|effect\/sql|node:sqlite)/.test(specifier))
+          .map(({ specifier }) => `imports ${specifier}`)
+        : []
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("files stay short", () => {
+    const lengths = all.map(({ lines }) => lines).toSorted((a, b) => a - b)
+    assert.isAtMost(lengths[lengths.length >> 1] ?? 0, 150, "median lines")
+    assert.deepStrictEqual(offences(({ lines }) => lines > 500 ? [`has ${lines} lines`] : []), [])
+  })
+})
