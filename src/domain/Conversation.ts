@@ -41,8 +41,22 @@ export const toolResult = (
 export const cancelled = (call: { readonly id: string; readonly name: string }): Prompt.ToolMessage =>
   toolResult(call, { output: cancelledResult, isFailure: true })
 
-const resultIds = (message: Prompt.ToolMessage): ReadonlyArray<string> =>
-  message.content.flatMap((part) => part.type === "tool-result" ? [part.id] : [])
+const results = (message: Prompt.ToolMessage): ReadonlyArray<Prompt.ToolResultPart> =>
+  message.content.filter((part) => part.type === "tool-result")
+
+/** Tool messages that answer exactly these calls: the given ones where they do already. */
+const answers = (
+  calls: ReadonlyArray<Prompt.ToolCallPart>,
+  given: ReadonlyArray<Prompt.ToolMessage>
+): ReadonlyArray<Prompt.ToolMessage> => {
+  const found = given.flatMap((message) => results(message).map((part) => ({ message, part })))
+  if (found.length === calls.length && found.every(({ part }, index) => part.id === calls[index]?.id)) return given
+  return calls.map((call) => {
+    const answer = found.find(({ part }) => part.id === call.id)
+    if (answer === undefined) return cancelled(call)
+    return answer.message.content.length === 1 ? answer.message : Prompt.toolMessage({ content: [answer.part] })
+  })
+}
 
 /**
  * A conversation that every provider accepts: each call of an assistant message is answered once, right after it and in
@@ -51,7 +65,8 @@ const resultIds = (message: Prompt.ToolMessage): ReadonlyArray<string> =>
  * **Details**
  *
  * This is what a session goes through when it is loaded. A run that was killed between a call and its result leaves the
- * call open; it is closed with {@link cancelled}. Messages that are fine are returned as the same objects.
+ * call open; it is closed with {@link cancelled}. Messages that are fine are returned as the same objects; one that holds
+ * the results of several calls is taken apart only where they are not exactly the calls, in their order.
  */
 export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
   const out: Array<Prompt.Message> = []
@@ -62,18 +77,9 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
     out.push(message)
     const calls = toolCalls(message)
     if (calls.length === 0) continue
-    const answers = new Map<string, Prompt.ToolMessage>()
-    for (let next = messages[index]; next?.role === "tool"; next = messages[++index]) {
-      for (const id of resultIds(next)) {
-        if (!answers.has(id)) answers.set(id, next)
-      }
-    }
-    const used = new Set<Prompt.ToolMessage>()
-    for (const call of calls) {
-      const answer = answers.get(call.id) ?? cancelled(call)
-      if (!used.has(answer)) out.push(answer)
-      used.add(answer)
-    }
+    const given: Array<Prompt.ToolMessage> = []
+    for (let next = messages[index]; next?.role === "tool"; next = messages[++index]) given.push(next)
+    out.push(...answers(calls, given))
   }
   return out
 }

@@ -1,0 +1,112 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../src/domain/Conversation.ts"
+
+// A script of a conversation in which anything may be missing, doubled, merged or out of place.
+const Index = Schema.Literals([0, 1, 2])
+const Turn = Schema.Union([
+  Schema.Struct({ kind: Schema.Literal("user") }),
+  Schema.Struct({ kind: Schema.Literal("assistant"), calls: Schema.Literals([0, 1, 2, 3]) }),
+  Schema.Struct({ kind: Schema.Literal("tool"), results: Schema.NonEmptyArray(Index).check(Schema.isMaxLength(4)) }),
+  Schema.Struct({ kind: Schema.Literal("stray") })
+])
+const Script = Schema.Array(Turn).check(Schema.isMaxLength(12))
+
+const result = (id: string, output: string) =>
+  Prompt.toolResultPart({ id, name: "tool", isFailure: false, result: output, providerExecuted: false })
+
+const play = (script: typeof Script.Type): ReadonlyArray<Prompt.Message> => {
+  let step = 0
+  let serial = 0
+  return script.map((turn): Prompt.Message => {
+    switch (turn.kind) {
+      case "user":
+        return Prompt.userMessage({ content: [Prompt.textPart({ text: `user ${serial++}` })] })
+      case "assistant":
+        step++
+        return Prompt.assistantMessage({
+          content: [
+            Prompt.textPart({ text: `step ${step}` }),
+            ...Array.from({ length: turn.calls }, (_, index) =>
+              Prompt.toolCallPart({ id: `${step}-${index}`, name: "tool", params: {}, providerExecuted: false }))
+          ]
+        })
+      case "tool":
+        return Prompt.toolMessage({ content: turn.results.map((index) => result(`${step}-${index}`, `r${serial++}`)) })
+      case "stray":
+        return Prompt.toolMessage({ content: [result("nobody-asked", "stray")] })
+    }
+  })
+}
+
+const resultIds = (message: Prompt.Message): ReadonlyArray<string> =>
+  message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [part.id] : []) : []
+
+/** The ids answered right after the message at `index`, in order. */
+const answeredAfter = (messages: ReadonlyArray<Prompt.Message>, index: number): ReadonlyArray<string> => {
+  const end = messages.findIndex((message, at) => at > index && message.role !== "tool")
+  return messages.slice(index + 1, end === -1 ? undefined : end).flatMap(resultIds)
+}
+
+describe("closeOpenCalls", () => {
+  it.prop("answers every call exactly once, right after it and in model order", { script: Script }, ({ script }) => {
+    const closed = Conversation.closeOpenCalls(play(script))
+    closed.forEach((message, index) => {
+      if (message.role === "tool") return
+      assert.deepStrictEqual(answeredAfter(closed, index), Conversation.toolCalls(message).map((call) => call.id))
+    })
+  }, { arbitrary: { runs: 500 } })
+
+  it.prop("keeps everything that is no tool message, in its order", { script: Script }, ({ script }) => {
+    const messages = play(script)
+    const spoken = (list: ReadonlyArray<Prompt.Message>) => list.filter((message) => message.role !== "tool")
+    assert.deepStrictEqual(spoken(Conversation.closeOpenCalls(messages)), spoken(messages))
+  })
+
+  it.prop("keeps the first result that follows a call, and cancels a call without one", { script: Script }, ({ script }) => {
+    const messages = play(script)
+    const closed = Conversation.closeOpenCalls(messages)
+    const parts = (list: ReadonlyArray<Prompt.Message>) =>
+      list.flatMap((message) => message.role === "tool" ? message.content : []).filter((part) => part.type === "tool-result")
+    const reachable = messages.flatMap((message, index) =>
+      Conversation.toolCalls(message).map((call) => ({ id: call.id, answered: answeredAfter(messages, index).includes(call.id) })))
+    for (const { id, answered } of reachable) {
+      const kept = parts(closed).find((part) => part.id === id)
+      const first = parts(messages).find((part) => part.id === id)
+      assert.strictEqual(kept?.result, answered ? first?.result : Conversation.cancelledResult)
+      assert.strictEqual(kept?.isFailure, !answered)
+    }
+  })
+
+  it.prop("done twice does nothing more, and returns the same messages", { script: Script }, ({ script }) => {
+    const once = Conversation.closeOpenCalls(play(script))
+    const twice = Conversation.closeOpenCalls(once)
+    assert.strictEqual(twice.length, once.length)
+    twice.forEach((message, index) => assert.strictEqual(message, once[index]))
+  })
+
+  it("splits a message that holds results of several calls when they are not exactly the calls", () => {
+    const assistant = Prompt.assistantMessage({
+      content: ["a", "b"].map((id) => Prompt.toolCallPart({ id, name: "tool", params: {}, providerExecuted: false }))
+    })
+    const swapped = Prompt.toolMessage({ content: [result("b", "second"), result("a", "first")] })
+    assert.deepStrictEqual(
+      Conversation.closeOpenCalls([assistant, swapped]),
+      [
+        assistant,
+        Prompt.toolMessage({ content: [result("a", "first")] }),
+        Prompt.toolMessage({ content: [result("b", "second")] })
+      ]
+    )
+    const fine = Prompt.toolMessage({ content: [result("a", "first"), result("b", "second")] })
+    assert.strictEqual(Conversation.closeOpenCalls([assistant, fine])[1], fine)
+  })
+
+  it("leaves calls that the provider executed alone", () => {
+    const assistant = Prompt.assistantMessage({
+      content: [Prompt.toolCallPart({ id: "web", name: "web_search", params: {}, providerExecuted: true })]
+    })
+    assert.deepStrictEqual(Conversation.closeOpenCalls([assistant]), [assistant])
+  })
+})
