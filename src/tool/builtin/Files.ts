@@ -1,0 +1,33 @@
+/**
+ * The toolset `file`: `read_file`, `write_file`, `patch` and `search_files`.
+ *
+ * **Details**
+ *
+ * It works on the machine's file system inside the rules of `file/Fence.ts`. {@link FileState} is shared with the
+ * runtime, which tells it of what happens to a session; {@link Places} names the directories that the rules speak of.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Toolset from "../Toolset.ts"
+import type { FileState } from "./file/FileState.ts"
+import type { Places } from "./file/Places.ts"
+import { Targets } from "./file/Target.ts"
+import * as ReadFile from "./ReadFile.ts"
+import * as WriteFile from "./WriteFile.ts"
+
+const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool)
+
+/** See the module. */
+export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = Toolset.make(
+  "file",
+  toolkit,
+  toolkit.toLayer(Effect.all({
+    read_file: ReadFile.make,
+    write_file: WriteFile.make
+  })).pipe(Layer.provide(Targets.layer))
+)

@@ -1,0 +1,255 @@
+/**
+ * The tool `terminal`: runs a command line in a shell, in the foreground with its output as the result, or in the
+ * background under an id that the tool `process` follows.
+ *
+ * **Details**
+ *
+ * The result is `output`, `exit_code` and `error`, in this order; a command that exits with another code than 0 is a
+ * success of the tool. `error` is set, and the call a failure, only when nothing was run. A command that is cut by its
+ * timeout gives what it wrote and code 124; one that is stopped by `StopRequested` code 130.
+ *
+ * What must be asked or refused before a command runs (approvals, dangerous commands) and redaction of its output are no
+ * part of the handler: they stand in front of every tool.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ToolContext } from "../ToolContext.ts"
+import * as Toolset from "../Toolset.ts"
+import { ProcessEnvironment } from "./internal/ProcessEnvironment.ts"
+import * as Process from "./Process.ts"
+import * as ExitMeaning from "./terminal/ExitMeaning.ts"
+import * as Foreground from "./terminal/Foreground.ts"
+import * as Guidance from "./terminal/Guidance.ts"
+import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
+import * as Shell from "./terminal/Shell.ts"
+import * as ShellWords from "./terminal/ShellWords.ts"
+import { TerminalSettings } from "./terminal/TerminalSettings.ts"
+
+const maxForegroundSeconds = 600
+
+/** What the model may say. */
+export const Parameters = Schema.Struct({
+  command: Schema.NonEmptyString.annotate({
+    description: "The command line, as typed in bash. Several commands: one per line, or joined with && or ;."
+  }),
+  background: Schema.optionalKey(Schema.Boolean.annotate({
+    description: "true: start the command, return its session_id at once, and let it run on. For servers, watchers and work " +
+      "that takes longer than 10 minutes. Never combine with '&', nohup or setsid. Default false."
+  })),
+  timeout: Schema.optionalKey(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
+      description: `Seconds after which a foreground command is stopped, its output so far kept and exit_code 124 returned. ` +
+        `Default 180, at most ${maxForegroundSeconds}. It has no effect with background=true.`
+    })
+  ),
+  workdir: Schema.optionalKey(Schema.NonEmptyString.annotate({
+    description: "Directory to run in, absolute or relative to the session's working directory, which is the default. " +
+      "It must exist."
+  })),
+  pty: Schema.optionalKey(Schema.Boolean.annotate({
+    description: "Ask for a pseudo-terminal. There is none here: the command runs without, and the result says so. " +
+      "Prefer the non-interactive flags of a program."
+  })),
+  notify_on_complete: Schema.optionalKey(Schema.Boolean.annotate({
+    description: "With background=true: you are told when the process ends, so that you need not poll. " +
+      "Use it for builds, tests and other work with an end; not for servers."
+  })),
+  watch_patterns: Schema.optionalKey(Schema.Array(Schema.NonEmptyString).annotate({
+    description: "With background=true: you are told when a line of output contains one of these texts (plain text, case " +
+      "matters), at most once per 15 seconds. Choose rare texts such as \"listening on\" or \"FAILED\"; a process that " +
+      "matches all the time is no longer watched."
+  }))
+})
+
+/** What the model gets, in this order. */
+export const Result = Schema.Struct({
+  output: Schema.String,
+  /** Of a background process. */
+  session_id: Schema.optionalKey(Schema.String),
+  pid: Schema.optionalKey(Schema.Int),
+  /** `null` in a preliminary result: the command still runs. -1 when nothing was run. */
+  exit_code: Schema.NullOr(Schema.Int),
+  error: Schema.NullOr(Schema.String),
+  exit_code_meaning: Schema.optionalKey(Schema.String),
+  pty_note: Schema.optionalKey(Schema.String),
+  notify_on_complete: Schema.optionalKey(Schema.Boolean),
+  watch_patterns: Schema.optionalKey(Schema.Array(Schema.String)),
+  hint: Schema.optionalKey(Schema.String)
+})
+/** See {@link Result}. */
+export type Result = typeof Result.Type
+
+/** See the module. */
+export const Terminal = Tool.make("terminal", {
+  description: `Runs a command line in bash and returns its output (stdout and stderr in the order they were written) and ` +
+    `exit code.
+
+Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do not use it to ` +
+    `read, search or change files when read_file, search_files, write_file or patch are available: they are safer and ` +
+    `cheaper than cat, grep, find, sed and echo redirections.
+
+Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join commands with &&. ` +
+    `There is no input (stdin is /dev/null) and no terminal: pass flags such as -y, and do not start editors, pagers, REPLs ` +
+    `or password prompts. Credentials of this program are not in the environment.
+
+A foreground command must end by itself within its timeout. Whatever it leaves running is stopped with it. For servers and ` +
+    `long work pass background=true and follow the process with the process tool. Output over 50000 characters is cut in ` +
+    `the middle. A non-zero exit_code is the command's own answer: read the output before you retry.`,
+  parameters: Parameters,
+  success: Result,
+  failure: Result,
+  failureMode: "return",
+  dependencies: [ToolContext]
+}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(Tool.Idempotent, false)
+
+const refused = (error: string): Result => ({ output: "", exit_code: -1, error })
+
+const ptyNote = (pty: boolean | undefined) =>
+  pty === true
+    ? { pty_note: "There is no pseudo-terminal here; the command ran without one." }
+    : {}
+
+/** The result of a command that was run. */
+const resultOf = (
+  { outcome, output }: Foreground.Finished,
+  commands: ReadonlyArray<ShellWords.SimpleCommand>,
+  seconds: number
+): Result => {
+  switch (outcome._tag) {
+    case "TimedOut":
+      return {
+        output: withMarker(output, `[Command timed out after ${seconds} s and was stopped]`),
+        exit_code: 124,
+        error: null
+      }
+    case "Stopped":
+      return { output: withMarker(output, "[Command interrupted]"), exit_code: 130, error: null }
+    case "Exited": {
+      const { code } = outcome.exit
+      const meaning = ExitMeaning.of(commands, outcome.exit)
+      return { output, exit_code: code, error: null, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
+    }
+  }
+}
+
+const withMarker = (output: string, marker: string): string => output === "" ? marker : `${output}\n${marker}`
+
+/** The directory to run in, or why there is none. */
+const resolveDirectory = Effect.fnUntraced(function*(
+  fs: FileSystem.FileSystem,
+  path: Path.Path,
+  base: string,
+  workdir: string | undefined
+): Effect.fn.Return<string, Result> {
+  const home = (yield* ProcessEnvironment)()["HOME"]
+  const given = workdir ?? base
+  const expanded = home !== undefined && /^~(?:\/|$)/.test(given) ? home + given.slice(1) : given
+  const directory = path.resolve(base, expanded)
+  const info = yield* fs.stat(directory).pipe(
+    Effect.mapError((error) =>
+      refused(
+        error.reason._tag === "PermissionDenied"
+          ? `workdir ${directory} can not be entered: permission denied`
+          : `workdir ${directory} does not exist: create it first, or leave workdir out to run in ${base}`
+      )
+    )
+  )
+  return info.type === "Directory"
+    ? directory
+    : yield* Effect.fail(refused(`workdir ${directory} is not a directory: name the directory that holds it`))
+})
+
+const make = Effect.gen(function*() {
+  const shell = yield* Shell.make
+  const registry = yield* ProcessRegistry
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+
+  const notStarted = (error: Shell.NotStarted): Result => refused(error.message)
+
+  const background = Effect.fnUntraced(function*(params: typeof Parameters.Type, cwd: string) {
+    const { sessionId, taskId } = yield* ToolContext
+    const notify = params.notify_on_complete ?? false
+    const patterns = params.watch_patterns ?? []
+    const { id, pid } = yield* registry.start({
+      command: params.command,
+      cwd,
+      sessionId,
+      taskId,
+      notifyOnComplete: notify,
+      watchPatterns: patterns
+    }).pipe(Effect.mapError(notStarted))
+    return {
+      output: "Background process started",
+      session_id: id,
+      pid,
+      exit_code: 0,
+      error: null,
+      ...ptyNote(params.pty),
+      ...(notify ? { notify_on_complete: true } : {}),
+      ...(patterns.length === 0 ? {} : { watch_patterns: patterns }),
+      hint: (notify ? "You are told when it ends. " : "") +
+        `Check it with process(action="poll", session_id="${id}"), read it with "log", wait for its end with "wait", ` +
+        "stop it with \"kill\"."
+    }
+  })
+
+  const terminal = Effect.fn("terminal")(function*(
+    params: typeof Parameters.Type,
+    context: Toolkit.HandlerContext<typeof Terminal>
+  ): Effect.fn.Return<Result, Result, ToolContext> {
+    const { cwd } = yield* ToolContext
+    const settings = yield* TerminalSettings
+    const commands = ShellWords.parse(params.command)
+    if (params.background === true) {
+      const guidance = Guidance.background(commands)
+      if (guidance !== undefined) return yield* Effect.fail(refused(guidance))
+      return yield* background(params, yield* resolveDirectory(fs, path, cwd, params.workdir))
+    }
+    const seconds = params.timeout ?? Math.min(settings.timeoutSeconds, maxForegroundSeconds)
+    if (seconds > maxForegroundSeconds) {
+      return yield* Effect.fail(refused(
+        `Not run: a foreground timeout is at most ${maxForegroundSeconds} s, and ${seconds} were asked for. ` +
+          "Pass background=true (with notify_on_complete=true to be told of the end), or a shorter timeout."
+      ))
+    }
+    const guidance = Guidance.foreground(commands)
+    if (guidance !== undefined) return yield* Effect.fail(refused(guidance))
+    const directory = yield* resolveDirectory(fs, path, cwd, params.workdir)
+    const finished = yield* Foreground.run(shell, {
+      command: params.command,
+      cwd: directory,
+      seconds,
+      onProgress: (output) => context.preliminary({ output, exit_code: null, error: null })
+    }).pipe(Effect.mapError(notStarted))
+    return { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty) }
+  })
+
+  return { terminal, process: yield* Process.handler }
+})
+
+/** Both tools of the toolset. */
+export const toolkit = Toolkit.make(Terminal, Process.Process)
+
+/** What the handlers need of the runtime. */
+export type Services = ProcessRegistry | ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+/** The handlers of {@link toolkit}. */
+export const layer: Layer.Layer<
+  Tool.HandlersFor<{ readonly terminal: typeof Terminal; readonly process: typeof Process.Process }>,
+  never,
+  Services
+> = toolkit.toLayer(make)
+
+/** The toolset `terminal`: the tools `terminal` and `process`. */
+export const toolset: Toolset.Toolset<never, Services> = Toolset.make("terminal", toolkit, layer)

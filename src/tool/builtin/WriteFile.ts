@@ -1,0 +1,101 @@
+/**
+ * `write_file`: the whole content of one file, put in place at once.
+ *
+ * **Details**
+ *
+ * Missing directories are made, the mode of a replaced file and the target of a symbolic link are kept, the content is
+ * read back. The answer warns when the file was changed by somebody else since this session read it. Diagnostics of a
+ * language server are not given; JSON, YAML and TOML are checked for their syntax.
+ *
+ * **Gotchas**
+ *
+ * Annotated as not destructive: what it may not touch is refused by the fence, everything else is the agent's normal
+ * work and needs no approval (`hermes-llm.md` §13.7 schedules it by path).
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import { PathArguments } from "../Annotations.ts"
+import { ToolContext } from "../ToolContext.ts"
+import { FileState, stampOf } from "./file/FileState.ts"
+import * as Problem from "./file/Problem.ts"
+import * as SyntaxCheck from "./file/SyntaxCheck.ts"
+import { Targets } from "./file/Target.ts"
+import * as Write from "./file/Write.ts"
+
+/** See the module. */
+export const tool = Tool.make("write_file", {
+  description: "Create a file, or replace its whole content. Missing directories are created. Use this instead of echo " +
+    "or cat with a redirection; to change a part of an existing file, use patch, which is shorter and safer. The " +
+    "content is written exactly as given, without line numbers. System paths and credential files are refused.",
+  parameters: Schema.Struct({
+    path: Schema.String.annotate({
+      description: "File to write: absolute, relative to the working directory, or starting with ~/"
+    }),
+    content: Schema.String.annotate({ description: "The whole content of the file" })
+  }),
+  success: Schema.Struct({
+    bytes_written: Schema.Natural,
+    dirs_created: Schema.Boolean,
+    verified: Schema.Boolean,
+    lint: Schema.optionalKey(SyntaxCheck.Lint),
+    warning: Schema.optionalKey(Schema.String)
+  }),
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, false)
+  .annotate(Tool.Idempotent, true)
+  .annotate(PathArguments, ["path"])
+
+/** The handler, over the services of the toolset. */
+export const make = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const targets = yield* Targets
+  const state = yield* FileState
+
+  return Effect.fnUntraced(
+    function*(params: typeof tool.parametersSchema.Type) {
+      const { sessionId } = yield* ToolContext
+      const target = yield* targets.resolve(params.path, "write")
+      const before = yield* Effect.catchIf(
+        fs.stat(target.real),
+        (error) => error.reason._tag === "NotFound",
+        () => Effect.undefined
+      )
+      if (before?.type === "Directory") return yield* Problem.fail(`${target.given} is a directory`)
+      if (before !== undefined && before.type !== "File") {
+        return yield* Problem.fail(`${target.given} is not a regular file (${before.type})`)
+      }
+      const changed = before !== undefined &&
+        (yield* state.changedSinceSeen(sessionId, target.real, stampOf(before)))
+      const bytes = new TextEncoder().encode(params.content)
+      const written = yield* Write.replace(target.real, bytes, before?.mode)
+      yield* state.wrote(sessionId, target.real, written.stamp)
+      yield* state.otherToolRan(sessionId)
+      const lint = yield* SyntaxCheck.check(target.path, params.content)
+      return {
+        bytes_written: bytes.length,
+        dirs_created: written.directories.length > 0,
+        verified: true,
+        ...(lint === undefined ? {} : { lint }),
+        ...(changed
+          ? { warning: `${target.given} was changed by somebody else since you read it; that change is overwritten now.` }
+          : {})
+      }
+    },
+    state.exclusive,
+    Effect.provideService(FileSystem.FileSystem, fs),
+    Effect.provideService(Path.Path, path),
+    Problem.answer
+  )
+})

@@ -1,0 +1,122 @@
+/**
+ * Which files the tools leave alone, as one pure decision over an absolute path: credential stores and endless devices
+ * are not read, system trees, shell start-up files and the agent's own secrets are not written.
+ *
+ * **Details**
+ *
+ * The caller judges a path twice, as written and with symbolic links followed, and refuses when either is refused.
+ * Comparison ignores case, because some file systems do. Where the generations of the specification differ, this is the
+ * stricter one: project `.env` files are not read, and the session database and the agent's configuration not written.
+ * `/usr/src` and `/usr/local/src` stay writable: containers keep their projects there.
+ *
+ * **Gotchas**
+ *
+ * Defence in depth, not a boundary: a shell that the agent may use can still reach these files, and a link may change
+ * between the decision and the access. The tables are those of POSIX systems.
+ *
+ * Source: `hermes-llm.md` §19.6, the usage document ("block writes to system paths").
+ *
+ * @since 0.1.0
+ */
+import type { Service as Places } from "./Places.ts"
+
+/** Why a path is left alone, and what to do instead. */
+export interface Denial {
+  readonly reason: string
+  readonly advice: string
+}
+
+const within = (path: string, root: string): boolean => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`)
+
+const systemTrees = [
+  "/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/proc", "/sbin", "/sys", "/usr",
+  "/private/etc", "/private/var", "/system", "/library", "/var/db", "/var/lib/dpkg", "/var/spool/cron"
+]
+const systemFiles = ["/var/run/docker.sock", "/run/docker.sock"]
+const writableInside = ["/usr/src", "/usr/local/src", "/private/var/folders", "/private/var/tmp", "/dev/shm"]
+
+/** Below the home directory, whole: keys, tokens, and what decides how they are used. */
+const credentialDirectories = [
+  ".ssh", ".aws", ".azure", ".docker", ".gnupg", ".kube", ".config/gcloud", ".config/gh", ".config/op",
+  ".local/share/keyrings", ".password-store"
+]
+/** Below the home directory, single files with secrets in them. */
+const credentialFiles = [
+  ".cargo/credentials", ".cargo/credentials.toml", ".config/git/credentials", ".git-credentials", ".my.cnf", ".netrc",
+  ".npmrc", ".pgpass", ".pypirc", ".terraform.d/credentials.tfrc.json", ".vault-token"
+]
+const startupFiles = [
+  ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".config/fish/config.fish", ".profile", ".zlogin",
+  ".zprofile", ".zshenv", ".zshrc"
+]
+/** Below a credential directory, what says nothing secret. */
+const publicFile = /(^|\/)(config|known_hosts[^/]*|authorized_keys|[^/]+\.pub)$/
+/** Below the agent's home. */
+const agentSecrets = [".env", "auth.json", "auth", "mcp-tokens", "pairing", "state.db", "state.db-wal", "state.db-shm"]
+const agentSettings = ["config.yaml", "config.yml"]
+
+const environmentFile = /\/\.env(\.[^/]+)?$/
+const environmentTemplate = /\.(example|sample|template|dist|defaults)$/
+const privateKeyName = /\/id_(rsa|dsa|ecdsa|ed25519)(_sk)?$/
+const systemSecrets = /^\/etc\/(g?shadow-?|sudoers|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key)$/
+const processSecrets = /^\/proc\/([^/]+)\/(environ|mem|auxv)$/
+const endlessDevice =
+  /^\/(dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)|proc\/[^/]+\/fd\/[0-2])$/
+
+/** A home directory in the form that paths are compared in, without a slash at its end. */
+const folded = (home: string): string => (home === "/" ? "" : home).toLowerCase()
+
+const askTheUser = "Ask the user for the one value that you need."
+
+const credential = (path: string, places: Places): boolean =>
+  environmentFile.test(path) && !environmentTemplate.test(path) ||
+  privateKeyName.test(path) ||
+  systemSecrets.test(path) ||
+  processSecrets.test(path) ||
+  places.agentHomes.some((home) => agentSecrets.some((name) => within(path, `${folded(home)}/${name}`))) ||
+  places.homes.some((home) => {
+    const root = folded(home)
+    return credentialFiles.some((name) => path === `${root}/${name}`) ||
+      credentialDirectories.some((name) => within(path, `${root}/${name}`)) &&
+        !(within(path, `${root}/.ssh`) && publicFile.test(path))
+  })
+
+/** Why `path` (absolute, normalised, `/` between its parts) is not read, if it is not. */
+export const judgeRead = (path: string, places: Places): Denial | undefined => {
+  const key = path.toLowerCase()
+  if (endlessDevice.test(key)) {
+    return { reason: "it is a device that never ends or waits for input", advice: "Read a regular file." }
+  }
+  return credential(key, places) ? { reason: "it holds credentials", advice: askTheUser } : undefined
+}
+
+/** Why `path` (absolute, normalised, `/` between its parts) is not written, if it is not. */
+export const judgeWrite = (path: string, places: Places): Denial | undefined => {
+  const key = path.toLowerCase()
+  const useTerminal = "If the change is really wanted, make it with the terminal, where the user can approve it."
+  if (
+    systemFiles.includes(key) ||
+    systemTrees.some((root) => within(key, root)) && !writableInside.some((root) => within(key, root))
+  ) {
+    return { reason: "it belongs to the system", advice: useTerminal }
+  }
+  if (credential(key, places)) return { reason: "it holds credentials", advice: "Ask the user to change it." }
+  for (const home of places.homes.map(folded)) {
+    if (credentialDirectories.some((name) => within(key, `${home}/${name}`))) {
+      return { reason: "it decides how credentials are used", advice: "Ask the user to change it." }
+    }
+    if (startupFiles.some((name) => key === `${home}/${name}`)) {
+      return { reason: "it runs whenever a shell starts", advice: useTerminal }
+    }
+  }
+  if (places.agentHomes.some((home) => agentSettings.some((name) => key === `${folded(home)}/${name}`))) {
+    return { reason: "it is the agent's own configuration", advice: "Tell the user to run `hermes config set`." }
+  }
+  if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => within(key, root.toLowerCase()))) {
+    return {
+      reason: "writes are confined by HERMES_WRITE_SAFE_ROOT",
+      advice: `Write below ${places.safeRoots.join(" or ")}.`
+    }
+  }
+  return undefined
+}

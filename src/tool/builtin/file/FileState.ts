@@ -1,0 +1,178 @@
+/**
+ * What each session has seen and done with files, so that it is not given the same text again, is stopped when it goes in
+ * circles, and is warned before it overwrites what somebody else changed.
+ *
+ * **Details**
+ *
+ * Kept in memory, bounded, by session. Three facts end what is remembered, and only the runtime knows them: another tool
+ * ran ({@link Service.otherToolRan}), the model lost its text to a compaction ({@link Service.forgetContents}), the
+ * session is over ({@link Service.remove}). `write_file` and `patch` report themselves; for any tool other than
+ * `read_file` and `search_files` the runtime may call `otherToolRan` after it ran.
+ *
+ * Files are known by their real path. `exclusive` lets one edit at a time through, across all sessions of the process: an
+ * edit takes milliseconds, and two agents that patch one file must not lose each other's change.
+ *
+ * Source: `hermes-product.md` §2.3 (unchanged re-read, same read in a row, patch failures), §3 (stale paths).
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
+import type { SessionId } from "../../../domain/Ids.ts"
+
+/** When, how large and which file: two equal stamps are the same content, as far as the file system can tell. */
+export type Stamp = string
+
+/** The stamp of a file. */
+export const stampOf = (info: FileSystem.File.Info): Stamp => {
+  const mtime = Option.match(info.mtime, { onNone: () => 0, onSome: (date) => date.getTime() })
+  return `${mtime}:${info.size}:${Option.getOrElse(info.ino, () => 0n)}`
+}
+
+/** A window of a file that a session was given. `content` is a fingerprint of the text. */
+export interface Reading {
+  readonly window: string
+  readonly stamp: Stamp
+  readonly content: number
+}
+
+/** See the module. */
+export interface Service {
+  /** How many times in a row, this one included, the session asked for exactly this. */
+  readonly repeated: (session: SessionId, request: string) => Effect.Effect<number>
+  /** How often the session already has this very text: 0 the first time, then the number of stubs so far, plus one. */
+  readonly given: (session: SessionId, reading: Reading) => Effect.Effect<number>
+  /** The session knows this state of the file. */
+  readonly saw: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<void>
+  /** The session put the file into this state; `undefined` is: gone. */
+  readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined) => Effect.Effect<void>
+  /** Whether the session knows an earlier state of the file than this one. */
+  readonly changedSinceSeen: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<boolean>
+  /** Files that the session knows and that another session wrote since, sorted. */
+  readonly stale: (session: SessionId) => Effect.Effect<ReadonlyArray<string>>
+  /** Counts failures of an edit of a file in a row; the answer includes this one. */
+  readonly editFailed: (session: SessionId, what: string) => Effect.Effect<number>
+  readonly editSucceeded: (session: SessionId, what: string) => Effect.Effect<void>
+  /** A tool other than `read_file` and `search_files` ran: the session is not going in circles. */
+  readonly otherToolRan: (session: SessionId) => Effect.Effect<void>
+  /** The model no longer has what it was given (compaction): texts are given again. */
+  readonly forgetContents: (session: SessionId) => Effect.Effect<void>
+  readonly remove: (session: SessionId) => Effect.Effect<void>
+  /** Lets one edit at a time through. */
+  readonly exclusive: <A, E, R>(edit: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+const maxSessions = 256
+const maxEntries = 1_024
+
+/** Sets an entry as the newest one and drops the oldest beyond `max`. */
+const put = <K, V>(map: Map<K, V>, key: K, value: V, max = maxEntries): V => {
+  map.delete(key)
+  map.set(key, value)
+  const oldest = map.keys().next()
+  if (map.size > max && oldest.done !== true) map.delete(oldest.value)
+  return value
+}
+
+interface Given {
+  readonly stamp: Stamp
+  readonly content: number
+  readonly stubs: number
+}
+
+interface SessionState {
+  last: { readonly request: string; readonly count: number } | undefined
+  readonly given: Map<string, Given>
+  readonly seen: Map<string, { readonly stamp: Stamp; readonly at: number }>
+  readonly failures: Map<string, number>
+}
+
+const make: Effect.Effect<Service> = Effect.sync(() => {
+  const sessions = new Map<SessionId, SessionState>()
+  const writes = new Map<string, { readonly by: SessionId; readonly at: number }>()
+  const gate = Semaphore.makeUnsafe(1)
+  let clock = 0
+
+  const of = (id: SessionId): SessionState =>
+    put(
+      sessions,
+      id,
+      sessions.get(id) ?? { last: undefined, given: new Map(), seen: new Map(), failures: new Map() },
+      maxSessions
+    )
+  const saw = (id: SessionId, real: string, stamp: Stamp): void => {
+    put(of(id).seen, real, { stamp, at: ++clock })
+  }
+
+  return FileState.of({
+    repeated: (id, request) =>
+      Effect.sync(() => {
+        const state = of(id)
+        const count = state.last?.request === request ? state.last.count + 1 : 1
+        state.last = { request, count }
+        return count
+      }),
+    given: (id, { window, stamp, content }) =>
+      Effect.sync(() => {
+        const { given } = of(id)
+        const before = given.get(window)
+        const same = before !== undefined && before.stamp === stamp && before.content === content
+        return put(given, window, { stamp, content, stubs: same ? before.stubs + 1 : 0 }).stubs
+      }),
+    saw: (id, real, stamp) => Effect.sync(() => saw(id, real, stamp)),
+    wrote: (id, real, stamp) =>
+      Effect.sync(() => {
+        put(writes, real, { by: id, at: ++clock })
+        if (stamp === undefined) of(id).seen.delete(real)
+        else saw(id, real, stamp)
+      }),
+    changedSinceSeen: (id, real, stamp) =>
+      Effect.sync(() => {
+        const seen = of(id).seen.get(real)
+        return seen !== undefined && seen.stamp !== stamp
+      }),
+    stale: (id) =>
+      Effect.sync(() =>
+        Array.from(of(id).seen).flatMap(([real, { at }]) => {
+          const write = writes.get(real)
+          return write !== undefined && write.by !== id && write.at > at ? [real] : []
+        }).sort()
+      ),
+    editFailed: (id, what) =>
+      Effect.sync(() => {
+        const { failures } = of(id)
+        return put(failures, what, (failures.get(what) ?? 0) + 1)
+      }),
+    editSucceeded: (id, what) =>
+      Effect.sync(() => {
+        of(id).failures.delete(what)
+      }),
+    otherToolRan: (id) =>
+      Effect.sync(() => {
+        const state = of(id)
+        state.last = undefined
+        for (const [window, given] of state.given) state.given.set(window, { ...given, stubs: 0 })
+      }),
+    forgetContents: (id) =>
+      Effect.sync(() => {
+        const state = of(id)
+        state.last = undefined
+        state.given.clear()
+      }),
+    remove: (id) =>
+      Effect.sync(() => {
+        sessions.delete(id)
+      }),
+    exclusive: gate.withPermits(1)
+  })
+})
+
+/** See the module. */
+export class FileState extends Context.Service<FileState, Service>()("hermes-effect/tool/FileState") {
+  /** Empty, in memory. */
+  static readonly layer: Layer.Layer<FileState> = Layer.effect(FileState, make)
+}

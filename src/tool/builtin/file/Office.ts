@@ -1,0 +1,162 @@
+/**
+ * The text of the XML office formats: paragraphs of `.docx`, rows of `.xlsx` with tabs between the cells, slides of
+ * `.pptx`. Layout, formulas, comments and pictures are left out. The parsers are loaded when a document is read.
+ *
+ * Source: `hermes-product.md` §2.3 ("office documents are extracted").
+ *
+ * @since 0.1.0
+ */
+import * as Bytes from "effect/Bytes"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type * as Xml from "effect/encoding/Xml"
+import * as Problem from "./Problem.ts"
+
+/** Bytes of a document when it is unpacked; more is taken for an attack. */
+const maxUnpacked = 100 * 1024 * 1024
+
+const formats = {
+  ".docx": /^word\/document\.xml$/,
+  ".pptx": /^ppt\/slides\/slide\d+\.xml$/,
+  ".xlsx": /^xl\/(sharedStrings|worksheets\/sheet\d+)\.xml$/
+}
+type Format = keyof typeof formats
+
+const formatOf = (name: string): Format | undefined =>
+  (Object.keys(formats) as ReadonlyArray<Format>) // the keys of a constant record
+    .find((format) => name.endsWith(format))
+
+/** Whether a file name in lower case is that of a document whose text can be extracted. */
+export const isDocument = (name: string): boolean => formatOf(name) !== undefined
+
+const sharedStrings = "xl/sharedStrings.xml"
+const order = new Intl.Collator("en", { numeric: true }).compare
+
+/** What a pass over the events of one part collects: lines of text, and for a sheet the index of shared texts. */
+type Visit = (event: Xml.Event) => void
+
+/** Text between paragraph ends: `w:t` of Word and `a:t` of PowerPoint. */
+const paragraphs = (lines: Array<string>): Visit => {
+  let line = ""
+  let inText = false
+  return (event) => {
+    if (event._tag === "StartElement") {
+      if (event.name === "w:t" || event.name === "a:t") inText = true
+      else if (event.name === "w:tab") line += "\t"
+      else if (event.name === "w:br" || event.name === "a:br") line += "\n"
+    } else if (event._tag === "EndElement") {
+      if (event.name === "w:t" || event.name === "a:t") inText = false
+      else if (event.name === "w:p" || event.name === "a:p") {
+        lines.push(line)
+        line = ""
+      }
+    } else if (event._tag === "Text" && inText) line += event.text
+  }
+}
+
+/** The shared texts of a workbook, by their index; phonetic hints are left out. */
+const shared = (texts: Array<string>): Visit => {
+  let text = ""
+  let inText = false
+  let phonetic = false
+  return (event) => {
+    if (event._tag === "StartElement") {
+      if (event.name === "t") inText = !phonetic
+      else if (event.name === "rPh") phonetic = true
+    } else if (event._tag === "EndElement") {
+      if (event.name === "t") inText = false
+      else if (event.name === "rPh") phonetic = false
+      else if (event.name === "si") {
+        texts.push(text)
+        text = ""
+      }
+    } else if (event._tag === "Text" && inText) text += event.text
+  }
+}
+
+/** Zero-based column of a cell reference such as `AB12`. */
+const columnOf = (reference: string): number => {
+  let column = 0
+  for (const letter of reference.match(/^[A-Z]{1,3}/)?.[0] ?? "A") column = column * 26 + letter.charCodeAt(0) - 64
+  return column - 1
+}
+
+/** The rows of a sheet, a line each. */
+const rows = (lines: Array<string>, texts: ReadonlyArray<string>): Visit => {
+  let cells: Array<string> = []
+  let column = 0
+  let type = ""
+  let value = ""
+  let inValue = false
+  return (event) => {
+    if (event._tag === "StartElement") {
+      if (event.name === "c") {
+        const reference = event.attributes["r"]
+        column = reference === undefined ? cells.length : columnOf(reference)
+        type = event.attributes["t"] ?? ""
+        value = ""
+      } else if (event.name === "v" || event.name === "t") inValue = true
+    } else if (event._tag === "EndElement") {
+      if (event.name === "v" || event.name === "t") inValue = false
+      else if (event.name === "c") {
+        while (cells.length < column) cells.push("")
+        cells[column] = type === "s" ? texts[Number(value)] ?? "" : value
+      } else if (event.name === "row") {
+        lines.push(cells.join("\t"))
+        cells = []
+      }
+    } else if (event._tag === "Text" && inValue) value += event.text
+  }
+}
+
+/** The wanted parts of a document, by name. */
+const unpack = Effect.fnUntraced(function*(bytes: Uint8Array, wanted: RegExp) {
+  const Zip = yield* Effect.promise(() => import("effect/encoding/Zip"))
+  const parts = new Map<string, Uint8Array>()
+  let unpacked = 0
+  yield* Stream.make(bytes).pipe(
+    Stream.pipeThroughChannel(Zip.decode()),
+    // One at a time: a body can only be read before the next entry is pulled.
+    Stream.runForEach(({ header, body }) => {
+      const pieces: Array<Uint8Array> = []
+      return Stream.runForEach(body, (piece) => {
+        unpacked += piece.length
+        if (unpacked > maxUnpacked) return Problem.fail("the document is too large when it is unpacked")
+        if (wanted.test(header.path)) pieces.push(piece)
+        return Effect.void
+      }).pipe(Effect.andThen(Effect.sync(() => {
+        if (pieces.length > 0) parts.set(header.path, Bytes.concat(pieces))
+      })))
+    })
+  )
+  return parts
+})
+
+const read = (part: Uint8Array, visit: Visit) =>
+  Effect.flatMap(Effect.promise(() => import("effect/encoding/Xml")), (Xml) =>
+    Stream.make(part).pipe(
+      Stream.pipeThroughChannel(Xml.decode()),
+      Stream.runForEach((event) => Effect.sync(() => visit(event)))
+    ))
+
+/** The text of a document whose file name satisfies {@link isDocument}. */
+export const extract: (name: string, bytes: Uint8Array) => Effect.Effect<string, Problem.Problem> = Effect.fnUntraced(
+  function*(name, bytes) {
+    const format = formatOf(name) ?? ".docx"
+    const parts = yield* unpack(bytes, formats[format])
+    const texts: Array<string> = []
+    const strings = parts.get(sharedStrings)
+    if (strings !== undefined) yield* read(strings, shared(texts))
+    const lines: Array<string> = []
+    for (const [index, part] of Array.from(parts.keys()).filter((part) => part !== sharedStrings).sort(order).entries()) {
+      if (format !== ".docx") lines.push(`# ${format === ".xlsx" ? "Sheet" : "Slide"} ${index + 1}`)
+      const bytes = parts.get(part)
+      if (bytes !== undefined) yield* read(bytes, format === ".xlsx" ? rows(lines, texts) : paragraphs(lines))
+    }
+    return lines.length === 0 ? "" : `${lines.join("\n")}\n`
+  },
+  Effect.catchTags({
+    ZipError: ({ message }) => Problem.fail(`the document is damaged: ${message}`),
+    XmlError: ({ message }) => Problem.fail(`the document is damaged: ${message}`)
+  })
+)

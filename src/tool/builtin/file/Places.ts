@@ -1,0 +1,79 @@
+/**
+ * The directories of this machine that the path rules speak of: the user's home, the agent's home, and the roots that
+ * writes are confined to, if any.
+ *
+ * **Details**
+ *
+ * Each is kept as it was named and as it really is with symbolic links followed, so that a path is judged alike whichever
+ * way it is written.
+ *
+ * Source: `hermes-llm.md` §19.6.
+ *
+ * @since 0.1.0
+ */
+import * as Config from "effect/Config"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import { canonical } from "./Canonical.ts"
+
+/** See the module. */
+export interface Service {
+  /** What `~` stands for. */
+  readonly home: string | undefined
+  readonly homes: ReadonlyArray<string>
+  readonly agentHomes: ReadonlyArray<string>
+  /** Writes outside these are refused; empty means no such limit. */
+  readonly safeRoots: ReadonlyArray<string>
+}
+
+/** What a machine says of itself; absolute paths. */
+export interface Named {
+  readonly home?: string | undefined
+  readonly agentHome?: string | undefined
+  readonly safeRoots?: ReadonlyArray<string> | undefined
+}
+
+/** See the module. */
+export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {
+  /** Places by name. A name that can not be followed (no permission) counts as written. */
+  static readonly make = Effect.fnUntraced(function*({ home, agentHome, safeRoots = [] }: Named) {
+    const path = yield* Path.Path
+    const both = Effect.fnUntraced(function*(name: string) {
+      const literal = path.resolve(name)
+      const real = yield* Effect.orElseSucceed(canonical(literal), () => literal)
+      return literal === real ? [literal] : [literal, real]
+    })
+    const forms = (names: ReadonlyArray<string | undefined>) =>
+      Effect.map(Effect.forEach(names.filter((name) => name !== undefined), both), (lists) => lists.flat())
+    return Places.of({
+      home,
+      homes: yield* forms([home]),
+      agentHomes: yield* forms([agentHome]),
+      safeRoots: yield* forms(safeRoots)
+    })
+  })
+
+  /** Places by name, as a Layer. */
+  static readonly layer = (
+    named: Named
+  ): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> => Layer.effect(Places, Places.make(named))
+
+  /** Places as `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT` name them. */
+  static readonly layerConfig: Layer.Layer<Places, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer
+    .effect(
+      Places,
+      Effect.gen(function*() {
+        const named = (name: string) => Effect.map(Config.option(Config.String(name)), Option.getOrUndefined)
+        const path = yield* Path.Path
+        const home = (yield* named("HOME")) ?? (yield* named("USERPROFILE"))
+        const agentHome = (yield* named("HERMES_HOME")) ?? (home === undefined ? undefined : path.join(home, ".hermes"))
+        const roots = (yield* named("HERMES_WRITE_SAFE_ROOT")) ?? ""
+        const separator = path.sep === "\\" ? ";" : ":"
+        return yield* Places.make({ home, agentHome, safeRoots: roots.split(separator).filter((root) => root !== "") })
+      })
+    )
+}

@@ -1,0 +1,83 @@
+/**
+ * The descendants of a process that left its process group (`setsid`, a detached child of a test runner), so that killing
+ * a command's group is not all that is done about its tree.
+ *
+ * **Gotchas**
+ *
+ * Descendants are found through `/proc`; where there is none (macOS, Windows) only the group is killed. A daemon that gave
+ * up its parent on purpose is not found either.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+
+/** A process that can not be mistaken for a later one of the same id. */
+export interface Identity {
+  readonly pid: number
+  readonly startTime: string
+}
+
+interface Stat extends Identity {
+  readonly parent: number
+}
+
+/** `pid (name, which may hold anything) state ppid … starttime`: fields 1, 4 and 22 of `proc(5)`. */
+const parseStat = (text: string): Stat | undefined => {
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+  const [, parent] = fields
+  const startTime = fields[19]
+  return parent === undefined || startTime === undefined
+    ? undefined
+    : { pid: Number.parseInt(text, 10), parent: Number(parent), startTime }
+}
+
+const readStat = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<Stat | undefined> =>
+  fs.readFileString(`/proc/${pid}/stat`).pipe(
+    Effect.map(parseStat),
+    // Processes end while they are being listed.
+    Effect.catch(() => Effect.succeed(undefined))
+  )
+
+/** All processes below `root`, nearest first; none where there is no `/proc`. */
+export const descendants = Effect.fnUntraced(function*(
+  fs: FileSystem.FileSystem,
+  root: number
+): Effect.fn.Return<ReadonlyArray<Identity>> {
+  const names = yield* fs.readDirectory("/proc").pipe(Effect.catch(() => Effect.succeed([])))
+  const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
+  const stats = yield* Effect.forEach(pids, (pid) => readStat(fs, pid), { concurrency: 16 })
+  const children = new Map<number, Array<Stat>>()
+  for (const stat of stats) {
+    if (stat === undefined) continue
+    const siblings = children.get(stat.parent)
+    if (siblings === undefined) children.set(stat.parent, [stat])
+    else siblings.push(stat)
+  }
+  const found: Array<Identity> = []
+  for (const pending = [root]; pending.length > 0;) {
+    const next = children.get(pending.shift() ?? 0) ?? []
+    found.push(...next)
+    pending.push(...next.map(({ pid }) => pid))
+  }
+  return found
+})
+
+/** Kills those of the processes that are still the same ones. */
+export const killRemaining = (
+  fs: FileSystem.FileSystem,
+  processes: ReadonlyArray<Identity>
+): Effect.Effect<void> =>
+  Effect.forEach(
+    processes,
+    (identity) =>
+      Effect.map(readStat(fs, identity.pid), (now) => {
+        if (now?.startTime !== identity.startTime) return
+        try {
+          process.kill(identity.pid, "SIGKILL")
+        } catch {
+          // It ended between the look and the kill, or belongs to another user: nothing more can be done.
+        }
+      }),
+    { discard: true }
+  )

@@ -1,0 +1,122 @@
+/**
+ * What is not run as asked, because it would hang the call or be left running unseen, and what the model is told to do
+ * instead. Quoted text and `--help`/`--version` are exempt.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import type { SimpleCommand } from "./ShellWords.ts"
+import * as ShellWords from "./ShellWords.ts"
+
+const detachers = new Set(["nohup", "setsid", "disown"])
+
+/** `-h` and `-V` only at the end: servers also take `-h <host>`. */
+const asksForHelp = (words: ReadonlyArray<string>): boolean => {
+  const last = words.at(-1)
+  return last === "-h" || last === "-V" || words.includes("--help") || words.includes("--version")
+}
+
+const serving = new Set(["dev", "start", "serve", "watch", "preview", "develop"])
+
+/** Programs that serve until they are stopped, when what follows their name says so. */
+const servers: Readonly<Record<string, (args: ReadonlyArray<string>) => boolean>> = {
+  "next": ([first]) => first === "dev" || first === "start",
+  "nuxt": ([first]) => first === "dev" || first === "start",
+  "nuxi": ([first]) => first === "dev" || first === "preview",
+  "astro": ([first]) => first === undefined || first === "dev" || first === "preview",
+  "remix": ([first]) => first === "dev",
+  "gatsby": ([first]) => first === "develop" || first === "serve",
+  "vite": ([first]) => first === undefined || first.startsWith("-") || serving.has(first),
+  "ng": ([first]) => first === "serve",
+  "vue-cli-service": ([first]) => first === "serve",
+  "react-scripts": ([first]) => first === "start",
+  "webpack": ([first]) => first === "serve",
+  "webpack-dev-server": () => true,
+  "live-server": () => true,
+  "http-server": () => true,
+  "serve": () => true,
+  "nodemon": () => true,
+  "uvicorn": () => true,
+  "gunicorn": () => true,
+  "hypercorn": () => true,
+  "flask": (args) => args.includes("run"),
+  "rails": ([first]) => first === "server" || first === "s",
+  "hugo": ([first]) => first === "server" || first === "serve",
+  "jekyll": ([first]) => first === "serve",
+  "mkdocs": ([first]) => first === "serve",
+  "streamlit": ([first]) => first === "run",
+  "php": (args) => args.includes("-S") || (args[0] === "artisan" && args[1] === "serve"),
+  "python": (args) => servesPython(args),
+  "docker": (args) => args[0] === "compose" && composeStays(args.slice(1)),
+  "docker-compose": (args) => composeStays(args)
+}
+
+const servesPython = (args: ReadonlyArray<string>): boolean => {
+  const module = args.indexOf("-m")
+  return (module !== -1 && ["http.server", "uvicorn", "gunicorn"].includes(args[module + 1] ?? "")) ||
+    (args[0]?.endsWith("manage.py") === true && args[1] === "runserver")
+}
+
+const composeStays = (args: ReadonlyArray<string>): boolean =>
+  args.includes("up") && !args.some((arg) => arg === "-d" || arg === "--detach" || arg === "--no-start")
+
+const packageManagers = new Set(["npm", "pnpm", "yarn", "bun", "deno"])
+const runsPackage = new Set(["npx", "bunx", "pnpx"])
+const takesValue = new Set(["--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "-p", "--package"])
+
+const withoutFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  args.filter((arg, index) => !arg.startsWith("-") && !takesValue.has(args[index - 1] ?? ""))
+
+const isServer = (words: ReadonlyArray<string>): boolean => {
+  const [name, ...args] = words
+  if (name === undefined) return false
+  if (runsPackage.has(name)) return isServer(withoutFlags(args))
+  if (packageManagers.has(name)) {
+    const [first, ...rest] = withoutFlags(args)
+    if (first === undefined) return false
+    if (first === "exec" || first === "dlx" || first === "x") return isServer(rest)
+    return first === "run" || first === "task" ? serving.has(rest[0] ?? "") : serving.has(first)
+  }
+  const known = name.replace(/^python[\d.]+$/, "python")
+  return Object.hasOwn(servers, known) && servers[known]?.(args) === true
+}
+
+const detaches = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
+  for (const { words } of commands) {
+    const [name, ...args] = ShellWords.program(words)
+    if (name !== undefined && detachers.has(name) && !asksForHelp(args.slice(0, 1))) return name
+  }
+  return undefined
+}
+
+/** Why a foreground command is not run, or `undefined` when it may. */
+export const foreground = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
+  const detacher = detaches(commands)
+  if (detacher !== undefined) {
+    return `Not run: the command detaches a process with '${detacher}', whose output and exit would be lost. ` +
+      "Call terminal with background=true and the plain command, then follow it with the process tool."
+  }
+  if (commands.some(({ terminator }) => terminator === "&")) {
+    return "Not run: the command puts a process in the background with '&', whose output and exit would be lost. " +
+      "Call terminal with background=true and the plain command (no '&'), then check it with a second call."
+  }
+  for (const { words } of commands) {
+    const program = ShellWords.program(words)
+    if (isServer(program) && !asksForHelp(program)) {
+      return `Not run: '${program.slice(0, 3).join(" ")}' looks like a server or watcher that does not end by itself. ` +
+        "Call terminal with background=true, then check that it is up (process poll or log, or a request to it) in a second call."
+    }
+  }
+  return undefined
+}
+
+/** Why a background command is not run, or `undefined` when it may: its shell would end at once and take the rest along. */
+export const background = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
+  const detacher = detaches(commands)
+  const last = commands.findLast(({ depth }) => depth === 0)
+  return detacher === undefined && last?.terminator !== "&"
+    ? undefined
+    : `Not run: with background=true the command must stay in its shell's foreground, so leave out '${detacher ?? "&"}'. ` +
+      "The process is kept running, and its output, input and exit are available through the process tool."
+}

@@ -1,0 +1,100 @@
+/**
+ * What background processes have to tell their session while nobody asks: that one ended, or printed what was watched for.
+ * Whoever runs the conversation takes the events and brings them into it.
+ *
+ * **Details**
+ *
+ * Events wait per session until they are taken, the newest {@link capacity} of all sessions at most: with nobody there to
+ * take them, the oldest are forgotten.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { SessionId, TaskId } from "../../../domain/Ids.ts"
+
+interface Base {
+  readonly processId: string
+  readonly sessionId: SessionId
+  readonly taskId: TaskId
+  readonly command: string
+  /** Milliseconds since the epoch. */
+  readonly at: number
+}
+
+/** A process that was asked to tell of its end has ended. */
+export interface ProcessCompleted extends Base {
+  readonly _tag: "ProcessCompleted"
+  readonly exitCode: number
+  readonly reason: "exited" | "killed"
+  /** The end of its output. */
+  readonly output: string
+}
+
+/** A process printed lines that were watched for. */
+export interface WatchMatched extends Base {
+  readonly _tag: "WatchMatched"
+  readonly pattern: string
+  readonly lines: ReadonlyArray<string>
+  /** Matches since the last such event that were left out. */
+  readonly suppressed: number
+}
+
+/** A process matched too often: from now on it only tells of its end. */
+export interface WatchDemoted extends Base {
+  readonly _tag: "WatchDemoted"
+}
+
+/** See the module. */
+export type ProcessEvent = ProcessCompleted | WatchMatched | WatchDemoted
+
+/** Events that wait at most. */
+export const capacity = 256
+
+/** See the module. */
+export interface Service {
+  readonly publish: (event: ProcessEvent) => Effect.Effect<void>
+  /** Takes what waits for a session, oldest first, without waiting. */
+  readonly drain: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<ProcessEvent>>
+  /** Takes the oldest event of a session, waiting for one if there is none. */
+  readonly take: (sessionId: SessionId) => Effect.Effect<ProcessEvent>
+}
+
+/** See the module. */
+export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {
+  static readonly make: Effect.Effect<Service> = Effect.sync(() => {
+    let waiting: ReadonlyArray<ProcessEvent> = []
+    let changed = Deferred.makeUnsafe<void>()
+
+    const take: Service["take"] = (sessionId) =>
+      Effect.suspend(() => {
+        const event = waiting.find((event) => event.sessionId === sessionId)
+        if (event === undefined) return Effect.flatMap(Deferred.await(changed), () => take(sessionId))
+        waiting = waiting.filter((other) => other !== event)
+        return Effect.succeed(event)
+      })
+
+    return {
+      take,
+      drain: (sessionId) =>
+        Effect.sync(() => {
+          const events = waiting.filter((event) => event.sessionId === sessionId)
+          if (events.length > 0) waiting = waiting.filter((event) => event.sessionId !== sessionId)
+          return events
+        }),
+      publish: (event) =>
+        Effect.suspend(() => {
+          waiting = [...waiting, event].slice(-capacity)
+          const before = changed
+          changed = Deferred.makeUnsafe()
+          return Effect.asVoid(Deferred.succeed(before, undefined))
+        })
+    }
+  })
+
+  static readonly layer: Layer.Layer<ProcessEvents> = Layer.effect(ProcessEvents, ProcessEvents.make)
+}

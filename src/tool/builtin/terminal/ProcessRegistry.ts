@@ -1,0 +1,129 @@
+/**
+ * The background processes of a runtime. They belong to its scope, not to the turn that started them: closing the
+ * registry takes all of their process trees down.
+ *
+ * **Details**
+ *
+ * A process that has ended stays for its output to be read, the last {@link maxFinished} of them and for
+ * {@link keptMillis} at most. A session sees its own processes; the full id of another session's process works too, so
+ * that an agent can hand one to a delegate.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Ids from "../../../domain/Ids.ts"
+import * as BackgroundProcess from "./BackgroundProcess.ts"
+import { ProcessEvents } from "./ProcessEvents.ts"
+import * as Shell from "./Shell.ts"
+
+/** Processes that may run at the same time. */
+export const maxRunning = 64
+/** Processes that have ended and are still known. */
+export const maxFinished = 64
+/** How long a process that has ended is still known. */
+export const keptMillis = 7 * 24 * 60 * 60 * 1000
+
+/** No process of that id, or several that it could mean. */
+export class ProcessNotFound extends Schema.TaggedError<ProcessNotFound>("hermes-effect/terminal/ProcessNotFound")(
+  "ProcessNotFound",
+  {
+    id: Schema.String,
+    candidates: Schema.Array(Schema.String)
+  }
+) {
+  override get message(): string {
+    return this.candidates.length === 0
+      ? `no process "${this.id}": see process(action="list") for those of this session`
+      : `"${this.id}" is not unique: ${this.candidates.join(", ")}`
+  }
+}
+
+/** See the module. */
+export interface Service {
+  readonly start: (
+    options: BackgroundProcess.Options
+  ) => Effect.Effect<BackgroundProcess.BackgroundProcess, Shell.NotStarted>
+  /** The processes of a session, oldest first. */
+  readonly list: (sessionId: Ids.SessionId) => Effect.Effect<ReadonlyArray<BackgroundProcess.BackgroundProcess>>
+  /** By its id, or by a prefix that means one process of the session. */
+  readonly find: (
+    id: string,
+    sessionId: Ids.SessionId
+  ) => Effect.Effect<BackgroundProcess.BackgroundProcess, ProcessNotFound>
+}
+
+/** See the module. */
+export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()(
+  "hermes-effect/tool/builtin/ProcessRegistry"
+) {
+  /** A registry that lives as long as the scope. */
+  static readonly make: Effect.Effect<
+    Service,
+    never,
+    Scope.Scope | ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem
+  > = Effect.gen(function*() {
+    const shell = yield* Shell.make
+    const events = yield* ProcessEvents
+    // Processes that are slow to die must not wait for each other.
+    const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
+    const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
+
+    const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
+      const finished = Array.from(processes.values()).flatMap((process) => {
+        const endedAt = process.ended()?.endedAt
+        return endedAt === undefined ? [] : [{ id: process.id, endedAt }]
+      }).sort((a, b) => b.endedAt - a.endedAt)
+      for (const [index, { endedAt, id }] of finished.entries()) {
+        if (index >= maxFinished || now - endedAt > keptMillis) processes.delete(id)
+      }
+    })
+
+    const list: Service["list"] = (sessionId) =>
+      Effect.map(forgetOld, () =>
+        Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId))
+
+    return {
+      list,
+      // A process that was started is registered, whatever happens to the fiber that asked for it.
+      start: (options) =>
+        Effect.uninterruptibleMask((restore) =>
+          Effect.gen(function*() {
+            yield* forgetOld
+            const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
+            if (running.length >= maxRunning) {
+              return yield* new Shell.NotStarted({
+                message: `${maxRunning} background processes are running already: end one with process(action="kill")`
+              })
+            }
+            const id = `proc_${yield* Ids.hex(12)}`
+            const interruptible: Shell.Shell = { start: (command) => restore(shell.start(command)) }
+            const process = yield* BackgroundProcess.start(interruptible, events, scope, id, options)
+            processes.set(id, process)
+            return process
+          })
+        ),
+      find: Effect.fnUntraced(function*(id, sessionId) {
+        const own = yield* list(sessionId)
+        const exact = processes.get(id)
+        if (exact !== undefined) return exact
+        const found = id === "" ? [] : own.filter((process) => process.id.startsWith(id))
+        const [only] = found
+        return only === undefined || found.length > 1
+          ? yield* new ProcessNotFound({ id, candidates: found.map((process) => process.id) })
+          : only
+      })
+    }
+  })
+
+  static readonly layer: Layer.Layer<ProcessRegistry, never, ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem> =
+    Layer.effect(ProcessRegistry, ProcessRegistry.make)
+}

@@ -1,0 +1,218 @@
+/**
+ * Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope.
+ *
+ * **Details**
+ *
+ * The shell is `/bin/bash -c` where there is one, else `/bin/sh -c`: neither a login nor an interactive shell, so that no
+ * profile slows a command down or changes it. Standard error goes to the same pipe as standard output, which keeps their
+ * order. The command leads a process group of its own; closing the scope sends SIGTERM to the group, SIGKILL to what is
+ * left after {@link forceKillAfter}, and SIGKILL to descendants that had left the group.
+ *
+ * A start that fails for want of a resource is tried again after 2, 4 and 8 seconds.
+ *
+ * Source: `hermes-product.md` §2.3, `hermes-llm.md` §19.10.
+ *
+ * @since 0.1.0
+ */
+import type * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as PlatformError from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ProcessEnvironment } from "../internal/ProcessEnvironment.ts"
+import * as ProcessTree from "../internal/ProcessTree.ts"
+import * as ShellEnvironment from "./ShellEnvironment.ts"
+import { TerminalSettings } from "./TerminalSettings.ts"
+
+/** How long a command may take to end after SIGTERM. */
+export const forceKillAfter = "2 seconds"
+
+/** The system takes no longer argument (Linux `MAX_ARG_STRLEN`, with its closing zero). */
+const maxCommandBytes = 128 * 1024 - 1
+
+/** The command was not run. */
+export class NotStarted extends Schema.TaggedError<NotStarted>("hermes-effect/terminal/NotStarted")("NotStarted", {
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
+
+/** What to start. */
+export interface Command {
+  readonly command: string
+  /** An absolute path of a directory that exists. */
+  readonly cwd: string
+  readonly stdin: ChildProcess.CommandInput
+  readonly onOutput: (chunks: Arr.NonEmptyReadonlyArray<Uint8Array>) => Effect.Effect<void>
+}
+
+/** How a command ended. A command that died of a signal has the code that a shell gives it, 128 + its number. */
+export interface Exit {
+  readonly code: number
+  readonly signal: string | undefined
+}
+
+/** A command that was started. */
+export interface Running {
+  readonly pid: number
+  /** Waits for the command to end and for the output that it left in the pipe. */
+  readonly exit: Effect.Effect<Exit>
+  /** Takes the process tree down, and returns when it is gone. */
+  readonly kill: Effect.Effect<void>
+}
+
+/** See the module. */
+export interface Shell {
+  readonly start: (command: Command) => Effect.Effect<Running, NotStarted, Scope.Scope>
+}
+
+const transientCodes = new Set(["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", "EBUSY", "ETXTBSY", "EINTR"])
+
+const codeOf = (error: PlatformError.PlatformError): string | undefined => {
+  const { cause } = error.reason
+  return Predicate.hasProperty(cause, "code") && typeof cause.code === "string" ? cause.code : undefined
+}
+
+const isTransient = (error: PlatformError.PlatformError): boolean => transientCodes.has(codeOf(error) ?? "")
+
+const retries = Schedule.exponential("2 seconds").pipe(Schedule.upTo({ times: 3 }))
+
+const notStarted = (error: PlatformError.PlatformError): NotStarted =>
+  new NotStarted({
+    message: isTransient(error)
+      ? `the system can not start a process now (${codeOf(error)}): end some of the running ones, then try again`
+      : `the command could not be started: ${
+        error.reason._tag === "BadArgument" ? error.reason.description ?? error.message : codeOf(error) ?? error.message
+      }`,
+    cause: error
+  })
+
+/** Numbers that are the same on every system of interest. */
+const signalNumbers: Readonly<Record<string, number>> = {
+  SIGHUP: 1,
+  SIGINT: 2,
+  SIGQUIT: 3,
+  SIGILL: 4,
+  SIGTRAP: 5,
+  SIGABRT: 6,
+  SIGFPE: 8,
+  SIGKILL: 9,
+  SIGSEGV: 11,
+  SIGPIPE: 13,
+  SIGALRM: 14,
+  SIGTERM: 15
+}
+
+/** The platform names the signal in the message of the error and nowhere else. */
+const exitOfSignal = (error: PlatformError.PlatformError): Exit => {
+  const text = error.reason.cause instanceof Error ? error.reason.cause.message : error.message
+  const signal = /SIG[A-Z0-9]+/.exec(text)?.[0]
+  return { code: 128 + (signal === undefined ? 0 : signalNumbers[signal] ?? 0), signal: signal ?? "a signal" }
+}
+
+const quietMillis = 100
+const quietRounds = 3
+const maxRounds = 20
+
+/**
+ * Waits for the end of the output, but not for processes that inherited the pipe and outlive the command: no more than
+ * until nothing has come for a while.
+ */
+const drained = (reader: Fiber.Fiber<void>, received: () => number): Effect.Effect<unknown> =>
+  Effect.raceFirst(
+    Fiber.await(reader),
+    Effect.gen(function*() {
+      let seen = received()
+      for (let round = 0, quiet = 0; round < maxRounds && quiet < quietRounds; round++) {
+        yield* Effect.sleep(quietMillis)
+        quiet = received() === seen ? quiet + 1 : 0
+        seen = received()
+      }
+    })
+  )
+
+/** A shell on this platform's processes. */
+export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.FileSystem> = Effect.gen(function*() {
+  const spawner = yield* ChildProcessSpawner
+  const fs = yield* FileSystem.FileSystem
+  const shell = yield* Effect.cached(
+    fs.exists("/bin/bash").pipe(
+      // What can not be looked at can not be run either.
+      Effect.catch(() => Effect.succeed(false)),
+      Effect.map((exists) => exists ? "/bin/bash" : "/bin/sh")
+    )
+  )
+
+  const kill = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
+    const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
+    if (!running) return
+    const tree = yield* ProcessTree.descendants(fs, handle.pid)
+    // It fails when there is nothing left to kill.
+    yield* Effect.ignore(handle.kill({ killSignal: "SIGTERM", forceKillAfter }))
+    yield* ProcessTree.killRemaining(fs, tree)
+  })
+
+  const spawn = Effect.fnUntraced(function*({ command, cwd, stdin }: Command) {
+    const settings = yield* TerminalSettings
+    const environment = yield* ProcessEnvironment
+    // The outer shell only joins the two outputs; `exec` puts the command's shell in its place.
+    return yield* spawner.spawn(
+      ChildProcess.make("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", yield* shell, command], {
+        cwd,
+        env: ShellEnvironment.scrub(environment(), settings.environment),
+        stdin,
+        stderr: "ignore",
+        detached: true,
+        killSignal: "SIGTERM",
+        forceKillAfter
+      })
+    ).pipe(
+      // Node throws for some errors of the system (E2BIG, ENOMEM) in place of reporting them.
+      Effect.catchDefect((defect) =>
+        Effect.fail(
+          PlatformError.systemError({ _tag: "Unknown", module: "ChildProcess", method: "spawn", cause: defect })
+        )
+      )
+    )
+  })
+
+  const start: Shell["start"] = Effect.fnUntraced(function*(command) {
+    const bytes = new TextEncoder().encode(command.command).length
+    if (bytes > maxCommandBytes) {
+      return yield* new NotStarted({
+        message: `the command is too long (${bytes} bytes, ${maxCommandBytes} at most): write it to a file and run the file`
+      })
+    }
+    const handle = yield* spawn(command).pipe(
+      Effect.retry({ schedule: retries, while: isTransient }),
+      Effect.mapError(notStarted)
+    )
+    yield* Effect.addFinalizer(() => kill(handle))
+    let received = 0
+    const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {
+      received += chunks.length
+      return command.onOutput(chunks)
+    }).pipe(
+      // The pipe broke: the output ends here, and the exit code still tells how the command ended.
+      Effect.catch(() => Effect.void),
+      Effect.forkScoped
+    )
+    const exit = handle.exitCode.pipe(
+      Effect.map((code): Exit => ({ code, signal: undefined })),
+      Effect.catch((error) => Effect.succeed(exitOfSignal(error)))
+    )
+    return {
+      pid: handle.pid,
+      exit: Effect.tap(exit, drained(reader, () => received)),
+      kill: kill(handle)
+    }
+  })
+
+  return { start }
+})

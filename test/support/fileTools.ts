@@ -1,0 +1,102 @@
+// A temporary directory with the file tools bound to it, called as the runtime calls them.
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
+import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
+import { FileState } from "../../src/tool/builtin/file/FileState.ts"
+import { Places } from "../../src/tool/builtin/file/Places.ts"
+import * as Files from "../../src/tool/builtin/Files.ts"
+import { ToolContext } from "../../src/tool/ToolContext.ts"
+
+/** A JSON result, open to any question a test may ask. */
+export interface Answer {
+  readonly isFailure: boolean
+  readonly body: Record<string, unknown>
+  /** The JSON text that the model sees. */
+  readonly text: string
+}
+
+export const session = (name: string): SessionId => SessionId.make(name)
+
+type Tree = ReadonlyArray<readonly [string, string]>
+
+const tree = (fs: FileSystem.FileSystem, dir: string): Effect.Effect<Tree, PlatformError> =>
+  Effect.flatMap(fs.readDirectoryEntries(dir), (entries) =>
+    Effect.map(
+      Effect.forEach(entries, ({ name, type }): Effect.Effect<Tree, PlatformError> => {
+        const path = `${dir}/${name}`
+        if (type === "Directory") return Effect.map(tree(fs, path), (below) => [[path, type], ...below])
+        return Effect.map(type === "SymbolicLink" ? fs.readLink(path) : fs.readFileString(path), (text) => [[path, text]])
+      }),
+      (lists) => lists.flat().sort(([a], [b]) => a.localeCompare(b))
+    ))
+
+const bind = (fs: FileSystem.FileSystem) =>
+  Effect.gen(function*() {
+    const path = yield* Path.Path
+    const dir = yield* fs.realPath(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-files-" }))
+    const home = path.join(dir, "home")
+    yield* fs.makeDirectory(path.join(home, ".hermes"), { recursive: true })
+    const services = yield* Layer.build(Layer.merge(
+      Layer.fresh(FileState.layer),
+      Layer.provide(
+        Places.layer({ home, agentHome: path.join(home, ".hermes") }),
+        Layer.succeed(FileSystem.FileSystem, fs)
+      )
+    ))
+    const tools = yield* Files.toolset.bind.pipe(
+      Effect.provideContext(services),
+      Effect.provideService(FileSystem.FileSystem, fs)
+    )
+    const state = yield* FileState.pipe(Effect.provideContext(services))
+    const call = Effect.fnUntraced(function*(
+      name: string,
+      params: Record<string, unknown>,
+      options: { readonly session?: string; readonly cwd?: string } = {}
+    ) {
+      const tool = tools.find((tool) => tool.tool.name === name)
+      if (tool === undefined) return yield* Effect.die(`no tool ${name}`)
+      const sessionId = session(options.session ?? "s1")
+      const result = yield* tool.run(params, "call_1").pipe(
+        Effect.provideService(ToolContext, {
+          sessionId,
+          turnId: TurnId.make("t1"),
+          taskId: TaskId.make(sessionId),
+          cwd: options.cwd ?? dir
+        })
+      )
+      const text = JSON.stringify(result.output)
+      const body: unknown = result.output
+      return Predicate.isObject(body)
+        ? ({ isFailure: result.isFailure, body: { ...body }, text } satisfies Answer)
+        : yield* Effect.die(`${name} did not return an object: ${text}`)
+    })
+    const at = (...names: ReadonlyArray<string>): string => path.join(dir, ...names)
+    return {
+      dir,
+      home,
+      state,
+      call,
+      at,
+      put: Effect.fnUntraced(function*(name: string, content: string | Uint8Array) {
+        const file = path.isAbsolute(name) ? name : at(name)
+        yield* fs.makeDirectory(path.dirname(file), { recursive: true })
+        yield* typeof content === "string" ? fs.writeFileString(file, content) : fs.writeFile(file, content)
+        return file
+      }),
+      get: (name: string) => fs.readFileString(at(name)),
+      exists: (name: string) => fs.exists(at(name)),
+      /** Every file below the directory with its content, for "nothing changed". */
+      tree: Effect.map(tree(fs, dir), (entries) => Object.fromEntries(entries))
+    }
+  })
+
+/** A workspace on the real file system, or on what `patch` makes of it (to let an operation fail). */
+export const workspace = (patch: (fs: FileSystem.FileSystem) => FileSystem.FileSystem = (fs) => fs) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => bind(patch(fs)))
+
+export const nodeLayer = NodeServices.layer
