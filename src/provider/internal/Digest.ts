@@ -1,0 +1,10 @@
+/**
+ * Digests that name things: the same text always gets the same short name.
+ *
+ * @since 0.1.0
+ */
+import { createHash } from "node:crypto"
+
+/** The first `length` hexadecimal digits of the SHA-256 of a text. */
+export const hex = (text: string, length: number): string =>
+  createHash("sha256").update(text).digest("hex").slice(0, length)
