@@ -20,6 +20,7 @@
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { MiddlewareFailure } from "../domain/AgentError.ts"
@@ -32,7 +33,7 @@ export interface Next<Req, Options, A, E, R> {
 }
 
 /** A wrapper as the chain runs it: its types are checked where it is made, and erased here. */
-export interface Wrapper<Req, Options, A, Context> {
+export interface Wrapper<Req, Options, A, Info> {
   readonly kind: Kind
   readonly name: string
   readonly onFailure: OnFailure
@@ -40,7 +41,7 @@ export interface Wrapper<Req, Options, A, Context> {
   readonly singleUse: boolean
   readonly wrap: (
     next: Next<Req, Options, A, unknown, unknown>,
-    context: Context
+    context: Info
   ) => (request: Req) => Effect.Effect<A | undefined | null, unknown, unknown>
 }
 
@@ -57,6 +58,14 @@ export interface Below<Req, Options, A> {
 export class NextMisused extends Error {
   override readonly name = "NextMisused"
 }
+
+/**
+ * The defect of a wrapper that died after the call below it had failed, as an annotation on that failure: combined into
+ * the cause it would hide the failure from whoever wants to catch it.
+ */
+export class AttachedDefect extends Context.Service<AttachedDefect, unknown>()(
+  "hermes-effect/middleware/AttachedDefect"
+) {}
 
 /** Carries the failure of a closed wrapper's `onPart` out of the stream that it broke. */
 export class StreamVeto extends Error {
@@ -77,9 +86,9 @@ const passedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unkno
 }
 
 /** See the module. */
-export const evaluate = <Req, Options, A, Context>(
-  wrapper: Wrapper<Req, Options, A, Context>,
-  context: Context,
+export const evaluate = <Req, Options, A, Info>(
+  wrapper: Wrapper<Req, Options, A, Info>,
+  context: Info,
   request: Req,
   below: Below<Req, Options, A>,
   faults: Faults
@@ -118,7 +127,7 @@ export const evaluate = <Req, Options, A, Context>(
       })
 
     /** The wrapper failed by itself. */
-    const failed = (error: unknown, cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
+    const failed = (error: unknown): Effect.Effect<A, unknown, unknown> => {
       if (onFailure === "closed") return closed(error)
       if (calls === 0) {
         const consequence = "the call goes on without it"
@@ -131,10 +140,9 @@ export const evaluate = <Req, Options, A, Context>(
       if (Exit.isSuccess(last)) {
         return Effect.as(faults.report({ kind, name, error, consequence: "the result from below is kept" }), last.value)
       }
-      const both = Cause.combine(last.cause, cause)
       return Effect.andThen(
         faults.report({ kind, name, error, consequence: "the failure from below is kept" }),
-        Effect.failCause(both)
+        Effect.failCause(Cause.annotate(last.cause, Context.make(AttachedDefect, error)))
       )
     }
 
@@ -142,7 +150,7 @@ export const evaluate = <Req, Options, A, Context>(
       if (!isNothing(value)) return Effect.succeed(value)
       if (last !== undefined) return last
       const error = new Error("it returned nothing, and there is no result from below")
-      return failed(error, Cause.die(error))
+      return failed(error)
     }
 
     const onFailureCause = (cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
@@ -154,7 +162,7 @@ export const evaluate = <Req, Options, A, Context>(
           ? closed(veto.defect.cause)
           : Effect.failCause(cause)
       }
-      return failed(Cause.squash(cause), cause)
+      return failed(Cause.squash(cause))
     }
 
     return Effect.suspend(() => wrapper.wrap(next, context)(request)).pipe(

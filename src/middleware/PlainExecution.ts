@@ -6,6 +6,7 @@
  * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -42,6 +43,7 @@ export const run = Effect.fnUntraced(function*<Req, A>(
 ): Effect.fn.Return<A | undefined, unknown, unknown> {
   const fork = Effect.runForkWith(yield* Effect.context<unknown>())
   const running = new Set<Fiber.Fiber<A, unknown>>()
+  const interrupted = Deferred.makeUnsafe<never>()
   let failure: Cause.Cause<unknown> | undefined
 
   const nextCall: NextCall = (payload) => {
@@ -50,6 +52,11 @@ export const run = Effect.fnUntraced(function*<Req, A>(
     const settled = Effect.runPromise(Fiber.await(fiber)).then((exit) => {
       running.delete(fiber)
       if (Exit.isSuccess(exit)) return show(exit.value)
+      if (Cause.hasInterrupts(exit.cause)) {
+        // Interruption is not for plugin code to catch: its promise stays open, and the whole call is interrupted.
+        Deferred.doneUnsafe(interrupted, Effect.interrupt)
+        return new Promise<never>(() => {})
+      }
       if (Cause.hasFails(exit.cause)) failure = exit.cause
       throw Cause.squash(exit.cause)
     })
@@ -69,6 +76,7 @@ export const run = Effect.fnUntraced(function*<Req, A>(
 
   const value = yield* PlainReturn.call(() => invoke(nextCall)).pipe(
     Effect.catch(thrown),
+    Effect.raceFirst(Deferred.await(interrupted)),
     Effect.ensuring(Effect.suspend(() => Fiber.interruptAll(running)))
   )
   return yield* read(value)
