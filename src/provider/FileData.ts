@@ -1,0 +1,38 @@
+/**
+ * Contents of files as the OpenAI protocols carry them.
+ *
+ * **Details**
+ *
+ * `data` of a file part is bytes, a `URL`, or a string: a URL, a data URL or base64.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Base64 from "effect/encoding/Base64"
+import * as Result from "effect/Result"
+
+const isAddress = (text: string): boolean => /^(https?|data):/i.test(text)
+
+/** The base64 text of a file that is here and not elsewhere. */
+export const base64 = (part: Prompt.FilePart): string | undefined => {
+  const { data } = part
+  if (data instanceof URL) return base64OfDataUrl(data.href)
+  if (typeof data !== "string") return Base64.encode(data)
+  return isAddress(data) ? base64OfDataUrl(data) : data
+}
+
+const base64OfDataUrl = (url: string): string | undefined => /^data:[^,]*;base64,(.*)$/is.exec(url)?.[1]
+
+/** `image/*` is what is said of an image whose type nobody knows. */
+const typeOf = (mediaType: string): string => mediaType === "image/*" ? "image/jpeg" : mediaType
+
+/** The address of a file: its own, or a data URL. */
+export const url = (part: Prompt.FilePart): string => {
+  const { data } = part
+  if (data instanceof URL) return data.href
+  if (typeof data === "string" && isAddress(data)) return data
+  return `data:${typeOf(part.mediaType)};base64,${typeof data === "string" ? data : Base64.encode(data)}`
+}
+
+/** The text of a text file: decoded, or as it is where it is no base64. */
+export const text = (data: string): string => Result.getOrElse(Base64.decodeString(data), () => data)

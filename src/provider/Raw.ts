@@ -1,0 +1,30 @@
+/**
+ * Reads answers of unknown shape field by field, without exceptions and without copies.
+ *
+ * @since 0.1.0
+ */
+import * as Predicate from "effect/Predicate"
+
+/** An object of unknown fields. */
+export interface Fields {
+  readonly [name: string]: unknown
+}
+
+const noFields: Fields = Object.freeze({})
+const noItems: ReadonlyArray<unknown> = Object.freeze([])
+
+/** Whether a value is an object and no array. */
+export const isFields = (value: unknown): value is Fields => Predicate.isObject(value)
+
+/** The value itself, or an object without fields. */
+export const fields = (value: unknown): Fields => isFields(value) ? value : noFields
+
+/** The value itself, or an array without items. */
+export const items = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : noItems
+
+/** The value itself if it is a string. */
+export const string = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+
+/** A string or number as text; empty for everything else. */
+export const word = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : ""

@@ -1,0 +1,124 @@
+/**
+ * Separates reasoning that a model writes into its text, `<think>…</think>` and its four variations, from what is meant
+ * for the user.
+ *
+ * **Details**
+ *
+ * It reads text in pieces, so that a tag may be cut anywhere; only the piece of a possible tag is held back. An opening tag
+ * counts at the beginning of the text or of a line, a closing one anywhere after it. A block that never ends is reasoning
+ * to the end; a closing tag at the beginning of a line without an opening one is dropped, and so is white space after a
+ * block.
+ *
+ * **Gotchas**
+ *
+ * Whole answers are read as one piece, by the same rules: what a user watched is what is kept.
+ *
+ * Source: `hermes-llm.md` §14.3, §14.4.
+ *
+ * @since 0.1.0
+ */
+
+/** Where text of each kind goes. */
+export interface Sink {
+  readonly text: (text: string) => void
+  readonly reasoning: (text: string) => void
+}
+
+/** See the module. */
+export interface ThinkTags {
+  readonly read: (piece: string) => void
+  /** The text is over: lets go of what was held back. */
+  readonly end: () => void
+}
+
+const names = ["think", "thinking", "thought", "reasoning", "reasoning_scratchpad"]
+const openers = names.map((name) => `<${name}>`)
+const closers = names.map((name) => `</${name}>`)
+const tags = [...openers, ...closers]
+const longest = Math.max(...tags.map((tag) => tag.length))
+
+/** The tag that stands at `at`; `partial` when the text ends before one is complete. */
+const tagAt = (text: string, at: number, list: ReadonlyArray<string>): string | undefined => {
+  const rest = text.slice(at, at + longest).toLowerCase()
+  const whole = list.find((tag) => rest.startsWith(tag))
+  if (whole !== undefined) return whole
+  return at + rest.length === text.length && list.some((tag) => tag.startsWith(rest)) ? "partial" : undefined
+}
+
+const isBlank = (text: string): boolean => text.trim() === ""
+
+/** See the module. */
+export const make = (sink: Sink): ThinkTags => {
+  let held = ""
+  /** The closing tag that is waited for. */
+  let closer: string | undefined
+  /** Whether nothing but white space stands on the line so far. */
+  let atStart = true
+  /** Whether white space is dropped, after a block. */
+  let trimming = false
+
+  const visible = (text: string): void => {
+    const shown = trimming ? text.trimStart() : text
+    if (shown === "") return
+    trimming = false
+    const lineEnd = shown.lastIndexOf("\n")
+    if (atStart || lineEnd !== -1) atStart = isBlank(lineEnd === -1 ? shown : shown.slice(lineEnd + 1))
+    sink.text(shown)
+  }
+
+  const thought = (text: string): void => {
+    if (text !== "") sink.reasoning(text)
+  }
+
+  const outside = (text: string): string => {
+    for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
+      const before = text.slice(0, at)
+      const line = before.slice(before.lastIndexOf("\n") + 1)
+      if (!isBlank(line) || (line.length === before.length && !atStart)) continue
+      const tag = tagAt(text, at, tags)
+      if (tag === undefined) continue
+      visible(before)
+      if (tag === "partial") {
+        held = text.slice(at)
+        return ""
+      }
+      closer = closers[openers.indexOf(tag)]
+      trimming = closer === undefined
+      return text.slice(at + tag.length)
+    }
+    visible(text)
+    return ""
+  }
+
+  const inside = (text: string, wanted: string): string => {
+    for (let at = text.indexOf("<"); at !== -1; at = text.indexOf("<", at + 1)) {
+      const tag = tagAt(text, at, [wanted])
+      if (tag === undefined) continue
+      thought(text.slice(0, at))
+      if (tag === "partial") {
+        held = text.slice(at)
+        return ""
+      }
+      closer = undefined
+      trimming = true
+      atStart = true
+      return text.slice(at + tag.length)
+    }
+    thought(text)
+    return ""
+  }
+
+  return {
+    read: (piece) => {
+      let rest = held === "" ? piece : held + piece
+      held = ""
+      while (rest !== "") rest = closer === undefined ? outside(rest) : inside(rest, closer)
+    },
+    end: () => {
+      const rest = held
+      held = ""
+      if (closer === undefined) visible(rest)
+      else thought(rest)
+    }
+  }
+}

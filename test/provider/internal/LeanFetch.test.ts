@@ -1,0 +1,236 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib"
+import * as LeanFetch from "../../../src/provider/internal/LeanFetch.ts"
+import * as HttpServer from "../HttpServer.ts"
+
+const client = Effect.acquireRelease(Effect.sync(LeanFetch.make), (fetch) => Effect.sync(fetch.close))
+
+const post = (body: string | Uint8Array, extra: RequestInit = {}): RequestInit => ({ method: "POST", body, ...extra })
+
+const failure = (promise: Promise<unknown>): Effect.Effect<Error> =>
+  Effect.promise(() => promise.then(() => new Error("did not fail"), (error: Error) => error))
+
+describe("LeanFetch", () => {
+  it.effect("sends strings and bytes with their length, and headers of every form", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => response.end("ok"))
+      const fetch = yield* client
+      for (const init of [
+        post("héllo", { headers: new Headers({ "X-One": "1" }) }),
+        post(Buffer.from("héllo"), { headers: { "X-One": "1" } }),
+        post("héllo", { headers: [["X-One", "1"]] })
+      ]) {
+        const response = yield* Effect.promise(() => fetch(`${server.url}/a?b=c`, init))
+        assert.strictEqual(yield* Effect.promise(() => response.text()), "ok")
+      }
+      assert.deepStrictEqual(
+        server.requests.map((request) => [
+          request.method,
+          request.url,
+          request.body,
+          request.headers["content-length"],
+          request.headers["x-one"]
+        ]),
+        [1, 2, 3].map(() => ["POST", "/a?b=c", "héllo", "6", "1"])
+      )
+    }))
+
+  it.effect("keeps a connection for the next request", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => response.end("{}"))
+      const fetch = yield* client
+      for (let i = 0; i < 3; i++) yield* Effect.promise(async () => (await fetch(server.url, post("x"))).json())
+      assert.strictEqual(new Set(server.requests.map((request) => request.socket)).size, 1)
+    }))
+
+  it.effect("keeps the connection of a stream that was left just before its end", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => {
+        response.write("data: 1\n\n")
+        response.end("data: [DONE]\n\n")
+      })
+      const fetch = yield* client
+      const first = yield* Effect.promise(() => fetch(server.url, post("x")))
+      yield* Effect.promise(async () => {
+        for await (const _ of first.body ?? []) break
+      })
+      // The rest runs out in the background; a request behind it waits for nothing.
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      yield* Effect.promise(async () => (await fetch(server.url, post("x"))).text())
+      assert.strictEqual(new Set(server.requests.map((request) => request.socket)).size, 1)
+    }))
+
+  it.effect("closes the connection of a stream that goes on after its reader has left", () =>
+    Effect.gen(function*() {
+      const closed = Promise.withResolvers<void>()
+      const server = yield* HttpServer.make((_, response) => {
+        response.once("close", closed.resolve)
+        const write = (): void => {
+          while (!response.destroyed && response.write("x".repeat(16_384)));
+          if (!response.destroyed) response.once("drain", write)
+        }
+        write()
+      })
+      const fetch = yield* client
+      const response = yield* Effect.promise(() => fetch(server.url, post("x")))
+      yield* Effect.promise(async () => {
+        for await (const _ of response.body ?? []) break
+      })
+      yield* Effect.promise(() => closed.promise)
+    }))
+
+  it.effect("an abort closes the socket, before the answer and in the middle of its body", () =>
+    Effect.gen(function*() {
+      const waiting: Array<() => void> = []
+      const arrived = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const closed = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      let count = 0
+      const server = yield* HttpServer.make((_, response) => {
+        const at = count++
+        response.once("close", () => closed[at]?.resolve())
+        if (at === 1) response.write("data: 1\n\n")
+        waiting.push(() => response.end())
+        arrived[at]?.resolve()
+      })
+      const fetch = yield* client
+
+      const early = new AbortController()
+      const pending = fetch(server.url, post("x", { signal: early.signal }))
+      yield* Effect.promise(() => arrived[0]?.promise ?? Promise.resolve())
+      early.abort()
+      assert.strictEqual((yield* failure(pending)).name, "AbortError")
+      yield* Effect.promise(() => closed[0]?.promise ?? Promise.resolve())
+
+      const late = new AbortController()
+      const response = yield* Effect.promise(() => fetch(server.url, post("x", { signal: late.signal })))
+      const reader = response.body?.[Symbol.asyncIterator]()
+      assert.isDefined(reader)
+      yield* Effect.promise(() => reader.next())
+      const next = reader.next()
+      late.abort()
+      assert.strictEqual((yield* failure(next)).name, "AbortError")
+      yield* Effect.promise(() => closed[1]?.promise ?? Promise.resolve())
+    }))
+
+  it.effect("an aborted signal sends nothing", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => response.end())
+      const fetch = yield* client
+      const error = yield* failure(fetch(server.url, post("x", { signal: AbortSignal.abort() })))
+      assert.strictEqual(error.name, "AbortError")
+      assert.strictEqual(server.requests.length, 0)
+    }))
+
+  it.effect("decodes gzip, deflate and br, whole and as a stream", () =>
+    Effect.gen(function*() {
+      const text = "ä".repeat(10_000)
+      const encodings = { gzip: gzipSync, deflate: deflateSync, br: brotliCompressSync }
+      const server = yield* HttpServer.make((request, response) => {
+        const name = request.url.slice(1)
+        const encode = encodings[name === "gzip" ? "gzip" : name === "br" ? "br" : "deflate"]
+        response.writeHead(200, { "content-encoding": name }).end(encode(text))
+      })
+      const fetch = yield* client
+      for (const name of Object.keys(encodings)) {
+        const whole = yield* Effect.promise(() => fetch(`${server.url}/${name}`, post("x")))
+        assert.strictEqual(yield* Effect.promise(() => whole.text()), text)
+        const streamed = yield* Effect.promise(() => fetch(`${server.url}/${name}`, post("x")))
+        const chunks: Array<Uint8Array> = []
+        yield* Effect.promise(async () => {
+          for await (const chunk of streamed.body ?? []) chunks.push(chunk)
+        })
+        assert.strictEqual(Buffer.concat(chunks).toString(), text)
+      }
+    }))
+
+  it.effect("an answer that is no success is a genuine Response", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) =>
+        HttpServer.json(response, 429, { error: "slow down" }, { "retry-after": "3" })
+      )
+      const fetch = yield* client
+      const response = yield* Effect.promise(() => fetch(server.url, post("x")))
+      assert.instanceOf(response, Response)
+      assert.strictEqual(response.status, 429)
+      assert.strictEqual(response.headers.get("Retry-After"), "3")
+      assert.deepStrictEqual(yield* Effect.promise(() => response.json()), { error: "slow down" })
+    }))
+
+  it.effect("307 and 308 are followed on the same origin with their body, and nowhere else", () =>
+    Effect.gen(function*() {
+      const other = yield* HttpServer.make((_, response) => response.end("stolen"))
+      const server = yield* HttpServer.make((request, response) => {
+        if (request.url === "/end") response.end(request.body)
+        else response.writeHead(request.url === "/away" ? 307 : 308, {
+          location: request.url === "/away" ? `${other.url}/x` : request.url === "/loop" ? "/loop" : "/end"
+        }).end()
+      })
+      const fetch = yield* client
+      const followed = yield* Effect.promise(() => fetch(`${server.url}/start`, post("body")))
+      assert.strictEqual(yield* Effect.promise(() => followed.text()), "body")
+      assert.isTrue(followed.redirected)
+      const away = yield* Effect.promise(() => fetch(`${server.url}/away`, post("body")))
+      assert.strictEqual(away.status, 307)
+      assert.strictEqual(other.requests.length, 0)
+      const loop = yield* Effect.promise(() => fetch(`${server.url}/loop`, post("body")))
+      assert.strictEqual(loop.status, 308)
+    }))
+
+  it.effect("a kept connection that the server closes meanwhile costs no failure", () =>
+    Effect.gen(function*() {
+      let count = 0
+      const server = yield* HttpServer.make((request, response) => {
+        count++
+        if (count === 2) request.socket.resetAndDestroy()
+        else response.end("ok")
+      })
+      const fetch = yield* client
+      for (let i = 0; i < 2; i++) {
+        const response = yield* Effect.promise(() => fetch(server.url, post("x")))
+        assert.strictEqual(yield* Effect.promise(() => response.text()), "ok")
+      }
+      assert.strictEqual(server.requests.length, 3)
+    }))
+
+  it.effect("connection errors have Node's code", () =>
+    Effect.gen(function*() {
+      const fetch = yield* client
+      const gone = yield* Effect.scoped(HttpServer.make((_, response) => response.end()))
+      const error = yield* failure(fetch(gone.url, post("x")))
+      assert.propertyVal(error, "code", "ECONNREFUSED")
+    }))
+
+  it.effect("a body that is cut short is an error", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((request, response) => {
+        response.writeHead(200, { "content-length": "100" })
+        response.write("half")
+        setImmediate(() => request.socket.destroy())
+      })
+      const fetch = yield* client
+      const response = yield* Effect.promise(() => fetch(server.url, post("x")))
+      assert.propertyVal(yield* failure(response.text()), "code", "ECONNRESET")
+    }))
+
+  it.effect("headers are found in any case", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) =>
+        response.writeHead(200, { "X-Request-Id": "r1", "Set-Cookie": ["a", "b"] }).end()
+      )
+      const fetch = yield* client
+      const { headers } = yield* Effect.promise(() => fetch(server.url, post("x")))
+      assert.strictEqual(headers.get("X-REQUEST-ID"), "r1")
+      assert.isTrue(headers.has("x-request-id"))
+      assert.isNull(headers.get("constructor"))
+      assert.strictEqual(new Map(headers.entries()).get("set-cookie"), "a, b")
+    }))
+
+  it.effect("refuses bodies and addresses that it can not send safely", () =>
+    Effect.gen(function*() {
+      const fetch = yield* client
+      assert.instanceOf(yield* failure(fetch("http://user:pass@127.0.0.1/", post("x"))), TypeError)
+      assert.instanceOf(yield* failure(fetch("file:///etc/passwd")), TypeError)
+      assert.instanceOf(yield* failure(fetch("http://127.0.0.1/", { method: "POST", body: new FormData() })), TypeError)
+    }))
+})
