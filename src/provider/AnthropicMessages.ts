@@ -25,15 +25,14 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
+import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
-import * as Answer from "./anthropic/Answer.ts"
 import * as Decode from "./anthropic/Decode.ts"
 import * as Endpoint from "./anthropic/Endpoint.ts"
 import * as Request from "./anthropic/Request.ts"
 import * as Stream from "./anthropic/Stream.ts"
 import * as Subscription from "./anthropic/Subscription.ts"
-import * as Assembler from "./Assembler.ts"
 import * as Extras from "./Extras.ts"
 import * as LeanFetch from "./internal/LeanFetch.ts"
 import * as SseReader from "./internal/SseReader.ts"
@@ -175,7 +174,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
       const { body, headers, query } = Extras.split(request)
       const abort = new AbortController()
       const send = () => client.post<unknown>(path, { body, headers, query, signal: abort.signal })
-      const answer = Answer.record(body)["stream"] === true
+      const answer = body["stream"] === true
         ? streamed(() => send().asResponse(), options?.onPart)
         : Effect.flatMap(ask(send), (raw) => read("execute", raw))
       return Effect.onError(answer, () => Effect.sync(() => abort.abort()))

@@ -5,16 +5,9 @@
  *
  * @since 0.1.0
  */
-import * as Predicate from "effect/Predicate"
 import type * as Response from "effect/ai/Response"
 import { count, toResponse } from "../../domain/Usage.ts"
-
-/** The fields of an object, none of anything else. */
-export const record = (value: unknown): Readonly<Record<string, unknown>> =>
-  Predicate.isObject(value) ? value : {}
-
-/** A text, empty when it is none. */
-export const text = (value: unknown): string => typeof value === "string" ? value : ""
+import * as Raw from "../Raw.ts"
 
 const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
   end_turn: "stop",
@@ -27,18 +20,18 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
 
 /** From `stop_reason`; one that nobody knows is a stop. */
 export const finishReason = (stopReason: unknown): Response.FinishReason => {
-  const name = text(stopReason)
+  const name = Raw.word(stopReason)
   return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
 }
 
 /** From the `usage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
 export const usage = (raw: unknown): Response.Usage => {
-  const fields = record(raw)
-  const output = record(fields["output_tokens_details"])
+  const fields = Raw.fields(raw)
+  const output = Raw.fields(fields["output_tokens_details"])
   const reasoning = [
     output["reasoning_tokens"],
     output["thinking_tokens"],
-    record(fields["completion_tokens_details"])["reasoning_tokens"]
+    Raw.fields(fields["completion_tokens_details"])["reasoning_tokens"]
   ]
   return toResponse({
     input: fields["input_tokens"],
@@ -51,9 +44,9 @@ export const usage = (raw: unknown): Response.Usage => {
 
 /** The counters of a stream: the last event's are cumulative, and those it leaves out or at nothing stay as they began. */
 export const laterUsage = (
-  first: Readonly<Record<string, unknown>>,
-  last: Readonly<Record<string, unknown>>
-): Readonly<Record<string, unknown>> => {
+  first: Raw.Fields,
+  last: Raw.Fields
+): Raw.Fields => {
   const out = { ...first }
   for (const [name, value] of Object.entries(last)) {
     const says = typeof value === "number" ? value > 0 : value !== null && value !== undefined

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
- * The API refuses blank text, so that blank text is left out. Pictures, PDFs and text files are sent; a file of any
- * other kind becomes a line that names it, because refusing it would refuse every later request of the conversation too.
+ * The API refuses blank text and half surrogate pairs: the one is left out, the others are replaced. Pictures, PDFs and
+ * text files are sent; a file of any other kind becomes a line that names it, because refusing it would refuse every
+ * later request of the conversation too.
  *
  * Source: `hermes-llm.md` §4.2.
  *
@@ -65,7 +66,7 @@ const withMarker = (block: ContentBlock, options: Prompt.ProviderOptions): Conte
 /** A text or file; nothing of a blank text. */
 export const of = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
   if (part.type === "file") return [withMarker(file(part), part.options)]
-  return part.text.trim() === "" ? none : [withMarker({ type: "text", text: part.text }, part.options)]
+  return part.text.trim() === "" ? none : [withMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
 }
 
 /** What stands for a result without any text. */
@@ -74,7 +75,7 @@ export const noOutput = "(no output)"
 /** A tool's result: its own form for models where it has one, else its value as text. */
 export const toolResult = (part: Prompt.ToolResultPart): Wire.ToolResultBlock["content"] => {
   if (part.modelOutput === undefined) {
-    const text = Json.toText(part.result)
+    const text = Json.toText(part.result).toWellFormed()
     return text.trim() === "" ? noOutput : text
   }
   const blocks = part.modelOutput.flatMap(of)

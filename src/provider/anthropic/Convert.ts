@@ -57,7 +57,7 @@ const thought = (part: Prompt.ReasoningPart): ReadonlyArray<Wire.Block> => {
   if (data !== undefined) return [{ type: "redacted_thinking", data }]
   const signature = Wire.signature(part.options)
   if (signature !== undefined) return [{ type: "thinking", thinking: part.text, signature }]
-  return part.text.trim() === "" ? [] : [{ type: "text", text: part.text }]
+  return part.text.trim() === "" ? [] : [{ type: "text", text: part.text.toWellFormed() }]
 }
 
 const withMarker = <B extends Wire.ToolUseBlock | Wire.ToolResultBlock>(block: B, options: Prompt.ProviderOptions): B => {

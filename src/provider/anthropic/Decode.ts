@@ -11,7 +11,8 @@
 import * as Predicate from "effect/Predicate"
 import * as Response from "effect/ai/Response"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import * as Assembler from "../Assembler.ts"
+import * as Arguments from "../Arguments.ts"
+import * as Raw from "../Raw.ts"
 import * as Answer from "./Answer.ts"
 import * as Wire from "./Wire.ts"
 
@@ -24,44 +25,42 @@ export type Refused =
 export type Decoded = { readonly type: "answer"; readonly response: ModelResponse } | Refused
 
 /** Metadata of a thinking block, as its two forms carry it. */
-export const thinkingMetadata = (block: Readonly<Record<string, unknown>>): Response.ProviderMetadata => {
-  const signature = Answer.text(block["signature"])
+export const thinkingMetadata = (block: Raw.Fields): Response.ProviderMetadata => {
+  const signature = Raw.word(block["signature"])
   return signature === "" ? {} : Wire.metadata({ signature })
 }
 
 /** Id of a call; one that came without gets one from its place. */
-export const callId = (id: unknown, index: number): string => Answer.text(id) || `toolu_${index}`
+export const callId = (id: unknown, index: number): string => Raw.word(id) || `toolu_${index}`
 
 const partOf = (
-  block: Readonly<Record<string, unknown>>,
+  block: Raw.Fields,
   index: number,
   toolName: (wireName: string) => string
 ): ReadonlyArray<ContentPart> => {
   switch (block["type"]) {
     case "text": {
-      const text = Answer.text(block["text"])
+      const text = Raw.word(block["text"])
       return text === "" ? [] : [Response.makePart("text", { text })]
     }
     case "thinking": {
-      const text = Answer.text(block["thinking"])
+      const text = Raw.word(block["thinking"])
       const metadata = thinkingMetadata(block)
       return text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
     }
     case "redacted_thinking": {
-      const redacted = Answer.text(block["data"])
+      const redacted = Raw.word(block["data"])
       return redacted === ""
         ? []
         : [Response.makePart("reasoning", { text: "", metadata: Wire.metadata({ redacted }) })]
     }
-    case "tool_use": {
-      const input = block["input"]
+    case "tool_use":
       return [Response.makePart("tool-call", {
         id: callId(block["id"], index),
-        name: toolName(Answer.text(block["name"])),
-        params: typeof input === "string" ? Assembler.params(input) : input ?? {},
+        name: toolName(Raw.word(block["name"])),
+        params: Arguments.fromWire(block["input"]),
         providerExecuted: false
       })]
-    }
     default:
       return []
   }
@@ -69,23 +68,23 @@ const partOf = (
 
 /** See the module. `toolName` gives a tool's own name from the one on the wire. */
 export const decode = (raw: unknown, toolName: (wireName: string) => string): Decoded => {
-  const body = Answer.record(raw)
+  const body = Raw.fields(raw)
   if (body["type"] === "error" || Predicate.isObject(body["error"])) return { type: "error", body: raw }
   const content = body["content"]
   const invalid = (description: string): Refused => ({ type: "invalid", description, body: raw })
   if (!Array.isArray(content)) return invalid("the answer is no Messages body: check that the base URL serves this API")
-  const stopReason = Answer.text(body["stop_reason"])
+  const stopReason = Raw.word(body["stop_reason"])
   if (content.length === 0 && (stopReason === "" || stopReason === "tool_use")) {
     return invalid("the answer has no content")
   }
   return {
     type: "answer",
     response: {
-      parts: content.flatMap((block, index) => partOf(Answer.record(block), index, toolName)),
+      parts: content.flatMap((block, index) => partOf(Raw.fields(block), index, toolName)),
       finishReason: Answer.finishReason(stopReason),
       usage: Answer.usage(body["usage"]),
-      model: Answer.text(body["model"]) || undefined,
-      id: Answer.text(body["id"]) || undefined,
+      model: Raw.word(body["model"]) || undefined,
+      id: Raw.word(body["id"]) || undefined,
       raw
     }
   }
@@ -115,7 +114,7 @@ export const encode = (answer: {
   readonly model: string | undefined
   readonly stopReason: string | null
   readonly stopSequence: string | null
-  readonly usage: Readonly<Record<string, unknown>>
+  readonly usage: Raw.Fields
 }, wireName: (name: string) => string): unknown => ({
   id: answer.id,
   type: "message",

@@ -38,7 +38,7 @@ const systemBlocks = (
     const marker = Wire.cacheControl(message.options)
     return [{
       type: "text",
-      text: rewrite(message.content),
+      text: rewrite(message.content).toWellFormed(),
       ...(marker === undefined ? {} : { cache_control: marker })
     }]
   })

@@ -14,10 +14,12 @@
  */
 import * as Option from "effect/Option"
 import * as Response from "effect/ai/Response"
-import type { StreamPart } from "../../domain/Model.ts"
+import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
-import * as Assembler from "../Assembler.ts"
+import type { StreamPart } from "../../domain/Model.ts"
+import * as Arguments from "../Arguments.ts"
 import type { SseEvent } from "../internal/SseReader.ts"
+import * as Raw from "../Raw.ts"
 import * as Answer from "./Answer.ts"
 import * as Decode from "./Decode.ts"
 import * as Wire from "./Wire.ts"
@@ -27,7 +29,7 @@ export interface Ending {
   readonly stopReason: string | null
   readonly stopSequence: string | null
   /** The counters as the API named them. */
-  readonly usage: Readonly<Record<string, unknown>>
+  readonly usage: Raw.Fields
 }
 
 /** Takes events in; see {@link make}. */
@@ -58,12 +60,10 @@ interface OpenThought {
 
 type Open = OpenCall | OpenThought | { readonly kind: "text" } | { readonly kind: "redacted" }
 
-type Fields = Readonly<Record<string, unknown>>
-
 /** A machine at the start of a stream. `toolName` gives a tool's own name from the one on the wire. */
 export const make = (toolName: (wireName: string) => string): Machine => {
   const open = new Map<number, Open>()
-  let usage: Fields = {}
+  let usage: Raw.Fields = {}
   let stopReason: string | null = null
   let stopSequence: string | null = null
   let refused: Decode.Refused | undefined
@@ -76,26 +76,26 @@ export const make = (toolName: (wireName: string) => string): Machine => {
     out.push(Response.makePart("finish", { reason, usage: Answer.usage(usage), response: undefined }))
   }
 
-  const start = (index: number, block: Fields, out: Array<StreamPart>): void => {
+  const start = (index: number, block: Raw.Fields, out: Array<StreamPart>): void => {
     const id = String(index)
     switch (block["type"]) {
       case "text": {
         open.set(index, { kind: "text" })
         out.push(Response.makePart("text-start", { id }))
-        const text = Answer.text(block["text"])
+        const text = Raw.word(block["text"])
         if (text !== "") out.push(Response.makePart("text-delta", { id, delta: text }))
         break
       }
       case "thinking": {
-        open.set(index, { kind: "thinking", signature: Answer.text(block["signature"]) })
+        open.set(index, { kind: "thinking", signature: Raw.word(block["signature"]) })
         out.push(Response.makePart("reasoning-start", { id }))
-        const text = Answer.text(block["thinking"])
+        const text = Raw.word(block["thinking"])
         if (text !== "") out.push(Response.makePart("reasoning-delta", { id, delta: text }))
         break
       }
       case "redacted_thinking": {
         open.set(index, { kind: "redacted" })
-        const metadata = Wire.metadata({ redacted: Answer.text(block["data"]) })
+        const metadata = Wire.metadata({ redacted: Raw.word(block["data"]) })
         out.push(Response.makePart("reasoning-start", { id, metadata }))
         break
       }
@@ -103,7 +103,7 @@ export const make = (toolName: (wireName: string) => string): Machine => {
         const call: OpenCall = {
           kind: "tool_use",
           id: Decode.callId(block["id"], index),
-          name: toolName(Answer.text(block["name"])),
+          name: toolName(Raw.word(block["name"])),
           input: block["input"],
           json: ""
         }
@@ -116,24 +116,24 @@ export const make = (toolName: (wireName: string) => string): Machine => {
     }
   }
 
-  const delta = (index: number, change: Fields, out: Array<StreamPart>): void => {
+  const delta = (index: number, change: Raw.Fields, out: Array<StreamPart>): void => {
     const block = open.get(index)
     if (block === undefined) return
     const id = String(index)
     switch (change["type"]) {
       case "text_delta":
-        if (block.kind === "text") out.push(Response.makePart("text-delta", { id, delta: Answer.text(change["text"]) }))
+        if (block.kind === "text") out.push(Response.makePart("text-delta", { id, delta: Raw.word(change["text"]) }))
         break
       case "thinking_delta":
         if (block.kind === "thinking") {
-          out.push(Response.makePart("reasoning-delta", { id, delta: Answer.text(change["thinking"]) }))
+          out.push(Response.makePart("reasoning-delta", { id, delta: Raw.word(change["thinking"]) }))
         }
         break
       case "signature_delta":
-        if (block.kind === "thinking") block.signature += Answer.text(change["signature"])
+        if (block.kind === "thinking") block.signature += Raw.word(change["signature"])
         break
       case "input_json_delta": {
-        const json = Answer.text(change["partial_json"])
+        const json = Raw.word(change["partial_json"])
         if (block.kind !== "tool_use" || json === "") break
         block.json += json
         out.push(Response.makePart("tool-params-delta", { id: block.id, delta: json }))
@@ -166,38 +166,38 @@ export const make = (toolName: (wireName: string) => string): Machine => {
         out.push(Response.makePart("tool-call", {
           id: block.id,
           name: block.name,
-          params: block.json === "" ? Answer.record(block.input) : Assembler.params(block.json),
+          params: block.json === "" ? Arguments.fromWire(block.input) : Assembler.params(block.json),
           providerExecuted: false
         }))
         break
     }
   }
 
-  const event = (fields: Fields, out: Array<StreamPart>): void => {
+  const event = (fields: Raw.Fields, out: Array<StreamPart>): void => {
     const index = typeof fields["index"] === "number" ? fields["index"] : 0
     switch (fields["type"]) {
       case "message_start": {
-        const message = Answer.record(fields["message"])
-        usage = Answer.record(message["usage"])
-        const id = Answer.text(message["id"]) || undefined
-        const modelId = Answer.text(message["model"]) || undefined
+        const message = Raw.fields(fields["message"])
+        usage = Raw.fields(message["usage"])
+        const id = Raw.word(message["id"]) || undefined
+        const modelId = Raw.word(message["model"]) || undefined
         out.push(Response.makePart("response-metadata", { id, modelId, timestamp: undefined }))
         break
       }
       case "content_block_start":
-        start(index, Answer.record(fields["content_block"]), out)
+        start(index, Raw.fields(fields["content_block"]), out)
         break
       case "content_block_delta":
-        delta(index, Answer.record(fields["delta"]), out)
+        delta(index, Raw.fields(fields["delta"]), out)
         break
       case "content_block_stop":
         stop(index, out)
         break
       case "message_delta": {
-        const change = Answer.record(fields["delta"])
-        stopReason = Answer.text(change["stop_reason"]) || stopReason
-        stopSequence = Answer.text(change["stop_sequence"]) || stopSequence
-        usage = Answer.laterUsage(usage, Answer.record(fields["usage"]))
+        const change = Raw.fields(fields["delta"])
+        stopReason = Raw.word(change["stop_reason"]) || stopReason
+        stopSequence = Raw.word(change["stop_sequence"]) || stopSequence
+        usage = Answer.laterUsage(usage, Raw.fields(fields["usage"]))
         break
       }
       case "message_stop":
@@ -217,7 +217,7 @@ export const make = (toolName: (wireName: string) => string): Machine => {
       if (refused !== undefined || finished) break
       const parsed = Json.parse(data)
       if (Option.isNone(parsed)) refused = { type: "invalid", description: "an event of the stream is not JSON", body: data }
-      else event(Answer.record(parsed.value), out)
+      else event(Raw.fields(parsed.value), out)
     }
     return out
   }
