@@ -1,12 +1,11 @@
 /**
- * One message of a prompt as blocks of a Messages request. Each message is converted once in its life: what was made of
- * it is kept beside its content, so that a copy of a message with other options (a cache breakpoint) finds it too.
+ * One message of a prompt as blocks of a Messages request.
  *
  * **Details**
  *
- * An assistant message has two forms: `replay`, with its thinking, for the newest one at Anthropic's own API, and `plain`
- * without. In `replay`, signed and redacted thinking goes back as it came, unsigned thinking as text. A message that has
- * nothing to show in a form gets a short placeholder, because the API refuses empty messages.
+ * Signed and redacted thinking goes back as it came, unsigned thinking as text; none of it is in the plain form of an
+ * assistant message. A message that has nothing to show gets a short placeholder, because the API refuses empty ones. A
+ * cache breakpoint of a message stands on its last block that can carry one, which thinking can not.
  *
  * Source: `hermes-llm.md` §4.2.
  *
@@ -16,24 +15,14 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
+import * as Turns from "../Turns.ts"
 import * as Content from "./Content.ts"
 import * as Wire from "./Wire.ts"
 
-/** A converted message. Nothing in it is ever changed. */
-export interface Converted {
-  readonly role: Wire.Message["role"]
-  readonly plain: ReadonlyArray<Wire.Block>
-  readonly replay: ReadonlyArray<Wire.Block>
-  /** Ids of the calls and of the results in it, as they stand on the wire. */
-  readonly calls: ReadonlyArray<string>
-  readonly results: ReadonlyArray<string>
-}
-
-/** Any message but a system message. */
-export type Turn = Exclude<Prompt.Message, Prompt.SystemMessage>
-
 /** What stands for content that can not be sent. */
 export const placeholder = { user: "(empty message)", assistant: "(empty)", thinking: "(thinking elided)" }
+
+type Converted = Turns.Converted<Wire.Block>
 
 const noIds: ReadonlyArray<string> = []
 
@@ -132,10 +121,20 @@ const assistant = (message: Prompt.AssistantMessage, toolName: (name: string) =>
   }
 }
 
-/** A converter with a memory; `toolName` gives a tool's name on the wire. */
-export const make = (toolName: (name: string) => string): (message: Turn) => Converted => {
-  const known = new WeakMap<object, Converted>()
-  const convert = (message: Turn): Converted => {
+const canCarry = (block: Wire.Block): block is Exclude<Wire.Block, Wire.ThinkingBlock | Wire.RedactedBlock> =>
+  block.type !== "thinking" && block.type !== "redacted_thinking"
+
+const mark = (blocks: ReadonlyArray<Wire.Block>, message: Turns.Turn): ReadonlyArray<Wire.Block> => {
+  const marker = Wire.cacheControl(message.options)
+  if (marker === undefined) return blocks
+  const at = blocks.findLastIndex(canCarry)
+  const block = blocks[at]
+  return block !== undefined && canCarry(block) ? blocks.with(at, { ...block, cache_control: marker }) : blocks
+}
+
+/** The blocks of this protocol; `toolName` gives a tool's name on the wire. */
+export const dialect = (toolName: (name: string) => string): Turns.Dialect<Wire.Block> => ({
+  convert: Turns.remembering((message) => {
     switch (message.role) {
       case "user":
         return user(message)
@@ -144,12 +143,9 @@ export const make = (toolName: (name: string) => string): (message: Turn) => Con
       case "assistant":
         return assistant(message, toolName)
     }
-  }
-  return (message) => {
-    const before = known.get(message.content)
-    if (before !== undefined) return before
-    const converted = convert(message)
-    known.set(message.content, converted)
-    return converted
-  }
-}
+  }),
+  callId: (block) => block.type === "tool_use" ? block.id : undefined,
+  resultId: (block) => block.type === "tool_result" ? block.tool_use_id : undefined,
+  text: (text) => ({ type: "text", text }),
+  mark
+})

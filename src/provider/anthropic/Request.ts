@@ -17,10 +17,11 @@
 import type * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ModelRequest } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
+import * as Turns from "../Turns.ts"
+import * as AnswerSchema from "./AnswerSchema.ts"
 import * as Claude from "./Claude.ts"
 import * as Convert from "./Convert.ts"
 import * as Endpoint from "./Endpoint.ts"
-import * as History from "./History.ts"
 import * as OutputLimits from "./OutputLimits.ts"
 import * as Subscription from "./Subscription.ts"
 import * as Thinking from "./Thinking.ts"
@@ -51,23 +52,10 @@ const system = (blocks: ReadonlyArray<Wire.TextBlock>): string | ReadonlyArray<W
 }
 
 /** Whether the newest assistant message called tools without having thought. */
-const calledWithoutThinking = (messages: ReadonlyArray<Wire.Message>): boolean => {
+const calledWithoutThinking = (messages: ReadonlyArray<Turns.Message<Wire.Block>>): boolean => {
   const content = messages.findLast((message) => message.role === "assistant")?.content ?? []
   const first = content[0]?.type
   return first !== "thinking" && first !== "redacted_thinking" && content.some((block) => block.type === "tool_use")
-}
-
-interface Budgeted {
-  readonly maxTokens: number
-  readonly thinking: Thinking.Thinking
-}
-
-const budgeted = (call: ModelCall, model: string, asked: Thinking.Thinking): Budgeted => {
-  const cap = call.maxOutputTokens ?? OutputLimits.of(model)
-  const plain = OutputLimits.fit(cap, call.contextWindow)
-  if (asked?.style !== "budget") return { maxTokens: plain, thinking: asked }
-  const raised = OutputLimits.fit(Math.max(cap, asked.tokens + Thinking.answerTokens), call.contextWindow)
-  return raised > asked.tokens ? { maxTokens: raised, thinking: asked } : { maxTokens: plain, thinking: undefined }
 }
 
 const thinkingFields = (thinking: Thinking.Thinking): ModelRequest => {
@@ -112,7 +100,7 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
   const abilities = Claude.abilities(endpoint.model)
   const subscribed = endpoint.auth === "subscription"
   const toolName = subscribed ? Subscription.toWire : asIs
-  const convert = Convert.make(toolName)
+  const dialect = Convert.dialect(toolName)
   const convertTools = Tools.make(toolName)
   const identity: ReadonlyArray<Wire.TextBlock> = subscribed ? [{ type: "text", text: Subscription.identity }] : []
   const rewrite = subscribed ? Subscription.systemText : asIs
@@ -120,19 +108,23 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
   const fixed = extras(route, endpoint)
 
   return (call) => {
-    const messages = History.messages(call.messages, convert, endpoint.native)
+    const messages = Turns.alternate(call.messages, dialect, endpoint.native)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const blocks: ReadonlyArray<Wire.TextBlock> = [
       ...identity,
       ...systemBlocks(call.messages, rewrite),
-      ...(format === undefined || structured ? [] : [{ type: "text" as const, text: Tools.instruction(format.schema) }])
+      ...(format === undefined || structured ? [] : [{ type: "text" as const, text: AnswerSchema.instruction(format.schema) }])
     ]
     const systemField = system(blocks)
     const choice = call.tools.length === 0 ? undefined : Tools.choice(call.toolChoice, toolName)
     const forced = choice !== undefined && choice["type"] !== "auto"
     const wanted = forced ? undefined : Thinking.of(call.reasoningEffort, abilities)
     const asked = wanted?.style === "budget" && endpoint.native && calledWithoutThinking(messages) ? undefined : wanted
-    const { maxTokens, thinking } = budgeted(call, endpoint.model, asked)
+    const { maxTokens, thinking } = Thinking.fit(
+      call.maxOutputTokens ?? OutputLimits.of(endpoint.model),
+      call.contextWindow,
+      asked
+    )
     return {
       model: endpoint.model,
       max_tokens: maxTokens,
@@ -140,7 +132,7 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
       messages,
       ...(choice === undefined ? {} : { tools: convertTools(call.tools), tool_choice: choice }),
       ...thinkingFields(thinking),
-      ...outputConfig(thinking, format !== undefined && structured ? Tools.closed(format.schema) : undefined),
+      ...outputConfig(thinking, format !== undefined && structured ? AnswerSchema.closed(format.schema) : undefined),
       ...temperature(call, thinking, abilities),
       ...(call.stream ? { stream: true } : {}),
       ...fixed

@@ -13,6 +13,7 @@
  */
 import type { ReasoningEffort } from "../../domain/Model.ts"
 import type { Abilities } from "./Claude.ts"
+import * as OutputLimits from "./OutputLimits.ts"
 
 /** Thinking by effort. */
 export interface Adaptive {
@@ -46,4 +47,19 @@ export const of = (effort: ReasoningEffort | undefined, abilities: Abilities): T
     case "budget":
       return { style: "budget", tokens: budgets[effort] }
   }
+}
+
+/**
+ * `max_tokens` and the thinking that fits into it. A budget raises the cap so that an answer fits above it; where the window
+ * leaves no room for both, there is no thinking.
+ */
+export const fit = (
+  cap: number,
+  contextWindow: number | undefined,
+  thinking: Thinking
+): { readonly maxTokens: number; readonly thinking: Thinking } => {
+  const plain = OutputLimits.fit(cap, contextWindow)
+  if (thinking?.style !== "budget") return { maxTokens: plain, thinking }
+  const raised = OutputLimits.fit(Math.max(cap, thinking.tokens + answerTokens), contextWindow)
+  return raised > thinking.tokens ? { maxTokens: raised, thinking } : { maxTokens: plain, thinking: undefined }
 }

@@ -82,12 +82,6 @@ export type Block =
   | ToolUseBlock
   | ToolResultBlock
 
-/** A message on the wire. */
-export interface Message {
-  readonly role: "user" | "assistant"
-  readonly content: ReadonlyArray<Block>
-}
-
 /** This provider's data of a message or part. */
 const own = (options: Prompt.ProviderOptions): Readonly<Record<string, Schema.Json>> => {
   const data = options[namespace]
