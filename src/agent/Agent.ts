@@ -32,27 +32,21 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import * as Prompt from "effect/ai/Prompt"
-import { type AgentError, InvalidInput, SessionBusy, type SessionStoreError } from "../domain/AgentError.ts"
-import * as Conversation from "../domain/Conversation.ts"
-import * as Ids from "../domain/Ids.ts"
+import { type AgentError, SessionBusy } from "../domain/AgentError.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
-import * as Usage from "../domain/Usage.ts"
+import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
-import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
-import { everything, ToolRegistry } from "../tool/ToolRegistry.ts"
-import { workingDirectory } from "./internal/workingDirectory.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Closing from "./Closing.ts"
 import * as Loop from "./Loop.ts"
+import * as Opening from "./Opening.ts"
 import type { AgentSettings, RunInput } from "./RunInput.ts"
-import { emit, result, type RunState } from "./RunState.ts"
+import { emit, result } from "./RunState.ts"
 import type { Services } from "./Step.ts"
-
-/** Model calls with tools of one run when nobody says otherwise. */
-export const defaultMaxIterations = 90
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
 const streamBuffer = 256
@@ -69,104 +63,9 @@ export interface Service<out E = never> {
 /** The agent of a runtime. An application whose middleware adds failures gives its agent a key of its own. */
 export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agent/Agent") {}
 
-/** What a run starts from. */
-interface Opened {
-  readonly run: RunState
-  readonly cwd: string
-  readonly resumed: boolean
-}
-
-const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
-  const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
-  return content.some((part) => part.type === "file" || part.text.trim() !== "")
-    ? Effect.succeed(Prompt.userMessage({ content }))
-    : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
-}
-
-const openSession = Effect.fnUntraced(function*(
-  { settings, store }: Pick<Services, "settings" | "store">,
-  input: RunInput,
-  place: { readonly cwd: string; readonly provider: string; readonly model: string }
-) {
-  const id = input.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(input.sessionId)
-  const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
-  if (Option.isSome(known)) {
-    return { id, systemPrompt: known.value.systemPrompt, history: yield* store.messages(id) }
-  }
-  const systemPrompt = input.systemPrompt ?? (yield* SystemPrompt.build({
-    identity: settings.identity,
-    instructions: settings.instructions,
-    ...place
-  }))
-  yield* store.create({ id, source: input.source ?? "library", systemPrompt, ...place })
-  return { id, systemPrompt, history: [] }
-})
-
-const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput) {
-  const { settings } = services
-  const user = yield* userMessage(input.prompt)
-  const route = yield* services.router.primary
-  const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
-  const session = yield* openSession(services, input, { cwd, provider: route.provider, model: route.model })
-  const taskId = Ids.TaskId.make(session.id)
-  const turnId = yield* Ids.makeTurnId(session.id, taskId)
-  yield* services.store.append(session.id, [user])
-  const run: RunState = {
-    sessionId: session.id,
-    taskId,
-    turnId,
-    platform: settings.platform ?? "library",
-    maxIterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
-    streaming: input.streaming ?? false,
-    tools: input.tools ?? settings.tools ?? everything,
-    emit: input.onEvent,
-    messages: [
-      Prompt.systemMessage({ content: session.systemPrompt }),
-      ...Conversation.closeOpenCalls(session.history),
-      user
-    ],
-    open: new Map(),
-    steps: 0,
-    usage: Usage.zero,
-    route,
-    text: "",
-    textStored: false
-  }
-  return { run, cwd, resumed: session.history.length > 0 } satisfies Opened
-})
-
-/** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
-const settle = Effect.fnUntraced(function*(
-  { store }: Pick<Services, "store">,
-  run: RunState,
-  reason: string
-): Effect.fn.Return<void, SessionStoreError> {
-  const calls = Array.from(run.open.values())
-  run.open.clear()
-  if (calls.length > 0) {
-    yield* store.append(run.sessionId, calls.map(Conversation.cancelled))
-  } else if (run.text !== "" && !run.textStored) {
-    yield* store.append(run.sessionId, [
-      Prompt.assistantMessage({ content: [Prompt.textPart({ text: run.text })] })
-    ])
-  }
-  yield* store.end(run.sessionId, reason)
-  yield* emit(
-    run,
-    ...calls.map((call): RunEvent => ({
-      _tag: "ToolFinished",
-      callId: call.id,
-      name: call.name,
-      status: "cancelled",
-      output: Conversation.cancelledResult,
-      durationMillis: 0
-    }))
-  )
-})
-
 const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
-  { cwd, resumed, run }: Opened,
+  { cwd, resumed, run }: Opening.Opened,
   stopped: Deferred.Deferred<void>
 ): Effect.fn.Return<RunResult, AgentError | E> {
   yield* emit(run, {
@@ -191,16 +90,21 @@ const conduct = Effect.fnUntraced(function*<E>(
       Exit.isSuccess(exit)
         ? Effect.void
         // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
-        : Effect.catch(settle(services, run, Exit.hasInterrupts(exit) ? "interrupted" : "failed"), (error) =>
+        : Effect.catch(Closing.settle(services, run, Exit.hasInterrupts(exit) ? "interrupted" : "failed"), (error) =>
           Effect.logError(error.message))
     )
   )
-  const finished = outcome ?? result(run, "interrupted_by_user", run.text)
-  if (outcome === undefined) yield* settle(services, run, finished.exit)
-  else yield* services.store.end(run.sessionId, finished.exit)
-  yield* emit(run, finished)
-  return finished
+  if (outcome === undefined) {
+    const stoppedResult = result(run, "interrupted_by_user", run.text)
+    yield* Closing.settle(services, run, stoppedResult.exit)
+    return stoppedResult
+  }
+  yield* services.store.end(run.sessionId, outcome.exit)
+  return yield* Closing.present(services, run, outcome)
 })
+
+/** Stands in where the application has no hooks. */
+const silent = Effect.runSync(Hooks.make())
 
 /** What an agent is made of, besides the services of its surroundings. */
 export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
@@ -225,7 +129,10 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       router: yield* ModelRouter,
       registry: yield* ToolRegistry,
       store: yield* SessionStore,
-      stack: middleware === undefined ? Stack.empty : Stack.make(middleware),
+      interceptors: {
+        stack: middleware === undefined ? Stack.empty : Stack.make(middleware),
+        hooks: Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
+      },
       settings
     }
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
@@ -238,11 +145,15 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       const stopped = Deferred.makeUnsafe<void>()
       let key = input.sessionId
       if (key !== undefined) active.set(key, stopped)
-      return yield* open(services, input).pipe(
+      return yield* Opening.open(services, input).pipe(
         Effect.flatMap((opened) => {
-          key = opened.run.sessionId
+          const { run } = opened
+          key = run.sessionId
           active.set(key, stopped)
-          return conduct(services, opened, stopped)
+          return conduct(services, opened, stopped).pipe(
+            Effect.onExit(Closing.announceEnd(services, run)),
+            Effect.tap((finished) => emit(run, finished))
+          )
         }),
         Effect.ensuring(Effect.sync(() => {
           if (key !== undefined) active.delete(key)

@@ -26,7 +26,11 @@ export interface RunState {
   readonly messages: Array<Prompt.Message>
   /** Calls of the newest assistant message that have no stored result yet, by call id. */
   readonly open: Map<string, Prompt.ToolCallPart>
+  /** What the user asked, as it came: text or parts. */
+  readonly userMessage: unknown
   steps: number
+  /** Which attempt of the newest step was answered, from 0. */
+  attempt: number
   usage: Usage.Usage
   /** The route that answered last; before that, the one that will be asked. */
   route: RouteInfo

@@ -12,8 +12,9 @@ import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
+import { makeApiRequestId } from "../hooks/Correlation.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
-import type { Stack } from "../middleware/Stack.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
@@ -33,7 +34,7 @@ export interface Services<out E = never> {
   readonly router: ModelRouter
   readonly registry: ToolRegistry
   readonly store: SessionStore
-  readonly stack: Stack
+  readonly interceptors: Interceptors
   readonly settings: AgentSettings
 }
 
@@ -69,7 +70,7 @@ const watch = (run: RunState): OnPart => (parts) => {
   return events.length === 0 ? Effect.succeed(parts) : Effect.as(run.emit(events), parts)
 }
 
-const promptPart = (part: ContentPart): Prompt.AssistantMessagePart => {
+const promptPart = (step: number) => (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
   switch (part.type) {
     case "text":
       return Prompt.textPart({ text: part.text, options: part.metadata })
@@ -79,7 +80,8 @@ const promptPart = (part: ContentPart): Prompt.AssistantMessagePart => {
       return Prompt.filePart({ mediaType: part.mediaType, data: part.data, options: part.metadata })
     case "tool-call":
       return Prompt.toolCallPart({
-        id: part.id,
+        // An answer without an id gets one that is the same whenever it is read again.
+        id: part.id === "" ? `call_${step}_${index}` : part.id,
         name: part.name,
         params: part.params,
         providerExecuted: part.providerExecuted,
@@ -116,7 +118,7 @@ export const ask = Effect.fnUntraced(function*<E>(
   }
   run.text = ""
   run.textStored = false
-  const answer = yield* ModelCalls.run<E>(services.router, services.stack, {
+  const answer = yield* ModelCalls.run<E>(services.router, services.interceptors, {
     call: question,
     context: {
       sessionId: run.sessionId,
@@ -125,9 +127,11 @@ export const ask = Effect.fnUntraced(function*<E>(
       platform: run.platform,
       apiCallCount: run.steps
     },
+    userMessage: run.userMessage,
     options: run.streaming ? { onPart: watch(run) } : undefined
   })
   run.route = answer.route
+  run.attempt = answer.attempt
   const usage = Usage.fromResponse(answer.response.usage)
   run.usage = Usage.add(run.usage, usage)
   const { provider, model } = answer.route
@@ -150,7 +154,7 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
 }
 
 const runTools = <E>(
-  { stack, store }: Services<E>,
+  { interceptors, store }: Services<E>,
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   tools: Snapshot
@@ -159,12 +163,12 @@ const runTools = <E>(
   return ToolCalls.run({
     calls,
     tools,
-    stack,
+    interceptors,
     ids: {
       sessionId: run.sessionId,
       taskId: run.taskId,
       turnId: run.turnId,
-      apiRequestId: `${run.turnId}:api:${run.steps}`
+      apiRequestId: makeApiRequestId(run.turnId, run.steps, run.attempt)
     },
     emit: run.emit,
     settled: (call, message) =>
@@ -185,7 +189,7 @@ export const step = Effect.fnUntraced(function*<E>(
     toolChoice: "auto"
   })
   const text = yield* showText(run, response.parts)
-  const content = response.parts.map(promptPart)
+  const content = response.parts.map(promptPart(run.steps))
   const calls = content.filter((part): part is Prompt.ToolCallPart => part.type === "tool-call" && !part.providerExecuted)
   const finished = emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
 

@@ -8,6 +8,7 @@
 import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../domain/ApiMode.ts"
+import type { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../domain/Ids.ts"
 import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
 
 /** Version of the middleware contract, in every plain callback's envelope. */
@@ -34,10 +35,10 @@ export interface TraceEntry {
 
 /** Where a call belongs. */
 export interface CallIds {
-  readonly sessionId: string
-  readonly taskId: string
-  readonly turnId: string
-  readonly apiRequestId: string
+  readonly sessionId: SessionId
+  readonly taskId: TaskId
+  readonly turnId: TurnId
+  readonly apiRequestId: ApiRequestId
 }
 
 /** What `llm_request` and `llm_execution` know besides the request. */
@@ -65,7 +66,7 @@ export type ToolArguments = Readonly<Record<string, unknown>>
 /** What `tool_request` and `tool_execution` know besides the arguments. */
 export interface ToolCallContext extends CallIds {
   readonly toolName: string
-  readonly toolCallId: string
+  readonly toolCallId: ToolCallId
   /** What the model sent, parsed and coerced. */
   readonly originalArgs: ToolArguments
   readonly trace: ReadonlyArray<TraceEntry>

@@ -37,6 +37,7 @@
  * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
+import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
@@ -57,6 +58,8 @@ export interface ModelCallParams {
 export interface ModelAnswer {
   readonly response: ModelResponse
   readonly route: RouteInfo
+  /** Which attempt of the call it was, from 0. */
+  readonly attempt: number
 }
 
 /** A tool call as wrappers see it. */
@@ -80,9 +83,9 @@ interface Of<K extends Kind, Run, out Caught, out Fails, out Needs> extends Bran
 
 /** What `wrapModelCall` knows of the call. */
 export interface CallContext {
-  readonly sessionId: string
-  readonly taskId: string
-  readonly turnId: string
+  readonly sessionId: SessionId
+  readonly taskId: TaskId
+  readonly turnId: TurnId
   readonly platform: string
   readonly apiCallCount: number
 }

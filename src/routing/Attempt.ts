@@ -1,25 +1,33 @@
 /**
  * One attempt to get an answer: the request is prepared for the route that is really called, rewritten by `llm_request`
- * middleware, and executed through `llm_execution`. Auxiliary calls go through the same attempt.
+ * middleware, announced by `pre_api_request`, executed through `llm_execution`, and closed by `post_api_request` or
+ * `api_request_error`. Auxiliary calls go through the same attempt.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-contract.md` §1.10.
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import { makeApiRequestId } from "../hooks/Correlation.ts"
+import type { Service as Hooks } from "../hooks/Hooks.ts"
+import * as Spans from "../hooks/Spans.ts"
 import * as Chain from "../middleware/Chain.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { LlmContext, TraceEntry } from "../middleware/Kind.ts"
 import type { CallContext } from "../middleware/Middleware.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
-import type { Stack } from "../middleware/Stack.ts"
+import * as AttemptEvents from "./AttemptEvents.ts"
 import type { Try } from "./ModelRouter.ts"
 
 /** A model call and where it belongs. */
 export interface Question {
   readonly call: ModelCall
   readonly context: CallContext
+  /** What the user asked, for hooks: text or parts. */
+  readonly userMessage: unknown
   readonly options: ExecuteOptions | undefined
 }
 
@@ -28,17 +36,19 @@ const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
   set: (_, response) => response
 })
 
+const isHeard = (hooks: Hooks): boolean =>
+  hooks.has("pre_api_request") || hooks.has("post_api_request") || hooks.has("api_request_error")
+
 const contextOf = (
   { provider, retryCount }: Try,
   { context }: Question,
   originalRequest: ModelRequest
 ): (trace: ReadonlyArray<TraceEntry>) => LlmContext => {
-  const again = retryCount === 0 ? "" : `:${retryCount}`
   const base = {
     sessionId: context.sessionId,
     taskId: context.taskId,
     turnId: context.turnId,
-    apiRequestId: `${context.turnId}:api:${context.apiCallCount}${again}`,
+    apiRequestId: makeApiRequestId(context.turnId, context.apiCallCount, retryCount),
     platform: context.platform,
     provider: provider.info.provider,
     model: provider.info.model,
@@ -52,11 +62,33 @@ const contextOf = (
   return (trace) => ({ ...base, trace })
 }
 
-const wrapped = Effect.fnUntraced(function*(stack: Stack, at: Try, question: Question, prepared: ModelRequest) {
-  const context = contextOf(at, question, prepared)
-  const { payload, trace } = yield* Pipeline.run(stack.llmRequest, stack.faults, prepared, context)
-  const execute = Chain.run(stack.llmExecution, join, stack.faults, context(trace), at.provider.execute)
-  return yield* execute(payload, question.options)
+const intercepted = Effect.fnUntraced(function*(
+  { hooks, stack }: Interceptors,
+  at: Try,
+  question: Question,
+  prepared: ModelRequest
+) {
+  const contextWith = contextOf(at, question, prepared)
+  const { payload, trace } = yield* Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith)
+  const context = contextWith(trace)
+  const execute = Chain.run(stack.llmExecution, join, stack.faults, context, at.provider.execute)
+  if (!isHeard(hooks)) return yield* execute(payload, question.options)
+  const clock = yield* Clock.Clock
+  const sent: AttemptEvents.Sent = {
+    context,
+    request: payload,
+    userMessage: question.userMessage,
+    messages: question.call.messages,
+    maxRetries: at.maxRetries,
+    startedAt: clock.currentTimeMillisUnsafe(),
+    clock
+  }
+  return yield* execute(payload, question.options).pipe(
+    Spans.bracket(hooks, {
+      open: AttemptEvents.opening(sent),
+      close: (exit) => AttemptEvents.closing(sent, exit)
+    })
+  )
 })
 
 /**
@@ -64,12 +96,14 @@ const wrapped = Effect.fnUntraced(function*(stack: Stack, at: Try, question: Que
  * their requirements are provided there.
  */
 export const run = <E>(
-  stack: Stack,
+  interceptors: Interceptors,
   at: Try,
   question: Question
-): Effect.Effect<ModelResponse, AiError.AiError | E> =>
-  Effect.flatMap(at.provider.prepare(question.call), (prepared) =>
-    stack.llmRequest.length === 0 && stack.llmExecution.length === 0
+): Effect.Effect<ModelResponse, AiError.AiError | E> => {
+  const { hooks, stack } = interceptors
+  return Effect.flatMap(at.provider.prepare(question.call), (prepared) =>
+    stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
       ? at.provider.execute(prepared, question.options)
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-      : wrapped(stack, at, question, prepared) as Effect.Effect<ModelResponse, AiError.AiError | E>)
+      : intercepted(interceptors, at, question, prepared) as Effect.Effect<ModelResponse, AiError.AiError | E>)
+}

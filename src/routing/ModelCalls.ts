@@ -9,8 +9,8 @@ import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ExecuteOptions } from "../domain/Model.ts"
 import * as Chain from "../middleware/Chain.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { ModelAnswer, ModelCallParams } from "../middleware/Middleware.ts"
-import type { Stack } from "../middleware/Stack.ts"
 import * as Attempt from "./Attempt.ts"
 import type { Service as ModelRouter } from "./ModelRouter.ts"
 
@@ -22,11 +22,12 @@ const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
 /** See the module; `E` as in `Attempt.run`. */
 export const run = <E>(
   router: ModelRouter,
-  stack: Stack,
+  interceptors: Interceptors,
   question: Attempt.Question
 ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
   const route = (params: ModelCallParams, options: ExecuteOptions | undefined) =>
-    router.call((at) => Attempt.run<E>(stack, at, { call: params.call, context: question.context, options }), params.route)
+    router.call((at) => Attempt.run<E>(interceptors, at, { ...question, call: params.call, options }), params.route)
+  const { stack } = interceptors
   const params: ModelCallParams = { call: question.call, route: undefined }
   return stack.wrapModelCall.length === 0
     ? route(params, question.options)

@@ -60,7 +60,7 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
         primary: Effect.succeed(info),
         call: (attempt, route) =>
           route === undefined
-            ? Effect.map(attempt(at), (response) => ({ response, route: info }))
+            ? Effect.map(attempt(at), (response) => ({ response, route: info, attempt: 0 }))
             : Effect.fail(cannotOpen(route))
       }
     })

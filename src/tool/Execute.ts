@@ -14,75 +14,64 @@ import type { ToolStatus } from "../domain/RunEvent.ts"
 import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
 import * as Chain from "../middleware/Chain.ts"
 import * as Faults from "../middleware/Faults.ts"
-import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
+import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
 import type { Ready } from "./Prepare.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
-/** How a call ended. `output` is the text that the model gets. */
+/** How a call ended. */
 export interface Settlement {
   readonly status: ToolStatus
+  /** The text of the result. */
   readonly output: string
   readonly isFailure: boolean
   readonly modelOutput: ToolOutput["modelOutput"]
+  /** The arguments that reached the tool; of a call that a wrapper answered or stopped, the last that were known. */
+  readonly args: ToolArguments
 }
 
-const failed = (status: ToolStatus, error: string): Settlement => ({
+/** Told of what a tool reports before it ends. */
+export type OnProgress = (output: unknown) => Effect.Effect<void>
+
+const failed = (status: ToolStatus, error: string): Omit<Settlement, "args"> => ({
   status,
   output: JSON.stringify({ error }),
   isFailure: true,
   modelOutput: undefined
 })
 
-const succeeded = (output: ToolOutput): Settlement => ({
+const succeeded = (output: ToolOutput): Omit<Settlement, "args"> => ({
   status: output.isFailure ? "error" : "ok",
   output: Json.toText(output.output),
   isFailure: output.isFailure,
   modelOutput: output.modelOutput
 })
 
-const settle = (tool: string, error: unknown): Settlement =>
+const settle = (tool: string, error: unknown): Omit<Settlement, "args"> =>
   error instanceof ExecutionBlocked
     ? failed("blocked", error.reason)
     : failed("error", `Error executing tool '${tool}': ${Faults.describe(error)}`)
 
-/** The handler inside its wrappers; types as in `Attempt.run`. */
-const wrapped = (
-  stack: Stack,
-  ids: CallIds,
-  { args, bound, call, originalArgs, trace }: Ready,
-  onProgress: ((output: unknown) => Effect.Effect<void>) | undefined
-): Effect.Effect<ToolOutput, unknown, unknown> => {
-  const context: ToolCallContext = {
-    ...ids,
-    toolName: call.name,
-    toolCallId: call.id,
-    originalArgs,
-    trace
-  }
-  const handler = (given: ToolArguments) => bound.run(given, call.id, onProgress)
-  const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, handler)
-  return Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)(args, undefined)
-}
-
 /** See the module. */
 export const execute = (
   stack: Stack,
-  ids: CallIds,
-  ready: Ready,
-  onProgress: ((output: unknown) => Effect.Effect<void>) | undefined
+  { args, bound, call, context }: Ready,
+  onProgress: OnProgress | undefined
 ): Effect.Effect<Settlement, never, ToolContext> => {
-  const plain: Effect.Effect<ToolOutput, ToolFailed, ToolContext> | undefined =
-    stack.toolExecution.length === 0 && stack.wrapToolCall.length === 0
-      ? ready.bound.run(ready.args, ready.call.id, onProgress)
-      : undefined
+  let reached = args
+  const handler = (given: ToolArguments): Effect.Effect<ToolOutput, ToolFailed, ToolContext> => {
+    reached = given
+    return bound.run(given, call.id, onProgress)
+  }
+  const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, handler)
+  const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)
   // What wrappers need is provided where the stack was made.
-  const run = plain ?? wrapped(stack, ids, ready, onProgress) as Effect.Effect<ToolOutput, unknown, ToolContext>
+  const run = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
   return Effect.matchCauseEffect(run, {
-    onSuccess: (output) => Effect.succeed(succeeded(output)),
+    onSuccess: (output) => Effect.succeed({ ...succeeded(output), args: reached }),
     onFailure: (cause) =>
       Cause.hasInterrupts(cause)
         ? Effect.interrupt
-        : Effect.succeed(settle(ready.call.name, Cause.squash(cause)))
+        : Effect.succeed({ ...settle(call.name, Cause.squash(cause)), args: reached })
   })
 }

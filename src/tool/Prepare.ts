@@ -1,6 +1,7 @@
 /**
  * What happens to a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be an
- * object, and `tool_request` middleware may rewrite them. Whatever stops a call here is its result.
+ * object, `tool_request` middleware may rewrite them, and `pre_tool_call` listeners may block the call. Whatever stops a
+ * call here is its result.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
  *
@@ -8,13 +9,16 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
 import { ExecutionBlocked } from "../domain/AgentError.ts"
+import { ToolCallId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
-import type { CallIds, ToolArguments, TraceEntry } from "../middleware/Kind.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
+import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
-import type { Stack } from "../middleware/Stack.ts"
+import * as ToolEvents from "./ToolEvents.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
 import type { BoundTool } from "./Toolset.ts"
 
@@ -26,15 +30,14 @@ export interface Refused {
   readonly output: string
 }
 
-/** A call that may run. */
+/** A call that may run, announced to the listeners. */
 export interface Ready {
   readonly _tag: "Ready"
   readonly call: Prompt.ToolCallPart
   readonly bound: BoundTool
   readonly args: ToolArguments
-  /** What the model sent. */
-  readonly originalArgs: ToolArguments
-  readonly trace: ReadonlyArray<TraceEntry>
+  readonly context: ToolCallContext
+  readonly announced: ToolEvents.Announced
 }
 
 /** See the module. */
@@ -50,51 +53,67 @@ const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string):
 /** A JSON object, as opposed to a list or a text that is no JSON. */
 const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value) && !Array.isArray(value)
 
-/** The tool and its arguments, as the model named them. */
-export const resolve = (call: Prompt.ToolCallPart, tools: Snapshot): Prepared => {
-  const bound = tools.get(call.name)
-  if (bound === undefined) {
-    const available = tools.names.length === 0 ? "none" : tools.names.toSorted().join(", ")
-    return refused(call, "error", `Tool '${call.name}' does not exist. Available tools: ${available}`)
-  }
-  if (!isArguments(call.params)) {
-    return refused(
-      call,
-      "error",
-      `The arguments of '${call.name}' are not a JSON object: ${Json.toText(call.params).slice(0, 200)}. ` +
-        "Call it again with valid JSON; use {} for a tool without parameters."
-    )
-  }
-  return { _tag: "Ready", call, bound, args: call.params, originalArgs: call.params, trace: [] }
+const unknownTool = (call: Prompt.ToolCallPart, { names }: Snapshot): Refused => {
+  const available = names.length === 0 ? "none" : names.toSorted().join(", ")
+  return refused(call, "error", `Tool '${call.name}' does not exist. Available tools: ${available}`)
 }
 
-const rewrite = (stack: Stack, ids: CallIds, ready: Ready): Effect.Effect<Prepared, never, unknown> =>
-  Pipeline.run(stack.toolRequest, stack.faults, ready.args, (trace) => ({
-    ...ids,
-    toolName: ready.call.name,
-    toolCallId: ready.call.id,
-    originalArgs: ready.originalArgs,
-    trace
-  })).pipe(
-    Effect.map(({ payload, trace }): Prepared => ({ ...ready, args: payload, trace })),
-    Effect.catch((error) =>
-      Effect.succeed(refused(
-        ready.call,
-        error instanceof ExecutionBlocked ? "blocked" : "error",
-        JSON.stringify({ error: error.message })
-      ))
-    )
+const malformed = (call: Prompt.ToolCallPart): Refused =>
+  refused(
+    call,
+    "error",
+    `The arguments of '${call.name}' are not a JSON object: ${Json.toText(call.params).slice(0, 200)}. ` +
+      "Call it again with valid JSON; use {} for a tool without parameters."
   )
+
+const noTrace: ToolCallContext["trace"] = []
+
+const admit = Effect.fnUntraced(function*(
+  { hooks, stack }: Interceptors,
+  ids: CallIds,
+  call: Prompt.ToolCallPart,
+  bound: BoundTool,
+  sent: ToolArguments
+): Effect.fn.Return<Prepared, never, Scope.Scope | unknown> {
+  const contextWith = (trace: ToolCallContext["trace"]): ToolCallContext => ({
+    ...ids,
+    toolName: call.name,
+    toolCallId: ToolCallId.make(call.id),
+    originalArgs: sent,
+    trace
+  })
+  const rewritten = stack.toolRequest.length === 0
+    ? { payload: sent, trace: noTrace }
+    : yield* Effect.catch(Pipeline.run(stack.toolRequest, stack.faults, sent, contextWith), (error) =>
+      Effect.succeed(
+        refused(
+          call,
+          error instanceof ExecutionBlocked ? "blocked" : "error",
+          JSON.stringify({ error: error.message })
+        )
+      ))
+  if ("_tag" in rewritten) return rewritten
+  const args = rewritten.payload
+  const context = contextWith(rewritten.trace)
+  const announced = yield* ToolEvents.announce(hooks, context, args)
+  const refusal = ToolEvents.refusal(announced)
+  if (refusal === undefined) return { _tag: "Ready", call, bound, args, context, announced }
+  const { result, ...outcome } = refusal
+  yield* ToolEvents.close(announced, context, { args, result, durationMillis: 0, outcome })
+  return refused(call, "blocked", result)
+})
 
 /** See the module. */
 export const prepare = (
-  stack: Stack,
+  interceptors: Interceptors,
   ids: CallIds,
   call: Prompt.ToolCallPart,
   tools: Snapshot
-): Effect.Effect<Prepared, never, unknown> => {
-  const prepared = resolve(call, tools)
-  return prepared._tag === "Refused" || stack.toolRequest.length === 0
-    ? Effect.succeed(prepared)
-    : rewrite(stack, ids, prepared)
+): Effect.Effect<Prepared, never, Scope.Scope> => {
+  const bound = tools.get(call.name)
+  if (bound === undefined) return Effect.succeed(unknownTool(call, tools))
+  return isArguments(call.params)
+    // What `tool_request` middleware needs is provided where the stack was made.
+    ? admit(interceptors, ids, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope>
+    : Effect.succeed(malformed(call))
 }

@@ -8,16 +8,18 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Json from "../domain/Json.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallIds } from "../middleware/Kind.ts"
-import type { Stack } from "../middleware/Stack.ts"
 import * as Execute from "./Execute.ts"
 import * as Prepare from "./Prepare.ts"
 import * as Schedule from "./Schedule.ts"
 import { ToolContext } from "./ToolContext.ts"
+import * as ToolEvents from "./ToolEvents.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
 
 /** What a batch needs from the run that it belongs to. `E` is what `settled` can fail with. */
@@ -25,7 +27,7 @@ export interface Batch<E> {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly ids: CallIds
   readonly tools: Snapshot
-  readonly stack: Stack
+  readonly interceptors: Interceptors
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
@@ -34,7 +36,7 @@ export interface Batch<E> {
 const close = Effect.fnUntraced(function*<E>(
   batch: Batch<E>,
   call: Prompt.ToolCallPart,
-  settlement: Execute.Settlement,
+  settlement: Omit<Execute.Settlement, "args">,
   durationMillis: number
 ) {
   const { output, status } = settlement
@@ -46,8 +48,28 @@ const close = Effect.fnUntraced(function*<E>(
   return message
 })
 
+/** Tells the listeners how a call ended, and gives the result as they want the model to see it. */
+const observe = (
+  { hooks }: Interceptors,
+  { announced, context }: Prepare.Ready,
+  { args, output, status }: Execute.Settlement,
+  durationMillis: number
+): Effect.Effect<string> => {
+  if (!hooks.has("post_tool_call") && !hooks.has("transform_tool_result")) return Effect.succeed(output)
+  const end: ToolEvents.Ended = {
+    args,
+    result: output,
+    durationMillis,
+    outcome: ToolEvents.outcome(status, output)
+  }
+  const closed = ToolEvents.close(announced, context, end)
+  return status === "blocked"
+    ? Effect.as(closed, output)
+    : Effect.andThen(closed, ToolEvents.transform(hooks, context, end))
+}
+
 const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready) {
-  const { emit, ids, stack } = batch
+  const { emit, interceptors } = batch
   const { call } = ready
   const started = yield* Clock.currentTimeMillis
   if (emit !== undefined) {
@@ -57,9 +79,10 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
     ? undefined
     : (output: unknown) =>
       emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text: Json.toText(output) }])
-  const settlement = yield* Execute.execute(stack, ids, ready, onProgress)
+  const settlement = yield* Execute.execute(interceptors.stack, ready, onProgress)
   const durationMillis = (yield* Clock.currentTimeMillis) - started
-  return yield* close(batch, call, settlement, durationMillis)
+  const output = yield* observe(interceptors, ready, settlement, durationMillis)
+  return yield* close(batch, call, output === settlement.output ? settlement : { ...settlement, output }, durationMillis)
 })
 
 const complete = <E>(
@@ -70,15 +93,12 @@ const complete = <E>(
     ? runReady(batch, prepared)
     : close(batch, prepared.call, { ...prepared, isFailure: true, modelOutput: undefined }, 0)
 
-/** Runs a batch. Interruption interrupts every call that still runs. */
-export const run = Effect.fnUntraced(function*<E>(
+const runAll = Effect.fnUntraced(function*<E>(
   batch: Batch<E>
-): Effect.fn.Return<ReadonlyArray<Prompt.ToolMessage>, E, ToolContext> {
-  const { calls, ids, stack, tools } = batch
+): Effect.fn.Return<ReadonlyArray<Prompt.ToolMessage>, E, ToolContext | Scope.Scope> {
   const entries: Array<Prepare.Prepared> = []
-  for (const call of calls) {
-    // What `tool_request` middleware needs is provided where the stack was made.
-    entries.push(yield* Prepare.prepare(stack, ids, call, tools) as Effect.Effect<Prepare.Prepared>)
+  for (const call of batch.calls) {
+    entries.push(yield* Prepare.prepare(batch.interceptors, batch.ids, call, batch.tools))
   }
   const only = entries[0]
   if (only !== undefined && entries.length === 1) return [yield* complete(batch, only)]
@@ -91,3 +111,7 @@ export const run = Effect.fnUntraced(function*<E>(
     concurrency: mode === "parallel" ? Schedule.maxConcurrency : 1
   })
 })
+
+/** Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path. */
+export const run = <E>(batch: Batch<E>): Effect.Effect<ReadonlyArray<Prompt.ToolMessage>, E, ToolContext> =>
+  Effect.scoped(runAll(batch))

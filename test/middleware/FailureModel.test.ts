@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
 import { ExecutionBlocked, MiddlewareFailure, TranslatedFailure } from "../../src/domain/AgentError.ts"
+import * as Ids from "../../src/domain/Ids.ts"
 import type { ToolOutput } from "../../src/domain/ToolOutput.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
 import type { Next } from "../../src/middleware/Frame.ts"
@@ -21,12 +22,12 @@ class Failure extends Schema.TaggedError<Failure>("test/Failure")("Failure", { i
 const output = (text: string): ToolOutput => ({ output: text, isFailure: false })
 
 const context: ToolCallContext = {
-  sessionId: "s",
-  taskId: "t",
-  turnId: "u",
-  apiRequestId: "a",
+  sessionId: Ids.SessionId.make("s"),
+  taskId: Ids.TaskId.make("t"),
+  turnId: Ids.TurnId.make("u"),
+  apiRequestId: Ids.ApiRequestId.make("a"),
   toolName: "tool",
-  toolCallId: "c",
+  toolCallId: Ids.ToolCallId.make("c"),
   originalArgs: {},
   trace: []
 }

@@ -1,0 +1,88 @@
+/**
+ * How a run ends: with a result that listeners may rewrite, or cut short, with a session that is fit to be continued.
+ * Either way it is closed by exactly one `on_session_end`.
+ *
+ * Source: `ARCHITECTURE.md` §4 and §7, `hermes-contract.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as Conversation from "../domain/Conversation.ts"
+import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
+import { emit, type RunState } from "./RunState.ts"
+import type { Services } from "./Step.ts"
+
+/** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
+export const settle = Effect.fnUntraced(function*(
+  { store }: Pick<Services, "store">,
+  run: RunState,
+  reason: string
+): Effect.fn.Return<void, SessionStoreError> {
+  const calls = Array.from(run.open.values())
+  run.open.clear()
+  if (calls.length > 0) {
+    yield* store.append(run.sessionId, calls.map(Conversation.cancelled))
+  } else if (run.text !== "" && !run.textStored) {
+    yield* store.append(run.sessionId, [
+      Prompt.assistantMessage({ content: [Prompt.textPart({ text: run.text })] })
+    ])
+  }
+  yield* store.end(run.sessionId, reason)
+  yield* emit(
+    run,
+    ...calls.map((call): RunEvent => ({
+      _tag: "ToolFinished",
+      callId: call.id,
+      name: call.name,
+      status: "cancelled",
+      output: Conversation.cancelledResult,
+      durationMillis: 0
+    }))
+  )
+})
+
+/** The result as the user gets it: listeners may rewrite the final text, and are told of it. */
+export const present = Effect.fnUntraced(function*(
+  { interceptors: { hooks } }: Pick<Services, "interceptors">,
+  run: RunState,
+  result: RunResult
+) {
+  if (result.text === "") return result
+  const where = { model: run.route.model, platform: run.platform }
+  const replacement = yield* hooks.ask("transform_llm_output", () => ({
+    response_text: result.text,
+    session_id: run.sessionId,
+    ...where
+  }))
+  const presented = replacement === undefined ? result : { ...result, text: replacement }
+  yield* hooks.emit("post_llm_call", () => ({
+    session_id: run.sessionId,
+    task_id: run.taskId,
+    turn_id: run.turnId,
+    user_message: run.userMessage,
+    assistant_response: presented.text,
+    conversation_history: run.messages.slice(1),
+    ...where
+  }))
+  return presented
+})
+
+/** Tells the listeners that the run is over, on every path. */
+export const announceEnd =
+  ({ interceptors: { hooks } }: Pick<Services, "interceptors">, run: RunState) =>
+  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
+    const interrupted = Exit.isSuccess(exit) ? exit.value.exit === "interrupted_by_user" : Exit.hasInterrupts(exit)
+    return hooks.emit("on_session_end", () => ({
+      session_id: run.sessionId,
+      task_id: run.taskId,
+      turn_id: run.turnId,
+      completed: Exit.isSuccess(exit) && isCompleted(exit.value),
+      interrupted,
+      reason: Exit.isSuccess(exit) ? exit.value.exit : interrupted ? "interrupted" : "failed",
+      model: run.route.model,
+      platform: run.platform
+    }))
+  }

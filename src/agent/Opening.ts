@@ -1,0 +1,139 @@
+/**
+ * How a run begins: the session is found or made, the user's message is stored, the listeners are told, and the
+ * conversation is put together as the model will see it.
+ *
+ * **Details**
+ *
+ * What `pre_llm_call` listeners add stands before the user's text in the request alone; it is never stored, and never
+ * added to a message that is more than text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Prompt from "effect/ai/Prompt"
+import { InvalidInput } from "../domain/AgentError.ts"
+import * as Conversation from "../domain/Conversation.ts"
+import * as Ids from "../domain/Ids.ts"
+import * as Usage from "../domain/Usage.ts"
+import * as SystemPrompt from "../prompt/SystemPrompt.ts"
+import { everything } from "../tool/ToolRegistry.ts"
+import { workingDirectory } from "./internal/workingDirectory.ts"
+import type { RunInput } from "./RunInput.ts"
+import type { RunState } from "./RunState.ts"
+import type { Services } from "./Step.ts"
+
+/** Model calls with tools of one run when nobody says otherwise. */
+export const defaultMaxIterations = 90
+
+/** What a run starts from. */
+export interface Opened {
+  readonly run: RunState
+  readonly cwd: string
+  readonly resumed: boolean
+}
+
+interface Place {
+  readonly cwd: string
+  readonly provider: string
+  readonly model: string
+}
+
+const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
+  const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
+  return content.some((part) => part.type === "file" || part.text.trim() !== "")
+    ? Effect.succeed(Prompt.userMessage({ content }))
+    : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
+}
+
+const platformOf = ({ settings }: Pick<Services, "settings">): string => settings.platform ?? "library"
+
+const openSession = Effect.fnUntraced(function*(
+  services: Pick<Services, "interceptors" | "settings" | "store">,
+  input: RunInput,
+  place: Place
+) {
+  const { interceptors, settings, store } = services
+  const id = input.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(input.sessionId)
+  const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
+  if (Option.isSome(known)) {
+    return { id, systemPrompt: known.value.systemPrompt, history: yield* store.messages(id) }
+  }
+  const systemPrompt = input.systemPrompt ?? (yield* SystemPrompt.build({
+    identity: settings.identity,
+    instructions: settings.instructions,
+    ...place
+  }))
+  yield* store.create({ id, source: input.source ?? "library", systemPrompt, ...place })
+  yield* interceptors.hooks.emit("on_session_start", () => ({
+    session_id: id,
+    model: place.model,
+    platform: platformOf(services)
+  }))
+  return { id, systemPrompt, history: [] }
+})
+
+/** The user's message with the context that listeners want the model to see before it. */
+const withContext = (message: Prompt.UserMessage, context: string): Prompt.UserMessage => {
+  const [only] = message.content
+  if (only?.type !== "text" || message.content.length !== 1) return message
+  return Prompt.userMessage({
+    content: [Prompt.textPart({ text: `<plugin-context>${context}</plugin-context>\n${only.text}` })],
+    options: message.options
+  })
+}
+
+const askListeners = (
+  { interceptors }: Pick<Services, "interceptors">,
+  run: RunState,
+  history: ReadonlyArray<Prompt.Message>
+): Effect.Effect<string | undefined> =>
+  interceptors.hooks.ask("pre_llm_call", () => ({
+    session_id: run.sessionId,
+    task_id: run.taskId,
+    turn_id: run.turnId,
+    user_message: run.userMessage,
+    conversation_history: run.messages.slice(1),
+    is_first_turn: history.length === 0,
+    model: run.route.model,
+    platform: run.platform,
+    sender_id: ""
+  }))
+
+/** See the module. */
+export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput) {
+  const { settings, store } = services
+  const user = yield* userMessage(input.prompt)
+  const route = yield* services.router.primary
+  const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
+  const session = yield* openSession(services, input, { cwd, provider: route.provider, model: route.model })
+  const taskId = Ids.TaskId.make(session.id)
+  const turnId = yield* Ids.makeTurnId(session.id, taskId)
+  yield* store.append(session.id, [user])
+  const run: RunState = {
+    sessionId: session.id,
+    taskId,
+    turnId,
+    platform: platformOf(services),
+    maxIterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
+    streaming: input.streaming ?? false,
+    tools: input.tools ?? settings.tools ?? everything,
+    emit: input.onEvent,
+    messages: [
+      Prompt.systemMessage({ content: session.systemPrompt }),
+      ...Conversation.closeOpenCalls(session.history),
+      user
+    ],
+    open: new Map(),
+    userMessage: input.prompt,
+    steps: 0,
+    attempt: 0,
+    usage: Usage.zero,
+    route,
+    text: "",
+    textStored: false
+  }
+  const context = yield* askListeners(services, run, session.history)
+  if (context !== undefined) run.messages[run.messages.length - 1] = withContext(user, context)
+  return { run, cwd, resumed: session.history.length > 0 } satisfies Opened
+})

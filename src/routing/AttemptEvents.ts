@@ -1,0 +1,130 @@
+/**
+ * The events of one attempt: `pre_api_request`, and `post_api_request` or `api_request_error` to close it. Fields are made
+ * only when somebody listens.
+ *
+ * Source: `hermes-contract.md` §2.3, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
+import * as Exit from "effect/Exit"
+import * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../domain/Json.ts"
+import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
+import * as ApiPayload from "../hooks/ApiPayload.ts"
+import type { Fields } from "../hooks/Payloads.ts"
+import type * as Spans from "../hooks/Spans.ts"
+import type { LlmContext } from "../middleware/Kind.ts"
+
+/** What the events of an attempt are made of. */
+export interface Sent {
+  readonly context: LlmContext
+  readonly request: ModelRequest
+  readonly userMessage: unknown
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly maxRetries: number
+  readonly startedAt: number
+  readonly clock: Clock.Clock
+}
+
+const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
+
+const requestMessages = ({ request }: Sent): ReadonlyArray<unknown> => {
+  const { input, messages } = request
+  return isList(messages) ? messages : isList(input) ? input : []
+}
+
+const common = ({ context, startedAt }: Sent) => ({
+  session_id: context.sessionId,
+  task_id: context.taskId,
+  turn_id: context.turnId,
+  api_request_id: context.apiRequestId,
+  api_call_count: context.apiCallCount,
+  retry_count: context.retryCount,
+  platform: context.platform,
+  model: context.model,
+  provider: context.provider,
+  base_url: context.baseUrl ?? "",
+  api_mode: context.apiMode,
+  started_at: startedAt / 1000,
+  middleware_trace: context.trace
+})
+
+const timing = ({ clock, startedAt }: Sent) => {
+  const ended = clock.currentTimeMillisUnsafe()
+  return { api_duration: (ended - startedAt) / 1000, ended_at: ended / 1000 }
+}
+
+/** The first of the names that providers have for the output limit. */
+const maxTokens = (request: ModelRequest): number | null => {
+  for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
+    const value = request[name]
+    if (typeof value === "number" && Number.isInteger(value)) return value
+  }
+  return null
+}
+
+/** The opening event. */
+export const opening = (sent: Sent): Spans.Event<"pre_api_request"> => ["pre_api_request", () => {
+  const messages = requestMessages(sent)
+  const { tools } = sent.request
+  const characters = Json.toText(sent.request).length
+  return {
+    ...common(sent),
+    user_message: sent.userMessage,
+    conversation_history: sent.messages,
+    request_messages: messages,
+    message_count: messages.length,
+    tool_count: isList(tools) ? tools.length : 0,
+    approx_input_tokens: Math.ceil(characters / 4),
+    request_char_count: characters,
+    max_tokens: maxTokens(sent.request),
+    request: ApiPayload.request(sent.request)
+  }
+}]
+
+const statusOf = (error: unknown): number | null => {
+  if (!AiError.isAiError(error) || !("http" in error.reason)) return null
+  return error.reason.http?.response?.status ?? null
+}
+
+/** The word for a failure that nobody has classified yet: the tag of its reason, or that it was an interrupt. */
+const reasonOf = (error: unknown, interrupted: boolean): string => {
+  if (interrupted) return "interrupted"
+  if (!AiError.isAiError(error)) return "middleware"
+  return error.reason._tag === "InvalidResponseError" || error.reason._tag === "InvalidOutputError"
+    ? "invalid_response"
+    : error.reason._tag.replace(/Error$/, "").replaceAll(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
+}
+
+const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_error"> => {
+  const interrupted = Cause.hasInterrupts(cause)
+  const error = interrupted ? new Error("the request was interrupted") : Cause.squash(cause)
+  return {
+    ...common(sent),
+    ...timing(sent),
+    status_code: statusOf(error),
+    max_retries: sent.maxRetries,
+    retryable: AiError.isAiError(error) && error.isRetryable,
+    reason: reasonOf(error, interrupted),
+    error: ApiPayload.error(error),
+    request: ApiPayload.request(sent.request)
+  }
+}
+
+/** The closing event. */
+export const closing = (
+  sent: Sent,
+  exit: Exit.Exit<ModelResponse, unknown>
+): Spans.Event<"post_api_request" | "api_request_error"> =>
+  Exit.isSuccess(exit)
+    ? ["post_api_request", () => ({
+      ...common(sent),
+      ...timing(sent),
+      ...ApiPayload.answer(exit.value),
+      message_count: requestMessages(sent).length,
+      request: ApiPayload.request(sent.request)
+    })]
+    : ["api_request_error", () => failed(sent, exit.cause)]

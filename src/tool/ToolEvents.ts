@@ -1,0 +1,102 @@
+/**
+ * The events of one tool call: `pre_tool_call`, whose listeners may block it, `post_tool_call` to close it, and
+ * `transform_tool_result` before the result goes to the model.
+ *
+ * Source: `hermes-contract.md` §2.3 and §2.9, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { ToolStatus } from "../domain/RunEvent.ts"
+import type { Fields } from "../hooks/Payloads.ts"
+import type { Service as Hooks } from "../hooks/Hooks.ts"
+import * as Spans from "../hooks/Spans.ts"
+import * as ToolOutcome from "../hooks/ToolOutcome.ts"
+import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
+
+/** An announced call that waits to be closed. */
+export type Announced = Spans.Span<"pre_tool_call">
+
+/** How a call ended, for its closing event. */
+export interface Ended {
+  /** What reached the tool; what would have, of a call that never ran. */
+  readonly args: ToolArguments
+  readonly result: string
+  readonly durationMillis: number
+  readonly outcome: ToolOutcome.ToolOutcome
+}
+
+const ids = (context: ToolCallContext) => ({
+  tool_name: context.toolName,
+  task_id: context.taskId,
+  session_id: context.sessionId,
+  tool_call_id: context.toolCallId,
+  turn_id: context.turnId,
+  api_request_id: context.apiRequestId
+})
+
+const ended = (context: ToolCallContext, { args, durationMillis, outcome, result }: Ended) => ({
+  ...ids(context),
+  args,
+  result,
+  duration_ms: Math.max(0, Math.round(durationMillis)),
+  ...outcome
+})
+
+const post = (context: ToolCallContext, end: Ended): Fields<"post_tool_call"> => ({
+  ...ended(context, end),
+  middleware_trace: context.trace
+})
+
+/** Announces a call; one that nobody closes is closed as cancelled with the scope. */
+export const announce = (
+  hooks: Hooks,
+  context: ToolCallContext,
+  args: ToolArguments
+): Effect.Effect<Announced, never, Scope.Scope> =>
+  Spans.open<"pre_tool_call">(hooks, {
+    open: ["pre_tool_call", () => ({ ...ids(context), args, middleware_trace: context.trace })],
+    otherwise: () => ["post_tool_call", () => {
+      const { result, ...outcome } = ToolOutcome.cancelled
+      return post(context, { args, result, durationMillis: 0, outcome })
+    }]
+  })
+
+/**
+ * What stops an announced call: the first directive of its listeners. One that sends it to the user for approval stops it
+ * too as long as nobody is there to approve: silence is deny.
+ */
+export const refusal = ({ answer }: Announced): ReturnType<typeof ToolOutcome.blocked> | undefined => {
+  if (answer === undefined) return undefined
+  return answer.action === "block"
+    ? ToolOutcome.blocked("plugin_block", answer.message)
+    : ToolOutcome.blocked("approval_denied", answer.message ?? "this call needs an approval that nobody can give")
+}
+
+/** Closes a call. */
+export const close = (announced: Announced, context: ToolCallContext, end: Ended): Effect.Effect<void> =>
+  announced.close(["post_tool_call", () => post(context, end)])
+
+/** The observer's view of how a call ended. */
+export const outcome = (status: ToolStatus, result: string): ToolOutcome.ToolOutcome => {
+  if (status === "blocked") {
+    const { result: _, ...blocked } = ToolOutcome.blocked("plugin_block", messageOf(result))
+    return blocked
+  }
+  const read = ToolOutcome.fromResult(result)
+  return status === "error" && read.status === "ok"
+    ? { status, error_type: "tool_error", error_message: result }
+    : read
+}
+
+const messageOf = (result: string): string => ToolOutcome.fromResult(result).error_message ?? result
+
+/** The result that the model gets of a call that ran: the listeners' replacement, or the tool's own. */
+export const transform = (hooks: Hooks, context: ToolCallContext, end: Ended): Effect.Effect<string> =>
+  hooks.has("transform_tool_result")
+    ? Effect.map(
+      hooks.ask("transform_tool_result", () => ended(context, end)),
+      (replacement) => replacement ?? end.result
+    )
+    : Effect.succeed(end.result)
