@@ -13,20 +13,17 @@
  *
  * @since 0.1.0
  */
-import * as Predicate from "effect/Predicate"
 import type { ModelRequest } from "../domain/Model.ts"
+import * as Raw from "./Raw.ts"
 
 /** The three parts of a request on the wire. */
 export interface Extras {
-  readonly body: Readonly<Record<string, unknown>>
+  readonly body: Raw.Fields
   readonly headers: Readonly<Record<string, string | null>> | undefined
-  readonly query: Readonly<Record<string, unknown>> | undefined
+  readonly query: Raw.Fields | undefined
 }
 
-const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  Predicate.isObject(value) && !Array.isArray(value)
-
-const headerValues = (extra: Readonly<Record<string, unknown>>): Readonly<Record<string, string | null>> =>
+const headerValues = (extra: Raw.Fields): Readonly<Record<string, string | null>> =>
   Object.fromEntries(
     Object.entries(extra).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, value === null ? null : String(value)]]
@@ -43,11 +40,11 @@ export const split = (request: ModelRequest): Extras => {
   return {
     body: {
       ...rest,
-      ...(isRecord(extra_body) ? extra_body : extra_body === undefined ? {} : { extra_body }),
-      ...(isRecord(extra_headers) || extra_headers === undefined ? {} : { extra_headers }),
-      ...(isRecord(extra_query) || extra_query === undefined ? {} : { extra_query })
+      ...(Raw.isFields(extra_body) ? extra_body : extra_body === undefined ? {} : { extra_body }),
+      ...(Raw.isFields(extra_headers) || extra_headers === undefined ? {} : { extra_headers }),
+      ...(Raw.isFields(extra_query) || extra_query === undefined ? {} : { extra_query })
     },
-    headers: isRecord(extra_headers) ? headerValues(extra_headers) : undefined,
-    query: isRecord(extra_query) ? extra_query : undefined
+    headers: Raw.isFields(extra_headers) ? headerValues(extra_headers) : undefined,
+    query: Raw.isFields(extra_query) ? extra_query : undefined
   }
 }

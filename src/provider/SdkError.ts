@@ -16,6 +16,7 @@ import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
 import * as RetryAfter from "./internal/RetryAfter.ts"
 import * as NetworkReason from "./NetworkReason.ts"
+import * as Raw from "./Raw.ts"
 
 /** Where and for what a provider was asked. */
 export interface Context {
@@ -42,12 +43,6 @@ const maxBody = 4_000
 const maxMessage = 500
 const sensitive = /authorization|cookie|api-?key|secret|password|credential|(^|[-_])token$/i
 
-const record = (value: unknown): Readonly<Record<string, unknown>> =>
-  Predicate.isObject(value) && !Array.isArray(value) ? value : {}
-
-const word = (value: unknown): string =>
-  typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
-
 const oneLine = (text: string): string => {
   const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]
   const plain = title === undefined ? text.replaceAll(/<[^>]*>/g, " ") : `HTML page "${title.trim()}"`
@@ -66,20 +61,20 @@ const headersOf = (headers: unknown): Record<string, string> => {
 
 /** The object that says what is wrong: the body itself, or what its `error` holds. */
 const innermost = (body: unknown): unknown => {
-  const { error } = record(body)
+  const { error } = Raw.fields(body)
   return error === undefined || error === null ? body : error
 }
 
 /** OpenRouter wraps the text of the provider behind it. */
-const wrapped = (error: Readonly<Record<string, unknown>>): string => {
-  const { raw } = record(error["metadata"])
+const wrapped = (error: Raw.Fields): string => {
+  const { raw } = Raw.fields(error["metadata"])
   return raw === undefined ? "" : typeof raw === "string" ? raw : JSON.stringify(raw)
 }
 
 const messageOf = (error: unknown): string => {
   if (typeof error === "string") return error
-  const fields = record(error)
-  const own = word(fields["message"]) || word(fields["detail"]) || word(fields["error"])
+  const fields = Raw.fields(error)
+  const own = Raw.word(fields["message"]) || Raw.word(fields["detail"]) || Raw.word(fields["error"])
   const inner = wrapped(fields)
   return inner === "" || own.includes(inner) ? own : `${own}: ${inner}`
 }
@@ -91,9 +86,9 @@ const failure = (input: {
   readonly text: string
 }): Failure => {
   const error = innermost(input.body)
-  const fields = record(error)
+  const fields = Raw.fields(error)
   const headers = headersOf(input.headers)
-  const code = word(fields["code"])
+  const code = Raw.word(fields["code"])
   const status = input.status ?? (/^[45]\d\d$/.test(code) ? Number(code) : undefined)
   const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => !sensitive.test(name)))
   const body = input.body === undefined || input.body === null ? input.text : JSON.stringify(input.body)
@@ -101,9 +96,9 @@ const failure = (input: {
     status,
     message: oneLine(messageOf(error) || input.text),
     code,
-    type: word(fields["type"]) || word(record(input.body)["type"]),
-    param: word(fields["param"]) || undefined,
-    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (word(record(input.body)["request_id"]) || undefined),
+    type: Raw.word(fields["type"]) || Raw.word(Raw.fields(input.body)["type"]),
+    param: Raw.word(fields["param"]) || undefined,
+    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (Raw.word(Raw.fields(input.body)["request_id"]) || undefined),
     retryAfter: RetryAfter.read((name) => headers[name]),
     http: {
       ...(status === undefined ? {} : { response: { status, headers: shown } }),
@@ -226,6 +221,17 @@ export const invalidResponse = (options: Context & { readonly description: strin
     })
   })
 
+/** A stream that stopped before its end. */
+export const cut = (context: Context): AiError.AiError =>
+  AiError.make({
+    module: context.module,
+    method: context.method,
+    reason: NetworkReason.fromError(
+      Object.assign(new Error("the stream ended before the answer was complete"), { code: "ECONNRESET" }),
+      context.url
+    )
+  })
+
 const plainReason = (error: Error, context: Context): AiError.AiErrorReason => {
   const { message } = error
   if (/could not resolve authentication|missing credentials/i.test(message)) {
@@ -253,7 +259,7 @@ export const fromSdk = (options: {
 }): AiError.AiError => {
   const { error } = options
   if (AiError.isAiError(error)) return error
-  const fields = record(error)
+  const fields = Raw.fields(error)
   const status = typeof fields["status"] === "number" ? fields["status"] : undefined
   const body = fields["error"]
   const text = error instanceof Error ? error.message.replace(/^\d{3} (status code \(no body\))?/, "") : String(error)

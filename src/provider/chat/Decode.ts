@@ -15,19 +15,13 @@ import * as Body from "../Body.ts"
 import * as CallIds from "../CallIds.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
+import * as CallSlots from "./CallSlots.ts"
 import * as FinishReason from "./FinishReason.ts"
 import * as Reasoning from "./Reasoning.ts"
 import * as ThinkTags from "./ThinkTags.ts"
 import * as Usage from "./Usage.ts"
 
 type ToolCall = Response.ToolCallPart<string, unknown>
-
-/** `extra_content` of a tool call, opaque. */
-export const callMetadata = (call: Raw.Fields): Response.ProviderMetadata => {
-  const extra = call["extra_content"]
-  // It was parsed from JSON.
-  return Raw.isFields(extra) ? { chat_completions: { extra_content: extra as Response.ProviderMetadata } } : {}
-}
 
 const toolCalls = (message: Raw.Fields): ReadonlyArray<ToolCall> => {
   const taken = new Set<string>()
@@ -43,7 +37,7 @@ const toolCalls = (message: Raw.Fields): ReadonlyArray<ToolCall> => {
       name,
       params: Arguments.fromWire(target["arguments"]),
       providerExecuted: false,
-      metadata: callMetadata(call)
+      metadata: CallSlots.metadata(call)
     })
   })
 }

@@ -23,6 +23,8 @@ export interface SseEvent {
 
 /** Events in arrays; `return` leaves the body, which drains or closes the connection. */
 export interface SseReader extends AsyncIterableIterator<ReadonlyArray<SseEvent>, undefined, undefined> {
+  /** Whether `[DONE]` was read. */
+  readonly finished: boolean
   readonly return: () => Promise<IteratorResult<ReadonlyArray<SseEvent>, undefined>>
 }
 
@@ -72,6 +74,10 @@ class Reader implements SseReader {
 
   constructor(body: AsyncIterable<Uint8Array>) {
     this.#body = body[Symbol.asyncIterator]()
+  }
+
+  get finished(): boolean {
+    return this.#fields.finished
   }
 
   [Symbol.asyncIterator](): this {

@@ -1,0 +1,142 @@
+/**
+ * One exchange with an API: the request is sent, its answer read whole or as a stream.
+ *
+ * **Details**
+ *
+ * A stream is read a network read at a time: all events of one make one array of parts and one call of `onPart`. Nobody
+ * watching, the whole stream is read in one step. What `onPart` gives back is what the response is made of; `raw` is made
+ * of what was sent, on first use.
+ *
+ * Interruption and every failure close the connection. An endpoint that answers a streamed request in one piece is taken
+ * as it is.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as AiError from "effect/ai/AiError"
+import * as Assembler from "../domain/Assembler.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
+import * as Body from "./Body.ts"
+import * as Extras from "./Extras.ts"
+import * as SseReader from "./internal/SseReader.ts"
+import * as SdkError from "./SdkError.ts"
+import * as StreamMachine from "./StreamMachine.ts"
+
+/** What an API is to an exchange. */
+export interface Api {
+  readonly context: SdkError.Context
+  readonly send: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<unknown>
+  readonly open: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<Response>
+  readonly decode: (raw: unknown) => Result.Result<ModelResponse, AiError.AiError>
+  readonly machine: () => StreamMachine.StreamMachine
+}
+
+interface Open {
+  readonly api: Api
+  readonly reader: SseReader.SseReader
+  readonly machine: StreamMachine.StreamMachine
+}
+
+const ask = <A>({ context }: Api, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
+  Effect.tryPromise({ try: evaluate, catch: (error) => SdkError.fromSdk({ ...context, error }) })
+
+const response = (
+  { machine }: Open,
+  sent: Assembler.Assembler,
+  seen: Assembler.Assembler
+): Effect.Effect<ModelResponse, AiError.AiError> => {
+  const failure = machine.failure()
+  if (failure !== undefined) return Effect.fail(failure)
+  const { parts, finishReason, usage, model, id } = seen.result()
+  let raw: unknown
+  return Effect.succeed({
+    parts,
+    finishReason,
+    usage,
+    model,
+    id,
+    get raw() {
+      raw ??= machine.body(sent.result().parts)
+      return raw
+    }
+  })
+}
+
+/** Reads to the end, nobody watching. */
+const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
+  const { api, reader, machine } = open
+  const assembler = Assembler.make()
+  const read = async (): Promise<void> => {
+    while (machine.failure() === undefined) {
+      const next = await reader.next()
+      assembler.add(next.done === true ? machine.end(reader.finished) : machine.step(next.value))
+      if (next.done === true) return
+    }
+  }
+  return Effect.flatMap(ask(api, read), () => response(open, assembler, assembler))
+}
+
+const watch = Effect.fnUntraced(function*(
+  open: Open,
+  onPart: OnPart
+): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const { api, reader, machine } = open
+  const sent = Assembler.make()
+  const seen = Assembler.make()
+  const next = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> => reader.next()
+  for (let over = false; !over && machine.failure() === undefined;) {
+    const item = yield* ask(api, next)
+    over = item.done === true
+    const parts = item.done === true ? machine.end(reader.finished) : machine.step(item.value)
+    if (parts.length === 0) continue
+    sent.add(parts)
+    seen.add(yield* onPart(parts))
+  }
+  return yield* response(open, sent, seen)
+})
+
+const whole = (api: Api, raw: unknown, onPart: OnPart | undefined): Effect.Effect<ModelResponse, AiError.AiError> =>
+  Effect.flatMap(Effect.fromResult(api.decode(raw)), (answer) => {
+    if (onPart === undefined) return Effect.succeed(answer)
+    const seen = Assembler.make()
+    return Effect.map(onPart(StreamMachine.pieces(answer)), (parts): ModelResponse => {
+      seen.add(parts)
+      return { ...answer, parts: seen.result().parts }
+    })
+  })
+
+/** Media types that are certainly no stream of events; many servers leave the type of a stream out. */
+const isWhole = (type: string | null): boolean => type !== null && /^\s*(application\/json|text\/html)\b/i.test(type)
+
+const streamed = (
+  api: Api,
+  answer: Response,
+  onPart: OnPart | undefined
+): Effect.Effect<ModelResponse, AiError.AiError> => {
+  const { body } = answer
+  if (isWhole(answer.headers.get("content-type"))) {
+    return Effect.flatMap(ask(api, () => answer.text()), (raw) => whole(api, Body.parsed(raw), onPart))
+  }
+  if (body === null) return Effect.fail(SdkError.cut(api.context))
+  const open = { api, reader: SseReader.read(body), machine: api.machine() }
+  return onPart === undefined ? drain(open) : watch(open, onPart)
+}
+
+/** See the module. */
+export const execute = (
+  api: Api,
+  request: ModelRequest,
+  options: ExecuteOptions | undefined
+): Effect.Effect<ModelResponse, AiError.AiError> =>
+  Effect.suspend(() => {
+    const extras = Extras.split(request)
+    const abort = new AbortController()
+    const answer = extras.body["stream"] === true
+      ? Effect.flatMap(
+        ask(api, () => api.open(extras, abort.signal)),
+        (opened) => streamed(api, opened, options?.onPart)
+      )
+      : Effect.flatMap(ask(api, () => api.send(extras, abort.signal)), (raw) => Effect.fromResult(api.decode(raw)))
+    return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
+  })

@@ -1,0 +1,109 @@
+/**
+ * The official OpenAI SDK for one route, and the only file that knows it.
+ *
+ * **Details**
+ *
+ * The SDK is loaded when a client is made. It retries nothing and logs nothing, sends through {@link "LeanFetch"}, and
+ * gets address, key, query and headers from the route. Of its own environment variables, organisation and project hold
+ * for OpenAI's own host alone; base URL and custom headers never.
+ *
+ * An endpoint without a key gets a placeholder, because the SDK insists on one; OpenAI itself does not. Azure wants the key
+ * under its own header.
+ *
+ * **Gotchas**
+ *
+ * The timeout ends the wait for an answer that does not begin, and the reading of one that is not streamed. A stream that
+ * goes silent is the matter of whoever reads it.
+ *
+ * @since 0.1.0
+ */
+import type { OpenAI } from "openai"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import { ConfigError } from "../domain/AgentError.ts"
+import type { Route } from "../domain/Route.ts"
+import type * as Extras from "./Extras.ts"
+
+/** Where the SDK goes when a route names no address. */
+export const defaultBaseUrl = "https://api.openai.com/v1"
+
+const placeholderKey = "no-key-required"
+const defaultTimeoutMillis = 1_800_000
+/** More would overflow a timer, which then fires at once. */
+const maxTimeoutMillis = 2_147_483_647
+
+/** An answer on its way: the body as JSON, or the response before its body is read. */
+export interface Answer extends PromiseLike<unknown> {
+  readonly asResponse: () => Promise<Response>
+}
+
+/** Sends one request. */
+export interface OpenAiClient {
+  readonly baseUrl: string
+  readonly post: (path: string, extras: Extras.Extras, signal: AbortSignal) => Answer
+}
+
+const isOwn = (baseUrl: string): boolean => URL.parse(baseUrl)?.hostname === "api.openai.com"
+
+const isAzure = (baseUrl: string): boolean => {
+  const host = URL.parse(baseUrl)?.hostname ?? ""
+  return host.endsWith(".azure.com")
+}
+
+const headersOf = (route: Route, baseUrl: string, key: string): Record<string, string | null> => ({
+  ...(isAzure(baseUrl) ? { "api-key": key, authorization: null } : {}),
+  ...route.headers
+})
+
+const makeClient = (
+  sdk: typeof import("openai"),
+  route: Route,
+  baseUrl: string,
+  key: string,
+  fetch: typeof globalThis.fetch
+): OpenAI => {
+  const headers = headersOf(route, baseUrl, key)
+  const fromEnvironment = isOwn(baseUrl) ? {} : { organization: null, project: null }
+  const client = new sdk.OpenAI({
+    apiKey: key,
+    adminAPIKey: null,
+    webhookSecret: null,
+    ...fromEnvironment,
+    baseURL: baseUrl,
+    defaultHeaders: headers,
+    defaultQuery: { ...route.query },
+    timeout: Math.min(route.requestTimeoutMillis ?? defaultTimeoutMillis, maxTimeoutMillis),
+    maxRetries: 0,
+    logLevel: "off",
+    fetch
+  })
+  // No option turns OPENAI_CUSTOM_HEADERS off, and they would go to whatever host the route names. The SDK keeps the headers
+  // that it made of both in a member that its types hide.
+  Reflect.set(Reflect.get(client, "_options"), "defaultHeaders", headers)
+  return client
+}
+
+/** A client of one route. The scope closes its connections. */
+export const make = Effect.fnUntraced(function*(
+  route: Route
+): Effect.fn.Return<OpenAiClient, ConfigError, Scope.Scope> {
+  const baseUrl = route.baseUrl ?? defaultBaseUrl
+  const given = route.apiKey === undefined ? "" : Redacted.value(route.apiKey).trim()
+  if (given === "" && isOwn(baseUrl) && route.headers?.["authorization"] === undefined) {
+    return yield* new ConfigError({
+      path: "OPENAI_API_KEY",
+      message: "OpenAI needs a key: set OPENAI_API_KEY, or model.base_url for another endpoint"
+    })
+  }
+  const [sdk, LeanFetch] = yield* Effect.promise(() =>
+    Promise.all([import("openai"), import("./internal/LeanFetch.ts")])
+  )
+  const fetch = yield* Effect.acquireRelease(Effect.sync(LeanFetch.make), (fetch) => Effect.sync(fetch.close))
+  const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)
+  return {
+    baseUrl,
+    // `post` and not the method of the resource: that one walks the whole body to see whether it asks for a stream.
+    post: (path, { body, headers, query }, signal) => client.post<unknown>(path, { body, headers, query, signal })
+  }
+})

@@ -1,0 +1,88 @@
+/**
+ * What the readers of streamed answers share: the shape of a state machine from events to parts, and the parts that are
+ * made for each piece of an answer.
+ *
+ * @since 0.1.0
+ */
+import type * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import type { ContentPart, ModelResponse, StreamPart } from "../domain/Model.ts"
+import type { SseEvent } from "./internal/SseReader.ts"
+
+/** Takes the events of a stream in. */
+export interface StreamMachine {
+  /** The parts that the events of one read of the network make. */
+  readonly step: (events: ReadonlyArray<SseEvent>) => ReadonlyArray<StreamPart>
+  /** The stream is over, by its own last event if `finished`: the parts that were still open, and `finish`. */
+  readonly end: (finished: boolean) => ReadonlyArray<StreamPart>
+  /** What was wrong with the stream; the parts before it have been given out. */
+  readonly failure: () => AiError.AiError | undefined
+  /** The body that would have come without streaming, made of parts and of what no part says. */
+  readonly body: (parts: ReadonlyArray<ContentPart>) => unknown
+}
+
+const partType = "~effect/ai/Response/Part"
+const noMetadata: Response.ProviderMetadata = Object.freeze({})
+
+// One of these is made for each piece of an answer: literals of one shape, without the copies of `makePart`.
+
+/** A piece of text. */
+export const textDelta = (id: string, delta: string): Response.TextDeltaPart => ({
+  [partType]: partType,
+  type: "text-delta",
+  id,
+  delta,
+  metadata: noMetadata
+})
+
+/** A piece of reasoning. */
+export const reasoningDelta = (id: string, delta: string): Response.ReasoningDeltaPart => ({
+  [partType]: partType,
+  type: "reasoning-delta",
+  id,
+  delta,
+  metadata: noMetadata
+})
+
+/** A piece of the JSON text of arguments. */
+export const paramsDelta = (id: string, delta: string): Response.ToolParamsDeltaPart => ({
+  [partType]: partType,
+  type: "tool-params-delta",
+  id,
+  delta,
+  metadata: noMetadata
+})
+
+/** The pieces that a whole answer would have come in. */
+export const pieces = (answer: ModelResponse): ReadonlyArray<StreamPart> => {
+  const out: Array<StreamPart> = []
+  answer.parts.forEach((part, index) => {
+    const id = `${part.type}-${index}`
+    switch (part.type) {
+      case "text":
+        out.push(
+          Response.makePart("text-start", { id }),
+          textDelta(id, part.text),
+          Response.makePart("text-end", { id, metadata: part.metadata })
+        )
+        break
+      case "reasoning":
+        out.push(
+          Response.makePart("reasoning-start", { id }),
+          ...(part.text === "" ? [] : [reasoningDelta(id, part.text)]),
+          Response.makePart("reasoning-end", { id, metadata: part.metadata })
+        )
+        break
+      default:
+        out.push(part)
+    }
+  })
+  out.push(
+    Response.makePart("response-metadata", {
+      ...(answer.id === undefined ? {} : { id: answer.id }),
+      ...(answer.model === undefined ? {} : { modelId: answer.model })
+    }),
+    Response.makePart("finish", { reason: answer.finishReason, usage: answer.usage, response: undefined })
+  )
+  return out
+}
