@@ -1,0 +1,78 @@
+/**
+ * Requests and answers in the one form that API events have, whatever the provider speaks. Plain values: `Payload`
+ * redacts and bounds them.
+ *
+ * Source: `hermes-contract.md` §2.3 and §2.8, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as AiError from "effect/ai/AiError"
+import type * as Response from "effect/ai/Response"
+import * as Json from "../domain/Json.ts"
+import type { ContentPart, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import * as Usage from "../domain/Usage.ts"
+import type { UsageCounters } from "./PayloadsApi.ts"
+
+/** What of a request is no part of its body. */
+const transport: ReadonlySet<string> = new Set(["timeout", "http_client"])
+
+/** The `request` of an event. */
+export const request = (effective: ModelRequest): { readonly method: "POST"; readonly body: ModelRequest } => ({
+  method: "POST",
+  body: Object.fromEntries(Object.entries(effective).filter(([name]) => !transport.has(name)))
+})
+
+/** `finish_reason` as consumers know it. */
+export const finishReason = (reason: Response.FinishReason): string => reason.replaceAll("-", "_")
+
+/** `usage` of an event; null when the provider reported none. */
+export const usage = (reported: Response.Usage): UsageCounters | null =>
+  reported.inputTokens.total === undefined && reported.inputTokens.uncached === undefined &&
+    reported.outputTokens.total === undefined
+    ? null
+    // The names are those of the counters; `toWire` is typed by what they have in common.
+    : Usage.toWire(Usage.fromResponse(reported)) as UsageCounters
+
+/** Visible text of an answer. */
+export const content = (parts: ReadonlyArray<ContentPart>): string =>
+  parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+
+/** The answer as a message: text, reasoning, and tool calls in the form of chat completions. */
+export const assistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<string, unknown>> => {
+  const reasoning = parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("")
+  const calls = parts.flatMap((part) =>
+    part.type === "tool-call"
+      ? [{ id: part.id, type: "function", function: { name: part.name, arguments: Json.toText(part.params) } }]
+      : []
+  )
+  return {
+    role: "assistant",
+    content: content(parts),
+    ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls })
+  }
+}
+
+/** What a `post_api_request` says of its answer. */
+export const answer = (response: ModelResponse) => {
+  const message = assistantMessage(response.parts)
+  const counters = usage(response.usage)
+  const reason = finishReason(response.finishReason)
+  return {
+    finish_reason: reason,
+    response_model: response.model ?? null,
+    response: { model: response.model ?? null, finish_reason: reason, assistant_message: message, usage: counters },
+    usage: counters,
+    assistant_message: message,
+    assistant_content_chars: content(response.parts).length,
+    assistant_tool_call_count: response.parts.filter((part) => part.type === "tool-call").length
+  }
+}
+
+/** The `error` of an event. */
+export const error = (cause: unknown): { readonly type: string; readonly message: string } => {
+  if (AiError.isAiError(cause)) return { type: cause.reason._tag, message: cause.reason.message }
+  return cause instanceof Error
+    ? { type: cause.name, message: cause.message }
+    : { type: typeof cause, message: Json.toText(cause) }
+}

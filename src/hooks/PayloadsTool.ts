@@ -1,0 +1,63 @@
+/**
+ * Payloads of single tool calls. Each `pre_tool_call` is closed by exactly one `post_tool_call`, also when the call was
+ * blocked or cancelled.
+ *
+ * Source: the observer document ("Tool Lifecycle"), `hermes-contract.md` §2.3 and §2.9, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import { TaskId } from "../domain/Ids.ts"
+import { ToolStatus } from "../domain/RunEvent.ts"
+import { call, JsonObject, trace, version } from "./PayloadFields.ts"
+
+/** Before a tool runs. A listener may answer with a directive that blocks it. */
+export const PreToolCall = Schema.Struct({
+  ...version,
+  ...call,
+  /** After request middleware; empty when the model sent no object. */
+  args: JsonObject,
+  ...trace
+})
+/** See {@link PreToolCall}. */
+export type PreToolCall = typeof PreToolCall.Type
+
+const outcome = {
+  ...call,
+  /** What reached the tool. */
+  args: JsonObject,
+  /** What the tool gave, before `transform_tool_result`. */
+  result: Schema.Json,
+  /** 0 for a call that never ran. */
+  duration_ms: Schema.Int,
+  status: ToolStatus,
+  /**
+   * Null when `status` is `ok`. Of a blocked call: `plugin_block`, `guardrail_block`, `tool_scope_block`,
+   * `approval_denied`, `approval_timeout`, `hardline`, `fence`.
+   */
+  error_type: Schema.NullOr(Schema.String),
+  error_message: Schema.NullOr(Schema.String)
+}
+
+/** A tool call is over, whether or not the tool ever ran. */
+export const PostToolCall = Schema.Struct({ ...version, ...outcome, ...trace })
+/** See {@link PostToolCall}. */
+export type PostToolCall = typeof PostToolCall.Type
+
+/** After `post_tool_call` of a call that ran. A listener may answer with another result text. */
+export const TransformToolResult = Schema.Struct({ ...version, ...outcome })
+/** See {@link TransformToolResult}. */
+export type TransformToolResult = typeof TransformToolResult.Type
+
+/** Output of a foreground terminal command, whole. A listener may answer with another text. */
+export const TransformTerminalOutput = Schema.Struct({
+  ...version,
+  command: Schema.String,
+  output: Schema.String,
+  returncode: Schema.Int,
+  task_id: TaskId,
+  /** `local`, `docker`, … */
+  env_type: Schema.String
+})
+/** See {@link TransformTerminalOutput}. */
+export type TransformTerminalOutput = typeof TransformTerminalOutput.Type
