@@ -1,0 +1,87 @@
+/**
+ * Any value as what an observer may have: JSON, redacted, bounded, frozen, and nobody else's object.
+ *
+ * **Details**
+ *
+ * {@link sanitize} is for requests and responses: levels deeper than 8, strings longer than 8 000 characters and
+ * collections longer than 200 entries are cut and say so; what is still longer than the cap as JSON is done again with
+ * 1 000 and 50, and what is still too long becomes `{ _truncated, original_type, preview }`. {@link copyOf} is for the rest
+ * of a payload: the same walk with bounds that only stop an accident.
+ *
+ * What JSON can not express is named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or a proxy
+ * throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its accessors or
+ * `toJSON` would do.
+ *
+ * **Gotchas**
+ *
+ * The contract redacts a handful of key names and nothing by value; here `domain/Redaction` decides both
+ * (`ARCHITECTURE.md` §7). An object costs one level whatever its class.
+ *
+ * Source: the observer document ("Payload Safety"), `hermes-contract.md` §2.8.
+ *
+ * @since 0.1.0
+ */
+import type * as Schema from "effect/Schema"
+import { type Bounds, copy } from "./internal/Copy.ts"
+
+export { boundedText } from "./internal/Copy.ts"
+
+/** Characters of a sanitised request or response as JSON, when nothing else is set. */
+export const defaultMaxChars = 50_000
+
+const first = { depth: 8, string: 8_000, items: 200 }
+const second = { depth: 8, string: 1_000, items: 50 }
+const accident: Bounds = { depth: 32, string: 1_000_000, items: 10_000, total: 2_000_000 }
+
+/** What was made here, so that it is not made again. */
+const sanitized = new WeakSet<object>()
+const copied = new WeakSet<object>()
+
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
+
+const remember = (made: WeakSet<object>, value: Schema.Json): Schema.Json => {
+  if (isObject(value)) made.add(value)
+  return value
+}
+
+// What is in one of the sets was made here, as JSON.
+const isSanitized = (value: unknown): value is Schema.Json => isObject(value) && sanitized.has(value)
+const isCopied = (value: unknown): value is Schema.Json => isObject(value) && copied.has(value)
+
+const originalType = (value: unknown): string => {
+  try {
+    return Array.isArray(value) ? "array" : typeof value
+  } catch {
+    // A revoked proxy can not even be asked what it is.
+    return "object"
+  }
+}
+
+/**
+ * A request or response as its event carries it; see the module. Something that came from here is returned as it is.
+ */
+export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Schema.Json => {
+  if (isSanitized(value)) return value
+  const large = copy(value, { ...first, total: maxChars })
+  if (!large.cut && JSON.stringify(large.value).length <= maxChars) return remember(sanitized, large.value)
+  const small = copy(value, { ...second, total: maxChars })
+  const json = JSON.stringify(small.value)
+  if (!small.cut && json.length <= maxChars) return remember(sanitized, small.value)
+  return remember(
+    sanitized,
+    Object.freeze({ _truncated: true, original_type: originalType(value), preview: json.slice(0, maxChars) })
+  )
+}
+
+/** A value as any other field of an event carries it; see the module. What is far too large is sanitised instead. */
+export const copyOf = (value: unknown): Schema.Json => {
+  if (isSanitized(value) || isCopied(value)) return value
+  const whole = copy(value, accident)
+  return remember(copied, whole.cut ? sanitize(value) : whole.value)
+}
+
+/** The cap that a setting asks for: no less than 1 000, the default when it is no number (`hermes-contract.md` §2.8). */
+export const maxCharsOf = (setting: string): number => {
+  const text = setting.trim()
+  return /^[+-]?\d{1,15}$/.test(text) ? Math.max(1_000, Number(text)) : defaultMaxChars
+}

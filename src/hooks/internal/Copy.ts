@@ -1,0 +1,234 @@
+/**
+ * Walks any value and makes a JSON-safe, redacted, frozen copy of it, within bounds. Never throws, and stops as soon as the
+ * copy is larger than its bound, so that the work is linear in what was looked at.
+ */
+import * as Redacted from "effect/Redacted"
+import type * as Schema from "effect/Schema"
+import * as Redaction from "../../domain/Redaction.ts"
+
+/** How much of a value is copied. */
+export interface Bounds {
+  /** Levels below the root; what is deeper becomes a marker. */
+  readonly depth: number
+  /** UTF-16 units of one string. */
+  readonly string: number
+  /** Entries of one list or mapping. */
+  readonly items: number
+  /** Characters of the JSON text, roughly (never more than the text really has). */
+  readonly total: number
+}
+
+/** A copy; not whole when it is `cut`: what came after the bound is missing. */
+export interface Copied {
+  readonly value: Schema.Json
+  readonly cut: boolean
+}
+
+const unreadable = "<unreadable>"
+const circular = "<circular>"
+const itemsNote = "_truncated_items"
+
+/** No known key is shorter. */
+const shortestSecret = 12
+
+/** Redaction sees this much more than is kept, so that a secret on the border is recognised. */
+const overlap = 512
+const cutNote = /\.\.\.\[truncated \d{1,16} chars\]$/
+const depthNote = /^<\w{1,32} depth limit>$/
+
+/** A string of its own: a slice would keep the text alive that it was cut from. */
+const detached = (text: string): string => JSON.parse(JSON.stringify(text)) as string
+
+/**
+ * A text without secrets, cut at `limit` with a note of how much is missing. Bounded before any pattern looks at it, and
+ * a fixed point: the note of a text that was cut before stays as it is.
+ */
+export const boundedText = (text: string, limit: number): string => {
+  const note = text.endsWith(" chars]") ? cutNote.exec(text.slice(-40))?.[0] : undefined
+  if (note !== undefined && text.length - note.length <= limit + overlap) {
+    return Redaction.redactText(text.slice(0, -note.length)) + note
+  }
+  const kept = text.length > limit + overlap ? detached(text.slice(0, limit + overlap)) : text
+  const redacted = Redaction.redactText(kept)
+  const missing = text.length - kept.length + redacted.length - limit
+  return missing <= 0
+    ? redacted
+    : `${Redaction.redactText(redacted.slice(0, limit))}...[truncated ${missing} chars]`
+}
+
+const typeName = (value: unknown): string => {
+  if (value === null) return "null"
+  return Array.isArray(value) ? "array" : typeof value
+}
+
+const isPlain = (value: object): boolean => {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+/** Digits of a huge integer take long to make and longer to read. */
+const bigintOf = (value: bigint): string => BigInt.asIntN(1024, value) === value ? String(value) : "<bigint>"
+
+const dateOf = (value: Date): string =>
+  Number.isNaN(value.getTime()) ? "<invalid date>" : Date.prototype.toISOString.call(value)
+
+/** How many items an earlier cut left out, when a list ends with such a note. */
+const noteOf = (item: unknown): unknown =>
+  typeof item === "object" && item !== null && Object.hasOwn(item, itemsNote) && Object.keys(item).length === 1
+    ? Reflect.get(item, itemsNote)
+    : undefined
+
+const countOf = (read: () => unknown): number | undefined => {
+  try {
+    const value = read()
+    return typeof value === "number" && Number.isFinite(value) ? value : undefined
+  } catch {
+    // What can not be read is no note; that it can not be read is said where it is copied.
+    return undefined
+  }
+}
+
+/** The names of an object's data: not what only Effect knows it by, and of a class instance nothing that is its own business. */
+const dataKeys = (value: object): ReadonlyArray<string> => {
+  const plain = isPlain(value)
+  return Object.keys(value).filter((key) => {
+    if (key.startsWith("~effect/")) return false
+    if (plain) return true
+    const property = Object.getOwnPropertyDescriptor(value, key)
+    return property !== undefined && "value" in property && !key.startsWith("_")
+  })
+}
+
+/** An error's name, message and cause are rarely enumerable. */
+const errorKeys = (value: Error): ReadonlyArray<string> => {
+  const named = ["name", "message", "cause"]
+  return [...named, ...dataKeys(value).filter((key) => key !== "stack" && !named.includes(key))]
+}
+
+const put = (out: Record<string, Schema.Json>, key: string, value: Schema.Json): void => {
+  // Assigning to this one name would set the prototype.
+  if (key === "__proto__") Object.defineProperty(out, key, { value, enumerable: true })
+  else out[key] = value
+}
+
+/** A copy of a value; see the module. */
+export const copy = (root: unknown, bounds: Bounds): Copied => {
+  let size = 0
+  const path = new Set<object>()
+
+  const text = (value: string): string => {
+    const out = boundedText(value, bounds.string)
+    size += out.length + 1
+    return out
+  }
+
+  const keyOf = (key: unknown): string => {
+    const name = typeof key === "object" && key !== null ? `<${typeName(key)}>` : String(key)
+    return name.length < shortestSecret ? name : boundedText(name, bounds.string)
+  }
+
+  const mapping = <K>(
+    count: number,
+    keys: Iterable<K>,
+    read: (key: K) => unknown,
+    depth: number
+  ): Schema.Json => {
+    const out: Record<string, Schema.Json> = {}
+    let index = 0
+    for (const key of keys) {
+      if (size > bounds.total) break
+      const noted = key === itemsNote ? countOf(() => read(key)) : undefined
+      if (noted !== undefined) {
+        put(out, itemsNote, noted)
+        continue
+      }
+      if (index++ === bounds.items) {
+        put(out, itemsNote, count - bounds.items)
+        break
+      }
+      const name = keyOf(key)
+      const value = Redaction.isSensitiveKey(name) ? Redaction.marker : guarded(() => read(key), depth + 1)
+      if (value === undefined) continue
+      size += name.length + 3
+      put(out, name, value)
+    }
+    return Object.freeze(out)
+  }
+
+  const list = (count: number, items: Iterable<unknown>, depth: number): Schema.Json => {
+    const out: Array<Schema.Json> = []
+    let index = 0
+    for (const item of items) {
+      if (size > bounds.total) break
+      const noted = index === count - 1 ? countOf(() => noteOf(item)) : undefined
+      if (index++ === bounds.items || noted !== undefined) {
+        out.push(Object.freeze({ [itemsNote]: noted ?? count - bounds.items }))
+        break
+      }
+      size += 1
+      out.push(guarded(() => item ?? null, depth + 1) ?? null)
+    }
+    return Object.freeze(out)
+  }
+
+  const object = (value: object, depth: number): Schema.Json => {
+    if (Array.isArray(value)) return list(value.length, value, depth)
+    if (Redacted.isRedacted(value)) return Redaction.marker
+    if (value instanceof Date) return dateOf(value)
+    if (value instanceof URL) return text(URL.prototype.toString.call(value))
+    if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `<${value.byteLength} bytes>`
+    if (value instanceof Map) {
+      return mapping(value.size, Map.prototype.keys.call(value), (key) => Map.prototype.get.call(value, key), depth)
+    }
+    if (value instanceof Set) return list(value.size, Set.prototype.values.call(value), depth)
+    if (value instanceof Promise) return "<promise>"
+    const keys = value instanceof Error ? errorKeys(value) : dataKeys(value)
+    return mapping(keys.length, keys, (key) => Reflect.get(value, key), depth)
+  }
+
+  /** Undefined for what JSON leaves out. */
+  const node = (value: unknown, depth: number): Schema.Json | undefined => {
+    if (depth > bounds.depth && value !== undefined) {
+      return typeof value === "string" && depthNote.test(value) ? value : `<${typeName(value)} depth limit>`
+    }
+    switch (typeof value) {
+      case "undefined":
+        return undefined
+      case "string":
+        return text(value)
+      case "boolean":
+        return value
+      case "number":
+        return Number.isFinite(value) ? value : String(value)
+      case "bigint":
+        return bigintOf(value)
+      case "symbol":
+        return text(String(value))
+      case "function":
+        return "<function>"
+      case "object": {
+        if (value === null) return null
+        if (path.has(value)) return circular
+        path.add(value)
+        try {
+          return object(value, depth)
+        } finally {
+          path.delete(value)
+        }
+      }
+    }
+  }
+
+  const guarded = (read: () => unknown, depth: number): Schema.Json | undefined => {
+    size += 1
+    try {
+      return node(read(), depth)
+    } catch {
+      // A getter or a proxy threw. What it said is not ours to repeat.
+      return depth > bounds.depth ? "<object depth limit>" : unreadable
+    }
+  }
+
+  const value = guarded(() => root, 0) ?? null
+  return { value, cut: size > bounds.total }
+}
