@@ -1,0 +1,174 @@
+/**
+ * A hook as a value: what listens to which events, and how it is to be treated. Nothing happens until `Hooks` registers it.
+ *
+ * **Example** (One listener, several, and a plain function)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Hooks } from "hermes-effect"
+ *
+ * const audit = Hooks.on("post_tool_call", (event) => Effect.logInfo(`${event.tool_name}: ${event.status}`))
+ *
+ * const exporter = Hooks.observer({ label: "exporter", mode: "queued" }, {
+ *   pre_api_request: (event) => Effect.logDebug(event.api_request_id),
+ *   post_api_request: (event) => Effect.logDebug(event.api_request_id)
+ * })
+ *
+ * const guard = Hooks.fromPlain("pre_tool_call", (event) =>
+ *   event.tool_name === "terminal" ? { action: "block", message: "no terminal here" } : undefined)
+ * ```
+ *
+ * Source: the observer document ("Contract"), `ARCHITECTURE.md` §5 and §7.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import { isAskName } from "./Answers.ts"
+import type { AskName, HookEvents, HookName, HookReturns } from "./Payloads.ts"
+
+/** One event of a hook. `handle` gets the payload of the event that `event` names. */
+export interface Listener<out R = never> {
+  readonly event: string
+  readonly handle: (payload: object) => Effect.Effect<unknown, unknown, R>
+  /** How long the run waits for it. */
+  readonly deadline: Duration.Duration
+  /** What a failure means. `closed` stands for a refusal, where the hook has one. */
+  readonly onFailure: "open" | "closed"
+}
+
+/**
+ * How a hook gets its events.
+ *
+ * **Details**
+ *
+ * `inline`: the run waits, each listener in its turn. `queued`: the run goes on; events wait in a queue of `capacity` and
+ * are handled in order by one fiber of the hook's own. When the queue is full the oldest event is dropped, with one
+ * warning and a count. What is still waiting when the hook is removed is handled first, for as long as
+ * `Hooks.flushDeadline`.
+ */
+export type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; readonly capacity: number }
+
+/** See the module. `R` is what its listeners need; they get it when the hook is registered. */
+export interface Hook<out R = never> {
+  /** Who this is, for warnings. */
+  readonly label: string
+  readonly listeners: ReadonlyArray<Listener<R>>
+  readonly delivery: Delivery
+}
+
+/** What every hook may say. */
+export interface Options {
+  /** Who this is, for warnings; the function's name when absent. */
+  readonly label?: string | undefined
+  /** 5 seconds for an observer and 30 for a listener that may answer, when absent (`ARCHITECTURE.md` §7). */
+  readonly deadline?: Duration.Input | undefined
+}
+
+/** What a guard may say besides: `closed` blocks the tool call when the guard fails or is too slow. */
+export interface GuardOptions extends Options {
+  readonly onFailure?: "open" | "closed" | undefined
+}
+
+/** What an observer may say besides; see {@link Delivery}. */
+export interface ObserverOptions extends Options {
+  readonly mode?: "inline" | "queued" | undefined
+  /** 1024 when absent. */
+  readonly capacity?: number | undefined
+}
+
+/** The options that fit a hook. */
+export type OptionsOf<Name extends string> = Name extends "pre_tool_call" ? GuardOptions
+  : Name extends AskName ? Options
+  : ObserverOptions
+
+/** What a listener of a hook gives back. */
+export type Returned<Name extends HookName> = Name extends AskName ? HookReturns[Name] | undefined | void : void
+
+/** The payload of a hook; of one that this runtime does not know, any object. */
+export type EventOf<Name extends string> = Name extends HookName ? HookEvents[Name] : Readonly<Record<string, unknown>>
+
+const inline: Delivery = { mode: "inline" }
+const observerDeadline = Duration.seconds(5)
+const askDeadline = Duration.seconds(30)
+const defaultCapacity = 1024
+
+const deadlineOf = (event: string, deadline: Duration.Input | undefined): Duration.Duration =>
+  deadline === undefined
+    ? isAskName(event) ? askDeadline : observerDeadline
+    : Duration.fromInputUnsafe(deadline)
+
+const deliveryOf = (options: ObserverOptions): Delivery =>
+  options.mode === "queued"
+    ? { mode: "queued", capacity: Math.max(1, Math.floor(options.capacity ?? defaultCapacity)) }
+    : inline
+
+// Payloads are made for the event that a listener names, which the record of listeners can not express.
+const handler = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
+  handle as Listener<R>["handle"]
+
+const single = <R>(
+  event: string,
+  name: string,
+  handle: Listener<R>["handle"],
+  options: GuardOptions & ObserverOptions
+): Hook<R> => ({
+  label: options.label ?? (name === "" ? "anonymous" : name),
+  listeners: [{ event, handle, deadline: deadlineOf(event, options.deadline), onFailure: options.onFailure ?? "open" }],
+  delivery: deliveryOf(options)
+})
+
+/** Listens to one event. What the listener fails with is a warning; what it needs it gets at registration. */
+export const on = <Name extends HookName, E = never, R = never>(
+  name: Name,
+  handle: (event: HookEvents[Name]) => Effect.Effect<Returned<Name>, E, R>,
+  options?: OptionsOf<Name>
+): Hook<R> => single(name, handle.name, handler(handle), options ?? {})
+
+/** The listeners of an {@link observer}: as many as it wants, none of which answers. */
+export type Handlers = { readonly [Name in HookName]?: (event: HookEvents[Name]) => Effect.Effect<void, unknown, unknown> }
+
+type NeedsOf<H extends Handlers> = {
+  [Name in keyof H]: H[Name] extends (event: never) => Effect.Effect<unknown, unknown, infer R> ? R : never
+}[keyof H]
+
+/** Listens to several events, in the order in which they happen also when it is `queued`. */
+export const observer = <const H extends Handlers>(
+  options: ObserverOptions & { readonly label: string },
+  handlers: H
+): Hook<NeedsOf<H>> => ({
+  label: options.label,
+  listeners: Object.entries(handlers).map(([event, handle]) => ({
+    event,
+    // The record's exact type says what its handlers need; its entries only know `unknown`.
+    handle: handler(handle) as Listener<NeedsOf<H>>["handle"],
+    deadline: Duration.fromInputUnsafe(options.deadline ?? observerDeadline),
+    onFailure: "open"
+  })),
+  delivery: deliveryOf(options)
+})
+
+/** A value, a promise or an Effect as one Effect; a rejection is a failure. */
+const settle = (returned: unknown): Effect.Effect<unknown, unknown> => {
+  // An Effect that a plain function returns is run as it is: nothing says what it fails with or needs.
+  if (Effect.isEffect(returned)) return returned as Effect.Effect<unknown, unknown>
+  return Predicate.isPromiseLike(returned)
+    ? Effect.tryPromise({ try: () => returned, catch: (error) => error })
+    : Effect.succeed(returned)
+}
+
+/**
+ * Listens by a plain function, which may return a value, a promise or an Effect.
+ *
+ * **Gotchas**
+ *
+ * The payload is frozen: a function that assigns to it throws, which is a warning. A name that this runtime does not know
+ * is accepted, and warned about at registration: it hears only what somebody sends by that name.
+ */
+export const fromPlain = <const Name extends string>(
+  name: Name,
+  fn: (event: EventOf<Name>) => unknown,
+  options?: OptionsOf<Name>
+): Hook =>
+  single(name, fn.name, (payload) => Effect.suspend(() => settle(fn(payload as EventOf<Name>))), options ?? {})

@@ -1,0 +1,266 @@
+/**
+ * Tells whoever listens what happens in a run, and asks those who may answer. An observer can not change a run: what it
+ * fails with, dies of or takes too long over is one warning.
+ *
+ * **Details**
+ *
+ * - Order is the order of registration, plugins first; a listener is called when the one before it is done, or was given
+ *   up at its deadline (5 s for an observer, 30 s for one that may answer).
+ * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody listens:
+ *   without listeners they return a constant. The payload is made once per event, see `Payload`.
+ * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `Spans`)
+ *   every listener is still called, each with its deadline.
+ * - A listener that interrupts itself has failed; only the interruption of the run is one.
+ * - Distinct faults are warned about once and logged at debug level after that.
+ *
+ * **Gotchas**
+ *
+ * A listener that never yields blocks the run: JavaScript has no way to stop it (`ARCHITECTURE.md` §7).
+ *
+ * Source: the observer document, `hermes-contract.md` §2.1, §2.5 and §2.6, `ARCHITECTURE.md` §5–7.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import { type Answers, rules } from "./Answers.ts"
+import type { Hook, Listener } from "./Hook.ts"
+import { attempt } from "./internal/Attempt.ts"
+import * as Faults from "./internal/Faults.ts"
+import { nearest } from "./internal/Nearest.ts"
+import * as Queued from "./internal/Queued.ts"
+import * as Payload from "./Payload.ts"
+import { type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
+import { defaultMaxChars } from "./Sanitizer.ts"
+
+export { fromPlain, observer, on } from "./Hook.ts"
+
+/** How long a removed hook may still work on what waits in its queue. */
+export const flushDeadline = Duration.seconds(5)
+
+/** What is registered, for display. */
+export interface HookInfo {
+  readonly label: string
+  readonly events: ReadonlyArray<string>
+  readonly mode: "inline" | "queued"
+  /** Events that a full queue lost so far. */
+  readonly dropped: number
+}
+
+/** See the module. */
+export interface Service {
+  /** Whether anybody listens. */
+  readonly has: (name: string) => boolean
+  /** Tells all listeners. */
+  readonly emit: <Name extends HookName>(name: Name, fields: () => Fields<NoInfer<Name>>) => Effect.Effect<void>
+  /** Asks all listeners and merges their answers as the hook demands; undefined when nobody has one. */
+  readonly ask: <Name extends AskName>(
+    name: Name,
+    fields: () => Fields<NoInfer<Name>>
+  ) => Effect.Effect<Answers[Name] | undefined>
+  /**
+   * Tells the listeners of any name, also one that this runtime does not know, and collects what they return in order,
+   * without `undefined` and `null`. A `telemetry_schema_version` among the fields is kept.
+   */
+  readonly invoke: (
+    name: string,
+    fields: () => Readonly<Record<string, unknown>>
+  ) => Effect.Effect<ReadonlyArray<unknown>>
+  /** Adds a hook after all others, for as long as the scope lives. */
+  readonly register: <R>(hook: Hook<R>) => Effect.Effect<void, never, R | Scope.Scope>
+  readonly list: () => ReadonlyArray<HookInfo>
+}
+
+/** The hooks of a runtime. */
+export class Hooks extends Context.Service<Hooks, Service>()("hermes-effect/hooks/Hooks") {}
+
+/** What a runtime says about all its hooks. */
+export interface Settings {
+  /** Characters of a sanitised request or response (`HERMES_PLUGIN_PAYLOAD_MAX_CHARS`); 50 000 when absent. */
+  readonly payloadMaxChars?: number | undefined
+}
+
+/** A listener as it is called: bound to what it needs, or to its hook's queue. */
+interface Bound {
+  readonly label: string
+  readonly event: string
+  readonly deadline: Duration.Duration
+  readonly onFailure: Listener["onFailure"]
+  readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
+  readonly queue: Queued.Queued<Queue> | undefined
+}
+
+interface Queue {
+  readonly listener: Bound
+  readonly payload: object
+}
+
+const identity = (answer: unknown): unknown => answer ?? undefined
+
+const nothing = Effect.succeed(undefined)
+const none: ReadonlyArray<unknown> = []
+const nobody = Effect.succeed(none)
+
+/** Hooks without a listener, to which some can be added. */
+export const make = (settings: Settings = {}): Effect.Effect<Service> => Effect.sync(() => makeUnsafe(settings))
+
+const makeUnsafe = (settings: Settings): Service => {
+  const maxChars = settings.payloadMaxChars ?? defaultMaxChars
+  const warn = Faults.make()
+  const infos = new Set<() => HookInfo>()
+  // Arrays are replaced, never changed: an event is told to those who listened when it happened.
+  const listeners = new Map<string, ReadonlyArray<Bound>>()
+
+  const add = (bound: Bound): void => {
+    listeners.set(bound.event, [...listeners.get(bound.event) ?? [], bound])
+  }
+  const remove = (bound: Bound): void => {
+    const rest = listeners.get(bound.event)?.filter((other) => other !== bound) ?? []
+    if (rest.length === 0) listeners.delete(bound.event)
+    else listeners.set(bound.event, rest)
+  }
+
+  const failed = (listener: Bound, what: string): Effect.Effect<unknown> =>
+    Effect.as(
+      warn(`hook ${listener.event}: ${listener.label} ${what}`),
+      listener.onFailure === "closed"
+        ? { action: "block", message: `Blocked: the guard ${listener.label} ${what}` }
+        : undefined
+    )
+
+  const call = (listener: Bound, payload: object, read: (answer: unknown) => unknown): Effect.Effect<unknown> =>
+    Effect.flatMap(
+      attempt(Effect.map(Effect.suspend(() => listener.handle(payload)), read), listener.deadline),
+      (exit) => {
+        if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`)
+        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${Faults.describe(exit.cause)}`)
+      }
+    )
+
+  const enqueue = (listener: Bound, queue: Queued.Queued<Queue>, payload: object): Effect.Effect<undefined> =>
+    Effect.suspend(() =>
+      queue.offer({ listener, payload }) === 0
+        ? nothing
+        : Effect.as(warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`), undefined)
+    )
+
+  const tell = (listener: Bound, payload: object, read: (answer: unknown) => unknown): Effect.Effect<unknown> =>
+    listener.queue === undefined ? call(listener, payload, read) : enqueue(listener, listener.queue, payload)
+
+  const payloadOf = (name: string, fields: () => object): Exit.Exit<object> => {
+    try {
+      return Exit.succeed(Payload.make(fields(), maxChars))
+    } catch (error) {
+      return Exit.die(new Error(`the payload of ${name} could not be made`, { cause: error }))
+    }
+  }
+
+  /** All answers that `read` made something of, in order. */
+  const dispatch = (
+    name: string,
+    told: ReadonlyArray<Bound>,
+    fields: () => object,
+    read: (answer: unknown) => unknown
+  ): Effect.Effect<ReadonlyArray<unknown>> =>
+    Effect.suspend(() => {
+      const payload = payloadOf(name, fields)
+      const each = Exit.isSuccess(payload)
+        ? (listener: Bound) => tell(listener, payload.value, read)
+        : (listener: Bound) => failed(listener, `was not called: ${Faults.describe(payload.cause)}`)
+      const [only] = told
+      return only !== undefined && told.length === 1
+        ? Effect.map(each(only), (answer) => answer === undefined ? none : [answer])
+        : Effect.map(Effect.forEach(told, each), (answers) => answers.filter((answer) => answer !== undefined))
+    })
+
+  const register: Service["register"] = <R>(hook: Hook<R>) =>
+    Effect.gen(function*() {
+      const context = yield* Effect.context<R>()
+      for (const { event } of hook.listeners) {
+        if (!isHookName(event)) yield* Effect.logWarning(unknownName(hook.label, event))
+      }
+      const queue = hook.delivery.mode === "inline" ? undefined : yield* Queued.make<Queue>({
+        capacity: hook.delivery.capacity,
+        flush: flushDeadline,
+        handle: ({ listener, payload }) => Effect.asVoid(call(listener, payload, identity)),
+        onLost: (count) => Effect.logWarning(`hook ${hook.label}: ${count} events were lost at the end`)
+      })
+      const bound = hook.listeners.map((listener): Bound => ({
+        ...listener,
+        label: hook.label,
+        // What the call brings (its span, its logger) wins over what was there at registration.
+        handle: (payload) =>
+          Effect.updateContext(listener.handle(payload), (input: Context.Context<never>) => Context.merge(context, input)),
+        queue
+      }))
+      const info = (): HookInfo => ({
+        label: hook.label,
+        events: hook.listeners.map(({ event }) => event),
+        mode: hook.delivery.mode,
+        dropped: queue?.dropped() ?? 0
+      })
+      yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          bound.forEach(add)
+          infos.add(info)
+        }),
+        () =>
+          Effect.sync(() => {
+            bound.forEach(remove)
+            infos.delete(info)
+          })
+      )
+    })
+
+  return {
+    has: (name) => listeners.has(name),
+    emit: (name, fields) => {
+      const told = listeners.get(name)
+      return told === undefined ? Effect.void : Effect.asVoid(dispatch(name, told, fields, identity))
+    },
+    ask: (name, fields) => {
+      const told = listeners.get(name)
+      if (told === undefined) return nothing
+      const rule = rules[name]
+      return Effect.map(
+        dispatch(name, told, fields, rule.read),
+        // `rule` belongs to `name`, and so does what its `read` made.
+        (answers) => answers.length === 0 ? undefined : rule.merge(answers as never)
+      )
+    },
+    invoke: (name, fields) => {
+      const told = listeners.get(name)
+      return told === undefined ? nobody : dispatch(name, told, fields, identity)
+    },
+    register,
+    list: () => Array.from(infos, (info) => info())
+  }
+}
+
+const unknownName = (label: string, event: string): string => {
+  const meant = nearest(event, names)
+  return `hook ${label}: nothing here emits "${event}"${meant === undefined ? "" : `, did you mean ${meant}?`} ` +
+    `(known hooks: ${names.toSorted().join(", ")})`
+}
+
+/** What the hooks of a list need. */
+type NeedsOf<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends Hook<infer R> ? R : never
+
+/** These hooks, in this order. */
+export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
+  hooks: H,
+  settings?: Settings
+): Layer.Layer<Hooks, never, Exclude<NeedsOf<H>, Scope.Scope>> =>
+  Layer.effect(
+    Hooks,
+    Effect.gen(function*() {
+      const service = yield* make(settings)
+      for (const hook of hooks) yield* service.register(hook)
+      return service
+    })
+    // The union over the list is what each `register` adds; the loop variable only knows `unknown`.
+  ) as never

@@ -1,0 +1,33 @@
+/**
+ * Runs a listener so that nothing it does can reach the run: not its failure, not its death, not its own interruption, not
+ * its slowness.
+ */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+
+/**
+ * How it ended; undefined when the deadline came first.
+ *
+ * **Details**
+ *
+ * It runs in a fiber of its own, which is told to stop when the deadline comes or when the run is interrupted, and not
+ * waited for: a listener may be uninterruptible. For the same reason it keeps its deadline inside an uninterruptible
+ * region. One that is done at once costs no timer.
+ */
+export const attempt = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  deadline: Duration.Duration
+): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.forkDetach(effect, { startImmediately: true }), (fiber) => {
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined) return Effect.succeed(exit)
+      return restore(Effect.timeoutOption(Fiber.await(fiber), deadline)).pipe(
+        Effect.map(Option.getOrUndefined),
+        Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
+      )
+    })
+  )
