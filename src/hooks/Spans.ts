@@ -1,0 +1,126 @@
+/**
+ * Opens and closes the events that come in pairs, so that each opening event has exactly one closing event on every path:
+ * success, error, block, cancel, interruption, a wrapper that dies.
+ *
+ * **Details**
+ *
+ * {@link bracket} is for work that is one Effect. {@link open} is for work whose end is elsewhere (tool calls are prepared
+ * one after another and run side by side): whoever ends it closes the span, and what nobody closed is closed with the
+ * scope. The first close counts. Closing events are told to every listener even when the run was interrupted, each with
+ * its deadline. Without a listener for any event of the pair both do nothing.
+ *
+ * An opening event that an interrupt kept from everybody has no closing event.
+ *
+ * Source: `ARCHITECTURE.md` §7 (closing events), `hermes-contract.md` §2.10.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import type { Answers } from "./Answers.ts"
+import type { Service } from "./Hooks.ts"
+import * as Faults from "./internal/Faults.ts"
+import type { AskName, Fields, HookName } from "./Payloads.ts"
+
+/** Which events may close which. */
+export interface Closing {
+  readonly pre_api_request: "post_api_request" | "api_request_error"
+  readonly pre_tool_call: "post_tool_call"
+  readonly pre_approval_request: "post_approval_response"
+  readonly subagent_start: "subagent_stop"
+}
+
+/** The name of an event that has to be closed. */
+export type Opening = keyof Closing
+
+const closing: { readonly [Open in Opening]: ReadonlyArray<Closing[Open]> } = {
+  pre_api_request: ["post_api_request", "api_request_error"],
+  pre_tool_call: ["post_tool_call"],
+  pre_approval_request: ["post_approval_response"],
+  subagent_start: ["subagent_stop"]
+}
+
+/** An event to be sent: its name, and what makes its fields when somebody listens. */
+export type Event<Name extends HookName> = {
+  readonly [N in Name]: readonly [name: N, fields: () => Fields<N>]
+}[Name]
+
+/** The event that opens: as {@link Event}, of one name. */
+export type Start<Open extends Opening> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
+
+/** What the listeners of an opening event can answer. */
+export type Answer<Open extends Opening> = Open extends AskName ? Answers[Open] : never
+
+/** An event that waits to be closed. */
+export interface Span<Open extends Opening> {
+  /** Undefined when nobody answered, or nobody is asked. */
+  readonly answer: Answer<Open> | undefined
+  /** Sends the closing event, unless one was sent. */
+  readonly close: (event: Event<Closing[Open]>) => Effect.Effect<void>
+}
+
+const isHeard = (hooks: Service, name: Opening): boolean => hooks.has(name) || closing[name].some(hooks.has)
+
+const begin = <Open extends Opening>(
+  hooks: Service,
+  [name, fields]: Start<Open>
+): Effect.Effect<Answer<Open> | undefined> =>
+  (name === "pre_tool_call"
+    // Which of the two it is follows from `name`, and so does what comes back.
+    ? hooks.ask(name, fields as () => Fields<"pre_tool_call">)
+    : Effect.as(hooks.emit<HookName>(name, fields), undefined)) as Effect.Effect<Answer<Open> | undefined>
+
+/** The two ends of a pair, each of which happens once at most. */
+const pair = <Open extends Opening>(hooks: Service, [name, fields]: Start<Open>) => {
+  let state: "before" | "open" | "closed" = hooks.has(name) ? "before" : "open"
+  const opened = (): Fields<NoInfer<Open>> => {
+    state = "open"
+    return fields()
+  }
+  const close = (event: () => Event<Closing[Open]>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (state !== "open") return Effect.void
+      state = "closed"
+      const [name, fields] = event()
+      return hooks.emit<HookName>(name, fields)
+    }).pipe(
+      Effect.catchCause((cause) => Effect.logWarning(`hook ${name} could not be closed: ${Faults.describe(cause)}`)),
+      Effect.uninterruptible
+    )
+  return { begin: begin<Open>(hooks, [name, opened]), close }
+}
+
+/** Opens before an Effect and closes after it, with the event that its exit asks for. */
+export const bracket = <Open extends Exclude<Opening, AskName>, A, E>(
+  hooks: Service,
+  options: {
+    readonly open: Start<Open>
+    readonly close: (exit: Exit.Exit<A, E>) => Event<Closing[Open]>
+  }
+) =>
+<R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    if (!isHeard(hooks, options.open[0])) return effect
+    const { begin, close } = pair(hooks, options.open)
+    return Effect.onExit(Effect.andThen(begin, effect), (exit) => close(() => options.close(exit)))
+  })
+
+/** Opens; what is not closed by then is closed with the scope, by the event that `otherwise` makes of its exit. */
+export const open = <Open extends Opening>(
+  hooks: Service,
+  options: {
+    readonly open: Start<Open>
+    readonly otherwise: (exit: Exit.Exit<unknown, unknown>) => Event<Closing[Open]>
+  }
+): Effect.Effect<Span<Open>, never, Scope.Scope> =>
+  Effect.suspend(() => {
+    if (!isHeard(hooks, options.open[0])) return unheard
+    const { begin, close } = pair(hooks, options.open)
+    return Effect.addFinalizer((exit) => close(() => options.otherwise(exit))).pipe(
+      Effect.andThen(begin),
+      Effect.map((answer): Span<Open> => ({ answer, close: (event) => close(() => event) }))
+    )
+  })
+
+const unheard = Effect.succeed({ answer: undefined, close: () => Effect.void })
