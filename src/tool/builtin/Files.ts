@@ -17,10 +17,11 @@ import * as Toolset from "../Toolset.ts"
 import type { FileState } from "./file/FileState.ts"
 import type { Places } from "./file/Places.ts"
 import { Targets } from "./file/Target.ts"
+import * as Patch from "./Patch.ts"
 import * as ReadFile from "./ReadFile.ts"
 import * as WriteFile from "./WriteFile.ts"
 
-const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool)
+const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool)
 
 /** See the module. */
 export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = Toolset.make(
@@ -28,6 +29,7 @@ export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path |
   toolkit,
   toolkit.toLayer(Effect.all({
     read_file: ReadFile.make,
-    write_file: WriteFile.make
+    write_file: WriteFile.make,
+    patch: Patch.make
   })).pipe(Layer.provide(Targets.layer))
 )

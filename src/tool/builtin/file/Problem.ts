@@ -83,6 +83,15 @@ const failureOf = (message: string, { hint, ...details }: Details): Failure => {
 export const toFailure = (error: Problem | PlatformError): Failure =>
   error._tag === "Problem" ? failureOf(error.message, error.details) : failureOf(platformMessage(error), {})
 
+/** An error with one more hint. */
+export const hinted = (error: Problem | PlatformError, hint: string): Problem => {
+  const [message, details] = error._tag === "Problem" ? [error.message, error.details] : [platformMessage(error), {}]
+  return new Problem({
+    message,
+    details: { ...details, hint: details.hint === undefined ? hint : `${details.hint} ${hint}` }
+  })
+}
+
 /** Turns what a handler failed with into its result for the model. */
 export const answer = <A, R>(effect: Effect.Effect<A, Problem | PlatformError, R>): Effect.Effect<A, Failure, R> =>
   Effect.mapError(effect, toFailure)

@@ -1,0 +1,145 @@
+/**
+ * What an edit does to the files, worked out in full before any of them is touched.
+ *
+ * Source: `hermes-product.md` §2.3 (two-phase: validate all, then apply).
+ *
+ * @since 0.1.0
+ */
+import * as Bytes from "effect/Bytes"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import type { PlatformError } from "effect/PlatformError"
+import * as Result from "effect/Result"
+import type { ToolContext } from "../../ToolContext.ts"
+import * as Binary from "../file/Binary.ts"
+import * as Problem from "../file/Problem.ts"
+import { Targets } from "../file/Target.ts"
+import type { Target } from "../file/Target.ts"
+import * as Text from "../file/Text.ts"
+import * as Change from "./Change.ts"
+import * as Hunks from "./Hunks.ts"
+import type { Hunk, Operation } from "./V4A.ts"
+
+type Needs = FileSystem.FileSystem | Targets | ToolContext
+type Failed = Problem.Problem | PlatformError
+
+/** A file during planning: as it was found, and as the operations so far leave it. */
+interface Planned {
+  readonly found: Change.Found
+  readonly after: Uint8Array | undefined
+  readonly mode: number | undefined
+}
+
+/** The text of a file that is to be edited. */
+export const textOf = (given: string, bytes: Uint8Array): Effect.Effect<Text.Text, Problem.Problem> => {
+  const kind = Binary.kindOfBytes(bytes)
+  if (kind !== undefined) return Problem.fail(`${given} is ${kind} and can not be edited as text`)
+  const text = Text.decode(bytes)
+  return text === undefined
+    ? Problem.fail(`${given} is not UTF-8: an edit would change bytes that it does not name`, {
+      hint: "Convert it to UTF-8 first, for example with iconv in the terminal."
+    })
+    : Effect.succeed(text)
+}
+
+const refusal = (given: string, refused: Hunks.Refused): Effect.Effect<never, Problem.Problem> => {
+  const { hunk } = refused
+  const where = `the hunk at line ${hunk.at} of the patch`
+  switch (refused._tag) {
+    case "NotFound": {
+      const expected = hunk.lines.find(({ kind, text }) => kind !== "add" && text.trim() !== "")?.text ?? ""
+      return Problem.fail(`${where} does not match ${given}: its lines were not found there`, {
+        hint: refused.above
+          ? "They stand above the place of the hunk before it: give the hunks in the order of the file."
+          : `It was looked for from ${JSON.stringify(Problem.clip(expected.trim(), 120))} on. Read the file again with ` +
+            "read_file and copy the context lines exactly."
+      })
+    }
+    case "NoMarker":
+      return Problem.fail(`${where} names a line that is not in ${given}: ${JSON.stringify(refused.marker)}`, {
+        hint: "After @@ comes a line of the file that stands above the change, copied exactly, or nothing."
+      })
+    case "Ambiguous":
+      return Problem.fail(`${where} fits several places in ${given}: lines ${refused.lines.join(", ")}`, {
+        hint: "Add context lines, or a line that stands only once above the change after @@."
+      })
+    case "NoPlace":
+      return Problem.fail(`${where} only adds lines and does not say where in ${given}`, {
+        hint: "Add a context line before or after them, or *** End of File."
+      })
+  }
+}
+
+const edited = (given: string, bytes: Uint8Array, hunks: ReadonlyArray<Hunk>): Effect.Effect<Uint8Array, Problem.Problem> =>
+  Effect.flatMap(textOf(given, bytes), (text) => {
+    const result = Hunks.apply(text.text, hunks)
+    if (Result.isFailure(result)) return refusal(given, result.failure)
+    return Effect.succeed(Text.encode({ ...text, text: result.success }))
+  })
+
+/** A file that goes away must be a file: removing what a link leads to is not what was asked. */
+const notLink = Effect.fnUntraced(function*({ given, path }: Target) {
+  const fs = yield* FileSystem.FileSystem
+  const link = yield* Effect.result(fs.readLink(path))
+  if (link._tag === "Success") {
+    yield* Problem.fail(`${given} is a symbolic link`, { hint: "Remove or move links with the terminal." })
+  }
+})
+
+/** The changes that operations make together, one for each file that is really changed. */
+export const plan: (
+  operations: ReadonlyArray<Operation>
+) => Effect.Effect<ReadonlyArray<Change.Change>, Failed, Needs> = Effect.fnUntraced(function*(operations) {
+  const targets = yield* Targets
+  const files = new Map<string, Planned>()
+
+  const at = Effect.fnUntraced(function*(given: string, access: "edit" | "write") {
+    const target = yield* targets.resolve(given, access)
+    const known = files.get(target.real)
+    if (known !== undefined) return known
+    const found = yield* Change.find(target)
+    return { found, after: found.bytes, mode: found.mode } satisfies Planned
+  })
+  const set = (file: Planned, after: Uint8Array | undefined, mode: number | undefined = file.mode): void => {
+    files.set(file.found.target.real, { ...file, after, mode })
+  }
+  const absent = (file: Planned, given: string) =>
+    file.after === undefined
+      ? Effect.void
+      : Problem.fail(`${given} exists already`, { hint: "Use *** Update File: to change it." })
+
+  for (const operation of operations) {
+    if (operation._tag === "Add") {
+      const file = yield* at(operation.path, "write")
+      yield* absent(file, operation.path)
+      set(file, Text.encode(Text.plain(operation.content)))
+      continue
+    }
+    const file = yield* at(operation.path, "edit")
+    const { target } = file.found
+    if (file.after === undefined) return yield* Problem.fail(`no such file: ${operation.path}`)
+    if (operation._tag === "Delete") {
+      yield* notLink(target)
+      set(file, undefined)
+      continue
+    }
+    const after = operation.hunks.length === 0
+      ? file.after
+      : yield* edited(operation.path, file.after, operation.hunks)
+    if (operation.moveTo === undefined) {
+      set(file, after)
+      continue
+    }
+    yield* notLink(target)
+    const destination = yield* at(operation.moveTo, "write")
+    yield* absent(destination, operation.moveTo)
+    set(file, undefined)
+    set(destination, after, file.mode)
+  }
+
+  return Array.from(files.values())
+    .filter(({ after, found: { bytes } }) =>
+      after === undefined || bytes === undefined ? after !== bytes : !Bytes.Equivalence(after, bytes)
+    )
+    .map(({ after, found, mode }) => ({ found, after, mode }))
+})

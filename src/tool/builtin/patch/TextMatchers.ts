@@ -1,0 +1,160 @@
+/**
+ * Matchers that look for a text anywhere, also inside of lines. Pure.
+ *
+ * @since 0.1.0
+ */
+import * as Indent from "./Indent.ts"
+import { asIs, lineNumber, occurrences } from "./Match.ts"
+import type { Match, Matcher, Source } from "./Match.ts"
+
+/** The text as it is. */
+export const exact: Matcher = ({ text }, wanted) =>
+  occurrences(text, wanted).map((start) => ({ start, end: start + wanted.length, adapt: asIs }))
+
+/** A text rewritten, with the place in the original that each of its units came from. */
+interface Folded {
+  readonly text: string
+  /** For each unit: where what it came from begins and ends. */
+  readonly starts: ReadonlyArray<number>
+  readonly ends: ReadonlyArray<number>
+}
+
+/** Rewrites the pieces that `pattern` finds; a piece becomes what `rewrite` makes of it, everything else stays. */
+const fold = (text: string, pattern: RegExp, rewrite: (piece: string) => string): Folded => {
+  const pieces: Array<string> = []
+  const starts: Array<number> = []
+  const ends: Array<number> = []
+  const keep = (from: number, to: number): void => {
+    pieces.push(text.slice(from, to))
+    for (let at = from; at < to; at++) {
+      starts.push(at)
+      ends.push(at + 1)
+    }
+  }
+  let last = 0
+  for (const match of text.matchAll(pattern)) {
+    keep(last, match.index)
+    last = match.index + match[0].length
+    const piece = rewrite(match[0])
+    pieces.push(piece)
+    for (let unit = 0; unit < piece.length; unit++) {
+      starts.push(match.index)
+      ends.push(last)
+    }
+  }
+  keep(last, text.length)
+  return { text: pieces.join(""), starts, ends }
+}
+
+/** Where a folded text holds `wanted`, as places of the original. A place never begins or ends inside of a piece. */
+const unfolded = ({ text, starts, ends }: Folded, wanted: string): ReadonlyArray<{ start: number; end: number }> =>
+  occurrences(text, wanted).flatMap((at) => {
+    const last = at + wanted.length - 1
+    const start = starts[at]
+    const end = ends[last]
+    const whole = (at === 0 || starts[at - 1] !== start) && (last + 1 === ends.length || ends[last + 1] !== end)
+    return start === undefined || end === undefined || !whole ? [] : [{ start, end }]
+  })
+
+const isWord = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}_]/u.test(char)
+
+/** Whether a place begins or ends in the middle of a word that goes on outside of it. */
+const splitsWord = (text: string, start: number, end: number): boolean =>
+  isWord(text[start - 1]) && isWord(text[start]) || isWord(text[end - 1]) && isWord(text[end])
+
+const leading = (text: string): string => text.slice(0, text.length - text.trimStart().length)
+const trailing = (text: string): string => text.slice(text.trimEnd().length)
+
+/** A replacement without what stood before and after the wanted text and is not replaced. */
+const without = (replacement: string, before: string, after: string): string => {
+  const head = replacement.startsWith(before) ? replacement.slice(before.length) : replacement.trimStart()
+  return head.endsWith(after) ? head.slice(0, head.length - after.length) : head.trimEnd()
+}
+
+/**
+ * How a replacement fits a place that begins at the first word of a line: its lines move as the found lines did. Text
+ * found in the middle of a line stays as it was written.
+ */
+const moveLines = (source: Source, wanted: string, start: number): (replacement: string) => string => {
+  const body = wanted.replace(/^(?:[^\S\n]*\n)+/, "")
+  const written = body.split("\n")
+  const first = lineNumber(source, start) - 1
+  const found = source.lines.slice(first, first + written.length).map(({ text }) => text)
+  const opening = source.text.slice(source.lines[first]?.start ?? 0, start)
+  if (opening.trim() !== "") return asIs
+  const move = Indent.adapter(written, found)
+  return (replacement) => {
+    const moved = move(leading(body) + replacement)
+    return moved.startsWith(opening) ? moved.slice(opening.length) : replacement
+  }
+}
+
+const blanks = /[^\S\n]+/g
+const blanksBefore = (text: string): string => /^[^\S\n]*/.exec(text)?.[0] ?? ""
+const blanksAfter = (text: string): string => text.slice(text.replace(/[^\S\n]+$/, "").length)
+
+/**
+ * How many blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted text
+ * must stand there too, and stay.
+ */
+export const whitespaceNormalised: Matcher = (source, wanted) => {
+  if (wanted.trim() === "") return []
+  const [before, after] = [blanksBefore(wanted), blanksAfter(wanted)]
+  const folded = fold(source.text, blanks, () => " ")
+  return unfolded(folded, wanted.replace(blanks, " ")).flatMap((place): ReadonlyArray<Match> => {
+    const found = source.text.slice(place.start, place.end)
+    const start = place.start + blanksBefore(found).length
+    const end = place.end - blanksAfter(found).length
+    if (splitsWord(source.text, start, end)) return []
+    const move = moveLines(source, wanted, start)
+    return [{ start, end, adapt: (replacement) => move(without(replacement, before, after)) }]
+  })
+}
+
+const escapes: ReadonlyMap<string, string> = new Map([
+  ["\\n", "\n"],
+  ["\\r", "\r"],
+  ["\\t", "\t"],
+  ["\\\"", "\""],
+  ["\\'", "'"],
+  ["\\`", "`"],
+  ["\\$", "$"],
+  ["\\\\", "\\"]
+])
+const escape = /\\[nrt"'`$\\]/g
+
+/** A text escaped once too often is looked for unescaped. A replacement loses the same kinds of escapes, no others. */
+export const escapeNormalised: Matcher = (source, wanted) => {
+  const kinds = new Set(wanted.match(escape) ?? [])
+  if (kinds.size === 0) return []
+  const unescape = (text: string): string =>
+    text.replace(escape, (found) => kinds.has(found) ? escapes.get(found) ?? found : found)
+  return exact(source, unescape(wanted)).map((match) => ({ ...match, adapt: unescape }))
+}
+
+/** Blanks and blank lines at both ends of the wanted text are not looked for. */
+export const trimmedBoundary: Matcher = (source, wanted) => {
+  const core = wanted.trim()
+  if (core === "" || core === wanted) return []
+  return exact(source, core).flatMap(({ start, end }): ReadonlyArray<Match> =>
+    splitsWord(source.text, start, end)
+      ? []
+      : [{ start, end, adapt: (replacement) => without(replacement, leading(wanted), trailing(wanted)) }]
+  )
+}
+
+const typographic: ReadonlyMap<string, string> = new Map([
+  ...Array.from("\u2018\u2019\u201A\u201B\u2032", (char) => [char, "'"] as const),
+  ...Array.from("\u201C\u201D\u201E\u201F\u2033\u00AB\u00BB", (char) => [char, "\""] as const),
+  ...Array.from("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", (char) => [char, "-"] as const),
+  ...Array.from("\u200B\u200C\u200D\u2060\uFEFF", (char) => [char, ""] as const)
+])
+const notAscii = /[^\0-\x7F]/gu
+const plainOf = (char: string): string => typographic.get(char) ?? char.normalize("NFKD")
+
+/** Typographic quotes, dashes, spaces and composed characters count as their plain form. */
+export const unicodeNormalised: Matcher = (source, wanted) => {
+  const plain = wanted.replace(notAscii, plainOf)
+  if (plain.trim() === "" || plain === wanted && source.text.search(notAscii) === -1) return []
+  return unfolded(fold(source.text, notAscii, plainOf), plain).map((place) => ({ ...place, adapt: asIs }))
+}
