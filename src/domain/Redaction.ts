@@ -1,0 +1,260 @@
+/**
+ * Takes secrets out of what leaves the runtime: logs, hook payloads, traces, exports, prompts and tool results. Pure, so
+ * that every sink has the same idea of a secret.
+ *
+ * **Details**
+ *
+ * Two rules, by name and by shape. In a structured value ({@link redactValue}) everything under a key of the families API
+ * key, authorization, cookie, token, secret, password and private key becomes {@link marker}, however the key is spelled;
+ * counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text ({@link redactText}) a secret is known by
+ * its shape: vendor prefixes, JWT, PEM blocks, authorization headers, cookies, passwords in URLs and connection strings,
+ * and values assigned to a name of those families.
+ *
+ * Long keys keep four characters and the last two (`sk-a…9z`), so that a reader can tell two keys apart; passwords and
+ * short keys become `***`. Both functions are idempotent, take linear time, never throw, and return their argument itself
+ * when there is nothing to hide.
+ *
+ * **Gotchas**
+ *
+ * Text is often source code, and a model has to work with it. So a name alone hides nothing: `token = next()`,
+ * `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an unquoted value counts
+ * only when it fills its line and has a digit in it. Telephone numbers are left alone: they can not be told from the
+ * numbers of a diff.
+ *
+ * Source: `hermes-llm.md` §19.11, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Redacted from "effect/Redacted"
+
+/** What stands where a value was hidden because of its key; a `Redacted` prints the same. */
+export const marker = "<redacted>"
+
+const masked = "***"
+
+/** A key as it may be shown: four characters, an ellipsis and the last two, or `***` when it is short. */
+export const mask = (secret: string): string =>
+  secret.length < 18 ? masked : `${secret.slice(0, 4)}…${secret.slice(-2)}`
+
+const gap = String.raw`[^A-Za-z0-9\r\n]?`
+
+/** Ends of names whose values are secrets, whatever separates the words. */
+const secretName = [
+  `(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh)${gap}keys?`,
+  `(?:access|api|auth|bearer|bot|id|refresh|session)${gap}tokens`,
+  "token",
+  "secrets?",
+  "passw(?:or)?ds?",
+  "passphrase",
+  "credentials?",
+  "authorization",
+  "cookies?"
+].join("|")
+
+const sensitiveKey = new RegExp(`(?:${secretName})(?:${gap}(?:value|header|\\d{1,3}))?[^A-Za-z0-9]{0,3}$`, "i")
+
+/** Whether a value under this key is a secret. Case and separators do not matter: `X-API-Key`, `apiKey`, `api_key`. */
+export const isSensitiveKey = (key: string): boolean => sensitiveKey.test(key)
+
+interface Rule {
+  readonly pattern: RegExp
+  readonly replace: (match: string, ...groups: ReadonlyArray<string>) => string
+}
+
+/*
+ * How the patterns stay linear, and off V8's backtracking stack, on megabytes of anything: each starts with a literal, a
+ * class is repeated by `*` only where nothing can make it give back more than once, every other repetition is bounded, and
+ * lengths are judged by the replacer.
+ */
+
+/** A token starts here: not inside a run of these characters; an escape (`\n`) or a colour code may touch it. */
+const startOf = (run: string): string => String.raw`(?<=\\[nrtbf]|\u001b\[[\d;]{0,16}m|(?<![${run}]))`
+const start = startOf("A-Za-z0-9")
+
+const atLeast = (length: number) => (match: string): string => match.length < length ? match : mask(match)
+
+const shapes: ReadonlyArray<Rule> = [
+  {
+    // A block without its end was cut off: what follows the head is hidden as far as it looks like key material.
+    pattern:
+      /(-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----)([^-]*(?:-(?!----)[^-]*){0,64}-----END [A-Z0-9 ]{1,64}-----|[\w+/=\s\\|]*)/g,
+    replace: (match, head = "", body = "") => /[A-Za-z0-9+/]{24}/.test(body) ? head + masked : match
+  },
+  {
+    pattern: new RegExp(
+      String.raw`${start}(?:sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_|pypi-|dop_v1_|bb_live_|am_)[\w-]*`,
+      "g"
+    ),
+    replace: atLeast(19)
+  },
+  {
+    pattern: new RegExp(String.raw`${start}(?:[prs]k_(?:live|test)_|xox[a-z]-|xapp-|gAAAA|AIza)[\w=-]*`, "g"),
+    replace: (match) => match.length < 15 ? match : match.length < 18 ? masked : mask(match)
+  },
+  { pattern: new RegExp(String.raw`${start}(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])`, "g"), replace: mask },
+  {
+    // `…SG.` may be the rest of a masked key.
+    pattern: new RegExp(
+      String.raw`${startOf(String.raw`\w-`)}(?:eyJ[\w-]*\.[\w-]*(?:\.[\w-]*)?|(?<!…)SG\.[\w-]*\.[\w-]*)`,
+      "g"
+    ),
+    replace: (match) => /^(?:eyJ|SG\.)[\w-]{8,8192}\.[\w-]{8}/.test(match) ? mask(match) : match
+  },
+  { pattern: new RegExp(String.raw`${start}\d{8,10}:[\w-]{35}(?![\w-])`, "g"), replace: mask }
+]
+
+/** What stands in the place of a secret without being one: look-ups, types, addresses, and masks. */
+const placeholder = new RegExp(
+  "^(?:" + [
+    String.raw`\$[\w({$]|process\.env|os\.(?:environ|getenv)|getenv\(|env[.[(]`,
+    String.raw`\{\{?[\w. ]*\}|%[sdv(]|<[a-z_ -]*>?$|\[redacted|\*{3,}$|…$|\.{3}$|urn:|https?:`,
+    String.raw`\w*(?:int|float)\d{1,2}(?:array)?$`,
+    "(?:any|basic|bearer|bool|boolean|bytes|false|none|null|number|oauth2?|optional|password|required|str|string|text|token|true|undefined)$"
+  ].join("|") + ")",
+  "i"
+)
+
+const looksRandom = (value: string): boolean => value.length >= 24 || (value.length >= 8 && /\d/.test(value))
+
+/** Keeps the first group and hides the second, when that is no placeholder and `isSecret` says so. */
+const hide = (pattern: RegExp, isSecret: (value: string, before: string) => boolean): Rule => ({
+  pattern,
+  replace: (match, before = "", value = "") =>
+    value === "" || placeholder.test(value) || !isSecret(value, before) ? match : before + masked
+})
+
+const always = (): boolean => true
+const isPassword = /(?:passw(?:or)?ds?|passphrase|secret)\W{0,16}$/i
+const quoted = (value: string, before: string): boolean => isPassword.test(before) || looksRandom(value)
+
+const name = String.raw`(?:${secretName})(?:[_-]?(?:value|\d{1,3}))?`
+const assigned = String.raw`${name}(?:\\{0,3}["'])?\s{0,4}[:=]\s{0,4}`
+
+const assignments: ReadonlyArray<Rule> = [
+  // scheme://user:password@host
+  hide(/(:\/\/[^\s:/?#@"'<>]*:)([^\s/@"'<>]*)(?=@)/g, always),
+  // Server=…;Password=…;
+  hide(/([;"']\s?(?:password|pwd|account ?key|shared ?access ?key)=)([^;"'\s]*)/gi, always),
+  // ?api_key=…&signature=…
+  hide(new RegExp(String.raw`([?&][\w.-]{0,40}?(?:${secretName}|signature|sig)=)([^\s&#"'<>]*)`, "gi"), always),
+  // Authorization: Bearer …
+  hide(
+    /(authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?(?:api-?key|basic|bearer|digest|key|negotiate|ntlm|token) {1,4})([^\s"',;\\]*)/gi,
+    (value) => value.length >= 6
+  ),
+  hide(/(\b(?:basic|bearer)\s{1,4})([\w.~+/=-]*)/gi, (value) => looksRandom(value) || /.{8}=$/.test(value)),
+  // Cookie: name=value; …
+  hide(/(cookie\\?["']?\s{0,4}:\s{0,4}\\?["']?[^\s=;,"'\\]{1,256}=)([^"'\r\n\\]*)/gi, always),
+  // API_KEY=… of a shell or a .env file
+  hide(
+    /((?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g,
+    always
+  ),
+  hide(/((?:_KEY|_AUTH)(?:_?\d{1,3})?=["']?)([^\s"'`;&|,)}\]\\]*)/g, looksRandom),
+  // "api_key": "…", and the same inside a JSON string
+  hide(new RegExp(String.raw`(${assigned}")([^"\\\r\n]*(?:\\.[^"\\\r\n]*){0,256})`, "gi"), quoted),
+  hide(new RegExp(String.raw`(${assigned}')([^'\\\r\n]*(?:\\.[^'\\\r\n]*){0,256})`, "gi"), quoted),
+  hide(new RegExp(String.raw`(${assigned}\\{1,3}["'])([^"'\\\r\n]*)`, "gi"), quoted),
+  // api_key: … alone on its line, and --api-key …
+  hide(
+    new RegExp(String.raw`(${name}[ \t]{0,4}[:=][ \t]{0,4})([\w+/~!@#%^*-]{6,256}={0,2})(?=[ \t]{0,64}(?:#|$))`, "gim"),
+    (value) => /\d/.test(value)
+  ),
+  hide(new RegExp(String.raw`((?<!-)--[\w-]{0,40}?(?:${secretName})(?:=|[ \t]{1,4})["']?)([^\s"']*)`, "gi"), looksRandom)
+]
+
+const rules = [...shapes, ...assignments]
+
+/** A text without the secrets in it; the text itself when there are none. */
+export const redactText = (text: string): string => {
+  let out = text
+  for (const rule of rules) out = out.replace(rule.pattern, rule.replace)
+  return out
+}
+
+/** How much of a value {@link redactValue} looks at. What is beyond is replaced by a note, never passed through. */
+export interface Bounds {
+  /** Levels of nesting; 64 when absent. */
+  readonly depth?: number | undefined
+  /** Objects and arrays in all; 100 000 when absent. */
+  readonly nodes?: number | undefined
+}
+
+const hidden = (key: string, value: unknown): boolean => {
+  if (value === undefined || typeof value === "boolean" || !isSensitiveKey(key)) return false
+  // `token: 7` is a count or a position.
+  return typeof value !== "number" || !/token[^a-z0-9]*$/i.test(key)
+}
+
+const isPlain = (value: object): boolean => {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
+/** Own enumerable string keys, and what an error, a URL, a `Map` or `Headers` holds besides. */
+const entries = (value: object): ReadonlyArray<readonly [string, unknown]> => {
+  if (value instanceof Map || value instanceof Headers) {
+    return Array.from<readonly [unknown, unknown], readonly [string, unknown]>(value, ([key, item]) => [String(key), item])
+  }
+  if (!(value instanceof Error)) return Object.entries(value)
+  const { name, message, stack, cause } = value
+  return Object.entries({ ...value, name, message, ...(stack && { stack }), ...(cause !== undefined && { cause }) })
+}
+
+class Walk {
+  private nodes = 0
+  private readonly done = new Map<object, unknown>()
+  private readonly open = new Set<object>()
+  private readonly bounds: Bounds
+
+  constructor(bounds: Bounds) {
+    this.bounds = bounds
+  }
+
+  value(value: unknown, depth: number): unknown {
+    if (typeof value === "string") return redactText(value)
+    if (typeof value !== "object" || value === null) return value
+    if (this.open.has(value)) return "<circular>"
+    if (this.done.has(value)) return this.done.get(value)
+    if (depth >= (this.bounds.depth ?? 64)) return "<depth limit>"
+    if (++this.nodes > (this.bounds.nodes ?? 100_000)) return "<size limit>"
+    this.open.add(value)
+    const out = this.guarded(value, depth + 1)
+    this.open.delete(value)
+    this.done.set(value, out)
+    return out
+  }
+
+  /** A getter or a proxy that throws tells nothing. */
+  private guarded(value: object, depth: number): unknown {
+    try {
+      return this.object(value, depth)
+    } catch {
+      return "<unreadable>"
+    }
+  }
+
+  private object(value: object, depth: number): unknown {
+    if (Redacted.isRedacted(value)) return marker
+    if (value instanceof URL) return redactText(value.href)
+    if (ArrayBuffer.isView(value) || value instanceof Date) return value
+    if (Array.isArray(value) || value instanceof Set) {
+      const items = Array.from(value, (item) => this.value(item, depth))
+      return Array.isArray(value) && items.every((item, index) => Object.is(item, value[index])) ? value : items
+    }
+    const before = entries(value)
+    const after = before.map(([key, item]) => [key, hidden(key, item) ? marker : this.value(item, depth)] as const)
+    const same = after.every(([, item], index) => Object.is(item, before[index]?.[1]))
+    return same && isPlain(value) ? value : Object.fromEntries(after)
+  }
+}
+
+/**
+ * A value without the secrets in it: those under a sensitive key, and those in its strings.
+ *
+ * **Details**
+ *
+ * Plain objects and arrays without secrets come back as they are, the rest as plain copies: errors with name, message and
+ * stack, maps and headers as records, sets as arrays. A cycle becomes `"<circular>"`.
+ */
+export const redactValue = (value: unknown, bounds: Bounds = {}): unknown => new Walk(bounds).value(value, 0)
