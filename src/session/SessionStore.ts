@@ -66,7 +66,10 @@ export interface ListOptions {
   readonly limit?: number | undefined
 }
 
-/** See the module. */
+/** Sessions that `list` returns when it is not told how many. */
+export const defaultLimit = 20
+
+/** See the module. Reading a session that does not exist gives nothing; writing to it fails. */
 export interface Service {
   /** Fails when the id exists. */
   readonly create: (session: NewSession) => Effect.Effect<Session, SessionStoreError>

@@ -1,0 +1,150 @@
+/**
+ * A session store that lives as long as its scope: for tests, batch runs, and applications that keep nothing.
+ *
+ * **Details**
+ *
+ * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the session.
+ * What is read later (counts, sessions, search hits) is computed when it is asked for.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as Conversation from "../domain/Conversation.ts"
+import type { SessionId } from "../domain/Ids.ts"
+import * as Usage from "../domain/Usage.ts"
+import * as MemorySearch from "./MemorySearch.ts"
+import * as Reference from "./Reference.ts"
+import { hiddenSources, SessionSearch } from "./SessionSearch.ts"
+import * as SessionStore from "./SessionStore.ts"
+import * as StoreFailure from "./StoreFailure.ts"
+import * as Title from "./Title.ts"
+
+interface Entry extends MemorySearch.Searched {
+  readonly start: SessionStore.NewSession
+  readonly startedAt: number
+  readonly messages: Array<Prompt.Message>
+  readonly order: Array<number>
+  readonly usage: Map<string, SessionStore.UsageRecord>
+  title: string | undefined
+  ended: { readonly at: number; readonly reason: string } | undefined
+  /** Place of the latest activity in the order of all of them. */
+  activity: number
+}
+
+const view = (entry: Entry): SessionStore.Session => ({
+  id: entry.id,
+  source: entry.source,
+  provider: entry.start.provider,
+  model: entry.start.model,
+  systemPrompt: entry.start.systemPrompt,
+  parentId: entry.start.parentId,
+  title: entry.title,
+  cwd: entry.start.cwd,
+  startedAt: entry.startedAt,
+  endedAt: entry.ended?.at,
+  endReason: entry.ended?.reason,
+  usage: Array.from(entry.usage.values()).reduce((sum, record) => Usage.add(sum, record.usage), Usage.zero),
+  messageCount: entry.messages.length,
+  toolCallCount: entry.messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
+})
+
+const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
+  const entries = new Map<string, Entry>()
+  let activity = 0
+
+  const existing = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
+    const entry = entries.get(id)
+    return entry === undefined ? Effect.fail(StoreFailure.sessionUnknown(operation, id)) : Effect.succeed(entry)
+  }
+  const newestFirst = (): Array<Entry> => Array.from(entries.values()).sort((a, b) => b.activity - a.activity)
+  const first = (entry: Entry | undefined): Option.Option<SessionStore.Session> =>
+    Option.map(Option.fromUndefinedOr(entry), view)
+  const all = (fits: (entry: Entry) => boolean, limit: number): ReadonlyArray<SessionStore.Session> =>
+    newestFirst().filter(fits).slice(0, limit).map(view)
+
+  const ownerOf = (title: string): Entry | undefined =>
+    Array.from(entries.values()).find((entry) => entry.title === title)
+
+  const store = SessionStore.SessionStore.of({
+    create: Effect.fnUntraced(function*(session) {
+      const title = session.title === undefined ? undefined : yield* Title.clean("create", session.title)
+      const startedAt = yield* Clock.currentTimeMillis
+      if (entries.has(session.id)) return yield* StoreFailure.sessionExists(session.id)
+      const owner = title === undefined ? undefined : ownerOf(title)
+      if (title !== undefined && owner !== undefined) return yield* StoreFailure.titleTaken("create", title, owner.id)
+      const entry: Entry = {
+        id: session.id,
+        source: session.source,
+        start: session,
+        startedAt,
+        messages: [],
+        order: [],
+        usage: new Map(),
+        title,
+        ended: undefined,
+        activity: ++activity
+      }
+      entries.set(session.id, entry)
+      return view(entry)
+    }),
+    append: (id, messages) =>
+      Effect.suspend(() => {
+        const entry = entries.get(id)
+        if (entry === undefined) return Effect.fail(StoreFailure.sessionUnknown("append", id))
+        entry.activity = ++activity
+        entry.ended = undefined
+        for (const message of messages) {
+          entry.messages.push(message)
+          entry.order.push(activity)
+        }
+        return Effect.void
+      }),
+    recordUsage: (id, record) =>
+      Effect.map(existing("recordUsage", id), ({ usage }) => {
+        const key = JSON.stringify([record.provider, record.model])
+        const sum = usage.get(key)
+        usage.set(key, sum === undefined ? record : { ...record, usage: Usage.add(sum.usage, record.usage) })
+      }),
+    end: Effect.fnUntraced(function*(id, reason) {
+      const entry = yield* existing("end", id)
+      entry.ended = { at: yield* Clock.currentTimeMillis, reason }
+    }),
+    rename: Effect.fnUntraced(function*(id, wanted) {
+      const title = yield* Title.clean("rename", wanted)
+      const entry = yield* existing("rename", id)
+      const owner = ownerOf(title)
+      if (owner !== undefined && owner !== entry) return yield* StoreFailure.titleTaken("rename", title, owner.id)
+      entry.title = title
+    }),
+    get: (id) => Effect.sync(() => first(entries.get(id))),
+    messages: (id) => Effect.sync(() => entries.get(id)?.messages.slice() ?? []),
+    list: (options) =>
+      Effect.sync(() =>
+        all(
+          (entry) => options?.source === undefined || entry.source === options.source,
+          Math.max(0, options?.limit ?? SessionStore.defaultLimit)
+        )
+      ),
+    resolve: Reference.resolve({
+      byId: (id) => Effect.sync(() => first(entries.get(id))),
+      byIdPrefix: (prefix) => Effect.sync(() => all((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
+      byTitle: (title) => Effect.sync(() => first(newestFirst().find((entry) => entry.title === title))),
+      byTitlePrefix: (prefix) => Effect.sync(() => all((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
+      latest: Effect.sync(() => first(newestFirst().find((entry) => !hiddenSources.includes(entry.source))))
+    }),
+    usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
+  })
+
+  return Context.make(SessionStore.SessionStore, store).pipe(
+    Context.add(SessionSearch, MemorySearch.make(() => entries.values()))
+  )
+}
+
+/** A store of its own for every scope that builds it. */
+export const layer: Layer.Layer<SessionStore.SessionStore | SessionSearch> = Layer.effectContext(Effect.sync(make))

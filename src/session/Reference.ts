@@ -1,0 +1,67 @@
+/**
+ * From what a user typed to the session it means.
+ *
+ * **Details**
+ *
+ * Tried in this order: the exact id; the word `latest`, the session with the newest activity whose source is not hidden; the
+ * beginning of exactly one id; the exact title, of which the last continuation is meant. A beginning that several ids share
+ * opens none of them, unless it is the title of one.
+ *
+ * Source: `hermes-product.md` §1.7.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
+import type { Session } from "./SessionStore.ts"
+import * as Title from "./Title.ts"
+
+/** Candidates that an ambiguous reference lists at most. */
+export const maxCandidates = 10
+
+/** The questions that a store answers so that references can be resolved. */
+export interface Lookup {
+  readonly byId: (id: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
+  /** At most {@link maxCandidates}, newest activity first. */
+  readonly byIdPrefix: (prefix: string) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
+  readonly byTitle: (title: string) => Effect.Effect<Option.Option<Session>, SessionStoreError>
+  readonly byTitlePrefix: (prefix: string) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
+  readonly latest: Effect.Effect<Option.Option<Session>, SessionStoreError>
+}
+
+/** The last session of the chain of continuations that begins with `first`. */
+const lastContinuation = (first: Session, base: string, others: ReadonlyArray<Session>): Session => {
+  const numbered = others
+    .map((session) => ({ session, number: Title.continuation(base, session.title) ?? 0 }))
+    .filter(({ number }) => number > 0)
+    .toSorted((a, b) => a.number - b.number)
+  let last = first
+  for (const { session } of numbered) {
+    if (session.parentId === last.id) last = session
+  }
+  return last
+}
+
+/** See the module. */
+export const resolve = (lookup: Lookup) =>
+  Effect.fnUntraced(function*(reference: string): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
+    const wanted = reference.trim()
+    if (wanted === "") return yield* new SessionNotFound({ sessionId: reference, candidates: [] })
+
+    const exact = yield* lookup.byId(wanted)
+    if (Option.isSome(exact)) return exact.value
+    if (wanted === "latest") {
+      const latest = yield* lookup.latest
+      if (Option.isSome(latest)) return latest.value
+      return yield* new SessionNotFound({ sessionId: wanted, candidates: [] })
+    }
+
+    const candidates = yield* lookup.byIdPrefix(wanted)
+    if (candidates.length === 1 && candidates[0] !== undefined) return candidates[0]
+    const titled = yield* lookup.byTitle(wanted)
+    if (Option.isSome(titled)) {
+      return lastContinuation(titled.value, wanted, yield* lookup.byTitlePrefix(Title.continuationPrefix(wanted)))
+    }
+    return yield* new SessionNotFound({ sessionId: wanted, candidates: candidates.map((session) => session.id) })
+  })

@@ -1,0 +1,73 @@
+/**
+ * Search without an index: whether one text fits a query, and where.
+ *
+ * @since 0.1.0
+ */
+import type { Alternative, SearchQuery, Term } from "./SearchQuery.ts"
+import * as SearchText from "./SearchText.ts"
+
+/** Words shown before the first fit, and in all. */
+const lead = 8
+const shown = 32
+
+interface Field {
+  readonly text: string
+  readonly words: ReadonlyArray<SearchText.Word>
+  readonly folded: ReadonlyArray<string>
+}
+
+interface Span {
+  readonly first: number
+  readonly last: number
+}
+
+const field = (text: string): Field => {
+  const words = SearchText.words(text)
+  return { text, words, folded: words.map((word) => SearchText.fold(word.text)) }
+}
+
+const spans = (term: Term, { folded }: Field): ReadonlyArray<Span> => {
+  const wanted = term.words.map(SearchText.fold)
+  const last = wanted.length - 1
+  const fits = (start: number): boolean =>
+    wanted.every((word, index) => {
+      const there = folded[start + index]
+      return there === word || (term.prefix && index === last && there !== undefined && there.startsWith(word))
+    })
+  return folded.flatMap((_, start) => fits(start) ? [{ first: start, last: start + last }] : [])
+}
+
+const fits = (alternative: Alternative, fields: ReadonlyArray<Field>): boolean => {
+  const occurs = (term: Term): boolean => fields.some((field) => spans(term, field).length > 0)
+  return alternative.all.every(occurs) && !alternative.none.some(occurs)
+}
+
+const snippet = ({ text, words }: Field, found: ReadonlyArray<Span>): string => {
+  const sorted = found.toSorted((a, b) => a.first - b.first || b.last - a.last)
+  const from = Math.max(0, (sorted[0]?.first ?? 0) - lead)
+  const to = Math.min(words.length, from + shown)
+  const startOf = (index: number): number => words[index]?.start ?? text.length
+  let at = from === 0 ? 0 : startOf(from)
+  const end = to === words.length ? text.length : words[to - 1]?.end ?? text.length
+  let out = from === 0 ? "" : "…"
+  for (const { first, last } of sorted) {
+    const start = startOf(first)
+    const stop = words[last]?.end ?? text.length
+    if (start < at || stop > end) continue
+    out += `${text.slice(at, start)}>>>${text.slice(start, stop)}<<<`
+    at = stop
+  }
+  return out + text.slice(at, end) + (to === words.length ? "" : "…")
+}
+
+/** The piece of a message that fits a query, marked; `undefined` when it does not fit. */
+export const find = (query: SearchQuery, text: SearchText.SearchText): string | undefined => {
+  const fields = [text.content, text.toolNames, text.toolCalls].map(field)
+  const alternative = query.find((alternative) => fits(alternative, fields))
+  if (alternative === undefined) return undefined
+  for (const field of fields) {
+    const found = alternative.all.flatMap((term) => spans(term, field))
+    if (found.length > 0) return snippet(field, found)
+  }
+  return undefined
+}

@@ -1,0 +1,24 @@
+/**
+ * The refusals that every session store shares, each one line with its remedy.
+ *
+ * @since 0.1.0
+ */
+import { SessionStoreError } from "../domain/AgentError.ts"
+
+/** `create` of an id that is taken. */
+export const sessionExists = (id: string): SessionStoreError =>
+  new SessionStoreError({
+    operation: "create",
+    message: `session "${id}" exists already: resume it, or start one with another id`
+  })
+
+/** A write to a session that was never created. */
+export const sessionUnknown = (operation: string, id: string): SessionStoreError =>
+  new SessionStoreError({ operation, message: `no session "${id}": create it before writing to it` })
+
+/** A title that another session has. */
+export const titleTaken = (operation: string, title: string, owner: string): SessionStoreError =>
+  new SessionStoreError({
+    operation,
+    message: `title "${title}" belongs to session ${owner}: choose another one, or rename that session first`
+  })

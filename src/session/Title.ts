@@ -1,0 +1,42 @@
+/**
+ * Titles of sessions: one line, at most 100 characters, without control characters. No two sessions have the same one.
+ *
+ * **Details**
+ *
+ * A session that continues another one after compaction is named `title #2`, `#3`, …; whoever asks for the title means the
+ * last of them.
+ *
+ * Source: `hermes-product.md` §1.7.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import { SessionStoreError } from "../domain/AgentError.ts"
+
+/** Characters of the longest title. */
+export const maxLength = 100
+
+/** A title as it is kept, or the error that says what to change. */
+export const clean = (operation: string, title: string): Effect.Effect<string, SessionStoreError> => {
+  const line = title.replace(/(?!\s)\p{Cc}/gu, "").replace(/\s+/gu, " ").trim()
+  const length = Array.from(line).length
+  if (length > 0 && length <= maxLength) return Effect.succeed(line)
+  return Effect.fail(
+    new SessionStoreError({
+      operation,
+      message: length === 0
+        ? "title is empty: give the session a name of at least one visible character"
+        : `title has ${length} characters: shorten it to ${maxLength}`
+    })
+  )
+}
+
+/** What the titles of a session's continuations begin with. */
+export const continuationPrefix = (title: string): string => `${title} #`
+
+/** Which continuation of `base` a title names: 2 for the first, `undefined` when it names none. */
+export const continuation = (base: string, title: string | undefined): number | undefined => {
+  const prefix = continuationPrefix(base)
+  const number = title?.startsWith(prefix) === true ? title.slice(prefix.length) : ""
+  return /^[1-9]\d*$/u.test(number) ? Number(number) : undefined
+}
