@@ -1,0 +1,75 @@
+/**
+ * A session store in a SQLite file (`<HERMES_HOME>/state.db`).
+ *
+ * **Details**
+ *
+ * Building the layer opens nothing: SQLite, its client and the file are loaded by the first operation, so that a program
+ * that never looks at a session does not pay for it. If that fails, the next operation tries again.
+ *
+ * What `append` returned from is safe from `kill -9`; see `sqlite/Database.ts` for power cuts. Several processes may use one
+ * file, and wait for each other. The file is readable by its owner alone.
+ *
+ * **Gotchas**
+ *
+ * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at a
+ * time.
+ *
+ * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import { SessionSearch } from "./SessionSearch.ts"
+import { SessionStore } from "./SessionStore.ts"
+import type { Backend } from "./sqlite/Backend.ts"
+
+/** Opens on first use, once; what failed to open holds on to nothing. */
+const lazily = Effect.fnUntraced(function*(
+  open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>
+): Effect.fn.Return<Effect.Effect<Backend, SessionStoreError>, never, Scope.Scope> {
+  const parent = yield* Effect.scope
+  const lock = yield* Semaphore.make(1)
+  let backend: Backend | undefined
+
+  const openOnce = Effect.gen(function*() {
+    if (backend !== undefined) return backend
+    const scope = yield* Scope.fork(parent)
+    return yield* Scope.provide(open, scope).pipe(
+      Effect.onExit((exit) =>
+        Exit.isSuccess(exit) ? Effect.sync(() => backend = exit.value) : Scope.close(scope, exit)
+      )
+    )
+  })
+  return Effect.suspend(() => backend === undefined ? lock.withPermit(openOnce) : Effect.succeed(backend))
+})
+
+/** The sessions in the file at `path`, which is created with its directory where it is missing. */
+export const layer = (options: { readonly path: string }): Layer.Layer<SessionStore | SessionSearch> =>
+  Layer.effectContext(Effect.gen(function*() {
+    const backend = yield* lazily(
+      Effect.flatMap(Effect.promise(() => import("./sqlite/Backend.ts")), ({ open }) => open(options.path))
+    )
+    const use = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
+
+    const store = SessionStore.of({
+      create: (session) => use(({ store }) => store.create(session)),
+      append: (id, messages) => use(({ store }) => store.append(id, messages)),
+      recordUsage: (id, record) => use(({ store }) => store.recordUsage(id, record)),
+      end: (id, reason) => use(({ store }) => store.end(id, reason)),
+      rename: (id, title) => use(({ store }) => store.rename(id, title)),
+      get: (id) => use(({ store }) => store.get(id)),
+      messages: (id) => use(({ store }) => store.messages(id)),
+      list: (options) => use(({ store }) => store.list(options)),
+      resolve: (reference) => use(({ store }) => store.resolve(reference)),
+      usageByModel: (id) => use(({ store }) => store.usageByModel(id))
+    })
+    const search = SessionSearch.of({ search: (query, options) => use(({ search }) => search.search(query, options)) })
+
+    return Context.make(SessionStore, store).pipe(Context.add(SessionSearch, search))
+  }))

@@ -1,0 +1,24 @@
+/**
+ * Store and search on one database: what `SqliteSessionStore` loads when it is first used.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as SessionSearch from "../SessionSearch.ts"
+import type * as SessionStore from "../SessionStore.ts"
+import * as Database from "./Database.ts"
+import * as SqliteSearch from "./SqliteSearch.ts"
+import * as SqliteStore from "./SqliteStore.ts"
+
+/** See the module. */
+export interface Backend {
+  readonly store: SessionStore.Service
+  readonly search: SessionSearch.Service
+}
+
+/** Opens the database in a file. It is closed with the scope. */
+export const open = (path: string) =>
+  Effect.map(Database.open(path), (database): Backend => ({
+    store: SqliteStore.make(database),
+    search: SqliteSearch.make(database)
+  }))

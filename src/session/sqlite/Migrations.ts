@@ -1,0 +1,157 @@
+/**
+ * The tables of the session database, and how older ones become the present ones.
+ *
+ * **Details**
+ *
+ * A migration is a list of statements that is never changed once it was released; a change of the tables is a new one.
+ * All that a database lacks run in one transaction: it is migrated whole or left as it was. `schema_version` says which
+ * have run, the header's application id that the file is ours.
+ *
+ * `messages.envelope` is the message; `content`, `tool_name` and `tool_calls` are its text for search. System prompts
+ * stand last in their row, so that reading the counters does not read them.
+ *
+ * Source: `hermes-product.md` §4.1.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../domain/AgentError.ts"
+
+/** One step from the version before. */
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  readonly statements: ReadonlyArray<string>
+}
+
+/** `HeEf` in ASCII. */
+const applicationId = 0x48654566
+
+/** Every migration, oldest first. */
+export const migrations: ReadonlyArray<Migration> = [
+  {
+    version: 1,
+    name: "sessions, messages, usage, search",
+    statements: [
+      `CREATE TABLE sessions (
+        id TEXT PRIMARY KEY,
+        source TEXT NOT NULL,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        parent_session_id TEXT,
+        title TEXT UNIQUE,
+        cwd TEXT,
+        started_at INTEGER NOT NULL,
+        updated_at INTEGER NOT NULL,
+        ended_at INTEGER,
+        end_reason TEXT,
+        message_count INTEGER NOT NULL DEFAULT 0,
+        tool_call_count INTEGER NOT NULL DEFAULT 0,
+        input_tokens INTEGER NOT NULL DEFAULT 0,
+        output_tokens INTEGER NOT NULL DEFAULT 0,
+        cache_read_tokens INTEGER NOT NULL DEFAULT 0,
+        cache_write_tokens INTEGER NOT NULL DEFAULT 0,
+        reasoning_tokens INTEGER NOT NULL DEFAULT 0,
+        api_call_count INTEGER NOT NULL DEFAULT 0,
+        system_prompt TEXT NOT NULL
+      ) STRICT`,
+      `CREATE TABLE messages (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        content TEXT NOT NULL,
+        tool_name TEXT NOT NULL,
+        tool_calls TEXT NOT NULL,
+        envelope TEXT NOT NULL,
+        UNIQUE (session_id, position)
+      ) STRICT`,
+      `CREATE TABLE session_model_usage (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        provider TEXT NOT NULL,
+        model TEXT NOT NULL,
+        input_tokens INTEGER NOT NULL,
+        output_tokens INTEGER NOT NULL,
+        cache_read_tokens INTEGER NOT NULL,
+        cache_write_tokens INTEGER NOT NULL,
+        reasoning_tokens INTEGER NOT NULL,
+        api_call_count INTEGER NOT NULL,
+        UNIQUE (session_id, provider, model)
+      ) STRICT`,
+      `CREATE VIRTUAL TABLE messages_fts USING fts5(
+        content, tool_name, tool_calls,
+        content = 'messages', content_rowid = 'id', tokenize = 'unicode61 remove_diacritics 2'
+      )`,
+      `CREATE TRIGGER messages_fts_insert AFTER INSERT ON messages BEGIN
+        INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+        VALUES (new.id, new.content, new.tool_name, new.tool_calls);
+      END`,
+      `CREATE TRIGGER messages_fts_delete AFTER DELETE ON messages BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+      END`,
+      `CREATE TRIGGER messages_fts_update AFTER UPDATE OF content, tool_name, tool_calls ON messages BEGIN
+        INSERT INTO messages_fts (messages_fts, rowid, content, tool_name, tool_calls)
+        VALUES ('delete', old.id, old.content, old.tool_name, old.tool_calls);
+        INSERT INTO messages_fts (rowid, content, tool_name, tool_calls)
+        VALUES (new.id, new.content, new.tool_name, new.tool_calls);
+      END`
+    ]
+  }
+]
+
+/** The version of a database, 0 for an empty one; fails when it is not ours to change. */
+const versionOf = Effect.fnUntraced(
+  function*(sql: SqlClient, path: string, known: number): Effect.fn.Return<number, SqlError | SessionStoreError> {
+    const [header] = yield* sql<{ readonly application_id: number }>`PRAGMA application_id`
+    if (header?.application_id !== applicationId) {
+      const [tables] = yield* sql<{ readonly count: number }>`SELECT count(*) AS count FROM sqlite_schema`
+      if (tables?.count === 0) return 0
+      return yield* new SessionStoreError({
+        operation: "open",
+        message: `${path} is the database of another program: move it away, or set another HERMES_HOME`
+      })
+    }
+    const [row] = yield* sql<{ readonly version: number | null }>`SELECT max(version) AS version FROM schema_version`
+    const version = row?.version ?? 0
+    if (version <= known) return version
+    return yield* new SessionStoreError({
+      operation: "open",
+      message: `${path} was written by a newer version (schema ${version}, this one knows ${known}): update to open it`
+    })
+  }
+)
+
+/** Brings the database at `path` to the last of `all`; one that is there already is only read. */
+export const migrate = Effect.fnUntraced(
+  function*(
+    sql: SqlClient,
+    path: string,
+    all: ReadonlyArray<Migration>
+  ): Effect.fn.Return<void, SqlError | SessionStoreError> {
+    const known = all.at(-1)?.version ?? 0
+    if ((yield* versionOf(sql, path, known)) === known) return
+    const now = yield* Clock.currentTimeMillis
+    yield* sql.withTransaction(Effect.gen(function*() {
+      // Another process may have done it since.
+      const from = yield* versionOf(sql, path, known)
+      if (from === 0) {
+        yield* sql.unsafe(`PRAGMA application_id = ${applicationId}`).unprepared
+        yield* sql.unsafe(
+          `CREATE TABLE schema_version (
+            version INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL
+          ) STRICT`
+        ).unprepared
+      }
+      for (const { version, name, statements } of all) {
+        if (version <= from) continue
+        for (const statement of statements) yield* sql.unsafe(statement).unprepared
+        yield* sql`INSERT INTO schema_version (version, name, applied_at) VALUES (${version}, ${name}, ${now})`
+      }
+    }))
+  }
+)

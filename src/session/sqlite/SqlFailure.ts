@@ -1,0 +1,68 @@
+/**
+ * What SQLite or the file system reported, as one line with its remedy.
+ *
+ * @since 0.1.0
+ */
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../domain/AgentError.ts"
+
+const property = (cause: unknown, name: string): unknown =>
+  typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
+
+/** SQLite's primary result code; the upper bits are details of it. */
+const resultCode = (cause: unknown): number | undefined => {
+  const code = property(cause, "errcode")
+  return typeof code === "number" ? code & 0xff : undefined
+}
+
+const ofSqlite = (code: number | undefined): string | undefined => {
+  switch (code) {
+    case 5: // BUSY
+    case 6: // LOCKED
+      return "stayed locked: another program is holding it, close that one and try again"
+    case 8: // READONLY
+    case 3: // PERM
+      return "can not be written: make the file and its directory writable, or set another HERMES_HOME"
+    case 14: // CANTOPEN
+      return "can not be opened: check that its directory is there and writable, or set another HERMES_HOME"
+    case 13: // FULL
+      return "can not grow because the disk is full: free some space and try again, nothing stored is lost"
+    case 10: // IOERR
+      return "can not be read or written: check the disk and its free space and try again"
+    case 11: // CORRUPT
+    case 26: // NOTADB
+      return "is damaged or no database: move it away to start a new one, or restore it from a copy"
+    default:
+      return undefined
+  }
+}
+
+const ofFileSystem = (code: unknown): string | undefined => {
+  switch (code) {
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return ofSqlite(8)
+    case "ENOSPC":
+    case "EDQUOT":
+      return ofSqlite(13)
+    case "EISDIR":
+    case "ENOTDIR":
+    case "EEXIST":
+    case "ENOENT":
+      return "can not be created: check that its path names a file inside a directory, or set another HERMES_HOME"
+    default:
+      return undefined
+  }
+}
+
+/** The failure of an operation on the database at `path`. */
+export const fromSql = (path: string, operation: string) => (error: SqlError): SessionStoreError => {
+  const { cause } = error.reason
+  const known = ofSqlite(resultCode(cause)) ?? ofFileSystem(property(cause, "code"))
+  return new SessionStoreError({
+    operation,
+    message: known === undefined ? `${path}: ${error.message.replace(/\s+/gu, " ")}` : `${path} ${known}`,
+    cause
+  })
+}

@@ -1,0 +1,192 @@
+/**
+ * The session store on an open database.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../domain/AgentError.ts"
+import * as Conversation from "../../domain/Conversation.ts"
+import * as Envelope from "../Envelope.ts"
+import * as Reference from "../Reference.ts"
+import * as SearchText from "../SearchText.ts"
+import { hiddenSources } from "../SessionSearch.ts"
+import * as SessionStore from "../SessionStore.ts"
+import * as StoreFailure from "../StoreFailure.ts"
+import * as Title from "../Title.ts"
+import type { Database } from "./Database.ts"
+import * as Rows from "./Rows.ts"
+
+/** The columns of a new message. */
+const encode = (message: Prompt.Message): Effect.Effect<Rows.NewMessage, SessionStoreError> =>
+  Result.match(Envelope.encode(message), {
+    onSuccess: (envelope) => Effect.succeed({ role: message.role, envelope, ...SearchText.fromMessage(message) }),
+    onFailure: (problem) =>
+      Effect.fail(
+        new SessionStoreError({
+          operation: "append",
+          message: `a message of role ${message.role} ${problem.message}`,
+          cause: problem.cause
+        })
+      )
+  })
+
+/** See the module. */
+export const make = ({ sql, read, write }: Database): SessionStore.Service => {
+  const session = (rows: ReadonlyArray<Rows.SessionRow>): Option.Option<SessionStore.Session> =>
+    Option.map(Option.fromUndefinedOr(rows[0]), Rows.toSession)
+  const one = (operation: string, rows: Effect.Effect<ReadonlyArray<Rows.SessionRow>, SqlError>) =>
+    read(operation, Effect.map(rows, session))
+  const many = (operation: string, rows: Effect.Effect<ReadonlyArray<Rows.SessionRow>, SqlError>) =>
+    read(operation, Effect.map(rows, (rows) => rows.map(Rows.toSession)))
+
+  const byId = (id: string) => one("get", sql<Rows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
+  const newestFirst = sql`ORDER BY updated_at DESC, rowid DESC`
+
+  /** For updates that return the id they touched: none means that there is no such session. */
+  const touched = (operation: string, id: string, rows: ReadonlyArray<unknown>) =>
+    rows.length === 0 ? Effect.fail(StoreFailure.sessionUnknown(operation, id)) : Effect.void
+
+  const titleIsFree = (operation: string, id: string, title: string) =>
+    Effect.flatMap(
+      sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
+      ([owner]) => owner === undefined ? Effect.void : Effect.fail(StoreFailure.titleTaken(operation, title, owner.id))
+    )
+
+  return SessionStore.SessionStore.of({
+    create: Effect.fnUntraced(function*(session) {
+      const title = session.title === undefined ? null : yield* Title.clean("create", session.title)
+      const now = yield* Clock.currentTimeMillis
+      const row: Rows.SessionRow = Rows.newSession(session, title, now)
+      return yield* write("create", Effect.gen(function*() {
+        const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
+        if (taken.length > 0) return yield* StoreFailure.sessionExists(session.id)
+        if (title !== null) yield* titleIsFree("create", session.id, title)
+        yield* sql`INSERT INTO sessions ${sql.insert(row)}`
+        return Rows.toSession(row)
+      }))
+    }),
+
+    append: Effect.fnUntraced(function*(id, messages) {
+      const rows = yield* Effect.forEach(messages, encode)
+      const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
+      const now = yield* Clock.currentTimeMillis
+      yield* write("append", Effect.gen(function*() {
+        const [after] = yield* sql<{ readonly message_count: number }>`
+          UPDATE sessions SET
+            message_count = message_count + ${rows.length}, tool_call_count = tool_call_count + ${calls},
+            updated_at = ${now}, ended_at = NULL, end_reason = NULL
+          WHERE id = ${id} RETURNING message_count`
+        if (after === undefined) return yield* StoreFailure.sessionUnknown("append", id)
+        let position = after.message_count - rows.length
+        for (const row of rows) {
+          yield* sql`
+            INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
+            VALUES (${id}, ${position++}, ${row.role}, ${now}, ${row.content}, ${row.toolNames}, ${row.toolCalls},
+              ${row.envelope})`
+        }
+      }))
+    }),
+
+    recordUsage: (id, { provider, model, usage }) =>
+      write("recordUsage", Effect.gen(function*() {
+        const rows = yield* sql`
+          UPDATE sessions SET
+            input_tokens = input_tokens + ${usage.inputTokens},
+            output_tokens = output_tokens + ${usage.outputTokens},
+            cache_read_tokens = cache_read_tokens + ${usage.cacheReadTokens},
+            cache_write_tokens = cache_write_tokens + ${usage.cacheWriteTokens},
+            reasoning_tokens = reasoning_tokens + ${usage.reasoningTokens},
+            api_call_count = api_call_count + ${usage.requestCount}
+          WHERE id = ${id} RETURNING id`
+        yield* touched("recordUsage", id, rows)
+        yield* sql`
+          INSERT INTO session_model_usage ${sql.insert({ session_id: id, provider, model, ...Rows.fromUsage(usage) })}
+          ON CONFLICT (session_id, provider, model) DO UPDATE SET
+            input_tokens = input_tokens + excluded.input_tokens,
+            output_tokens = output_tokens + excluded.output_tokens,
+            cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
+            cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+            reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+            api_call_count = api_call_count + excluded.api_call_count`
+      })),
+
+    end: Effect.fnUntraced(function*(id, reason) {
+      const now = yield* Clock.currentTimeMillis
+      yield* write("end", Effect.flatMap(
+        sql`UPDATE sessions SET ended_at = ${now}, end_reason = ${reason} WHERE id = ${id} RETURNING id`,
+        (rows) => touched("end", id, rows)
+      ))
+    }),
+
+    rename: Effect.fnUntraced(function*(id, wanted) {
+      const title = yield* Title.clean("rename", wanted)
+      yield* write("rename", Effect.gen(function*() {
+        yield* titleIsFree("rename", id, title)
+        yield* touched("rename", id, yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`)
+      }))
+    }),
+
+    get: byId,
+
+    messages: Effect.fnUntraced(function*(id) {
+      const rows = yield* read(
+        "messages",
+        sql<{ readonly envelope: string }>`SELECT envelope FROM messages WHERE session_id = ${id} ORDER BY position`
+      )
+      return yield* Effect.forEach(rows, ({ envelope }, position) =>
+        Result.match(Envelope.decode(envelope), {
+          onSuccess: Effect.succeed,
+          onFailure: (problem) =>
+            Effect.fail(
+              new SessionStoreError({
+                operation: "messages",
+                message: `message ${position} of session ${id} ${problem.message}`,
+                cause: problem.cause
+              })
+            )
+        }))
+    }),
+
+    list: (options) =>
+      many(
+        "list",
+        sql<Rows.SessionRow>`
+          SELECT * FROM sessions ${options?.source === undefined ? sql`` : sql`WHERE source = ${options.source}`}
+          ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
+      ),
+
+    resolve: Reference.resolve({
+      byId,
+      byIdPrefix: (prefix) =>
+        many(
+          "resolve",
+          sql<Rows.SessionRow>`
+            SELECT * FROM sessions WHERE substr(id, 1, length(${prefix})) = ${prefix}
+            ${newestFirst} LIMIT ${Reference.maxCandidates}`
+        ),
+      byTitle: (title) => one("resolve", sql<Rows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
+      byTitlePrefix: (prefix) =>
+        many("resolve", sql<Rows.SessionRow>`
+          SELECT * FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`),
+      latest: one(
+        "resolve",
+        sql<Rows.SessionRow>`
+          SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst} LIMIT 1`
+      )
+    }),
+
+    usageByModel: (id) =>
+      read(
+        "usageByModel",
+        Effect.map(
+          sql<Rows.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id} ORDER BY rowid`,
+          (rows) => rows.map((row) => ({ provider: row.provider, model: row.model, usage: Rows.toUsage(row) }))
+        )
+      )
+  })
+}

@@ -1,0 +1,137 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../src/domain/Conversation.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
+import * as Usage from "../../src/domain/Usage.ts"
+import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import { SessionSearch } from "../../src/session/SessionSearch.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import { runScript } from "../support/runScript.ts"
+import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const inFile = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore | SessionSearch>) =>
+  Effect.provide(body, SqliteSessionStore.layer({ path }), { local: true })
+
+const stores = {
+  memory: MemorySessionStore.layer,
+  sqlite: Layer.unwrap(
+    Effect.map(temporaryDirectory, (directory) => SqliteSessionStore.layer({ path: `${directory}/state.db` }))
+  )
+}
+
+const id = SessionId.make("20250102_030405_abcdef")
+
+for (const [name, layer] of Object.entries(stores)) {
+  describe(`in ${name}`, () => {
+    it.effect("T19 an id prefix of two sessions opens neither, names both and makes none", () =>
+      Effect.gen(function*() {
+        const store = yield* SessionStore
+        yield* store.create(newSession("20250102_030405_aaaaaa"))
+        yield* store.create(newSession("20250102_030405_bbbbbb"))
+        const error = yield* Effect.flip(store.resolve("20250102_03"))
+        assert.strictEqual(error._tag, "SessionNotFound")
+        assert.include(error.message, "20250102_030405_aaaaaa")
+        assert.include(error.message, "20250102_030405_bbbbbb")
+        assert.strictEqual((yield* store.list()).length, 2)
+      }).pipe(Effect.provide(layer, { local: true })))
+
+    it.effect("T62 a search with an unmatched quote or a dangling operator is no failure", () =>
+      Effect.gen(function*() {
+        const store = yield* SessionStore
+        const { search } = yield* SessionSearch
+        yield* store.create(newSession(id))
+        yield* store.append(id, [user("hello world")])
+        assert.deepStrictEqual(yield* search("\""), [])
+        assert.deepStrictEqual(yield* search("AND"), [])
+        assert.strictEqual((yield* search("\"hello")).length, 1)
+        assert.strictEqual((yield* search("hello AND")).length, 1)
+        assert.strictEqual((yield* search("OR hello NOT")).length, 1)
+      }).pipe(Effect.provide(layer, { local: true })))
+
+    it.effect.prop("T62 no query is a failure", { queries: Schema.Array(Schema.String) }, ({ queries }) =>
+      Effect.gen(function*() {
+        const { search } = yield* SessionSearch
+        for (const query of queries) yield* search(query)
+      }).pipe(Effect.provide(layer, { local: true })), { arbitrary: { runs: 25 } })
+
+    it.effect("T67 tokens of a session that switched model belong to both, and their sum is the session's", () =>
+      Effect.gen(function*() {
+        const store = yield* SessionStore
+        yield* store.create(newSession(id))
+        const usage = (tokens: number): Usage.Usage => ({
+          inputTokens: tokens,
+          outputTokens: tokens + 1,
+          cacheReadTokens: tokens + 2,
+          cacheWriteTokens: tokens + 3,
+          reasoningTokens: tokens + 4,
+          requestCount: 1
+        })
+        yield* store.recordUsage(id, { provider: "openrouter", model: "small", usage: usage(1) })
+        yield* store.recordUsage(id, { provider: "openrouter", model: "small", usage: usage(2) })
+        yield* store.recordUsage(id, { provider: "anthropic", model: "large", usage: usage(100) })
+        const records = yield* store.usageByModel(id)
+        assert.deepStrictEqual(records, [
+          { provider: "openrouter", model: "small", usage: Usage.add(usage(1), usage(2)) },
+          { provider: "anthropic", model: "large", usage: usage(100) }
+        ])
+        const session = Option.getOrThrow(yield* store.get(id))
+        assert.deepStrictEqual(session.usage, Usage.add(Usage.add(usage(1), usage(2)), usage(100)))
+      }).pipe(Effect.provide(layer, { local: true })))
+  })
+}
+
+it.live("T61 two processes that write at once lose no message and see no lock", () =>
+  Effect.gen(function*() {
+    const path = `${yield* temporaryDirectory}/state.db`
+    const ended = yield* Effect.all(
+      [1, 2].map(() => runScript("sessionWriter.ts", [path, id, "150"])),
+      { concurrency: "unbounded" }
+    )
+    for (const { code, lines, errors } of ended) {
+      assert.deepStrictEqual([code, errors], [0, ""])
+      assert.strictEqual(lines.length, 151)
+    }
+    const messages = yield* inFile(path, SessionStore.use((store) => store.messages(id)))
+    const writers = Map.groupBy(messages, ({ content }) => {
+      const part = typeof content === "string" ? undefined : content[0]
+      return part?.type === "text" ? part.text.split(":")[0] : undefined
+    })
+    assert.deepStrictEqual(Array.from(writers.values(), (written) => written.length), [150, 150])
+  }).pipe(Effect.scoped))
+
+it.effect("T64 the stored system prompt is returned byte for byte by whoever opens the session later", () =>
+  Effect.gen(function*() {
+    const path = `${yield* temporaryDirectory}/state.db`
+    const systemPrompt = `# Context\r\n\n${"é会😀\t".repeat(5000)} \u0000\u2028 end \n`
+    yield* inFile(path, SessionStore.use((store) => store.create(newSession(id, { systemPrompt }))))
+    yield* inFile(path, Effect.gen(function*() {
+      const store = yield* SessionStore
+      yield* store.append(id, [user("go on")])
+      assert.strictEqual(Option.getOrThrow(yield* store.get(id)).systemPrompt, systemPrompt)
+    }))
+  }))
+
+it.live("T68 after a crash between a call and its result every call has a result again", () =>
+  Effect.gen(function*() {
+    const path = `${yield* temporaryDirectory}/state.db`
+    const ended = yield* runScript("sessionCrash.ts", [path])
+    assert.strictEqual(ended.signal, "SIGKILL", ended.errors)
+    const stored = yield* inFile(path, SessionStore.use((store) => store.messages(SessionId.make("crashed"))))
+    const [, calls, answer] = stored
+    const closed = Conversation.closeOpenCalls(stored)
+    assert.strictEqual(stored.length, 3)
+    assert.deepStrictEqual(closed, [
+      user("list"),
+      calls,
+      Conversation.cancelled({ id: "c1", name: "terminal" }),
+      answer,
+      Conversation.cancelled({ id: "c3", name: "terminal" })
+    ])
+    assert.isTrue(closed.every(Prompt.isMessage))
+  }).pipe(Effect.scoped))

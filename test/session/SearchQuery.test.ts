@@ -1,0 +1,72 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { SessionId } from "../../src/domain/Ids.ts"
+import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import * as SearchQuery from "../../src/session/SearchQuery.ts"
+import { SessionSearch } from "../../src/session/SessionSearch.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+import { toFts } from "../../src/session/sqlite/SqliteSearch.ts"
+import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+describe("a query", () => {
+  const read: ReadonlyArray<readonly [query: string, fts: string]> = [
+    ["one two", "(\"one\" AND \"two\")"],
+    ["one OR two three", "(\"one\") OR (\"two\" AND \"three\")"],
+    ["one NOT two", "((\"one\") NOT (\"two\"))"],
+    ["one NOT two NOT \"three four\"", "((\"one\") NOT (\"two\" OR \"three four\"))"],
+    ["\"AND\" and Or", "(\"AND\" AND \"and\" AND \"Or\")"],
+    ["well-known a.b/c", "(\"well known\" AND \"a b c\")"],
+    ["begin*", "(\"begin\"*)"],
+    ["\"quoted star*\"", "(\"quoted star\")"],
+    ["content:secret", "(\"content secret\")"],
+    ["NEAR(one two)", "(\"NEAR\" AND \"one\" AND \"two\")"],
+    ["NOT one OR two", "(\"two\")"]
+  ]
+  for (const [query, fts] of read) {
+    it(`${query} is read as ${fts}`, () => assert.strictEqual(toFts(SearchQuery.parse(query)), fts))
+  }
+
+  it("of more than 32 terms is cut there", () => {
+    const query = SearchQuery.parse(Array.from({ length: 100 }, (_, index) => `w${index}`).join(" "))
+    assert.strictEqual(query[0]?.all.length, 32)
+  })
+})
+
+// Few words, so that queries often find something.
+const Piece = Schema.Literals([
+  "red", "green", "Blue", "réd", "red_green", "gre*", "\"red green\"", "\"", "AND", "OR", "NOT", "(", "-", "会", "会議"
+])
+const Phrase = Schema.Array(Piece).check(Schema.isMaxLength(6))
+
+const places = (query: string) =>
+  SessionSearch.use(({ search }) =>
+    Effect.map(search(query, { limit: 100 }), (hits) => hits.map((hit) => hit.messageId).sort((a, b) => a - b)))
+
+const filled = (texts: ReadonlyArray<string>) =>
+  SessionStore.use((store) =>
+    Effect.andThen(store.create(newSession("s")), store.append(SessionId.make("s"), texts.map(user))))
+
+const sqlite = Layer.unwrap(
+  Effect.map(temporaryDirectory, (directory) => SqliteSessionStore.layer({ path: `${directory}/state.db` }))
+)
+
+it.effect.prop(
+  "the index finds what a scan finds",
+  {
+    texts: Arbitrary.array(Arbitrary.map(Arbitrary.schema(Phrase), (words) => words.join(" ")), { maxLength: 6 }),
+    queries: Arbitrary.array(Arbitrary.map(Arbitrary.schema(Phrase), (words) => words.join(" ")), { maxLength: 6 })
+  },
+  ({ texts, queries }) =>
+    Effect.gen(function*() {
+      const found = Effect.andThen(filled(texts), Effect.forEach(queries, places))
+      const scanned = yield* Effect.provide(found, MemorySessionStore.layer, { local: true })
+      const indexed = yield* Effect.provide(found, sqlite, { local: true })
+      assert.deepStrictEqual(indexed, scanned)
+    }),
+  { arbitrary: { runs: 40 } }
+)

@@ -1,0 +1,192 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import * as TestClock from "effect/testing/TestClock"
+import { createHash } from "node:crypto"
+import { DatabaseSync } from "node:sqlite"
+import { SessionId } from "../../../src/domain/Ids.ts"
+import type * as NodeSqlite from "../../../src/session/internal/NodeSqlite.ts"
+import * as Client from "../../../src/session/sqlite/Client.ts"
+import * as Database from "../../../src/session/sqlite/Database.ts"
+import * as Migrations from "../../../src/session/sqlite/Migrations.ts"
+import * as SqliteStore from "../../../src/session/sqlite/SqliteStore.ts"
+import { newSession, user } from "../../support/sessionStoreConformance.ts"
+import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+
+const id = SessionId.make("s")
+
+/** What `node:sqlite` throws. */
+const sqliteError = (errcode: number, message: string): Error =>
+  Object.assign(new Error(message), { code: "ERR_SQLITE_ERROR", errcode })
+
+/** A database that answers statements as told, and remembers them. */
+const scripted = (answer: (sql: string) => ReadonlyArray<NodeSqlite.Row>) => {
+  const statements: Array<string> = []
+  const all = (sql: string): ReadonlyArray<NodeSqlite.Row> => {
+    statements.push(sql)
+    return answer(sql)
+  }
+  const database: NodeSqlite.Database = { all, once: all, isTransaction: () => false, close: () => {} }
+  return { statements, database }
+}
+
+describe("the journal", () => {
+  const configured = (answer: (sql: string) => ReadonlyArray<NodeSqlite.Row>) =>
+    Effect.gen(function*() {
+      const { database, statements } = scripted(answer)
+      yield* Database.configure(yield* Client.make(database))
+      return statements
+    })
+
+  it.effect("is a write-ahead log, which need not be synchronised on every write", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(
+        yield* configured(() => [{ journal_mode: "wal" }]),
+        ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL"]
+      )
+    }))
+
+  it.effect("stays a rollback journal where SQLite says that a log is impossible", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(
+        yield* configured(() => [{ journal_mode: "delete" }]),
+        ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL"]
+      )
+    }))
+
+  it.effect("becomes a rollback journal where the attempt fails", () =>
+    Effect.gen(function*() {
+      const statements = yield* configured((sql) => {
+        if (sql.endsWith("WAL")) throw sqliteError(4874, "disk I/O error")
+        return [{ journal_mode: "delete" }]
+      })
+      assert.deepStrictEqual(statements, [
+        "PRAGMA journal_mode = WAL",
+        "PRAGMA journal_mode = DELETE",
+        "PRAGMA synchronous = FULL"
+      ])
+    }))
+
+  it.effect("is not given up because somebody else holds the lock", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(configured(() => {
+        throw sqliteError(5, "database is locked")
+      }))
+      assert.strictEqual(error.reason._tag, "LockTimeoutError")
+    }))
+})
+
+describe("a lock", () => {
+  it.effect("is waited for 15 seconds in pauses of 20 to 150 ms, then it is a failure with a remedy", () =>
+    Effect.gen(function*() {
+      const { database, statements } = scripted(() => {
+        throw sqliteError(5, "database is locked")
+      })
+      const { write } = Database.make("/home/state.db", yield* Client.make(database))
+      const writing = yield* Effect.forkChild(Effect.flip(write("append", Effect.void)), { startImmediately: true })
+      yield* TestClock.adjust("16 seconds")
+      const error = yield* Fiber.join(writing)
+      assert.strictEqual(error.operation, "append")
+      assert.strictEqual(
+        error.message,
+        "/home/state.db stayed locked: another program is holding it, close that one and try again"
+      )
+      assert.deepStrictEqual(Array.from(new Set(statements)), ["BEGIN IMMEDIATE"])
+      assert.isAtLeast(statements.length, 15_000 / 150)
+      assert.isAtMost(statements.length, 1 + 15_000 / 20)
+    }))
+})
+
+describe("a full disk", () => {
+  it.effect("is a failure with a remedy, and what was stored stays readable and writable", () =>
+    Effect.gen(function*() {
+      const database = yield* Database.open(`${yield* temporaryDirectory}/state.db`)
+      const store = SqliteStore.make(database)
+      yield* store.create(newSession(id))
+      yield* store.append(id, [user("kept")])
+      yield* database.sql`PRAGMA max_page_count = 60`
+      const error = yield* Effect.flip(store.append(id, [user("lost"), user("too long ".repeat(50_000))]))
+      assert.match(error.message, /state\.db can not grow because the disk is full: free some space and try again/u)
+      assert.deepStrictEqual(yield* store.messages(id), [user("kept")])
+      yield* database.sql`PRAGMA max_page_count = 10000`
+      yield* store.append(id, [user("again")])
+      assert.deepStrictEqual(yield* store.messages(id), [user("kept"), user("again")])
+    }))
+})
+
+describe("migrations", () => {
+  const second: Migrations.Migration = {
+    version: 2,
+    name: "pins",
+    statements: [
+      "ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",
+      "CREATE INDEX sessions_pinned ON sessions (pinned)"
+    ]
+  }
+
+  it("that was released never changes: a change of the tables is a new one", () => {
+    const digest = createHash("sha256").update(JSON.stringify(Migrations.migrations.slice(0, 1))).digest("hex")
+    assert.strictEqual(digest, "b32bc381980aa933772a7f224aa29e819c5a89e9e7df1788475611a95e043f4c")
+  })
+
+  const versionOne = Effect.fnUntraced(function*(path: string) {
+    const store = SqliteStore.make(yield* Database.open(path))
+    yield* store.create(newSession(id, { title: "Old" }))
+    yield* store.append(id, [user("from version one")])
+  }, Effect.scoped)
+
+  const versions = (path: string): ReadonlyArray<unknown> => {
+    const database = new DatabaseSync(path)
+    try {
+      return database.prepare("SELECT version FROM schema_version ORDER BY version").all().map((row) => row["version"])
+    } finally {
+      database.close()
+    }
+  }
+
+  it.effect("a database of version one is brought up to date when it is opened, with all that is in it", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* versionOne(path)
+      assert.deepStrictEqual(versions(path), [1])
+      const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, second]))
+      assert.deepStrictEqual(yield* store.messages(id), [user("from version one")])
+      assert.strictEqual(Option.getOrThrow(yield* store.get(id)).title, "Old")
+      yield* store.append(id, [user("from version two")])
+      assert.deepStrictEqual(versions(path), [1, 2])
+    }))
+
+  it.effect("a database that is up to date is not written to", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* versionOne(path)
+      const other = new DatabaseSync(path)
+      yield* Effect.addFinalizer(() => Effect.sync(() => other.close()))
+      other.exec("BEGIN IMMEDIATE")
+      yield* Database.open(path)
+    }))
+
+  it.effect("a migration that fails leaves the version before it, whole", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* versionOne(path)
+      const broken = { ...second, statements: [...second.statements, "CREATE TABLE sessions (id TEXT)"] }
+      const error = yield* Effect.flip(Database.open(path, [...Migrations.migrations, broken]))
+      assert.match(error.message, /state\.db: table sessions already exists$/u)
+      assert.deepStrictEqual(versions(path), [1])
+      const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, second]))
+      assert.deepStrictEqual(yield* store.messages(id), [user("from version one")])
+    }))
+
+  it.effect("a database of a newer version is left alone, with a remedy", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* Effect.scoped(Database.open(path, [...Migrations.migrations, second]))
+      const error = yield* Effect.flip(Database.open(path))
+      assert.strictEqual(
+        error.message,
+        `${path} was written by a newer version (schema 2, this one knows 1): update to open it`
+      )
+    }))
+})

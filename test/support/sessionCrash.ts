@@ -1,0 +1,21 @@
+// A process that dies between a tool call and its result. Argument: database.
+import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../src/domain/Conversation.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
+import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+
+const id = SessionId.make("crashed")
+const call = (id: string) => Prompt.toolCallPart({ id, name: "terminal", params: { command: "ls" }, providerExecuted: false })
+
+const program = Effect.gen(function*() {
+  const store = yield* SessionStore
+  yield* store.create({ id, source: "cli", provider: "test", model: "test", systemPrompt: "" })
+  yield* store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text: "list" })] })])
+  yield* store.append(id, [Prompt.assistantMessage({ content: [call("c1"), call("c2"), call("c3")] })])
+  yield* store.append(id, [Conversation.toolResult({ id: "c2", name: "terminal" }, { output: "b", isFailure: false })])
+  yield* Effect.sync(() => process.kill(process.pid, "SIGKILL"))
+})
+
+await Effect.runPromise(Effect.provide(program, SqliteSessionStore.layer({ path: process.argv[2] ?? "" })))
