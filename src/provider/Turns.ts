@@ -43,6 +43,7 @@ export interface Dialect<Block> {
   readonly callId: (block: Block) => string | undefined
   /** Id of the call that a block answers. */
   readonly resultId: (block: Block) => string | undefined
+  readonly isThinking: (block: Block) => boolean
   readonly text: (text: string) => Block
   /** The blocks of a message with what its options ask for. */
   readonly mark: (blocks: ReadonlyArray<Block>, message: Turn) => ReadonlyArray<Block>
@@ -145,4 +146,15 @@ export const alternate = <Block>(
       ? assistantContent(run, runs[index + 1], run === newest ? "replay" : "plain", dialect)
       : userContent(run, runs[index - 1], dialect)
   }))
+}
+
+/** Whether the newest assistant message called tools without having thought first. */
+export const calledWithoutThinking = <Block>(
+  messages: ReadonlyArray<Message<Block>>,
+  dialect: Dialect<Block>
+): boolean => {
+  const content = messages.findLast((message) => message.role === "assistant")?.content ?? []
+  const [first] = content
+  return first !== undefined && !dialect.isThinking(first) &&
+    content.some((block) => dialect.callId(block) !== undefined)
 }

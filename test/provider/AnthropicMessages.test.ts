@@ -387,15 +387,19 @@ describe("a streamed answer", () => {
       assert.strictEqual(reasonOf(yield* Effect.exit(ask(route(lost.url), call("hi"))))._tag, "NetworkError")
     }))
 
-  it.effect("fails when an event is not JSON, or a body in one piece came", () =>
+  it.effect("fails when an event is not JSON", () =>
     Effect.gen(function*() {
       const garbled = yield* streams(start, "{nope")
       assert.strictEqual(reasonOf(yield* Effect.exit(ask(route(garbled.url), call("hi"))))._tag, "InvalidResponseError")
+    }))
+
+  it.effect("is taken as it is when it comes in one piece", () =>
+    Effect.gen(function*() {
       const body = JSON.stringify({ content: [{ type: "text", text: "hi" }], stop_reason: "end_turn" })
-      const piece = yield* answers(200, body)
-      const reason = reasonOf(yield* Effect.exit(ask(route(piece.url), call("hi"))))
-      assert.strictEqual(reason._tag, "InvalidResponseError")
-      assert.include(reason.message, "turn streaming off")
+      const server = yield* answers(200, body)
+      const { response, seen } = yield* ask(route(server.url), call("hi"))
+      assert.deepStrictEqual(plain(response), [["text", "hi", {}]])
+      assert.strictEqual(seen.flat().at(-1)?.type, "finish")
     }))
 
   it.effect("uses its connection again", () =>
@@ -470,8 +474,12 @@ describe("an answer that is none", () => {
     }))
 })
 
-it.effect("refuses provider bedrock in this mode, with the remedy", () =>
+it.effect("refuses Anthropic without a key, and provider bedrock in this mode, with the remedy", () =>
   Effect.gen(function*() {
+    const { apiKey: _, baseUrl: __, ...keyless } = route("")
+    const noKey = yield* Effect.flip(AnthropicMessages.make(keyless))
+    assert.strictEqual(noKey._tag, "ConfigError")
+    assert.include(noKey.message, "ANTHROPIC_API_KEY")
     const error = yield* Effect.flip(AnthropicMessages.make(route("http://127.0.0.1:1", { provider: "bedrock" })))
     assert.strictEqual(error._tag, "ConfigError")
     assert.include(error.message, "bedrock_converse")

@@ -182,7 +182,7 @@ describe("messages", () => {
     const content = [
       file("image/png", new Uint8Array([1, 2, 3])),
       file("image/*", new URL("https://x.example/a.jpg")),
-      file("image/png", "data:image/webp;base64,QUJD"),
+      file("image/png", "data:image/png;base64,QUJD"),
       file("application/pdf", "QUJD", "a.pdf"),
       file("text/plain", new TextEncoder().encode("héllo")),
       file("application/zip", "QUJD", "a.zip")
@@ -192,7 +192,7 @@ describe("messages", () => {
       content: [
         { type: "image", source: { type: "base64", media_type: "image/png", data: "AQID" } },
         { type: "image", source: { type: "url", url: "https://x.example/a.jpg" } },
-        { type: "image", source: { type: "base64", media_type: "image/webp", data: "QUJD" } },
+        { type: "image", source: { type: "base64", media_type: "image/png", data: "QUJD" } },
         { type: "document", source: { type: "base64", media_type: "application/pdf", data: "QUJD" }, title: "a.pdf" },
         { type: "document", source: { type: "text", media_type: "text/plain", data: "héllo" } },
         { type: "text", text: "[application/zip a.zip omitted]" }

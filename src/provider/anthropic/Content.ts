@@ -11,10 +11,9 @@
  *
  * @since 0.1.0
  */
-import * as Base64 from "effect/encoding/Base64"
-import * as Result from "effect/Result"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
+import * as FileData from "../FileData.ts"
 import * as Wire from "./Wire.ts"
 
 /** A text, picture or document. */
@@ -22,40 +21,29 @@ export type ContentBlock = Wire.TextBlock | Wire.ImageBlock | Wire.DocumentBlock
 
 const none: ReadonlyArray<never> = []
 
-const isWebAddress = (address: string): boolean => /^https?:\/\//i.test(address)
-
-const source = (data: Prompt.FilePart["data"], mediaType: string): Wire.Source => {
-  if (data instanceof Uint8Array) return { type: "base64", media_type: mediaType, data: Base64.encode(data) }
-  const address = typeof data === "string" ? data : data.href
-  if (isWebAddress(address)) return { type: "url", url: address }
-  const inline = /^data:([^;,]*)[^,]*;base64,/i.exec(address)
-  return inline === null
-    ? { type: "base64", media_type: mediaType, data: address }
-    : { type: "base64", media_type: inline[1] || mediaType, data: address.slice(inline[0].length) }
+const source = (part: Prompt.FilePart, mediaType: string): Wire.Source => {
+  const data = FileData.base64(part)
+  return data === undefined
+    ? { type: "url", url: FileData.url(part) }
+    : { type: "base64", media_type: mediaType, data }
 }
 
-const plainText = (data: Wire.Source): Wire.Source =>
-  data.type === "base64"
-    ? {
-      type: "text",
-      media_type: "text/plain",
-      data: Result.getOrElse(Base64.decodeString(data.data), () => data.data)
-    }
-    : data
+const textSource = (part: Prompt.FilePart): Wire.Source => {
+  const data = FileData.base64(part)
+  return data === undefined
+    ? { type: "url", url: FileData.url(part) }
+    : { type: "text", media_type: "text/plain", data: FileData.text(data) }
+}
 
 const file = (part: Prompt.FilePart): ContentBlock => {
   const title = part.fileName === undefined ? {} : { title: part.fileName }
-  if (part.mediaType.startsWith("image/")) {
-    const mediaType = part.mediaType === "image/*" ? "image/jpeg" : part.mediaType
-    return { type: "image", source: source(part.data, mediaType) }
+  const { mediaType } = part
+  if (mediaType.startsWith("image/")) {
+    return { type: "image", source: source(part, mediaType === "image/*" ? "image/jpeg" : mediaType) }
   }
-  if (part.mediaType === "application/pdf") {
-    return { type: "document", source: source(part.data, part.mediaType), ...title }
-  }
-  if (part.mediaType.startsWith("text/")) {
-    return { type: "document", source: plainText(source(part.data, part.mediaType)), ...title }
-  }
-  return { type: "text", text: `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
+  if (mediaType === "application/pdf") return { type: "document", source: source(part, mediaType), ...title }
+  if (mediaType.startsWith("text/")) return { type: "document", source: textSource(part), ...title }
+  return { type: "text", text: `[${mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
 }
 
 const withMarker = (block: ContentBlock, options: Prompt.ProviderOptions): ContentBlock => {

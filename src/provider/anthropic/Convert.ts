@@ -121,15 +121,15 @@ const assistant = (message: Prompt.AssistantMessage, toolName: (name: string) =>
   }
 }
 
-const canCarry = (block: Wire.Block): block is Exclude<Wire.Block, Wire.ThinkingBlock | Wire.RedactedBlock> =>
-  block.type !== "thinking" && block.type !== "redacted_thinking"
+const isThinking = (block: Wire.Block): block is Wire.ThinkingBlock | Wire.RedactedBlock =>
+  block.type === "thinking" || block.type === "redacted_thinking"
 
 const mark = (blocks: ReadonlyArray<Wire.Block>, message: Turns.Turn): ReadonlyArray<Wire.Block> => {
   const marker = Wire.cacheControl(message.options)
   if (marker === undefined) return blocks
-  const at = blocks.findLastIndex(canCarry)
+  const at = blocks.findLastIndex((block) => !isThinking(block))
   const block = blocks[at]
-  return block !== undefined && canCarry(block) ? blocks.with(at, { ...block, cache_control: marker }) : blocks
+  return block !== undefined && !isThinking(block) ? blocks.with(at, { ...block, cache_control: marker }) : blocks
 }
 
 /** The blocks of this protocol; `toolName` gives a tool's name on the wire. */
@@ -146,6 +146,7 @@ export const dialect = (toolName: (name: string) => string): Turns.Dialect<Wire.
   }),
   callId: (block) => block.type === "tool_use" ? block.id : undefined,
   resultId: (block) => block.type === "tool_result" ? block.tool_use_id : undefined,
+  isThinking,
   text: (text) => ({ type: "text", text }),
   mark
 })

@@ -8,21 +8,16 @@
  *
  * @since 0.1.0
  */
-import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
 import * as Arguments from "../Arguments.ts"
+import * as Body from "../Body.ts"
 import * as Raw from "../Raw.ts"
+import * as SdkError from "../SdkError.ts"
 import * as Answer from "./Answer.ts"
 import * as Wire from "./Wire.ts"
-
-/** Why a body is no answer. */
-export type Refused =
-  | { readonly type: "error"; readonly body: unknown }
-  | { readonly type: "invalid"; readonly description: string; readonly body: unknown }
-
-/** An answer, or why there is none. */
-export type Decoded = { readonly type: "answer"; readonly response: ModelResponse } | Refused
 
 /** Metadata of a thinking block, as its two forms carry it. */
 export const thinkingMetadata = (block: Raw.Fields): Response.ProviderMetadata => {
@@ -67,27 +62,30 @@ const partOf = (
 }
 
 /** See the module. `toolName` gives a tool's own name from the one on the wire. */
-export const decode = (raw: unknown, toolName: (wireName: string) => string): Decoded => {
-  const body = Raw.fields(raw)
-  if (body["type"] === "error" || Predicate.isObject(body["error"])) return { type: "error", body: raw }
-  const content = body["content"]
-  const invalid = (description: string): Refused => ({ type: "invalid", description, body: raw })
+export const decode = (
+  raw: unknown,
+  toolName: (wireName: string) => string,
+  context: SdkError.Context
+): Result.Result<ModelResponse, AiError.AiError> => {
+  const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
+    Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
+  const body = Body.read(raw)
+  if (typeof body === "string") return invalid(body)
+  if (body["type"] === "error" || Raw.isFields(body["error"])) return Result.fail(SdkError.fromBody({ ...context, body }))
+  const { content } = body
   if (!Array.isArray(content)) return invalid("the answer is no Messages body: check that the base URL serves this API")
   const stopReason = Raw.word(body["stop_reason"])
   if (content.length === 0 && (stopReason === "" || stopReason === "tool_use")) {
     return invalid("the answer has no content")
   }
-  return {
-    type: "answer",
-    response: {
-      parts: content.flatMap((block, index) => partOf(Raw.fields(block), index, toolName)),
-      finishReason: Answer.finishReason(stopReason),
-      usage: Answer.usage(body["usage"]),
-      model: Raw.word(body["model"]) || undefined,
-      id: Raw.word(body["id"]) || undefined,
-      raw
-    }
-  }
+  return Result.succeed({
+    parts: content.flatMap((block, index) => partOf(Raw.fields(block), index, toolName)),
+    finishReason: Answer.finishReason(stopReason),
+    usage: Answer.usage(body["usage"]),
+    model: Raw.word(body["model"]) || undefined,
+    id: Raw.word(body["id"]) || undefined,
+    raw
+  })
 }
 
 const blockOf = (part: ContentPart, wireName: (name: string) => string): ReadonlyArray<unknown> => {

@@ -75,8 +75,10 @@ const belongs = (family: Family, provider: string, host: string): boolean =>
 const isSubscription = (secret: string): boolean =>
   (secret.startsWith("sk-ant-") && !secret.startsWith("sk-ant-api")) || secret.startsWith("eyJ")
 
+const secretOf = (route: Route): string => route.apiKey === undefined ? "" : Redacted.value(route.apiKey).trim()
+
 const auth = (route: Route, provider: string, host: string, native: boolean): Auth => {
-  const secret = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
+  const secret = secretOf(route)
   if (secret === "") return "none"
   if (belongs(minimax, provider, host)) return "bearer"
   return native && provider === "anthropic" && isSubscription(secret) ? "subscription" : "key"
@@ -126,7 +128,7 @@ export const headers = (route: Route, endpoint: Endpoint): Record<string, string
   const own = Object.fromEntries(
     Object.entries(route.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])
   )
-  const secret = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
+  const secret = secretOf(route)
   const bearer = endpoint.auth === "bearer" || endpoint.auth === "subscription"
   return {
     "anthropic-version": "2023-06-01",

@@ -51,13 +51,6 @@ const system = (blocks: ReadonlyArray<Wire.TextBlock>): string | ReadonlyArray<W
   return apart ? blocks : blocks.map((block) => block.text).join("\n\n")
 }
 
-/** Whether the newest assistant message called tools without having thought. */
-const calledWithoutThinking = (messages: ReadonlyArray<Turns.Message<Wire.Block>>): boolean => {
-  const content = messages.findLast((message) => message.role === "assistant")?.content ?? []
-  const first = content[0]?.type
-  return first !== "thinking" && first !== "redacted_thinking" && content.some((block) => block.type === "tool_use")
-}
-
 const thinkingFields = (thinking: Thinking.Thinking): ModelRequest => {
   switch (thinking?.style) {
     case "adaptive":
@@ -119,7 +112,7 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
     const choice = call.tools.length === 0 ? undefined : Tools.choice(call.toolChoice, toolName)
     const forced = choice !== undefined && choice["type"] !== "auto"
     const wanted = forced ? undefined : Thinking.of(call.reasoningEffort, abilities)
-    const asked = wanted?.style === "budget" && endpoint.native && calledWithoutThinking(messages) ? undefined : wanted
+    const asked = wanted?.style === "budget" && endpoint.native && Turns.calledWithoutThinking(messages, dialect) ? undefined : wanted
     const { maxTokens, thinking } = Thinking.fit(
       call.maxOutputTokens ?? OutputLimits.of(endpoint.model),
       call.contextWindow,

@@ -13,6 +13,7 @@
  * @since 0.1.0
  */
 import * as Option from "effect/Option"
+import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
@@ -20,29 +21,11 @@ import type { StreamPart } from "../../domain/Model.ts"
 import * as Arguments from "../Arguments.ts"
 import type { SseEvent } from "../internal/SseReader.ts"
 import * as Raw from "../Raw.ts"
+import * as SdkError from "../SdkError.ts"
+import * as StreamMachine from "../StreamMachine.ts"
 import * as Answer from "./Answer.ts"
 import * as Decode from "./Decode.ts"
 import * as Wire from "./Wire.ts"
-
-/** The API's last words about an answer. */
-export interface Ending {
-  readonly stopReason: string | null
-  readonly stopSequence: string | null
-  /** The counters as the API named them. */
-  readonly usage: Raw.Fields
-}
-
-/** Takes events in; see {@link make}. */
-export interface Machine {
-  readonly step: (events: ReadonlyArray<SseEvent>) => ReadonlyArray<StreamPart>
-  /** What is still to be said when the body is over: `finish`, where only that is missing. */
-  readonly end: () => ReadonlyArray<StreamPart>
-  /** What went wrong inside the stream. */
-  readonly refused: () => Decode.Refused | undefined
-  /** Whether `finish` was given out. */
-  readonly finished: () => boolean
-  readonly ending: () => Ending
-}
 
 interface OpenCall {
   readonly kind: "tool_use"
@@ -60,13 +43,23 @@ interface OpenThought {
 
 type Open = OpenCall | OpenThought | { readonly kind: "text" } | { readonly kind: "redacted" }
 
-/** A machine at the start of a stream. `toolName` gives a tool's own name from the one on the wire. */
-export const make = (toolName: (wireName: string) => string): Machine => {
+/** What a stream belongs to. */
+export interface About {
+  readonly context: SdkError.Context
+  /** A tool's own name from the one on the wire, and back. */
+  readonly toolName: (wireName: string) => string
+  readonly wireName: (toolName: string) => string
+}
+
+/** A machine at the start of a stream. */
+export const make = ({ context, toolName, wireName }: About): StreamMachine.StreamMachine => {
   const open = new Map<number, Open>()
   let usage: Raw.Fields = {}
+  let id: string | undefined
+  let model: string | undefined
   let stopReason: string | null = null
   let stopSequence: string | null = null
-  let refused: Decode.Refused | undefined
+  let failure: AiError.AiError | undefined
   let finished = false
 
   const finish = (out: Array<StreamPart>): void => {
@@ -83,14 +76,14 @@ export const make = (toolName: (wireName: string) => string): Machine => {
         open.set(index, { kind: "text" })
         out.push(Response.makePart("text-start", { id }))
         const text = Raw.word(block["text"])
-        if (text !== "") out.push(Response.makePart("text-delta", { id, delta: text }))
+        if (text !== "") out.push(StreamMachine.textDelta(id, text))
         break
       }
       case "thinking": {
         open.set(index, { kind: "thinking", signature: Raw.word(block["signature"]) })
         out.push(Response.makePart("reasoning-start", { id }))
         const text = Raw.word(block["thinking"])
-        if (text !== "") out.push(Response.makePart("reasoning-delta", { id, delta: text }))
+        if (text !== "") out.push(StreamMachine.reasoningDelta(id, text))
         break
       }
       case "redacted_thinking": {
@@ -122,12 +115,10 @@ export const make = (toolName: (wireName: string) => string): Machine => {
     const id = String(index)
     switch (change["type"]) {
       case "text_delta":
-        if (block.kind === "text") out.push(Response.makePart("text-delta", { id, delta: Raw.word(change["text"]) }))
+        if (block.kind === "text") out.push(StreamMachine.textDelta(id, Raw.word(change["text"])))
         break
       case "thinking_delta":
-        if (block.kind === "thinking") {
-          out.push(Response.makePart("reasoning-delta", { id, delta: Raw.word(change["thinking"]) }))
-        }
+        if (block.kind === "thinking") out.push(StreamMachine.reasoningDelta(id, Raw.word(change["thinking"])))
         break
       case "signature_delta":
         if (block.kind === "thinking") block.signature += Raw.word(change["signature"])
@@ -136,7 +127,7 @@ export const make = (toolName: (wireName: string) => string): Machine => {
         const json = Raw.word(change["partial_json"])
         if (block.kind !== "tool_use" || json === "") break
         block.json += json
-        out.push(Response.makePart("tool-params-delta", { id: block.id, delta: json }))
+        out.push(StreamMachine.paramsDelta(block.id, json))
         break
       }
       default:
@@ -179,9 +170,9 @@ export const make = (toolName: (wireName: string) => string): Machine => {
       case "message_start": {
         const message = Raw.fields(fields["message"])
         usage = Raw.fields(message["usage"])
-        const id = Raw.word(message["id"]) || undefined
-        const modelId = Raw.word(message["model"]) || undefined
-        out.push(Response.makePart("response-metadata", { id, modelId, timestamp: undefined }))
+        id = Raw.word(message["id"]) || undefined
+        model = Raw.word(message["model"]) || undefined
+        out.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
         break
       }
       case "content_block_start":
@@ -204,7 +195,7 @@ export const make = (toolName: (wireName: string) => string): Machine => {
         finish(out)
         break
       case "error":
-        refused = { type: "error", body: fields }
+        failure = SdkError.fromBody({ ...context, body: fields })
         break
       default:
         break
@@ -214,25 +205,26 @@ export const make = (toolName: (wireName: string) => string): Machine => {
   const step = (events: ReadonlyArray<SseEvent>): ReadonlyArray<StreamPart> => {
     const out: Array<StreamPart> = []
     for (const { data } of events) {
-      if (refused !== undefined || finished) break
+      if (failure !== undefined || finished) break
       const parsed = Json.parse(data)
-      if (Option.isNone(parsed)) refused = { type: "invalid", description: "an event of the stream is not JSON", body: data }
-      else event(Raw.fields(parsed.value), out)
+      if (Option.isSome(parsed)) event(Raw.fields(parsed.value), out)
+      else failure = SdkError.invalidResponse({ ...context, description: "an event of the stream is not JSON", body: data })
     }
     return out
   }
 
   const end = (): ReadonlyArray<StreamPart> => {
     const out: Array<StreamPart> = []
-    if (refused === undefined && stopReason !== null) finish(out)
+    if (failure !== undefined) return out
+    if (stopReason === null && !finished) failure = SdkError.cut(context)
+    else finish(out)
     return out
   }
 
   return {
     step,
     end,
-    refused: () => refused,
-    finished: () => finished,
-    ending: () => ({ stopReason, stopSequence, usage })
+    failure: () => failure,
+    body: (parts) => Decode.encode({ parts, id, model, stopReason, stopSequence, usage }, wireName)
   }
 }
