@@ -1,0 +1,182 @@
+/**
+ * A canned answer as a chat completion: the body that a server would send, and the pieces that it would stream.
+ *
+ * **Details**
+ *
+ * The body is the one truth. What streams by is made from the decoded body, so a watched answer and one that came whole
+ * are the same. With the same answer the bytes are the same: nothing in it depends on time or chance.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Response from "effect/ai/Response"
+import type * as AiError from "effect/ai/AiError"
+import * as Assembler from "../../domain/Assembler.ts"
+import type { ContentPart, ModelRequest, ModelResponse, OnPart, StreamPart } from "../../domain/Model.ts"
+import * as Arguments from "../Arguments.ts"
+import * as Raw from "../Raw.ts"
+import * as Decode from "../chat/Decode.ts"
+import type * as SdkError from "../SdkError.ts"
+
+/** One call of a tool. Arguments that are text are sent as they stand, valid JSON or not. */
+export interface Call {
+  readonly id: string
+  readonly name: string
+  readonly arguments: unknown
+}
+
+/** Token counts; what is absent is estimated. */
+export interface Tokens {
+  readonly input?: number | undefined
+  readonly output?: number | undefined
+  readonly cacheRead?: number | undefined
+  readonly cacheWrite?: number | undefined
+  readonly reasoning?: number | undefined
+}
+
+/** A canned answer. */
+export interface Answer {
+  readonly text?: string | undefined
+  readonly reasoning?: string | undefined
+  readonly calls?: ReadonlyArray<Call> | undefined
+  readonly usage?: Tokens | undefined
+  /** As chat completions write it; follows from the calls when absent. */
+  readonly finishReason?: string | undefined
+}
+
+const charactersPerToken = 4
+
+const tokens = (characters: number): number => Math.ceil(characters / charactersPerToken)
+
+const lengths = new WeakMap<object, number>()
+
+/** Characters of a value as JSON; of an object once. */
+const lengthOf = (value: unknown): number => {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)?.length ?? 0
+  const known = lengths.get(value)
+  if (known !== undefined) return known
+  const length = JSON.stringify(value).length
+  lengths.set(value, length)
+  return length
+}
+
+const argumentsText = (value: unknown): string => typeof value === "string" ? value : Arguments.toText(value)
+
+const usageOf = (request: ModelRequest, answer: Answer): Raw.Fields => {
+  const prompt = Raw.items(request["messages"]).reduce<number>((sum, message) => sum + lengthOf(message), 0)
+    + (request["tools"] === undefined ? 0 : lengthOf(request["tools"]))
+  const written = (answer.text ?? "").length
+    + (answer.calls ?? []).reduce((sum, call) => sum + call.name.length + argumentsText(call.arguments).length, 0)
+  const thought = answer.usage?.reasoning ?? tokens((answer.reasoning ?? "").length)
+  const cacheRead = answer.usage?.cacheRead ?? 0
+  const cacheWrite = answer.usage?.cacheWrite ?? 0
+  const input = (answer.usage?.input ?? tokens(prompt)) + cacheRead + cacheWrite
+  const output = answer.usage?.output ?? tokens(written) + thought
+  return {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    ...(cacheRead + cacheWrite === 0
+      ? {}
+      : { prompt_tokens_details: { cached_tokens: cacheRead, cache_write_tokens: cacheWrite } }),
+    ...(thought === 0 ? {} : { completion_tokens_details: { reasoning_tokens: thought } })
+  }
+}
+
+/** The body of an answer to a request. */
+export const body = (request: ModelRequest, answer: Answer, origin: { readonly id: string; readonly model: string }): Raw.Fields => {
+  const calls = answer.calls ?? []
+  return {
+    id: origin.id,
+    object: "chat.completion",
+    created: 0,
+    model: origin.model,
+    choices: [{
+      index: 0,
+      message: {
+        role: "assistant",
+        content: answer.text ?? null,
+        ...(answer.reasoning === undefined ? {} : { reasoning_content: answer.reasoning }),
+        ...(calls.length === 0
+          ? {}
+          : {
+            tool_calls: calls.map((call) => ({
+              id: call.id,
+              type: "function",
+              function: { name: call.name, arguments: argumentsText(call.arguments) }
+            }))
+          })
+      },
+      finish_reason: answer.finishReason ?? (calls.length === 0 ? "stop" : "tool_calls")
+    }],
+    usage: usageOf(request, answer)
+  }
+}
+
+/** {@link Decode.decode} as an Effect. */
+export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<ModelResponse, AiError.AiError> =>
+  Effect.fromResult(Decode.decode(raw, context))
+
+/** A text in pieces of one word and the space behind it. */
+export const words = (text: string): ReadonlyArray<string> => text.match(/\s*\S+\s*/g) ?? (text === "" ? [] : [text])
+
+const pieces = (part: ContentPart, index: number, split: (text: string) => ReadonlyArray<string>): ReadonlyArray<StreamPart> => {
+  const id = String(index)
+  switch (part.type) {
+    case "text":
+      return [
+        Response.makePart("text-start", { id }),
+        ...split(part.text).map((delta) => Response.makePart("text-delta", { id, delta })),
+        Response.makePart("text-end", { id })
+      ]
+    case "reasoning":
+      return [
+        Response.makePart("reasoning-start", { id, metadata: part.metadata }),
+        ...words(part.text).map((delta) => Response.makePart("reasoning-delta", { id, delta })),
+        Response.makePart("reasoning-end", { id })
+      ]
+    case "tool-call":
+      return [
+        Response.makePart("tool-params-start", { id: part.id, name: part.name, providerExecuted: false }),
+        Response.makePart("tool-params-delta", { id: part.id, delta: argumentsText(part.params) }),
+        Response.makePart("tool-params-end", { id: part.id }),
+        part
+      ]
+    case "file":
+      return [part]
+  }
+}
+
+/** What streams by of a whole answer, piece by piece. `split` cuts its text. */
+export const stream = (
+  response: ModelResponse,
+  split: (text: string) => ReadonlyArray<string> = words
+): ReadonlyArray<StreamPart> => [
+  Response.makePart("response-metadata", {
+    id: response.id,
+    modelId: response.model,
+    timestamp: undefined
+  }),
+  ...response.parts.flatMap((part, index) => pieces(part, index, split)),
+  Response.makePart("finish", { reason: response.finishReason, usage: response.usage, response: undefined })
+]
+
+/**
+ * Lets pieces stream by `onPart` one after the other. The answer is made of what `onPart` gives back; its body stays what
+ * was sent.
+ */
+export const play = Effect.fnUntraced(function*<E, R>(
+  sent: ModelResponse,
+  batches: Iterable<ReadonlyArray<StreamPart>>,
+  onPart: OnPart,
+  before: (index: number) => Effect.Effect<void, E, R>
+): Effect.fn.Return<ModelResponse, E, R> {
+  const seen = Assembler.make()
+  let index = 0
+  for (const batch of batches) {
+    yield* before(index++)
+    seen.add(yield* onPart(batch))
+  }
+  const { finishReason, id, model, parts, usage } = seen.result()
+  return { parts, finishReason, usage, model, id, raw: sent.raw }
+})

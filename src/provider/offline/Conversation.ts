@@ -1,0 +1,100 @@
+/**
+ * Reads the request of chat completions as its receiver: what the user said last, which tools are offered, what was
+ * called since and what came of it.
+ *
+ * @since 0.1.0
+ */
+import type { ModelRequest } from "../../domain/Model.ts"
+import * as Arguments from "../Arguments.ts"
+import * as Raw from "../Raw.ts"
+
+/** A tool that may be called. */
+export interface Offered {
+  readonly name: string
+  readonly parameters: Raw.Fields
+}
+
+/** A call that was made, and its result when there is one. */
+export interface Made {
+  readonly name: string
+  readonly arguments: unknown
+  readonly result: string | undefined
+}
+
+/** What a user said and what was done about it: one list of calls for each assistant message that had some. */
+export interface Exchange {
+  readonly text: string
+  readonly steps: ReadonlyArray<ReadonlyArray<Made>>
+}
+
+/** See the module. */
+export interface Conversation {
+  /** The user's turns; the last is the one to answer. */
+  readonly exchanges: ReadonlyArray<Exchange>
+  readonly offered: ReadonlyArray<Offered>
+  /** A number that no call id ends in yet. */
+  readonly nextId: number
+}
+
+/** Begins the ids of the calls of the stand-in. */
+export const idPrefix = "call_offline_"
+
+const textOf = (content: unknown): string =>
+  typeof content === "string"
+    ? content
+    : Raw.items(content).map((part) => Raw.string(Raw.fields(part)["text"]) ?? "").filter((text) => text !== "").join("\n\n")
+
+const injected = /<(memory-context|plugin-context)>[^]*?<\/\1>\s*/g
+
+/** A user's text without the context that the runtime puts around it. */
+const saidBy = (content: unknown): string => textOf(content).replace(injected, "").trim()
+
+/** Files of tool results come in a user message of their own, which is nobody's turn. */
+const carriesFiles = (content: unknown): boolean =>
+  Array.isArray(content) && (Raw.string(Raw.fields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
+
+const offeredIn = (request: ModelRequest): ReadonlyArray<Offered> => {
+  const choice = request["tool_choice"]
+  if (choice === "none") return []
+  const named = Raw.string(Raw.fields(Raw.fields(choice)["function"])["name"])
+  return Raw.items(request["tools"])
+    .map((tool) => Raw.fields(Raw.fields(tool)["function"]))
+    .map((target) => ({ name: Raw.word(target["name"]), parameters: Raw.fields(target["parameters"]) }))
+    .filter(({ name }) => name !== "" && (named === undefined || name === named))
+}
+
+/** See the module. */
+export const read = (request: ModelRequest): Conversation => {
+  const exchanges: Array<{ text: string; steps: Array<Array<Made>> }> = []
+  const results = new Map<string, string>()
+  const messages = Raw.items(request["messages"]).map(Raw.fields)
+  // From the end, so that a call meets its own result even where an id is used again later.
+  let steps: Array<Array<Made>> = []
+  let nextId = 1
+  for (const message of messages.toReversed()) {
+    switch (message["role"]) {
+      case "tool":
+        results.set(Raw.word(message["tool_call_id"]), textOf(message["content"]))
+        break
+      case "assistant": {
+        const calls = Raw.items(message["tool_calls"]).map(Raw.fields)
+        if (calls.length === 0) break
+        steps.unshift(calls.map((call) => {
+          const id = Raw.word(call["id"])
+          const target = Raw.fields(call["function"])
+          const result = results.get(id)
+          results.delete(id)
+          if (id.startsWith(idPrefix)) nextId = Math.max(nextId, Number(id.slice(idPrefix.length)) + 1 || 1)
+          return { name: Raw.word(target["name"]), arguments: Arguments.fromWire(target["arguments"]), result }
+        }))
+        break
+      }
+      case "user":
+        if (carriesFiles(message["content"])) break
+        exchanges.unshift({ text: saidBy(message["content"]), steps })
+        steps = []
+        break
+    }
+  }
+  return { exchanges, offered: offeredIn(request), nextId }
+}
