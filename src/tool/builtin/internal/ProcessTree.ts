@@ -36,7 +36,7 @@ const readStat = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<Stat | 
   fs.readFileString(`/proc/${pid}/stat`).pipe(
     Effect.map(parseStat),
     // Processes end while they are being listed.
-    Effect.catch(() => Effect.succeed(undefined))
+    Effect.orElseSucceed(() => undefined)
   )
 
 /** All processes below `root`, nearest first; none where there is no `/proc`. */
@@ -44,7 +44,7 @@ export const descendants = Effect.fnUntraced(function*(
   fs: FileSystem.FileSystem,
   root: number
 ): Effect.fn.Return<ReadonlyArray<Identity>> {
-  const names = yield* fs.readDirectory("/proc").pipe(Effect.catch(() => Effect.succeed([])))
+  const names = yield* fs.readDirectory("/proc").pipe(Effect.orElseSucceed(() => []))
   const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
   const stats = yield* Effect.forEach(pids, (pid) => readStat(fs, pid), { concurrency: 16 })
   const children = new Map<number, Array<Stat>>()

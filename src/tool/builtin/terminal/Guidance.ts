@@ -65,16 +65,21 @@ const packageManagers = new Set(["npm", "pnpm", "yarn", "bun", "deno"])
 const runsPackage = new Set(["npx", "bunx", "pnpx"])
 const takesValue = new Set(["--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "-p", "--package"])
 
-const withoutFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
-  args.filter((arg, index) => !arg.startsWith("-") && !takesValue.has(args[index - 1] ?? ""))
+/** What follows the flags in front, with their values. */
+const afterFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  let index = 0
+  while (args[index]?.startsWith("-") === true) index += takesValue.has(args[index] ?? "") ? 2 : 1
+  return args.slice(index)
+}
 
 const isServer = (words: ReadonlyArray<string>): boolean => {
   const [name, ...args] = words
   if (name === undefined) return false
-  if (runsPackage.has(name)) return isServer(withoutFlags(args))
+  if (runsPackage.has(name)) return isServer(afterFlags(args))
   if (packageManagers.has(name)) {
-    const [first, ...rest] = withoutFlags(args)
+    const [first, ...others] = afterFlags(args)
     if (first === undefined) return false
+    const rest = afterFlags(others)
     if (first === "exec" || first === "dlx" || first === "x") return isServer(rest)
     return first === "run" || first === "task" ? serving.has(rest[0] ?? "") : serving.has(first)
   }

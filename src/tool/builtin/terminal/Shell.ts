@@ -144,7 +144,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   const shell = yield* Effect.cached(
     fs.exists("/bin/bash").pipe(
       // What can not be looked at can not be run either.
-      Effect.catch(() => Effect.succeed(false)),
+      Effect.orElseSucceed(() => false),
       Effect.map((exists) => exists ? "/bin/bash" : "/bin/sh")
     )
   )
@@ -200,7 +200,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       return command.onOutput(chunks)
     }).pipe(
       // The pipe broke: the output ends here, and the exit code still tells how the command ended.
-      Effect.catch(() => Effect.void),
+      Effect.ignore,
       Effect.forkScoped
     )
     const exit = handle.exitCode.pipe(
