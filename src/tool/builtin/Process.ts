@@ -94,13 +94,17 @@ export const Refusal = Schema.Struct({
 /** See {@link Refusal}. */
 export type Refusal = typeof Refusal.Type
 
+const description = [
+  "Follows the background processes that terminal(background=true) started in this session.",
+  "Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until the process " +
+  "ends; kill for servers that are no longer needed. write, submit and close talk to the stdin of a program that asks " +
+  "something. Do not poll in a loop: wait, or start the process with notify_on_complete. Results of processes that have " +
+  "ended stay for a while."
+].join("\n\n")
+
 /** See the module. */
 export const Process = Tool.make("process", {
-  description: `Follows the background processes that terminal(background=true) started in this session.
-
-Use poll for a quick look and log to read the output in full; wait when you have nothing else to do until the process ends; ` +
-    `kill for servers that are no longer needed. write, submit and close talk to the stdin of a program that asks something. ` +
-    `Do not poll in a loop: wait, or start the process with notify_on_complete. Results of ended processes stay for a while.`,
+  description,
   parameters: Parameters,
   success: Result,
   failure: Refusal,
@@ -204,7 +208,7 @@ const kill = Effect.fnUntraced(function*(process: BackgroundProcess) {
 export const handler = Effect.gen(function*() {
   const registry = yield* ProcessRegistry
 
-  return Effect.fn("process")(function*(
+  return Effect.fnUntraced(function*(
     params: typeof Parameters.Type
   ): Effect.fn.Return<Result, Refusal, ToolContext> {
     const { action, data, session_id } = params

@@ -25,7 +25,6 @@ import * as Toolkit from "effect/ai/Toolkit"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
-import { ProcessEnvironment } from "./internal/ProcessEnvironment.ts"
 import * as Process from "./Process.ts"
 import * as ExitMeaning from "./terminal/ExitMeaning.ts"
 import * as Foreground from "./terminal/Foreground.ts"
@@ -34,6 +33,7 @@ import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
 import * as ShellWords from "./terminal/ShellWords.ts"
 import { TerminalSettings } from "./terminal/TerminalSettings.ts"
+import * as WorkingDirectory from "./terminal/WorkingDirectory.ts"
 
 const maxForegroundSeconds = 600
 
@@ -89,22 +89,23 @@ export const Result = Schema.Struct({
 /** See {@link Result}. */
 export type Result = typeof Result.Type
 
+const description = [
+  "Runs a command line in bash and returns its output (stdout and stderr in the order in which they were written) and exit " +
+  "code.",
+  "Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do not use it " +
+  "to read, search or change files when read_file, search_files, write_file or patch are available: they are safer and " +
+  "cheaper than cat, grep, find, sed and echo redirections.",
+  "Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join commands with &&. " +
+  "There is no input (stdin is /dev/null) and no terminal: pass flags such as -y, and do not start editors, pagers, REPLs " +
+  "or password prompts. Credentials of this program are not in the environment.",
+  "A foreground command must end by itself within its timeout; whatever it leaves running is stopped with it. For servers " +
+  "and long work pass background=true and follow the process with the process tool. A long output is cut in the middle. " +
+  "A non-zero exit_code is the command's own answer: read the output before you try again."
+].join("\n\n")
+
 /** See the module. */
 export const Terminal = Tool.make("terminal", {
-  description: `Runs a command line in bash and returns its output (stdout and stderr in the order they were written) and ` +
-    `exit code.
-
-Use it for builds, tests, git, package managers, scripts, and anything else that has no tool of its own. Do not use it to ` +
-    `read, search or change files when read_file, search_files, write_file or patch are available: they are safer and ` +
-    `cheaper than cat, grep, find, sed and echo redirections.
-
-Every call starts a fresh shell: cd, variables and functions do not carry over, so set workdir or join commands with &&. ` +
-    `There is no input (stdin is /dev/null) and no terminal: pass flags such as -y, and do not start editors, pagers, REPLs ` +
-    `or password prompts. Credentials of this program are not in the environment.
-
-A foreground command must end by itself within its timeout. Whatever it leaves running is stopped with it. For servers and ` +
-    `long work pass background=true and follow the process with the process tool. Output over 50000 characters is cut in ` +
-    `the middle. A non-zero exit_code is the command's own answer: read the output before you retry.`,
+  description,
   parameters: Parameters,
   success: Result,
   failure: Result,
@@ -112,12 +113,19 @@ A foreground command must end by itself within its timeout. Whatever it leaves r
   dependencies: [ToolContext]
 }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(Tool.Idempotent, false)
 
-const refused = (error: string): Result => ({ output: "", exit_code: -1, error })
+const tooLong = (seconds: number): string =>
+  `Not run: a foreground timeout is at most ${maxForegroundSeconds} s, and ${seconds} were asked for. ` +
+  "Pass background=true (with notify_on_complete=true to be told of the end), or a shorter timeout."
+
+/** A call that was not run. */
+const refused = ({ message }: Shell.NotStarted): Result => ({ output: "", exit_code: -1, error: message })
 
 const ptyNote = (pty: boolean | undefined) =>
   pty === true
     ? { pty_note: "There is no pseudo-terminal here; the command ran without one." }
     : {}
+
+const withMarker = (output: string, marker: string): string => output === "" ? marker : `${output}\n${marker}`
 
 /** The result of a command that was run. */
 const resultOf = (
@@ -142,32 +150,7 @@ const resultOf = (
   }
 }
 
-const withMarker = (output: string, marker: string): string => output === "" ? marker : `${output}\n${marker}`
-
-/** The directory to run in, or why there is none. */
-const resolveDirectory = Effect.fnUntraced(function*(
-  fs: FileSystem.FileSystem,
-  path: Path.Path,
-  base: string,
-  workdir: string | undefined
-): Effect.fn.Return<string, Result> {
-  const home = (yield* ProcessEnvironment)()["HOME"]
-  const given = workdir ?? base
-  const expanded = home !== undefined && /^~(?:\/|$)/.test(given) ? home + given.slice(1) : given
-  const directory = path.resolve(base, expanded)
-  const info = yield* fs.stat(directory).pipe(
-    Effect.mapError((error) =>
-      refused(
-        error.reason._tag === "PermissionDenied"
-          ? `workdir ${directory} can not be entered: permission denied`
-          : `workdir ${directory} does not exist: create it first, or leave workdir out to run in ${base}`
-      )
-    )
-  )
-  return info.type === "Directory"
-    ? directory
-    : yield* Effect.fail(refused(`workdir ${directory} is not a directory: name the directory that holds it`))
-})
+type Handled = Effect.fn.Return<Result, Shell.NotStarted, ToolContext>
 
 const make = Effect.gen(function*() {
   const shell = yield* Shell.make
@@ -175,9 +158,15 @@ const make = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
 
-  const notStarted = (error: Shell.NotStarted): Result => refused(error.message)
+  /** The directory to run in, once there is nothing against running: `objection` is what the model is told. */
+  const admit = Effect.fnUntraced(function*(params: typeof Parameters.Type, objection: string | undefined) {
+    const { cwd } = yield* ToolContext
+    if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
+    return yield* WorkingDirectory.resolve(fs, path, cwd, params.workdir)
+  })
 
-  const background = Effect.fnUntraced(function*(params: typeof Parameters.Type, cwd: string) {
+  const background = Effect.fnUntraced(function*(params: typeof Parameters.Type): Handled {
+    const cwd = yield* admit(params, Guidance.background(ShellWords.parse(params.command)))
     const { sessionId, taskId } = yield* ToolContext
     const notify = params.notify_on_complete ?? false
     const patterns = params.watch_patterns ?? []
@@ -188,7 +177,7 @@ const make = Effect.gen(function*() {
       taskId,
       notifyOnComplete: notify,
       watchPatterns: patterns
-    }).pipe(Effect.mapError(notStarted))
+    })
     return {
       output: "Background process started",
       session_id: id,
@@ -204,36 +193,28 @@ const make = Effect.gen(function*() {
     }
   })
 
-  const terminal = Effect.fn("terminal")(function*(
+  const foreground = Effect.fnUntraced(function*(
     params: typeof Parameters.Type,
-    context: Toolkit.HandlerContext<typeof Terminal>
-  ): Effect.fn.Return<Result, Result, ToolContext> {
-    const { cwd } = yield* ToolContext
-    const settings = yield* TerminalSettings
+    preliminary: (result: Result) => Effect.Effect<void>
+  ): Handled {
+    const { timeoutSeconds } = yield* TerminalSettings
+    const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
     const commands = ShellWords.parse(params.command)
-    if (params.background === true) {
-      const guidance = Guidance.background(commands)
-      if (guidance !== undefined) return yield* Effect.fail(refused(guidance))
-      return yield* background(params, yield* resolveDirectory(fs, path, cwd, params.workdir))
-    }
-    const seconds = params.timeout ?? Math.min(settings.timeoutSeconds, maxForegroundSeconds)
-    if (seconds > maxForegroundSeconds) {
-      return yield* Effect.fail(refused(
-        `Not run: a foreground timeout is at most ${maxForegroundSeconds} s, and ${seconds} were asked for. ` +
-          "Pass background=true (with notify_on_complete=true to be told of the end), or a shorter timeout."
-      ))
-    }
-    const guidance = Guidance.foreground(commands)
-    if (guidance !== undefined) return yield* Effect.fail(refused(guidance))
-    const directory = yield* resolveDirectory(fs, path, cwd, params.workdir)
+    const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
     const finished = yield* Foreground.run(shell, {
       command: params.command,
-      cwd: directory,
+      cwd,
       seconds,
-      onProgress: (output) => context.preliminary({ output, exit_code: null, error: null })
-    }).pipe(Effect.mapError(notStarted))
+      onProgress: (output) => preliminary({ output, exit_code: null, error: null })
+    })
     return { ...resultOf(finished, commands, seconds), ...ptyNote(params.pty) }
   })
+
+  const terminal = (params: typeof Parameters.Type, context: Toolkit.HandlerContext<typeof Terminal>) =>
+    Effect.mapError(
+      params.background === true ? background(params) : foreground(params, context.preliminary),
+      refused
+    )
 
   return { terminal, process: yield* Process.handler }
 })

@@ -76,6 +76,7 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
     // Processes that are slow to die must not wait for each other.
     const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
     const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
+    let starting = 0
 
     const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
       const finished = Array.from(processes.values()).flatMap((process) => {
@@ -99,16 +100,18 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
           Effect.gen(function*() {
             yield* forgetOld
             const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
-            if (running.length >= maxRunning) {
+            if (running.length + starting >= maxRunning) {
               return yield* new Shell.NotStarted({
                 message: `${maxRunning} background processes are running already: end one with process(action="kill")`
               })
             }
             const id = `proc_${yield* Ids.hex(12)}`
             const interruptible: Shell.Shell = { start: (command) => restore(shell.start(command)) }
-            const process = yield* BackgroundProcess.start(interruptible, events, scope, id, options)
-            processes.set(id, process)
-            return process
+            starting++
+            return yield* BackgroundProcess.start(interruptible, events, scope, id, options).pipe(
+              Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
+              Effect.ensuring(Effect.sync(() => starting--))
+            )
           })
         ),
       find: Effect.fnUntraced(function*(id, sessionId) {
