@@ -78,7 +78,10 @@ const accept = (value: unknown, key: "request" | "args"): Pipeline.Answer<Readon
 }
 
 const rewriteWith = (callback: Callback, key: "request" | "args", envelope: Record<string, unknown>) =>
-  Effect.map(PlainReturn.call(() => callback(Object.freeze(envelope))), (value) => accept(value, key))
+  PlainReturn.call(() => callback(Object.freeze(envelope))).pipe(
+    Effect.catch(({ error }) => Effect.die(error)),
+    Effect.map((value) => accept(value, key))
+  )
 
 /** An `llm_request` function. */
 export const llmRequest = (options: Middleware.Registration, callback: Callback): Middleware.LlmRequest<unknown> =>
