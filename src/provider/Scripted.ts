@@ -1,0 +1,215 @@
+/**
+ * A model that says what a test wrote down, in order, and tells what it was asked. For tests of applications and of this
+ * runtime: no network, no key, and time only from the `Clock`.
+ *
+ * **Details**
+ *
+ * A script is a list of turns, one for each request: {@link complete}, {@link fail} or {@link hang}. It speaks chat
+ * completions, so hooks and middleware see the usual requests and bodies. A streamed request gets the turn's pieces as
+ * they are written; each may wait on the clock, which `TestClock.adjust` moves.
+ *
+ * **Example** (A call, and the answer to its result)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Provider, Scripted } from "hermes-effect"
+ *
+ * const script = Scripted.layer([
+ *   Scripted.complete({ toolCalls: [{ name: "read_file", params: { path: "a.txt" } }] }),
+ *   Scripted.complete("It says hello.")
+ * ])
+ * const program = Effect.gen(function*() {
+ *   const provider = yield* Provider.Provider
+ *   const inspection = yield* Scripted.Inspection
+ *   return [provider.info.model, yield* inspection.remaining]
+ * }).pipe(Effect.provide(script))
+ * ```
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as AiError from "effect/ai/AiError"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
+import * as Request from "./chat/Request.ts"
+import * as Completion from "./offline/Completion.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+
+/** A piece of a streamed text, and what to wait before it. */
+export interface Piece {
+  readonly text: string
+  readonly delay: Duration.Input
+}
+
+/** A call of a tool. Params that are text are sent as they stand: broken JSON stays broken. */
+export interface Call {
+  readonly name: string
+  readonly params?: unknown
+  readonly id?: string
+}
+
+/** What is said in a turn. Without `text` it is the pieces, joined. */
+export interface Said {
+  readonly text?: string
+  /** The text as it streams; words when absent. */
+  readonly pieces?: ReadonlyArray<string | Piece>
+  readonly reasoning?: string
+  readonly toolCalls?: ReadonlyArray<Call>
+  /** What is absent is estimated from the request and the answer. */
+  readonly usage?: Completion.Tokens
+  readonly finishReason?: "stop" | "length" | "tool-calls" | "content-filter"
+  /** What to wait before anything is said. */
+  readonly delay?: Duration.Input
+}
+
+/** What happens to one request. */
+export type Turn =
+  | { readonly type: "complete"; readonly said: Said }
+  | { readonly type: "fail"; readonly said: Said; readonly error: AiError.AiError }
+  | { readonly type: "hang"; readonly said: Said }
+
+/** An answer. */
+export const complete = (said: string | Said): Turn => ({
+  type: "complete",
+  said: typeof said === "string" ? { text: said } : said
+})
+
+/** A failure; in a stream, after what is said has come. */
+export const fail = (error: AiError.AiError | AiError.AiErrorReason, said: Said = {}): Turn => ({
+  type: "fail",
+  said,
+  error: AiError.isAiError(error) ? error : AiError.make({ module: "Scripted", method: "execute", reason: error })
+})
+
+/** No answer, until interruption; in a stream, after what is said has come. */
+export const hang = (said: Said = {}): Turn => ({ type: "hang", said })
+
+/** What a script was asked so far. */
+export interface InspectionService {
+  /** The requests that were executed. */
+  readonly requests: Effect.Effect<ReadonlyArray<ModelRequest>>
+  /** The calls that requests were prepared from. */
+  readonly calls: Effect.Effect<ReadonlyArray<ModelCall>>
+  /** How many turns are left. */
+  readonly remaining: Effect.Effect<number>
+  /** How many requests were interrupted before they ended. */
+  readonly interruptions: Effect.Effect<number>
+}
+
+/** See {@link InspectionService}. */
+export class Inspection extends Context.Service<Inspection, InspectionService>()(
+  "hermes-effect/provider/Scripted/Inspection"
+) {}
+
+/** A script as the values behind its Layer. */
+export interface Script {
+  readonly provider: ProviderPort.Service
+  readonly inspection: InspectionService
+}
+
+const route: Route.Route = { provider: "scripted", model: "scripted", apiMode: "chat_completions" }
+
+const pieceText = (piece: string | Piece): string => typeof piece === "string" ? piece : piece.text
+
+const answerOf = (said: Said, turn: number): Completion.Answer => ({
+  text: said.text ?? said.pieces?.map(pieceText).join(""),
+  reasoning: said.reasoning,
+  calls: said.toolCalls?.map((call, index) => ({
+    id: call.id ?? `call_${turn}_${index + 1}`,
+    name: call.name,
+    arguments: call.params ?? {}
+  })),
+  usage: said.usage,
+  finishReason: said.finishReason?.replace("-", "_")
+})
+
+const exhausted = (turns: number, turn: number): AiError.AiError =>
+  AiError.make({
+    module: "Scripted",
+    method: "execute",
+    reason: new AiError.InvalidRequestError({
+      description: `the script is exhausted: it has ${turns} ${turns === 1 ? "turn" : "turns"} and was asked for turn ${turn}`
+    })
+  })
+
+const respond = Effect.fnUntraced(function*(
+  turn: Turn,
+  number: number,
+  request: ModelRequest,
+  onPart: ExecuteOptions["onPart"]
+): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const { said } = turn
+  if (said.delay !== undefined) yield* Effect.sleep(said.delay)
+  const body = Completion.body(request, answerOf(said, number), { id: `scripted-${number}`, model: route.model })
+  const response = yield* Completion.decode(body, { module: "Scripted", method: "execute", url: undefined, model: route.model })
+  let answer = response
+  if (onPart !== undefined && request["stream"] === true) {
+    const { pieces = [] } = said
+    const delays = pieces.map((piece) => typeof piece === "string" ? undefined : piece.delay)
+    const parts = Completion.stream(response, pieces.length === 0 ? Completion.words : () => pieces.map(pieceText))
+    const whole = turn.type === "complete"
+    const sent = whole ? parts : parts.filter((part) => part.type !== "finish" && part.type !== "text-end")
+    let spoken = 0
+    answer = yield* Completion.play(response, sent.map((part) => [part]), onPart, (index) => {
+      const delay = sent[index]?.type === "text-delta" ? delays[spoken++] : undefined
+      return delay === undefined ? Effect.void : Effect.sleep(delay)
+    })
+  }
+  switch (turn.type) {
+    case "complete":
+      return answer
+    case "fail":
+      return yield* turn.error
+    case "hang":
+      return yield* Effect.never
+  }
+})
+
+/** A script at its first turn. */
+export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
+  Effect.sync(() => {
+    const requests: Array<ModelRequest> = []
+    const calls: Array<ModelCall> = []
+    let interruptions = 0
+    const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
+      Effect.suspend(() => {
+        requests.push(request)
+        const number = requests.length
+        const turn = turns[number - 1]
+        if (turn === undefined) return Effect.fail(exhausted(turns.length, number))
+        return Effect.onInterrupt(
+          respond(turn, number, request, options?.onPart),
+          () => Effect.sync(() => void interruptions++)
+        )
+      })
+    return {
+      provider: {
+        info: Route.info(route),
+        apiMode: route.apiMode,
+        prepare: (call) =>
+          Effect.sync(() => {
+            // The messages of a call may be the live array of a run.
+            calls.push({ ...call, messages: [...call.messages] })
+            return Request.prepare(call, route)
+          }),
+        execute,
+        decode: (raw) =>
+          Completion.decode(raw, { module: "Scripted", method: "decode", url: undefined, model: route.model })
+      },
+      inspection: {
+        requests: Effect.sync(() => [...requests]),
+        calls: Effect.sync(() => [...calls]),
+        remaining: Effect.sync(() => Math.max(0, turns.length - requests.length)),
+        interruptions: Effect.sync(() => interruptions)
+      }
+    }
+  })
+
+/** A script as the run's `Provider`, with what it was asked. */
+export const layer = (turns: ReadonlyArray<Turn>): Layer.Layer<Provider | Inspection> =>
+  Layer.effectContext(Effect.map(make(turns), ({ inspection, provider }) =>
+    Context.make(Provider, provider).pipe(Context.add(Inspection, inspection))))
