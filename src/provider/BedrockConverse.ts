@@ -1,0 +1,195 @@
+/**
+ * The Converse API of Amazon Bedrock, through the official SDK.
+ *
+ * **Details**
+ *
+ * The SDK is loaded when the provider is made; it retries nothing and logs nothing. The request is the input of the SDK's
+ * command and `stream`, our own key, which chooses between Converse and ConverseStream. `extra_body` is merged into it:
+ * fields that Converse knows replace those of the request, every other one becomes a field of the model behind it
+ * (`additionalModelRequestFields`). `extra_headers` and `extra_query` are added before the request is signed.
+ *
+ * A streamed answer gives what has arrived to `onPart` in one step; interruption closes the connection. What `onPart`
+ * gives back is what the answer is made of, while `raw` holds what was sent; it is put together on first use. Bytes in
+ * requests and bodies are `Uint8Array`, as in the SDK; `decode` takes base64 too.
+ *
+ * **Gotchas**
+ *
+ * Without an API key the AWS credential chain is asked: environment, profile, container, instance. Looking for an
+ * instance takes a few seconds where there is none.
+ *
+ * Source: `hermes-llm.md` §4.4, `ARCHITECTURE.md` §5.
+ *
+ * @since 0.1.0
+ */
+import type { BedrockRuntimeClient, ConverseCommandInput, ConverseStreamCommandInput } from "@aws-sdk/client-bedrock-runtime"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../domain/AgentError.ts"
+import * as Assembler from "../domain/Assembler.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
+import * as Decode from "./bedrock/Decode.ts"
+import * as Endpoint from "./bedrock/Endpoint.ts"
+import * as Failure from "./bedrock/Failure.ts"
+import * as HttpHandler from "./bedrock/HttpHandler.ts"
+import * as Input from "./bedrock/Input.ts"
+import * as Batches from "./bedrock/internal/Batches.ts"
+import * as Request from "./bedrock/Request.ts"
+import * as Stream from "./bedrock/Stream.ts"
+import * as Extras from "./Extras.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+import * as Raw from "./Raw.ts"
+import * as SdkError from "./SdkError.ts"
+
+type Sdk = typeof import("@aws-sdk/client-bedrock-runtime")
+
+const defaultTimeoutMillis = 1_800_000
+const beforeSigning = { step: "build", priority: "low", name: "extras" } as const
+
+const makeClient = (sdk: Sdk, endpoint: Endpoint.Endpoint, fetch: typeof globalThis.fetch): BedrockRuntimeClient =>
+  new sdk.BedrockRuntimeClient({
+    region: endpoint.region,
+    ...(endpoint.address === undefined ? {} : { endpoint: endpoint.address }),
+    ...(endpoint.token === undefined ? {} : { token: { token: endpoint.token } }),
+    ...(endpoint.scheme === undefined ? {} : { authSchemePreference: [endpoint.scheme] }),
+    maxAttempts: 1,
+    requestHandler: HttpHandler.make(fetch),
+    streamCollector: HttpHandler.collect
+  })
+
+/** Adds the headers and the query of a route and of one request; a header that is `null` is removed. */
+const decorate = (request: unknown, route: Route.Route, extras: Extras.Extras): void => {
+  const { headers, query } = Raw.fields(request)
+  if (Raw.isFields(headers)) {
+    for (const [name, value] of [...Object.entries(route.headers ?? {}), ...Object.entries(extras.headers ?? {})]) {
+      if (value === null) Reflect.deleteProperty(headers, name.toLowerCase())
+      else Reflect.set(headers, name.toLowerCase(), value)
+    }
+  }
+  if (Raw.isFields(query)) {
+    for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) {
+      Reflect.set(query, name, Raw.word(value))
+    }
+  }
+}
+
+/** A step of the SDK's own, between writing a request and signing it. */
+const adding = (route: Route.Route, extras: Extras.Extras) =>
+<Args extends { readonly request: unknown }, A>(next: (args: Args) => Promise<A>) =>
+(args: Args): Promise<A> => {
+  decorate(args.request, route, extras)
+  return next(args)
+}
+
+/** A provider of one route. The scope closes its connections. */
+export const make = Effect.fn("BedrockConverse.make")(function*(
+  route: Route.Route
+): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
+  const endpoint = Endpoint.of(route)
+  const [sdk, LeanFetch] = yield* Effect.promise(() =>
+    Promise.all([import("@aws-sdk/client-bedrock-runtime"), import("./internal/LeanFetch.ts")])
+  )
+  const fetch = yield* Effect.acquireRelease(Effect.sync(LeanFetch.make), (fetch) => Effect.sync(fetch.close))
+  const client = makeClient(sdk, endpoint, fetch)
+  const place = (method: string): Failure.Place => ({
+    module: "BedrockConverse",
+    method,
+    url: endpoint.address ?? `https://bedrock-runtime.${endpoint.region}.amazonaws.com`,
+    model: route.model,
+    region: endpoint.region
+  })
+  const executing = place("execute")
+  const fail = (error: unknown): AiError.AiError => Failure.fromSdk(error, executing)
+
+  const ask = <A>(evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
+    Effect.tryPromise({ try: evaluate, catch: fail })
+
+  const inTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
+    Effect.timeoutOrElse(effect, {
+      duration: route.requestTimeoutMillis ?? defaultTimeoutMillis,
+      orElse: () => Effect.fail(fail(Object.assign(new Error("timed out"), { name: "TimeoutError" })))
+    })
+
+  const whole = (input: ConverseCommandInput, extras: Extras.Extras, abortSignal: AbortSignal) => {
+    const command = new sdk.ConverseCommand(input)
+    command.middlewareStack.add(adding(route, extras), beforeSigning)
+    return Effect.flatMap(
+      inTime(ask(() => client.send(command, { abortSignal }))),
+      (raw) => Effect.fromResult(Decode.decode(raw, executing))
+    )
+  }
+
+  const streamed = Effect.fnUntraced(function*(
+    input: ConverseStreamCommandInput,
+    extras: Extras.Extras,
+    abortSignal: AbortSignal,
+    onPart: OnPart | undefined
+  ) {
+    const command = new sdk.ConverseStreamCommand(input)
+    command.middlewareStack.add(adding(route, extras), beforeSigning)
+    const { $metadata, stream } = yield* inTime(ask(() => client.send(command, { abortSignal })))
+    if (stream === undefined) return yield* SdkError.cut(executing)
+    const batches = Batches.of(stream)
+    const machine = Stream.make(executing, $metadata.requestId)
+    const sent = Assembler.make()
+    const seen = onPart === undefined ? sent : Assembler.make()
+    for (let over = false; !over;) {
+      const events = yield* ask(batches.next)
+      over = events === undefined
+      const parts = events === undefined ? machine.end() : machine.step(events)
+      if (parts.length === 0) continue
+      sent.add(parts)
+      if (onPart !== undefined) seen.add(yield* onPart(parts))
+    }
+    const failure = machine.failure()
+    if (failure !== undefined) return yield* failure
+    const { parts, finishReason, usage, model, id } = seen.result()
+    let raw: unknown
+    const response: ModelResponse = {
+      parts,
+      finishReason,
+      usage,
+      model,
+      id,
+      get raw() {
+        raw ??= machine.body(sent.result().parts)
+        return raw
+      }
+    }
+    return response
+  })
+
+  const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
+    Effect.suspend(() => {
+      const extras = Extras.split(request)
+      const abort = new AbortController()
+      const input: unknown = Input.of(extras.body)
+      // Middleware may have changed the request: its form is the service's to judge, which says what is wrong with it.
+      const answer = extras.body["stream"] === true
+        ? streamed(input as ConverseStreamCommandInput, extras, abort.signal, options?.onPart)
+        : whole(input as ConverseCommandInput, extras, abort.signal)
+      return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
+    })
+
+  const prepare = Request.make(route)
+  return {
+    info: Route.info(route),
+    apiMode: "bedrock_converse",
+    prepare: (call) => Effect.sync(() => prepare(call)),
+    execute,
+    decode: (raw) => Effect.fromResult(Decode.decode(raw, place("decode")))
+  }
+})
+
+/** What a provider of this mode is made from: a route without what the mode says already. */
+export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
+  /** Name of who serves the API; `bedrock` when absent. */
+  readonly provider?: string | undefined
+}
+
+/** {@link make} as the run's `Provider`. */
+export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
+  Layer.effect(Provider, make({ ...options, provider: options.provider ?? "bedrock", apiMode: "bedrock_converse" }))

@@ -1,0 +1,128 @@
+/**
+ * Turns what the AWS SDK throws into `AiError`s with an exact reason.
+ *
+ * **Details**
+ *
+ * AWS names its failures; the name decides, and the HTTP status where the name is unknown. The reason's `metadata` has the
+ * keys that the other providers use: `status`, `requestId`, `retryAfterMillis`, `type` (the name), and `code`, which is
+ * `context_length_exceeded` where the wording says that the input was too long.
+ *
+ * Source: `hermes-llm.md` §4.4 and §16.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Predicate from "effect/Predicate"
+import * as AiError from "effect/ai/AiError"
+import * as RetryAfter from "../internal/RetryAfter.ts"
+import * as NetworkReason from "../NetworkReason.ts"
+import * as Raw from "../Raw.ts"
+import type { Context } from "../SdkError.ts"
+
+/** Where a route asks. */
+export interface Place extends Context {
+  readonly region: string
+}
+
+const tooLong = /too many (input )?tokens|input is too long|exceeds? the (model|maximum)|max(imum)? input tokens?|context (length|window|limit)|prompt is too long/i
+const noModel = /model identifier is invalid|could not resolve the foundation model|end of its life|no such model|on-demand throughput/i
+const unwritable = /no value provided for input|cannot be null or undefined/i
+const exhausted = /quota|too many (requests|tokens|concurrent)|throttl|rate exceeded/i
+
+const rateLimited = new Set(["ThrottlingException", "ServiceQuotaExceededException", "TooManyRequestsException"])
+const overloaded = new Set([
+  "ModelNotReadyException",
+  "ModelTimeoutException",
+  "ModelErrorException",
+  "ModelStreamErrorException",
+  "ServiceUnavailableException",
+  "InternalServerException"
+])
+const expired = new Set(["ExpiredTokenException", "ExpiredToken", "RequestExpired"])
+const unknownKey = new Set([
+  "UnrecognizedClientException",
+  "InvalidSignatureException",
+  "IncompleteSignature",
+  "InvalidClientTokenId",
+  "MissingAuthenticationTokenException"
+])
+const withoutCredentials = new Set(["CredentialsProviderError", "TokenProviderError"])
+
+const credentialsRemedy =
+  "run `aws configure` or `aws sso login`, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a Bedrock API key"
+
+const maxMessage = 500
+
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim().slice(0, maxMessage)
+
+const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
+  const fields = Raw.fields(error)
+  const answer = Raw.fields(fields["$metadata"])
+  const status = typeof answer["httpStatusCode"] === "number" ? answer["httpStatusCode"] : undefined
+  const requestId = Raw.word(answer["requestId"])
+  const message = oneLine(error.message)
+  const { name } = error
+  const isTooLong = name === "ValidationException" && tooLong.test(message)
+  const headers = Raw.fields(Raw.fields(fields["$response"])["headers"])
+  const retryAfter = RetryAfter.read((name) => Raw.string(headers[name]))
+  const common = {
+    metadata: {
+      type: name,
+      ...(status === undefined ? {} : { status }),
+      ...(requestId === "" ? {} : { requestId }),
+      ...(isTooLong ? { code: "context_length_exceeded" } : {}),
+      ...(retryAfter === undefined ? {} : { retryAfterMillis: Duration.toMillis(retryAfter) })
+    },
+    http: { body: message, ...(status === undefined ? {} : { response: { status, headers: {} } }) }
+  }
+  const invalid = (description: string, parameter?: string): AiError.InvalidRequestError =>
+    new AiError.InvalidRequestError({ ...common, description, ...(parameter === undefined ? {} : { parameter }) })
+  const missing = (): AiError.InvalidRequestError =>
+    invalid(`${place.region} serves no model "${place.model}": ${message}`, "model")
+  const limited = (): AiError.RateLimitError =>
+    new AiError.RateLimitError({ ...common, ...(retryAfter === undefined ? {} : { retryAfter }) })
+  const authentication = (kind: AiError.AuthenticationError["kind"], description: string) =>
+    new AiError.AuthenticationError({ ...common, kind, description })
+
+  if (withoutCredentials.has(name)) return authentication("MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
+  if (expired.has(name)) return authentication("ExpiredKey", `${message}: renew them, for example with \`aws sso login\``)
+  if (unknownKey.has(name)) return authentication("InvalidKey", message)
+  if (overloaded.has(name)) return new AiError.InternalProviderError({ ...common, description: message || name })
+  if (rateLimited.has(name)) return limited()
+  if (name === "AccessDeniedException" || status === 403) {
+    return authentication(
+      "InsufficientPermissions",
+      `${message}: allow bedrock:InvokeModel and bedrock:InvokeModelWithResponseStream, and enable "${place.model}" in ${place.region}`
+    )
+  }
+  if (name === "ResourceNotFoundException") return missing()
+  if (name === "ValidationException") return noModel.test(message) ? missing() : invalid(message)
+  if (status === undefined) {
+    if (error instanceof SyntaxError) {
+      return new AiError.InvalidResponseError({ description: `the answer is not what Converse answers: ${message}` })
+    }
+    if (unwritable.test(message) || (error instanceof TypeError && fields["code"] === undefined)) {
+      return invalid(`the request can not be written: ${message}`)
+    }
+    return /truncated event message/i.test(message)
+      ? NetworkReason.fromError(Object.assign(new Error(message), { code: "ECONNRESET" }), place.url)
+      : NetworkReason.fromError(error, place.url)
+  }
+  if (status < 300 || error instanceof SyntaxError) {
+    return new AiError.InvalidResponseError({ ...common, description: `the answer is not what Converse answers: ${message}` })
+  }
+  if (status === 401) return authentication("InvalidKey", message)
+  if (status === 429 || exhausted.test(message)) return limited()
+  if (status === 404) return missing()
+  return status >= 500 || status === 408 || status === 424
+    ? new AiError.InternalProviderError({ ...common, description: message || `HTTP ${status}` })
+    : invalid(message || `HTTP ${status}`)
+}
+
+/** See the module. */
+export const fromSdk = (error: unknown, place: Place): AiError.AiError =>
+  AiError.make({
+    module: place.module,
+    method: place.method,
+    reason: reasonOf(Predicate.isError(error) ? error : new Error(String(error)), place)
+  })

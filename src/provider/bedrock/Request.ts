@@ -1,0 +1,151 @@
+/**
+ * Compiles a model call into a Converse request of one route, without sending it: the input of the AWS SDK's command, and
+ * `stream`, our own key, which says which of the two commands it is.
+ *
+ * **Details**
+ *
+ * - `maxTokens` is 4 096 unless the call asks for another number, and always less than a known window.
+ * - Claude is asked to think in its own words, by `additionalModelRequestFields`; other models think as they like.
+ * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
+ * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
+ *
+ * Source: `hermes-llm.md` §4.4, §14.2.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
+import type { Route } from "../../domain/Route.ts"
+import * as AnswerSchema from "../anthropic/AnswerSchema.ts"
+import * as Claude from "../anthropic/Claude.ts"
+import * as Thinking from "../anthropic/Thinking.ts"
+import * as Turns from "../Turns.ts"
+import * as Convert from "./Convert.ts"
+import type * as Wire from "./Wire.ts"
+
+const defaultMaxTokens = 4_096
+
+/** Parts of the ids of models that refuse tools. */
+export const modelsWithoutTools: ReadonlyArray<string> = [
+  "deepseek.r1",
+  "deepseek-r1",
+  "amazon.titan",
+  "stability.",
+  "cohere.embed"
+]
+
+/** What a model can do here. */
+interface Model {
+  readonly abilities: Claude.Abilities
+  readonly tools: boolean
+}
+
+const others: Claude.Abilities = { thinking: "never", xhigh: false, sampling: true, structured: false }
+
+const modelOf = (id: string): Model => {
+  const name = id.toLowerCase()
+  return {
+    abilities: name.includes("claude") ? Claude.abilities(name) : others,
+    tools: !modelsWithoutTools.some((part) => name.includes(part))
+  }
+}
+
+const systemOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Wire.TextBlock> =>
+  messages.flatMap((message) =>
+    message.role === "system" && message.content.trim() !== "" ? [{ text: message.content.toWellFormed() }] : []
+  )
+
+const choiceOf = (choice: Exclude<ToolChoice, "none">): Readonly<Record<string, unknown>> =>
+  typeof choice === "object" ? { tool: { name: choice.tool } } : choice === "required" ? { any: {} } : { auto: {} }
+
+const rememberTools = (): (tools: ReadonlyArray<ToolDefinition>) => ReadonlyArray<unknown> => {
+  const known = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<unknown>>()
+  return (tools) => {
+    const before = known.get(tools)
+    if (before !== undefined) return before
+    const converted = tools.map(({ description, name, parameters }) => ({
+      toolSpec: {
+        name,
+        ...(description.trim() === "" ? {} : { description }),
+        inputSchema: { json: parameters["type"] === "object" ? parameters : { properties: {}, ...parameters, type: "object" } }
+      }
+    }))
+    known.set(tools, converted)
+    return converted
+  }
+}
+
+const thinkingFields = (thinking: Thinking.Thinking): Readonly<Record<string, unknown>> | undefined => {
+  switch (thinking?.style) {
+    case "adaptive":
+      return {
+        thinking: { type: "adaptive", display: "summarized" },
+        output_config: { effort: thinking.effort }
+      }
+    case "budget":
+      return { thinking: { type: "enabled", budget_tokens: thinking.tokens } }
+    default:
+      return undefined
+  }
+}
+
+const temperatureOf = (
+  call: ModelCall,
+  thinking: Thinking.Thinking,
+  abilities: Claude.Abilities
+): { readonly temperature?: number } => {
+  if (!abilities.sampling || thinking?.style === "adaptive") return {}
+  if (thinking?.style === "budget") return { temperature: 1 }
+  return call.temperature === undefined ? {} : { temperature: call.temperature }
+}
+
+/** What turns the calls of one route into requests; it remembers the messages that it has converted. */
+export const make = (route: Route): (call: ModelCall) => ModelRequest => {
+  const { abilities, tools } = modelOf(route.model)
+  const withTools = Convert.withTools()
+  const withoutTools = Convert.withoutTools()
+  const convertTools = rememberTools()
+
+  return (call) => {
+    const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
+    const dialect = choice === undefined ? withoutTools : withTools
+    const messages = Turns.alternate(call.messages, dialect, true)
+    const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
+    const inField = format !== undefined && abilities.structured
+    const system = [
+      ...systemOf(call.messages),
+      ...(format === undefined || inField ? [] : [{ text: AnswerSchema.instruction(format.schema) }])
+    ]
+    const wanted = choice === undefined || choice === "auto" ? Thinking.of(call.reasoningEffort, abilities) : undefined
+    const asked = wanted?.style === "budget" && Turns.calledWithoutThinking(messages, dialect) ? undefined : wanted
+    const { maxTokens, thinking } = Thinking.fit(call.maxOutputTokens ?? defaultMaxTokens, call.contextWindow, asked)
+    const additional = thinkingFields(thinking)
+    return {
+      modelId: route.model,
+      messages: Convert.framed(messages),
+      ...(system.length === 0 ? {} : { system }),
+      inferenceConfig: { maxTokens, ...temperatureOf(call, thinking, abilities) },
+      ...(choice === undefined ? {} : { toolConfig: { tools: convertTools(call.tools), toolChoice: choiceOf(choice) } }),
+      ...(additional === undefined ? {} : { additionalModelRequestFields: additional }),
+      ...(inField
+        ? {
+          outputConfig: {
+            textFormat: {
+              type: "json_schema",
+              structure: {
+                jsonSchema: { name: format.name, schema: JSON.stringify(AnswerSchema.closed(format.schema)) }
+              }
+            }
+          }
+        }
+        : {}),
+      ...(call.stream ? { stream: true } : {}),
+      ...(route.extraBody === undefined || Object.keys(route.extraBody).length === 0
+        ? {}
+        : { extra_body: route.extraBody })
+    }
+  }
+}
+
+/** One call on its own; see {@link make}. */
+export const prepare = (call: ModelCall, route: Route): ModelRequest => make(route)(call)
