@@ -69,9 +69,9 @@ const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
   const assembler = Assembler.make()
   const read = async (): Promise<void> => {
     while (machine.failure() === undefined) {
-      const next = await reader.next()
-      assembler.add(next.done === true ? machine.end(reader.finished) : machine.step(next.value))
-      if (next.done === true) return
+      const item = machine.over?.() === true ? await reader.return() : await reader.next()
+      assembler.add(item.done === true ? machine.end(reader.finished) : machine.step(item.value))
+      if (item.done === true) return
     }
   }
   return Effect.flatMap(ask(api, read), () => response(open, assembler, assembler))
@@ -84,7 +84,8 @@ const watch = Effect.fnUntraced(function*(
   const { api, reader, machine } = open
   const sent = Assembler.make()
   const seen = Assembler.make()
-  const next = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> => reader.next()
+  const next = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> =>
+    machine.over?.() === true ? reader.return() : reader.next()
   for (let over = false; !over && machine.failure() === undefined;) {
     const item = yield* ask(api, next)
     over = item.done === true

@@ -118,7 +118,9 @@ const metadataOf = (failed: Failure): AiError.ProviderMetadata => ({
 
 const quotaCode = /insufficient_quota|billing|payment_required|insufficient_balance|credits?_exhausted/
 const quotaText =
-  /insufficient (credits|balance|funds)|credit balance|credits have been exhausted|top up your credits|payment required|billing hard limit|can only afford|account is deactivated|plan does not include|(key|spending) limit exceeded/
+  /insufficient (credits|balance|funds)|insufficient_quota|credit balance|credits have been exhausted|top up your credits|payment required|billing hard limit|can only afford|account is deactivated|plan does not include|(key|spending) limit exceeded/
+/** Some say this of a limit per minute too, then with a status of 429. */
+const ambiguousQuotaText = /exceeded your current quota/
 const usageText = /usage limit|quota|limit exceeded/
 const transientText = /try again|retry|resets at|reset in|\bwait\b|requests remaining|periodic|window/
 const policyCode = /content_filter|content_policy|moderation_blocked|safety/
@@ -160,10 +162,10 @@ const reasonOf = (failed: Failure, context: Context): AiError.AiErrorReason => {
     })
 
   if (status === 402 && usageText.test(text) && transientText.test(text)) return rateLimited()
-  if (status === 402 || quotaCode.test(name) || (status !== undefined && status < 500 && quotaText.test(text))) {
-    return new AiError.QuotaExhaustedError(common)
-  }
-  if (policyCode.test(name) || (status !== undefined && status < 500 && policyText.test(text))) {
+  const refusal = failed.status === undefined || failed.status < 500
+  const spent = quotaText.test(text) || (status !== 429 && ambiguousQuotaText.test(text))
+  if (status === 402 || quotaCode.test(name) || (refusal && spent)) return new AiError.QuotaExhaustedError(common)
+  if (policyCode.test(name) || (refusal && policyText.test(text))) {
     return new AiError.ContentPolicyError({ ...common, description: message || "the provider refused the content" })
   }
   if (status === undefined || status >= 500) {

@@ -15,6 +15,11 @@ export interface StreamMachine {
   readonly step: (events: ReadonlyArray<SseEvent>) => ReadonlyArray<StreamPart>
   /** The stream is over, by its own last event if `finished`: the parts that were still open, and `finish`. */
   readonly end: (finished: boolean) => ReadonlyArray<StreamPart>
+  /**
+   * Whether the protocol's own last event was read, so that nothing more need be waited for. Absent where only the end of
+   * the body is the end.
+   */
+  readonly over?: () => boolean
   /** What was wrong with the stream; the parts before it have been given out. */
   readonly failure: () => AiError.AiError | undefined
   /** The body that would have come without streaming, made of parts and of what no part says. */
