@@ -1,18 +1,17 @@
 // The provider over real HTTP: aimock speaks the protocol on its own account, small servers what aimock does not.
-import { LLMock } from "@copilotkit/aimock"
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
-import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import type { ModelCall, ModelResponse, StreamPart } from "../../src/domain/Model.ts"
+import type { ModelCall } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import { fromResponse } from "../../src/domain/Usage.ts"
 import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
 import { Provider } from "../../src/provider/Provider.ts"
+import * as Ask from "./Ask.ts"
 import * as HttpServer from "./HttpServer.ts"
 
 const route = (baseUrl: string, more: Partial<Route> = {}): Route => ({
@@ -24,44 +23,15 @@ const route = (baseUrl: string, more: Partial<Route> = {}): Route => ({
   ...more
 })
 
-const call = (text: string, more: Partial<ModelCall> = {}): ModelCall => ({
-  messages: [Prompt.userMessage({ content: [Prompt.textPart({ text })] })],
-  tools: [{ name: "terminal", description: "", parameters: { type: "object", properties: {} } }],
-  toolChoice: "auto",
-  responseFormat: { type: "text" },
-  stream: true,
-  ...more
-})
-
-const mock = Effect.acquireRelease(
-  Effect.promise(() => LLMock.create({ port: 0, host: "127.0.0.1", chunkSize: 4 })),
-  (mock) => Effect.promise(() => mock.stop())
-)
-
-/** What an answer is made of, as plain data. */
-const plain = (response: ModelResponse) =>
-  response.parts.map((part) =>
-    part.type === "tool-call"
-      ? [part.type, part.id, part.name, part.params]
-      : part.type === "file"
-      ? [part.type]
-      : [part.type, part.text, part.metadata]
-  )
+const call = (text: string, more: Partial<ModelCall> = {}): ModelCall =>
+  Ask.call(text, { tools: [Ask.terminal], stream: true, ...more })
 
 const ask = Effect.fnUntraced(function*(at: Route, question: ModelCall) {
   const provider = yield* AnthropicMessages.make(at)
-  const request = yield* provider.prepare(question)
-  const seen: Array<ReadonlyArray<StreamPart>> = []
-  const onPart = (parts: ReadonlyArray<StreamPart>) => Effect.sync(() => (seen.push(parts), parts))
-  const response = yield* provider.execute(request, question.stream ? { onPart } : {})
-  return { provider, response, seen }
+  return { provider, ...(yield* Ask.ask(provider, question)) }
 })
 
-const reasonOf = (exit: Exit.Exit<unknown, unknown>): AiError.AiErrorReason => {
-  const error = Exit.findErrorOption(exit)
-  assert(error._tag === "Some" && AiError.isAiError(error.value), String(exit))
-  return error.value.reason
-}
+const failing = (at: Route, question: ModelCall) => Ask.failing(ask(at, question))
 
 describe("against aimock", () => {
   for (const stream of [true, false]) {
@@ -69,7 +39,7 @@ describe("against aimock", () => {
 
     it.effect(`reads text with its thinking, ${how}`, () =>
       Effect.gen(function*() {
-        const server = yield* mock
+        const server = yield* Ask.mock
         server.onMessage("hi", {
           content: "Hello, wörld! How are you?",
           reasoning: "They greet me.",
@@ -79,10 +49,10 @@ describe("against aimock", () => {
           usage: { input_tokens: 12, output_tokens: 7 }
         })
         const { response } = yield* ask(route(server.url), call("hi", { stream }))
-        assert.deepStrictEqual(plain(response), [
+        assert.deepStrictEqual(Ask.plain(response), [
           ["reasoning", "", { anthropic_messages: { redacted: "opaque" } }],
           ["reasoning", "They greet me.", { anthropic_messages: { signature: "sig-1" } }],
-          ["text", "Hello, wörld! How are you?", {}]
+          ["text", "Hello, wörld! How are you?"]
         ])
         assert.strictEqual(response.finishReason, "stop")
         assert.strictEqual(response.id, "msg_1")
@@ -92,7 +62,7 @@ describe("against aimock", () => {
 
     it.effect(`reads parallel calls whose arguments come in pieces, ${how}`, () =>
       Effect.gen(function*() {
-        const server = yield* mock
+        const server = yield* Ask.mock
         server.onMessage("run", {
           content: "Two at once.",
           toolCalls: [
@@ -101,14 +71,14 @@ describe("against aimock", () => {
           ]
         })
         const { response, seen } = yield* ask(route(server.url), call("run", { stream }))
-        assert.deepStrictEqual(plain(response), [
-          ["text", "Two at once.", {}],
+        assert.deepStrictEqual(Ask.plain(response), [
+          ["text", "Two at once."],
           ["tool-call", "toolu_a", "terminal", { command: "ls -la /tmp" }],
           ["tool-call", "toolu_b", "terminal", {}]
         ])
         assert.strictEqual(response.finishReason, "tool-calls")
         if (stream) {
-          const parts = seen.flat()
+          const parts = seen
           const pieces = parts.filter((part) => part.type === "tool-params-delta" && part.id === "toolu_a")
           assert.isAbove(pieces.length, 1)
           assert.strictEqual(parts.at(-1)?.type, "finish")
@@ -117,7 +87,7 @@ describe("against aimock", () => {
 
     it.effect(`sends the history of a tool call back, ${how}`, () =>
       Effect.gen(function*() {
-        const server = yield* mock
+        const server = yield* Ask.mock
         server.onToolResult("toolu_a", { content: "It says x." })
         const messages = [
           Prompt.userMessage({ content: [Prompt.textPart({ text: "go" })] }),
@@ -135,16 +105,16 @@ describe("against aimock", () => {
           })
         ]
         const { response } = yield* ask(route(server.url), call("", { messages, stream }))
-        assert.deepStrictEqual(plain(response), [["text", "It says x.", {}]])
+        assert.deepStrictEqual(Ask.plain(response), [["text", "It says x."]])
       }))
   }
 
   it.effect("maps the errors that the API answers with", () =>
     Effect.gen(function*() {
-      const server = yield* mock
+      const server = yield* Ask.mock
       const fails = (status: number, type: string, message: string) => {
         server.nextRequestError(status, { type, message })
-        return Effect.map(Effect.exit(ask(route(server.url), call("hi"))), reasonOf)
+        return failing(route(server.url), call("hi"))
       }
       assert.strictEqual((yield* fails(429, "rate_limit_error", "slow down"))._tag, "RateLimitError")
       assert.strictEqual((yield* fails(529, "overloaded_error", "Overloaded"))._tag, "InternalProviderError")
@@ -155,12 +125,12 @@ describe("against aimock", () => {
 
   it.effect("is the run's provider as a layer", () =>
     Effect.gen(function*() {
-      const server = yield* mock
+      const server = yield* Ask.mock
       server.onMessage("hi", { content: "Hello" })
       const response = yield* Provider.use((provider) =>
         Effect.flatMap(provider.prepare(call("hi")), (request) => provider.execute(request))
       ).pipe(Effect.provide(AnthropicMessages.layer({ model: "claude-opus-4-6", baseUrl: server.url })))
-      assert.deepStrictEqual(plain(response), [["text", "Hello", {}]])
+      assert.deepStrictEqual(Ask.plain(response), [["text", "Hello"]])
     }))
 })
 
@@ -266,13 +236,19 @@ describe("a streamed answer", () => {
   it.effect("gives the parts of one network read to onPart in one step, and none without onPart", () =>
     Effect.gen(function*() {
       const server = yield* streams(...whole)
-      const { response, seen } = yield* ask(route(server.url), call("hi"))
-      assert.deepStrictEqual(seen.map((parts) => parts.map((part) => part.type)), [
-        ["response-metadata", "text-start", "text-delta", "text-delta", "text-end", "finish"]
+      const { reads, response, seen } = yield* ask(route(server.url), call("hi"))
+      assert.isBelow(reads, whole.length)
+      assert.deepStrictEqual(seen.map((part) => part.type), [
+        "response-metadata",
+        "text-start",
+        "text-delta",
+        "text-delta",
+        "text-end",
+        "finish"
       ])
       const provider = yield* AnthropicMessages.make(route(server.url))
       const silent = yield* provider.execute(yield* provider.prepare(call("hi")))
-      assert.deepStrictEqual(plain(silent), plain(response))
+      assert.deepStrictEqual(Ask.plain(silent), Ask.plain(response))
     }))
 
   it.effect("is made of what onPart gives on; its body is what was sent", () =>
@@ -283,7 +259,7 @@ describe("a streamed answer", () => {
       const response = yield* provider.execute(request, {
         onPart: (parts) => Effect.succeed(parts.filter((part) => part.type !== "text-delta" || part.delta !== "lo"))
       })
-      assert.deepStrictEqual(plain(response), [["text", "Hel", {}]])
+      assert.deepStrictEqual(Ask.plain(response), [["text", "Hel"]])
       assert.deepInclude(response.raw, { content: [{ type: "text", text: "Hello" }] })
     }))
 
@@ -323,7 +299,7 @@ describe("a streamed answer", () => {
       })
       assert.strictEqual(response.raw, response.raw)
       const again = yield* provider.decode(response.raw)
-      assert.deepStrictEqual(plain(again), plain(response))
+      assert.deepStrictEqual(Ask.plain(again), Ask.plain(response))
       assert.deepStrictEqual(again.usage, response.usage)
       assert.strictEqual(again.finishReason, response.finishReason)
     }))
@@ -339,7 +315,7 @@ describe("a streamed answer", () => {
         messageStop
       )
       const { response } = yield* ask(route(server.url), call("hi"))
-      assert.deepStrictEqual(plain(response), [["tool-call", "t", "x", "{\"path\": \"a"]])
+      assert.deepStrictEqual(Ask.plain(response), [["tool-call", "t", "x", "{\"path\": \"a"]])
       assert.strictEqual(response.finishReason, "length")
     }))
 
@@ -352,7 +328,7 @@ describe("a streamed answer", () => {
         messageDelta("tool_use", { output_tokens: 0, input_tokens: 0 })
       )
       const { response } = yield* ask(route(server.url), call("hi"))
-      assert.deepStrictEqual(plain(response), [["tool-call", "t", "x", { a: 1 }]])
+      assert.deepStrictEqual(Ask.plain(response), [["tool-call", "t", "x", { a: 1 }]])
       assert.deepInclude(fromResponse(response.usage), { inputTokens: 100, outputTokens: 1 })
     }))
 
@@ -369,7 +345,7 @@ describe("a streamed answer", () => {
         onPart: (parts) => Effect.sync(() => (seen.push(...parts.map((part) => part.type)), parts))
       }))
       assert.deepStrictEqual(seen, ["response-metadata", "text-start", "text-delta"])
-      const reason = reasonOf(exit)
+      const reason = Ask.reasonOf(exit)
       assert.strictEqual(reason._tag, "InternalProviderError")
       assert.include(reason.message, "Overloaded")
     }))
@@ -377,20 +353,20 @@ describe("a streamed answer", () => {
   it.effect("fails when it was cut, by an early end or a lost connection", () =>
     Effect.gen(function*() {
       const ended = yield* streams(start, textStart, textDelta("Hel"))
-      const first = reasonOf(yield* Effect.exit(ask(route(ended.url), call("hi"))))
+      const first = (yield* failing(route(ended.url), call("hi")))
       assert.strictEqual(first._tag, "NetworkError")
       assert.isTrue(first.isRetryable)
       const lost = yield* HttpServer.make((_, response) => {
         response.writeHead(200, { "content-type": "text/event-stream" })
         response.write(HttpServer.sse(start, textStart), () => response.destroy())
       })
-      assert.strictEqual(reasonOf(yield* Effect.exit(ask(route(lost.url), call("hi"))))._tag, "NetworkError")
+      assert.strictEqual((yield* failing(route(lost.url), call("hi")))._tag, "NetworkError")
     }))
 
   it.effect("fails when an event is not JSON", () =>
     Effect.gen(function*() {
       const garbled = yield* streams(start, "{nope")
-      assert.strictEqual(reasonOf(yield* Effect.exit(ask(route(garbled.url), call("hi"))))._tag, "InvalidResponseError")
+      assert.strictEqual((yield* failing(route(garbled.url), call("hi")))._tag, "InvalidResponseError")
     }))
 
   it.effect("is taken as it is when it comes in one piece", () =>
@@ -398,8 +374,8 @@ describe("a streamed answer", () => {
       const body = JSON.stringify({ content: [{ type: "text", text: "hi" }], stop_reason: "end_turn" })
       const server = yield* answers(200, body)
       const { response, seen } = yield* ask(route(server.url), call("hi"))
-      assert.deepStrictEqual(plain(response), [["text", "hi", {}]])
-      assert.strictEqual(seen.flat().at(-1)?.type, "finish")
+      assert.deepStrictEqual(Ask.plain(response), [["text", "hi"]])
+      assert.strictEqual(seen.at(-1)?.type, "finish")
     }))
 
   it.effect("uses its connection again", () =>
@@ -443,7 +419,7 @@ describe("an answer that is none", () => {
   const none = (body: unknown) =>
     Effect.gen(function*() {
       const provider = yield* AnthropicMessages.make(route("http://127.0.0.1:1"))
-      return reasonOf(yield* Effect.exit(provider.decode(body)))
+      return Ask.reasonOf(yield* Effect.exit(provider.decode(body)))
     })
 
   it.effect("is no Messages body, has no content, or is an error in disguise", () =>
@@ -459,9 +435,9 @@ describe("an answer that is none", () => {
     Effect.gen(function*() {
       const single = call("hi", { stream: false })
       const garbled = yield* answers(200, "{\"content\": [")
-      assert.strictEqual(reasonOf(yield* Effect.exit(ask(route(garbled.url), single)))._tag, "InvalidResponseError")
+      assert.strictEqual((yield* failing(route(garbled.url), single))._tag, "InvalidResponseError")
       const page = yield* answers(200, "<html></html>", { "content-type": "text/html" })
-      assert.strictEqual(reasonOf(yield* Effect.exit(ask(route(page.url), single)))._tag, "InvalidResponseError")
+      assert.strictEqual((yield* failing(route(page.url), single))._tag, "InvalidResponseError")
     }))
 
   it.effect("is empty but whole when it says why it stopped", () =>

@@ -1,5 +1,5 @@
 // The provider over real HTTP: aimock speaks the protocol on its own account, small servers what aimock does not.
-import { encodeEventStreamFrame, encodeEventStreamMessage, LLMock } from "@copilotkit/aimock"
+import { encodeEventStreamFrame, encodeEventStreamMessage } from "@copilotkit/aimock"
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -7,17 +7,17 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
-import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import { TestClock } from "effect/testing"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { ModelCall, ModelResponse, StreamPart } from "../../src/domain/Model.ts"
+import type { ModelCall } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import { fromResponse } from "../../src/domain/Usage.ts"
 import * as BedrockConverse from "../../src/provider/BedrockConverse.ts"
 import { Provider } from "../../src/provider/Provider.ts"
+import * as Ask from "./Ask.ts"
 import * as HttpServer from "./HttpServer.ts"
 
 const route = (baseUrl: string, more: Partial<Route> = {}): Route => ({
@@ -29,45 +29,15 @@ const route = (baseUrl: string, more: Partial<Route> = {}): Route => ({
   ...more
 })
 
-const call = (text: string, more: Partial<ModelCall> = {}): ModelCall => ({
-  messages: [Prompt.userMessage({ content: [Prompt.textPart({ text })] })],
-  tools: [{ name: "terminal", description: "", parameters: { type: "object", properties: {} } }],
-  toolChoice: "auto",
-  responseFormat: { type: "text" },
-  stream: true,
-  ...more
-})
-
-const mock = Effect.acquireRelease(
-  Effect.promise(() => LLMock.create({ port: 0, host: "127.0.0.1", chunkSize: 4 })),
-  (mock) => Effect.promise(() => mock.stop())
-)
-
-const plain = (response: ModelResponse) =>
-  response.parts.map((part) =>
-    part.type === "tool-call"
-      ? [part.type, part.id, part.name, part.params]
-      : part.type === "file"
-      ? [part.type]
-      : [part.type, part.text, part.metadata]
-  )
+const call = (text: string, more: Partial<ModelCall> = {}): ModelCall =>
+  Ask.call(text, { tools: [Ask.terminal], stream: true, ...more })
 
 const ask = Effect.fnUntraced(function*(at: Route, question: ModelCall) {
   const provider = yield* BedrockConverse.make(at)
-  const request = yield* provider.prepare(question)
-  const seen: Array<ReadonlyArray<StreamPart>> = []
-  const onPart = (parts: ReadonlyArray<StreamPart>) => Effect.sync(() => (seen.push(parts), parts))
-  const response = yield* provider.execute(request, question.stream ? { onPart } : {})
-  return { provider, response, seen }
+  return { provider, ...(yield* Ask.ask(provider, question)) }
 })
 
-const reasonOf = (exit: Exit.Exit<unknown, unknown>): AiError.AiErrorReason => {
-  const error = Exit.findErrorOption(exit)
-  assert(error._tag === "Some" && AiError.isAiError(error.value), String(exit))
-  return error.value.reason
-}
-
-const failure = (at: Route, question: ModelCall) => Effect.map(Effect.exit(ask(at, question)), reasonOf)
+const failing = (at: Route, question: ModelCall) => Ask.failing(ask(at, question))
 
 /** The environment of the AWS chain, for one test. */
 const environment = (values: Record<string, string>) =>
@@ -108,16 +78,16 @@ describe("against aimock", () => {
 
     it.effect(`reads text with its thinking, ${how}`, () =>
       Effect.gen(function*() {
-        const server = yield* mock
+        const server = yield* Ask.mock
         server.onMessage("hi", {
           content: "Hello, wörld! How are you?",
           reasoning: "They greet me.",
           usage: { input_tokens: 12, output_tokens: 7 }
         })
         const { response } = yield* ask(route(server.url), call("hi", { stream }))
-        assert.deepStrictEqual(plain(response), [
-          ["reasoning", "They greet me.", {}],
-          ["text", "Hello, wörld! How are you?", {}]
+        assert.deepStrictEqual(Ask.plain(response), [
+          ["reasoning", "They greet me."],
+          ["text", "Hello, wörld! How are you?"]
         ])
         assert.strictEqual(response.finishReason, "stop")
         assert.strictEqual(response.model, "us.anthropic.claude-sonnet-4-5-20250929-v1:0")
@@ -126,7 +96,7 @@ describe("against aimock", () => {
 
     it.effect(`reads parallel calls whose arguments come in pieces, ${how}`, () =>
       Effect.gen(function*() {
-        const server = yield* mock
+        const server = yield* Ask.mock
         server.onMessage("run", {
           content: "Two at once.",
           toolCalls: [
@@ -135,14 +105,14 @@ describe("against aimock", () => {
           ]
         })
         const { response, seen } = yield* ask(route(server.url), call("run", { stream }))
-        assert.deepStrictEqual(plain(response), [
-          ["text", "Two at once.", {}],
+        assert.deepStrictEqual(Ask.plain(response), [
+          ["text", "Two at once."],
           ["tool-call", "tooluse_a", "terminal", { command: "ls -la /tmp" }],
           ["tool-call", "tooluse_b", "terminal", {}]
         ])
         assert.strictEqual(response.finishReason, "tool-calls")
         if (stream) {
-          const parts = seen.flat()
+          const parts = seen
           const pieces = parts.filter((part) => part.type === "tool-params-delta" && part.id === "tooluse_a")
           assert.isAbove(pieces.length, 1)
           assert.strictEqual(parts.at(-1)?.type, "finish")
@@ -151,7 +121,7 @@ describe("against aimock", () => {
 
     it.effect(`sends the history of a tool call back, ${how}`, () =>
       Effect.gen(function*() {
-        const server = yield* mock
+        const server = yield* Ask.mock
         server.onToolResult("tooluse_a", { content: "It says x." })
         const messages = [
           Prompt.userMessage({ content: [Prompt.textPart({ text: "go" })] }),
@@ -169,13 +139,13 @@ describe("against aimock", () => {
           })
         ]
         const { response } = yield* ask(route(server.url), call("", { messages, stream }))
-        assert.deepStrictEqual(plain(response), [["text", "It says x.", {}]])
+        assert.deepStrictEqual(Ask.plain(response), [["text", "It says x."]])
       }))
   }
 
   it.effect("is the run's provider as a layer", () =>
     Effect.gen(function*() {
-      const server = yield* mock
+      const server = yield* Ask.mock
       server.onMessage("hi", { content: "Hello" })
       const response = yield* Provider.use((provider) =>
         Effect.flatMap(provider.prepare(call("hi")), (request) => provider.execute(request))
@@ -184,7 +154,7 @@ describe("against aimock", () => {
         baseUrl: server.url,
         apiKey: Redacted.make("k")
       })))
-      assert.deepStrictEqual(plain(response), [["text", "Hello", {}]])
+      assert.deepStrictEqual(Ask.plain(response), [["text", "Hello"]])
     }))
 })
 
@@ -277,9 +247,9 @@ describe("a streamed answer", () => {
   it.effect("gives what has arrived to onPart in one step, and none without onPart", () =>
     Effect.gen(function*() {
       const server = yield* streams(...whole)
-      const { response, seen } = yield* ask(route(server.url), call("hi"))
-      assert.isBelow(seen.length, whole.length)
-      assert.deepStrictEqual(seen.flat().map((part) => part.type), [
+      const { reads, response, seen } = yield* ask(route(server.url), call("hi"))
+      assert.isBelow(reads, whole.length)
+      assert.deepStrictEqual(seen.map((part) => part.type), [
         "response-metadata",
         "text-start",
         "text-delta",
@@ -289,7 +259,7 @@ describe("a streamed answer", () => {
       ])
       const provider = yield* BedrockConverse.make(route(server.url))
       const silent = yield* provider.execute(yield* provider.prepare(call("hi")))
-      assert.deepStrictEqual(plain(silent), plain(response))
+      assert.deepStrictEqual(Ask.plain(silent), Ask.plain(response))
       assert.strictEqual(silent.id, "req-1")
     }))
 
@@ -320,18 +290,18 @@ describe("a streamed answer", () => {
       const all = [
         ["reasoning", "hm", { bedrock_converse: { signature: "s" } }],
         ["reasoning", "", { bedrock_converse: { redacted: "QUJD" } }],
-        ["text", "Hi", {}],
+        ["text", "Hi"],
         ["tool-call", "t", "x", { a: 1 }]
       ]
-      assert.deepStrictEqual(plain(response), all.toSpliced(2, 1))
+      assert.deepStrictEqual(Ask.plain(response), all.toSpliced(2, 1))
       const again = yield* provider.decode(response.raw)
-      assert.deepStrictEqual(plain(again), all)
+      assert.deepStrictEqual(Ask.plain(again), all)
       assert.deepStrictEqual([again.usage, again.finishReason, again.id], [response.usage, "tool-calls", "req-1"])
       const overJson = yield* provider.decode({
         output: { message: { content: [{ reasoningContent: { redactedContent: "QUJD" } }] } },
         stopReason: "end_turn"
       })
-      assert.deepStrictEqual(plain(overJson), all.slice(1, 2))
+      assert.deepStrictEqual(Ask.plain(overJson), all.slice(1, 2))
     }))
 
   it.effect("keeps the raw text of arguments that were cut off, and needs no metadata to end", () =>
@@ -344,7 +314,7 @@ describe("a streamed answer", () => {
         ended("max_tokens")
       )
       const { response } = yield* ask(route(server.url), call("hi"))
-      assert.deepStrictEqual(plain(response), [["tool-call", "t", "x", "{\"path\": \"a"]])
+      assert.deepStrictEqual(Ask.plain(response), [["tool-call", "t", "x", "{\"path\": \"a"]])
       assert.strictEqual(response.finishReason, "length")
     }))
 
@@ -365,7 +335,7 @@ describe("a streamed answer", () => {
         onPart: (parts) => Effect.sync(() => (seen.push(...parts.map((part) => part.type)), parts))
       }))
       assert.deepStrictEqual(seen, ["response-metadata", "text-start", "text-delta"])
-      assert.strictEqual(reasonOf(exit)._tag, "RateLimitError")
+      assert.strictEqual(Ask.reasonOf(exit)._tag, "RateLimitError")
     }))
 
   it.effect("fails when it was cut: by an early end, inside a frame, or with its connection", () =>
@@ -380,7 +350,7 @@ describe("a streamed answer", () => {
         response.write(frames([started, delta("Hel")]), () => response.destroy())
       })
       for (const server of [early, inside, lost]) {
-        const reason = yield* failure(route(server.url), call("hi"))
+        const reason = yield* failing(route(server.url), call("hi"))
         assert.strictEqual(reason._tag, "NetworkError")
         assert.isTrue(reason.isRetryable)
       }
@@ -428,7 +398,7 @@ describe("interruption closes the connection", () => {
         response.on("close", () => Deferred.doneUnsafe(closed, Effect.void))
         Deferred.doneUnsafe(asked, Effect.void)
       })
-      const fiber = yield* Effect.forkChild(failure(route(server.url, { requestTimeoutMillis: 5_000 }), call("hi")))
+      const fiber = yield* Effect.forkChild(failing(route(server.url, { requestTimeoutMillis: 5_000 }), call("hi")))
       yield* Deferred.await(asked)
       yield* TestClock.adjust("5 seconds")
       const reason = yield* Fiber.join(fiber)
@@ -458,7 +428,7 @@ describe("failures", () => {
       for (const [status, type, message, tag] of cases) {
         const server = yield* fails(status, type, message)
         for (const stream of [true, false]) {
-          const reason = yield* failure(route(server.url), call("hi", { stream }))
+          const reason = yield* failing(route(server.url), call("hi", { stream }))
           assert.strictEqual(reason._tag, tag, `${type} ${stream ? "streamed" : "whole"}`)
         }
         assert.strictEqual(server.requests.length, 2, "the SDK retries nothing")
@@ -468,7 +438,7 @@ describe("failures", () => {
   it.effect("say what they were, and what to do", () =>
     Effect.gen(function*() {
       const tooLong = yield* fails(400, "ValidationException", "The model returned: prompt is too long: 210000 tokens")
-      const reason = yield* failure(route(tooLong.url), call("hi"))
+      const reason = yield* failing(route(tooLong.url), call("hi"))
       assert(reason._tag === "InvalidRequestError")
       assert.deepInclude(reason.metadata, { status: 400, type: "ValidationException", code: "context_length_exceeded" })
       assert.include(reason.message, "210000 tokens")
@@ -478,23 +448,23 @@ describe("failures", () => {
           "retry-after": "7"
         })
       )
-      const throttled = yield* failure(route(busy.url), call("hi"))
+      const throttled = yield* failing(route(busy.url), call("hi"))
       assert(throttled._tag === "RateLimitError")
       assert.deepStrictEqual(throttled.retryAfter, Duration.seconds(7))
       assert.notProperty(throttled.metadata, "code")
       const denied = yield* fails(403, "AccessDeniedException", "You don't have access to the model")
-      const message = (yield* failure(route(denied.url), call("hi"))).message
+      const message = (yield* failing(route(denied.url), call("hi"))).message
       assert.include(message, "bedrock:InvokeModel")
       assert.include(message, "us-east-1")
       const unknown = yield* fails(400, "ValidationException", "The provided model identifier is invalid.")
-      assert.include((yield* failure(route(unknown.url), call("hi"))).message, "claude-sonnet-4-5")
+      assert.include((yield* failing(route(unknown.url), call("hi"))).message, "claude-sonnet-4-5")
     }))
 
   it.effect("name the credentials that are missing, and the remedy", () =>
     Effect.gen(function*() {
       yield* environment({})
       const { apiKey: _, ...keyless } = route("http://127.0.0.1:1")
-      const reason = yield* failure(keyless, call("hi"))
+      const reason = yield* failing(keyless, call("hi"))
       assert(reason._tag === "AuthenticationError")
       assert.strictEqual(reason.kind, "MissingKey")
       assert.include(reason.message, "aws configure")
@@ -503,7 +473,7 @@ describe("failures", () => {
   it.effect("are those of the connection where nobody listens", () =>
     Effect.gen(function*() {
       const server = yield* Effect.scoped(streams())
-      const reason = yield* failure(route(server.url), call("hi"))
+      const reason = yield* failing(route(server.url), call("hi"))
       assert.strictEqual(reason._tag, "NetworkError")
       assert.include(reason.message, "nothing listens")
     }))
@@ -515,7 +485,7 @@ describe("failures", () => {
         const server = yield* HttpServer.make((_, response) => {
           response.writeHead(200, { "content-type": "application/json" }).end(body)
         })
-        assert.strictEqual((yield* failure(route(server.url), single))._tag, "InvalidResponseError", body)
+        assert.strictEqual((yield* failing(route(server.url), single))._tag, "InvalidResponseError", body)
       }
     }))
 
@@ -523,6 +493,6 @@ describe("failures", () => {
     Effect.gen(function*() {
       const provider = yield* BedrockConverse.make(route("http://127.0.0.1:1"))
       const exit = yield* Effect.exit(provider.execute({ messages: [] }))
-      assert.strictEqual(reasonOf(exit)._tag, "InvalidRequestError")
+      assert.strictEqual(Ask.reasonOf(exit)._tag, "InvalidRequestError")
     }))
 })
