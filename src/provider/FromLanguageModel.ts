@@ -1,0 +1,82 @@
+/**
+ * Any `LanguageModel` of `effect/ai` as a provider, `apiMode` `language_model`.
+ *
+ * **Details**
+ *
+ * The request is `{ prompt, tools, tool_choice }`, encoded, with `stream` and `response_format` where they are asked for,
+ * so that middleware can read and rewrite it like every other. The model only speaks: it resolves no tool call, and hands
+ * on calls of tools that nobody declared. A raw answer is `{ content }`, the encoded parts of the answer with its `finish`
+ * part.
+ *
+ * **Gotchas**
+ *
+ * A `LanguageModel` takes no temperature, output limit or reasoning effort for one call: configure the model itself. It
+ * takes no JSON Schema either; a structured answer is asked for in the system prompt. Sources and what the vendor's own
+ * tools did are not passed on.
+ *
+ * Source: `ARCHITECTURE.md` §2.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as AiError from "effect/ai/AiError"
+import type * as LanguageModel from "effect/ai/LanguageModel"
+import * as Assembler from "../domain/Assembler.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import * as Answer from "./foreign/Answer.ts"
+import * as Request from "./foreign/Request.ts"
+import type * as ProviderPort from "./Provider.ts"
+
+/** Who answers. */
+export interface Info {
+  readonly provider: string
+  readonly model: string
+}
+
+const fail = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "FromLanguageModel", method, reason })
+
+const read = (request: ModelRequest) =>
+  Effect.mapError(Request.read(request), (error) =>
+    fail("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` })))
+
+/** See the module. */
+export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPort.Service => {
+  const streamed = Effect.fnUntraced(function*(
+    options: Request.Options,
+    onPart: ExecuteOptions["onPart"]
+  ): Effect.fn.Return<ModelResponse, AiError.AiError> {
+    const filter = Answer.makeFilter()
+    const sent = Assembler.make()
+    const seen = onPart === undefined ? sent : Assembler.make()
+    yield* Stream.runForEachArray(model.streamText(options), (parts) => {
+      const error = Answer.errorIn(parts)
+      if (error !== undefined) return Effect.fail(fail("execute", error))
+      const kept = filter(parts)
+      if (kept.length === 0) return Effect.void
+      sent.add(kept)
+      return onPart === undefined ? Effect.void : Effect.map(onPart(kept), seen.add)
+    })
+    const all = sent.result()
+    if (!all.finished) {
+      return yield* fail(
+        "execute",
+        new AiError.InvalidResponseError({ description: "the stream ended before the answer was complete" })
+      )
+    }
+    return Answer.make(seen.result(), all)
+  })
+
+  return {
+    info: { ...info, apiMode: "language_model", baseUrl: undefined },
+    apiMode: "language_model",
+    prepare: (call) => Effect.sync(() => Request.prepare(call)),
+    execute: (request, options) =>
+      Effect.flatMap(read(request), (found) =>
+        found.stream
+          ? streamed(found.options, options?.onPart)
+          : Effect.map(model.generateText(found.options), ({ content }) => Answer.make(Answer.fromParts(content)))),
+    decode: (raw) => Effect.mapError(Answer.decode(raw), (reason) => fail("decode", reason))
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * Schemas of the parts that answers are made of, for those who write them down or pass them on encoded. Calls of any
+ * tool fit: their `params` are whatever they are.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import * as Response from "effect/ai/Response"
+
+const ToolCall = Response.ToolCallPart("", Schema.Unknown).mapFields((fields) => ({ ...fields, name: Schema.String }))
+
+/** What a whole answer consists of. */
+export const ContentPart = Schema.Union([Response.TextPart, Response.ReasoningPart, ToolCall, Response.FilePart])
+
+/** What a whole answer consists of, with the parts that say where it came from and how it ended. */
+export const AnswerPart = Schema.Union([ContentPart, Response.ResponseMetadataPart, Response.FinishPart])
+
+/** What streams by. */
+export const StreamPart = Schema.Union([
+  Response.TextStartPart,
+  Response.TextDeltaPart,
+  Response.TextEndPart,
+  Response.ReasoningStartPart,
+  Response.ReasoningDeltaPart,
+  Response.ReasoningEndPart,
+  Response.ToolParamsStartPart,
+  Response.ToolParamsDeltaPart,
+  Response.ToolParamsEndPart,
+  ToolCall,
+  Response.FilePart,
+  Response.ResponseMetadataPart,
+  Response.FinishPart
+])

@@ -1,0 +1,132 @@
+/**
+ * A provider as the `LanguageModel` of `effect/ai`: `generateText`, `streamText`, `generateObject` and toolkits work on it
+ * as on any other.
+ *
+ * **Gotchas**
+ *
+ * Tools that only a vendor's own API can run (`Tool.providerDefined`) are refused. Every streamed part is decoded by Schema
+ * on its way, which is why the loop of a run talks to the provider itself.
+ *
+ * Source: `ARCHITECTURE.md` §2.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as AiError from "effect/ai/AiError"
+import * as LanguageModel from "effect/ai/LanguageModel"
+import type * as Response from "effect/ai/Response"
+import * as Tool from "effect/ai/Tool"
+import type { ModelCall, StreamPart, ToolChoice, ToolDefinition } from "../domain/Model.ts"
+import * as Answer from "./foreign/Answer.ts"
+import * as PartSchema from "./PartSchema.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+import * as StreamMachine from "./StreamMachine.ts"
+
+const definitions = new WeakMap<Tool.Any, ToolDefinition>()
+
+const definitionOf = (tool: Tool.Any): ToolDefinition => {
+  const known = definitions.get(tool)
+  if (known !== undefined) return known
+  const made = {
+    name: tool.name,
+    description: Tool.getDescription(tool) ?? "",
+    parameters: Tool.getJsonSchema(tool)
+  }
+  definitions.set(tool, made)
+  return made
+}
+
+/** The same array for the same tools, so that providers make their wire form once. */
+const makeDefinitions = (): (tools: ReadonlyArray<Tool.Any>) => ReadonlyArray<ToolDefinition> => {
+  let last: ReadonlyArray<ToolDefinition> = []
+  return (tools) => {
+    const found = tools.map(definitionOf)
+    if (found.length !== last.length || found.some((definition, index) => definition !== last[index])) last = found
+    return last
+  }
+}
+
+const toolChoiceOf = (choice: LanguageModel.ProviderOptions["toolChoice"]): ToolChoice =>
+  typeof choice === "string"
+    ? choice
+    : "tool" in choice
+    ? { tool: choice.tool }
+    : choice.mode ?? "auto"
+
+const fail = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "ToLanguageModel", method, reason })
+
+const formatOf = (
+  format: LanguageModel.ProviderOptions["responseFormat"]
+): Effect.Effect<ModelCall["responseFormat"], AiError.AiError> =>
+  format.type === "text" ? Effect.succeed(format) : Effect.try({
+    try: () => ({
+      type: "json" as const,
+      name: format.objectName,
+      schema: LanguageModel.defaultCodecTransformer(format.schema).jsonSchema
+    }),
+    catch: (error) =>
+      fail(
+        "generateObject",
+        new AiError.UnsupportedSchemaError({ description: error instanceof Error ? error.message : String(error) })
+      )
+  })
+
+const encodeStream = Schema.encodeSync(Schema.Array(PartSchema.StreamPart))
+
+/** See the module. */
+export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> => {
+  const definitionsOf = makeDefinitions()
+  const prepare = Effect.fnUntraced(function*(options: LanguageModel.ProviderOptions, stream: boolean) {
+    const vendors = options.tools.find(Tool.isProviderDefined)
+    if (vendors !== undefined) {
+      return yield* fail(
+        "prepare",
+        new AiError.ToolConfigurationError({
+          toolName: vendors.name,
+          description: "a tool that a vendor defines can not be used through a provider: use a tool of your own"
+        })
+      )
+    }
+    return yield* provider.prepare({
+      messages: options.prompt.content,
+      tools: definitionsOf(options.tools),
+      toolChoice: toolChoiceOf(options.toolChoice),
+      responseFormat: yield* formatOf(options.responseFormat),
+      stream
+    })
+  })
+  return LanguageModel.make({
+    generateText: (options) =>
+      Effect.map(
+        Effect.flatMap(prepare(options, false), (request) => provider.execute(request)),
+        Answer.encoded
+      ),
+    streamText: (options) =>
+      Stream.callback<Response.StreamPartEncoded, AiError.AiError>((queue) =>
+        Effect.gen(function*() {
+          let streamed = false
+          const offer = (parts: ReadonlyArray<StreamPart>) => Queue.offerAll(queue, encodeStream(parts))
+          const response = yield* provider.execute(yield* prepare(options, true), {
+            onPart: (parts) => {
+              streamed = true
+              return Effect.as(offer(parts), parts)
+            }
+          })
+          if (!streamed) yield* offer(StreamMachine.pieces(response))
+          yield* Queue.end(queue)
+        }).pipe(Effect.catchCause((cause) => Queue.failCause(queue, cause)))
+      )
+  })
+}
+
+/** The run's `Provider` as a `LanguageModel`. */
+export const layer: Layer.Layer<LanguageModel.LanguageModel, never, Provider> = Layer.effect(
+  LanguageModel.LanguageModel,
+  Effect.flatMap(Provider, make)
+)
