@@ -19,9 +19,10 @@ import type { Places } from "./file/Places.ts"
 import { Targets } from "./file/Target.ts"
 import * as Patch from "./Patch.ts"
 import * as ReadFile from "./ReadFile.ts"
+import * as SearchFiles from "./SearchFiles.ts"
 import * as WriteFile from "./WriteFile.ts"
 
-const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool)
+const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
 
 /** See the module. */
 export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = Toolset.make(
@@ -30,6 +31,7 @@ export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path |
   toolkit.toLayer(Effect.all({
     read_file: ReadFile.make,
     write_file: WriteFile.make,
-    patch: Patch.make
+    patch: Patch.make,
+    search_files: SearchFiles.make
   })).pipe(Layer.provide(Targets.layer))
 )

@@ -70,7 +70,7 @@ const unchanged = Effect.fnUntraced(function*({ target, stamp }: Found) {
     Effect.map(stampOf),
     Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.undefined)
   )
-  if (now !== stamp) yield* Problem.fail(`${target.given} was changed by somebody else while it was being edited`)
+  if (now !== stamp) return yield* Problem.fail(`${target.given} was changed by somebody else while it was being edited`)
 })
 
 /** A change that is in place, and how to take it back. */

@@ -82,7 +82,7 @@ const notLink = Effect.fnUntraced(function*({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
   const link = yield* Effect.result(fs.readLink(path))
   if (link._tag === "Success") {
-    yield* Problem.fail(`${given} is a symbolic link`, { hint: "Remove or move links with the terminal." })
+    return yield* Problem.fail(`${given} is a symbolic link`, { hint: "Remove or move links with the terminal." })
   }
 })
 

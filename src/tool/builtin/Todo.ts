@@ -1,0 +1,194 @@
+/**
+ * The toolset `todo`: the model's own list of what is to be done, one for each session.
+ *
+ * **Details**
+ *
+ * Called without `todos` it is read. Otherwise the items given take the place of the list or, with `merge`, change and
+ * extend it. Of a known item only what changes has to be given. What does not fit (too many items, too long, an item
+ * without text) is an error and changes nothing.
+ *
+ * The list lives in {@link TodoState}, in memory. The runtime puts it back with {@link fromHistory} when it loads a
+ * session, and gives {@link carryOver} to the model after a compaction.
+ *
+ * Source: `hermes-product.md` §2.3, `hermes-llm.md` §3 and §10.6.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Json from "../../domain/Json.ts"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import type { SessionId } from "../../domain/Ids.ts"
+import { ToolContext } from "../ToolContext.ts"
+import * as Toolset from "../Toolset.ts"
+import * as Problem from "./file/Problem.ts"
+
+const maxItems = 256
+const maxChars = 4_000
+const maxSessions = 1_024
+
+/** How far an item is. */
+export const Status = Schema.Literals(["pending", "in_progress", "completed", "cancelled"])
+/** See {@link Status}. */
+export type Status = typeof Status.Type
+
+/** One thing to be done. */
+export const Item = Schema.Struct({ id: Schema.String, content: Schema.String, status: Status })
+/** See {@link Item}. */
+export type Item = typeof Item.Type
+
+/** An item as the model gives it. */
+const Given = Schema.Struct({
+  id: Schema.String.annotate({ description: "Short id, unique in the list" }),
+  content: Schema.optionalKey(Schema.String.annotate({ description: "What is to be done; needed for a new item" })),
+  status: Schema.optionalKey(Status.annotate({ description: "Default for a new item: pending" }))
+})
+
+const Summary = Schema.Struct({
+  total: Schema.Natural,
+  pending: Schema.Natural,
+  in_progress: Schema.Natural,
+  completed: Schema.Natural,
+  cancelled: Schema.Natural
+})
+
+const Answer = Schema.Struct({ todos: Schema.Array(Item), summary: Summary })
+
+/** See the module. */
+export const tool = Tool.make("todo", {
+  description: "Your task list for this session. Use it for work of three steps or more: write the steps down first, set " +
+    "one item to in_progress while you work on it, and set it to completed as soon as it is done. Without todos it " +
+    "returns the list. With todos the list is replaced; with merge: true the given items are changed or added and the " +
+    "others stay. Returns the whole list and how many items have each status. At most 256 items of 4000 characters.",
+  parameters: Schema.Struct({
+    todos: Schema.optionalKey(Schema.Array(Given).annotate({ description: "Items, most important first" })),
+    merge: Schema.optionalKey(Schema.Boolean.annotate({ description: "Keep the items that are not given (default false)" }))
+  }),
+  success: Answer,
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+})
+  .annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, false)
+  .annotate(Tool.Idempotent, true)
+
+/** The list that the given items make of a list, or why they can not. */
+export const update = (
+  list: ReadonlyArray<Item>,
+  given: ReadonlyArray<typeof Given.Type>,
+  merge: boolean
+): Result.Result<ReadonlyArray<Item>, string> => {
+  const known = new Map(list.map((item) => [item.id, item]))
+  const next = new Map(merge ? known : [])
+  for (const { content, id, status } of given) {
+    const before = next.get(id) ?? known.get(id)
+    const item = { id, content: content ?? before?.content ?? "", status: status ?? before?.status ?? "pending" }
+    if (id.trim() === "") return Result.fail("an item has no id")
+    if (item.content.trim() === "") return Result.fail(`item "${id}" has no content`)
+    if (item.content.length > maxChars) {
+      return Result.fail(`item "${id}" has ${item.content.length} characters, more than ${maxChars}`)
+    }
+    next.set(id, item)
+  }
+  return next.size > maxItems
+    ? Result.fail(`the list would have ${next.size} items, more than ${maxItems}`)
+    : Result.succeed(Array.from(next.values()))
+}
+
+/** A list as the tool answers it. */
+const answerOf = (todos: ReadonlyArray<Item>): typeof Answer.Type => {
+  const count = (status: Status): number => todos.filter((item) => item.status === status).length
+  return {
+    todos,
+    summary: {
+      total: todos.length,
+      pending: count("pending"),
+      in_progress: count("in_progress"),
+      completed: count("completed"),
+      cancelled: count("cancelled")
+    }
+  }
+}
+
+const decodeAnswer = Schema.decodeUnknownOption(Answer)
+
+/** The list that a conversation ends with: that of the last `todo` call that succeeded; empty where there is none. */
+export const fromHistory = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Item> => {
+  for (const message of messages.toReversed()) {
+    if (message.role !== "tool") continue
+    for (const part of message.content.toReversed()) {
+      if (part.type !== "tool-result" || part.name !== tool.name || part.isFailure) continue
+      const value = typeof part.result === "string" ? Json.parse(part.result) : Option.some(part.result)
+      const answer = Option.flatMap(value, decodeAnswer)
+      if (Option.isSome(answer)) return answer.value.todos
+    }
+  }
+  return []
+}
+
+/** What the model is told of its list when its conversation was compacted: the items that are not done. */
+export const carryOver = (list: ReadonlyArray<Item>): Option.Option<string> => {
+  const active = list.filter(({ status }) => status === "pending" || status === "in_progress")
+  return active.length === 0
+    ? Option.none()
+    : Option.some([
+      "Your todo list, kept through the compaction of this conversation (done items are left out):",
+      ...active.map(({ content, id, status }) => `- [${status}] ${id}: ${content}`)
+    ].join("\n"))
+}
+
+/** Where the lists are. */
+export interface State {
+  readonly get: (session: SessionId) => Effect.Effect<ReadonlyArray<Item>>
+  readonly set: (session: SessionId, list: ReadonlyArray<Item>) => Effect.Effect<void>
+  readonly remove: (session: SessionId) => Effect.Effect<void>
+}
+
+/** The todo lists of a runtime. */
+export class TodoState extends Context.Service<TodoState, State>()("hermes-effect/tool/TodoState") {
+  /** Empty, in memory; of more than a thousand sessions, those that were written longest ago are forgotten. */
+  static readonly layer: Layer.Layer<TodoState> = Layer.sync(TodoState, () => {
+    const lists = new Map<SessionId, ReadonlyArray<Item>>()
+    return {
+      get: (session) => Effect.sync(() => lists.get(session) ?? []),
+      set: (session, list) =>
+        Effect.sync(() => {
+          lists.delete(session)
+          lists.set(session, list)
+          const oldest = lists.keys().next()
+          if (lists.size > maxSessions && oldest.done !== true) lists.delete(oldest.value)
+        }),
+      remove: (session) =>
+        Effect.sync(() => {
+          lists.delete(session)
+        })
+    }
+  })
+}
+
+const toolkit = Toolkit.make(tool)
+
+const handlers = toolkit.toLayer(Effect.gen(function*() {
+  const state = yield* TodoState
+  return {
+    todo: Effect.fnUntraced(function*({ merge = false, todos }) {
+      const { sessionId } = yield* ToolContext
+      const list = yield* state.get(sessionId)
+      if (todos === undefined) return answerOf(list)
+      const next = update(list, todos, merge)
+      if (Result.isFailure(next)) return yield* Problem.fail(`${next.failure}: nothing was changed`)
+      yield* state.set(sessionId, next.success)
+      return answerOf(next.success)
+    }, Problem.answer)
+  }
+}))
+
+/** See the module. */
+export const toolset: Toolset.Toolset<never, TodoState> = Toolset.make("todo", toolkit, handlers)

@@ -1,0 +1,121 @@
+/**
+ * One search over a directory or a file: which files, what is in them, and when to stop.
+ *
+ * **Details**
+ *
+ * Files are looked at a few at a time and answered in the order of the walk, so that the same search gives the same
+ * answer. It ends when enough was found for the page that is wanted and one more, when everything was looked at, or after
+ * {@link deadline}; what was found until then is the answer. Files that are not text, that hold credentials, or that can
+ * not be read are passed over.
+ *
+ * Source: `hermes-product.md` §2.3 (`search_files`).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Stream from "effect/Stream"
+import * as Binary from "../file/Binary.ts"
+import * as Pieces from "../file/Pieces.ts"
+import * as Problem from "../file/Problem.ts"
+import * as Content from "./Content.ts"
+import * as Walk from "./Walk.ts"
+
+/** A search gives what it has after this time. */
+export const deadline = "30 seconds"
+const concurrency = 8
+
+/** Files to look at. */
+export interface Scope {
+  /** Real path of a directory or a file. */
+  readonly top: string
+  readonly single: boolean
+  /** Whether a file is looked at at all. */
+  readonly wanted: (entry: Walk.Entry) => boolean
+}
+
+/** A file and what was found in it. */
+export interface Result {
+  readonly entry: Walk.Entry
+  readonly found: Content.Found
+}
+
+/** What a search passed over, and why it ended early if it did. */
+export interface Notes {
+  readonly unreadable: number
+  readonly exhausted: boolean
+  readonly late: boolean
+}
+
+type Files = FileSystem.FileSystem | Path.Path
+
+const entries = (scope: Scope, name: string, tally: Walk.Tally): Stream.Stream<Walk.Entry, never, Files> =>
+  scope.single
+    ? Stream.succeed({ path: scope.top, relative: name, name, link: false })
+    : Stream.filter(Walk.files(scope.top, tally), scope.wanted)
+
+/** Runs a stream of findings until `enough` or the deadline. */
+const within = Effect.fnUntraced(function*<A, E, R>(
+  tally: Walk.Tally,
+  found: Stream.Stream<A, E, R>,
+  enough: (one: A) => boolean
+) {
+  const all: Array<A> = []
+  const run = Stream.runForEachWhile(found, (one) =>
+    Effect.sync(() => {
+      all.push(one)
+      return !enough(one)
+    }))
+  const inTime = yield* Effect.timeoutOption(run, deadline)
+  return { all, notes: { ...tally, late: Option.isNone(inTime) } satisfies Notes }
+})
+
+/** The files of a scope, at most `max`. */
+export const files = (scope: Scope, name: string, max: number) => {
+  const tally: Walk.Tally = { unreadable: 0, exhausted: false }
+  let count = 0
+  return within(tally, entries(scope, name, tally), () => ++count >= max)
+}
+
+/** What is found in one file; nothing in one that is not text. */
+const scan = Effect.fnUntraced(function*(entry: Walk.Entry, options: Content.Options) {
+  const scanner = Content.make(options)
+  let first = true
+  let text = true
+  yield* Pieces.forEachPiece(entry.path, (bytes) => {
+    if (first) text = Binary.kindOfBytes(bytes) === undefined
+    first = false
+    return text && scanner.push(bytes)
+  })
+  const found: Content.Found = text ? scanner.end() : { count: 0, hits: [], tooSlow: undefined }
+  return found.tooSlow === undefined
+    ? { entry, found } satisfies Result
+    : yield* Problem.fail(`the pattern takes too long to match ${entry.relative} (from line ${found.tooSlow} on)`, {
+      hint: "Make it simpler: no repetition inside of a repetition such as (a+)+, fewer of * and +, literal text first."
+    })
+})
+
+/** The files of a scope in which something was found, until `enough`. */
+export const contents = (
+  scope: Scope,
+  name: string,
+  options: Content.Options,
+  enough: (one: Result) => boolean
+) => {
+  const tally: Walk.Tally = { unreadable: 0, exhausted: false }
+  const unreadable = (_: PlatformError): Effect.Effect<undefined> =>
+    Effect.sync(() => {
+      tally.unreadable++
+      return undefined
+    })
+  const found = entries(scope, name, tally).pipe(
+    Stream.filter((entry) => !entry.link && Binary.kindOfName(entry.name) === undefined),
+    // A file that is gone or closed to us is no failure of the search; it is counted and told.
+    Stream.mapEffect((entry) => Effect.catchTag(scan(entry, options), "PlatformError", unreadable), { concurrency }),
+    Stream.filter((result): result is Result => result !== undefined && result.found.count > 0)
+  )
+  return within(tally, found, enough)
+}

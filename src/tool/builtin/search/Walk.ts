@@ -1,0 +1,122 @@
+/**
+ * The files below a directory, in the order of their names, directory by directory, as they are asked for.
+ *
+ * **Details**
+ *
+ * Left out are what `.gitignore` files name (those above the directory too, inside a repository), version control
+ * directories and `node_modules`. Hidden files are there. Symbolic links are not followed, so that nothing outside the
+ * directory is found and no walk is endless. A directory that can not be read is passed over and counted.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Stream from "effect/Stream"
+import * as Ignore from "./Ignore.ts"
+
+/** A file, absolute and relative to the directory of the walk with `/` between its parts. */
+export interface Entry {
+  readonly path: string
+  readonly relative: string
+  readonly name: string
+  /** A symbolic link: it can be listed, and is not opened. */
+  readonly link: boolean
+}
+
+/** What a walk passed over, counted as it goes. */
+export interface Tally {
+  unreadable: number
+  /** Whether the walk ended at `maxEntries`. */
+  exhausted: boolean
+}
+
+/** Entries that one walk looks at. */
+export const maxEntries = 200_000
+
+const skipped = new Set([".git", ".hg", ".svn", ".jj", ".sl", "node_modules", "__pycache__"])
+
+interface Pending {
+  readonly entry: Entry
+  readonly directory: boolean
+  readonly levels: ReadonlyArray<Ignore.Rules>
+}
+
+type Files = FileSystem.FileSystem | Path.Path
+
+/** The rules of the `.gitignore` in a directory, if it has one that can be read. */
+const rulesIn = Effect.fnUntraced(function*(directory: string, prefix: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const text = yield* Effect.option(fs.readFileString(path.join(directory, ".gitignore")))
+  return Option.map(text, (text) => Ignore.parse(prefix, text))
+})
+
+/** The rules above the top, outermost first, when it is inside a repository. */
+const rulesAbove = Effect.fnUntraced(function*(top: string) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const levels: Array<Ignore.Rules> = []
+  const isRepository = (directory: string) =>
+    Effect.orElseSucceed(fs.exists(path.join(directory, ".git")), () => false)
+  for (let at = top; path.dirname(at) !== at; at = path.dirname(at)) {
+    if (yield* isRepository(at)) return levels
+    const above = path.dirname(at)
+    const local = path.relative(above, top).replaceAll(path.sep, "/")
+    const rules = yield* rulesIn(above, `../${local}/`)
+    if (Option.isSome(rules)) levels.unshift(rules.value)
+  }
+  return []
+})
+
+/** The files below `top`. */
+export const files = (top: string, tally: Tally): Stream.Stream<Entry, never, Files> =>
+  Stream.unwrap(Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const path = yield* Path.Path
+    let looked = 0
+
+    const expand = Effect.fnUntraced(function*({ entry, levels }: Pending) {
+      const read = yield* Effect.result(fs.readDirectoryEntries(entry.path))
+      if (read._tag === "Failure") {
+        tally.unreadable++
+        return []
+      }
+      const prefix = entry.relative === "" ? "" : `${entry.relative}/`
+      const own = read.success.some(({ name }) => name === ".gitignore")
+        ? yield* rulesIn(entry.path, prefix)
+        : Option.none()
+      const inner = Option.isSome(own) ? [...levels, own.value] : levels
+      const pending: Array<Pending> = []
+      // Last name first: the end of the list is looked at next.
+      for (const { name, type } of Array.from(read.success).sort((a, b) => a.name < b.name ? 1 : -1)) {
+        const directory = type === "Directory"
+        if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue
+        const relative = prefix + name
+        if (Ignore.ignores(inner, relative, name, directory)) continue
+        const link = type === "SymbolicLink"
+        pending.push({ entry: { path: path.join(entry.path, name), relative, name, link }, directory, levels: inner })
+      }
+      return pending
+    })
+
+    const root: Pending = {
+      entry: { path: top, relative: "", name: path.basename(top), link: false },
+      directory: true,
+      levels: yield* rulesAbove(top)
+    }
+    return Stream.paginate<Array<Pending>, Entry, never, Files>([root], Effect.fnUntraced(function*(stack) {
+      const found: Array<Entry> = []
+      while (found.length === 0 && stack.length > 0 && looked < maxEntries) {
+        let next = stack.pop()
+        for (; next !== undefined && !next.directory; next = stack.pop()) found.push(next.entry)
+        if (next === undefined) break
+        const below = yield* expand(next)
+        looked += below.length
+        for (const each of below) stack.push(each)
+      }
+      if (looked >= maxEntries) tally.exhausted = true
+      return [found, stack.length === 0 || tally.exhausted ? Option.none() : Option.some(stack)] as const
+    }))
+  }))
