@@ -215,6 +215,17 @@ describe("what is sent", () => {
       assert.notProperty(received.headers, "x-team")
     }))
 
+  it.effect("has pictures in base64", () =>
+    Effect.gen(function*() {
+      const server = yield* streams(...whole)
+      const picture = Prompt.filePart({ mediaType: "image/png", data: new Uint8Array([65, 66, 67]) })
+      yield* ask(route(server.url), call("", { messages: [Prompt.userMessage({ content: [picture] })] }))
+      const { messages } = JSON.parse(server.requests[0]?.body ?? "{}")
+      assert.deepStrictEqual(messages, [
+        { role: "user", content: [{ image: { format: "png", source: { bytes: "QUJD" } } }] }
+      ])
+    }))
+
   it.effect("is signed by the chain without a key; a token of the environment never leaves for another host", () =>
     Effect.gen(function*() {
       yield* environment({

@@ -30,6 +30,8 @@ import * as Wire from "./Wire.ts"
 
 const asIs = (text: string): string => text
 
+const textBlock = (text: string): Wire.TextBlock => ({ type: "text", text })
+
 const systemBlocks = (
   messages: ReadonlyArray<Prompt.Message>,
   rewrite: (text: string) => string
@@ -37,11 +39,8 @@ const systemBlocks = (
   messages.flatMap((message) => {
     if (message.role !== "system" || message.content.trim() === "") return []
     const marker = Wire.cacheControl(message.options)
-    return [{
-      type: "text",
-      text: rewrite(message.content).toWellFormed(),
-      ...(marker === undefined ? {} : { cache_control: marker })
-    }]
+    const block = textBlock(rewrite(message.content).toWellFormed())
+    return [marker === undefined ? block : { ...block, cache_control: marker }]
   })
 
 /** One string, or blocks where a block has to stay one: before a cache breakpoint and after the identity. */
@@ -95,7 +94,7 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
   const toolName = subscribed ? Subscription.toWire : asIs
   const dialect = Convert.dialect(toolName)
   const convertTools = Tools.make(toolName)
-  const identity: ReadonlyArray<Wire.TextBlock> = subscribed ? [{ type: "text", text: Subscription.identity }] : []
+  const identity: ReadonlyArray<Wire.TextBlock> = subscribed ? [textBlock(Subscription.identity)] : []
   const rewrite = subscribed ? Subscription.systemText : asIs
   const structured = endpoint.native && abilities.structured
   const fixed = extras(route, endpoint)
@@ -106,13 +105,14 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
     const blocks: ReadonlyArray<Wire.TextBlock> = [
       ...identity,
       ...systemBlocks(call.messages, rewrite),
-      ...(format === undefined || structured ? [] : [{ type: "text" as const, text: AnswerSchema.instruction(format.schema) }])
+      ...(format === undefined || structured ? [] : [textBlock(AnswerSchema.instruction(format.schema))])
     ]
     const systemField = system(blocks)
     const choice = call.tools.length === 0 ? undefined : Tools.choice(call.toolChoice, toolName)
     const forced = choice !== undefined && choice["type"] !== "auto"
     const wanted = forced ? undefined : Thinking.of(call.reasoningEffort, abilities)
-    const asked = wanted?.style === "budget" && endpoint.native && Turns.calledWithoutThinking(messages, dialect) ? undefined : wanted
+    const refusesBudget = endpoint.native && Turns.calledWithoutThinking(messages, dialect)
+    const asked = wanted?.style === "budget" && refusesBudget ? undefined : wanted
     const { maxTokens, thinking } = Thinking.fit(
       call.maxOutputTokens ?? OutputLimits.of(endpoint.model),
       call.contextWindow,

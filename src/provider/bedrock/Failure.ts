@@ -24,8 +24,10 @@ export interface Place extends Context {
   readonly region: string
 }
 
-const tooLong = /too many (input )?tokens|input is too long|exceeds? the (model|maximum)|max(imum)? input tokens?|context (length|window|limit)|prompt is too long/i
-const noModel = /model identifier is invalid|could not resolve the foundation model|end of its life|no such model|on-demand throughput/i
+const tooLong =
+  /too many (input )?tokens|(input|prompt) is too long|exceeds? the (model|maximum)|max(imum)? input tokens?|context (length|window|limit)/i
+const noModel =
+  /model identifier is invalid|could not resolve the foundation model|end of its life|no such model|on-demand throughput/i
 const unwritable = /no value provided for input|cannot be null or undefined/i
 const exhausted = /quota|too many (requests|tokens|concurrent)|throttl|rate exceeded/i
 
@@ -50,6 +52,8 @@ const withoutCredentials = new Set(["CredentialsProviderError", "TokenProviderEr
 
 const credentialsRemedy =
   "run `aws configure` or `aws sso login`, set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give a Bedrock API key"
+
+const permissions = "bedrock:InvokeModel and bedrock:InvokeModelWithResponseStream"
 
 const maxMessage = 500
 
@@ -84,7 +88,9 @@ const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
   const authentication = (kind: AiError.AuthenticationError["kind"], description: string) =>
     new AiError.AuthenticationError({ ...common, kind, description })
 
-  if (withoutCredentials.has(name)) return authentication("MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
+  if (withoutCredentials.has(name)) {
+    return authentication("MissingKey", `no AWS credentials (${message}): ${credentialsRemedy}`)
+  }
   if (expired.has(name)) return authentication("ExpiredKey", `${message}: renew them, for example with \`aws sso login\``)
   if (unknownKey.has(name)) return authentication("InvalidKey", message)
   if (overloaded.has(name)) return new AiError.InternalProviderError({ ...common, description: message || name })
@@ -92,7 +98,7 @@ const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
   if (name === "AccessDeniedException" || status === 403) {
     return authentication(
       "InsufficientPermissions",
-      `${message}: allow bedrock:InvokeModel and bedrock:InvokeModelWithResponseStream, and enable "${place.model}" in ${place.region}`
+      `${message}: allow ${permissions}, and enable "${place.model}" in ${place.region}`
     )
   }
   if (name === "ResourceNotFoundException") return missing()
@@ -109,7 +115,8 @@ const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
       : NetworkReason.fromError(error, place.url)
   }
   if (status < 300 || error instanceof SyntaxError) {
-    return new AiError.InvalidResponseError({ ...common, description: `the answer is not what Converse answers: ${message}` })
+    const description = `the answer is not what Converse answers: ${message}`
+    return new AiError.InvalidResponseError({ ...common, description })
   }
   if (status === 401) return authentication("InvalidKey", message)
   if (status === 429 || exhausted.test(message)) return limited()

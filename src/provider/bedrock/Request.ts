@@ -67,7 +67,9 @@ const rememberTools = (): (tools: ReadonlyArray<ToolDefinition>) => ReadonlyArra
       toolSpec: {
         name,
         ...(description.trim() === "" ? {} : { description }),
-        inputSchema: { json: parameters["type"] === "object" ? parameters : { properties: {}, ...parameters, type: "object" } }
+        inputSchema: {
+          json: parameters["type"] === "object" ? parameters : { properties: {}, ...parameters, type: "object" }
+        }
       }
     }))
     known.set(tools, converted)
