@@ -225,7 +225,9 @@ describe("FromLanguageModel", () => {
     Effect.gen(function*() {
       const { asked, provider } = yield* foreign({ whole: [{ type: "text", text: "{}" }, finish] })
       const responseFormat = { type: "json", name: "x", schema: { type: "object", title: "T" } } as const
-      yield* provider.execute(yield* provider.prepare(call([user("hi")], { responseFormat })))
+      const system = Prompt.systemMessage({ content: "Be brief." })
+      yield* provider.execute(yield* provider.prepare(call([system, user("hi")], { responseFormat })))
+      assert.deepStrictEqual(asked[0]?.prompt.content.map(({ role }) => role), ["system", "user"])
       assert.include(JSON.stringify(asked[0]?.prompt.content[0]), "\\\"title\\\":\\\"T\\\"")
     }))
 })

@@ -92,18 +92,27 @@ const toolkitOf = (request: ModelRequest, tools: Request["tools"]): Declarations
   return made
 }
 
-const schemaText = (format: NonNullable<Request["response_format"]>): string =>
-  `\n\nAnswer with one JSON object that fits this JSON Schema, and nothing else:\n${Json.toText(format.schema)}`
+/** The messages, with the schema of the answer at the end of the system prompt. */
+const withSchema = (
+  messages: ReadonlyArray<Prompt.Message>,
+  format: NonNullable<Request["response_format"]>
+): ReadonlyArray<Prompt.Message> => {
+  const text = `Answer with one JSON object that fits this JSON Schema, and nothing else:\n${Json.toText(format.schema)}`
+  const [first, ...rest] = messages
+  return first?.role === "system"
+    ? [Prompt.systemMessage({ content: `${first.content}\n\n${text}`, options: first.options }), ...rest]
+    : [Prompt.systemMessage({ content: text }), ...messages]
+}
 
 /** The options that a request stands for, with what makes a model leave its tool calls alone. */
 export const read = Effect.fnUntraced(function*(request: ModelRequest) {
   const found = yield* decodeRequest(request)
-  const prompt = Prompt.fromMessages(yield* Effect.forEach(found.prompt.content, fromWire))
+  const messages = yield* Effect.forEach(found.prompt.content, fromWire)
   const format = found.response_format
   return {
     stream: found.stream === true,
     options: {
-      prompt: format === undefined ? prompt : Prompt.appendSystem(prompt, schemaText(format)),
+      prompt: Prompt.fromMessages(format === undefined ? messages : withSchema(messages, format)),
       toolkit: toolkitOf(request, found.tools),
       toolChoice: found.tool_choice,
       disableToolCallResolution: true,
