@@ -1,0 +1,84 @@
+// A model server for the benchmark, in a process of its own: chat completions, whole or streamed. The model's name is the
+// script: `loop-<k>` asks for k tool calls one after another, `fanout-<n>` for n at once, `stream-<n>` sends n deltas.
+import { createServer, type ServerResponse } from "node:http"
+
+interface Body {
+  readonly model: string
+  readonly stream?: boolean
+  readonly messages: ReadonlyArray<{ readonly role: string }>
+}
+
+const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 }
+
+const toolCall = (index: number) => ({
+  index,
+  id: `call_${index}`,
+  type: "function",
+  function: { name: "echo", arguments: JSON.stringify({ text: `text ${index}` }) }
+})
+
+interface Message {
+  readonly role: "assistant"
+  readonly content: string | null
+  readonly tool_calls?: ReadonlyArray<ReturnType<typeof toolCall>>
+}
+
+const next = ({ messages, model }: Body): Message => {
+  const [kind, count] = model.split("-")
+  const results = messages.filter(({ role }) => role === "tool").length
+  const wanted = Number(count)
+  if (kind === "stream" || results >= wanted) {
+    return { role: "assistant", content: `done: ${results} tool results seen.` }
+  }
+  const calls = kind === "fanout" ? Array.from({ length: wanted }, (_, index) => toolCall(index)) : [toolCall(results)]
+  return { role: "assistant", content: null, tool_calls: calls }
+}
+
+const envelope = (model: string) => ({ id: "chatcmpl-1", created: 1, model })
+
+const whole = (response: ServerResponse, body: Body): void => {
+  const message = next(body)
+  const finish_reason = message.tool_calls === undefined ? "stop" : "tool_calls"
+  response.setHeader("content-type", "application/json")
+  response.end(JSON.stringify({
+    ...envelope(body.model),
+    object: "chat.completion",
+    choices: [{ index: 0, message, finish_reason }],
+    usage
+  }))
+}
+
+const streamed = (response: ServerResponse, body: Body): void => {
+  response.setHeader("content-type", "text/event-stream")
+  const chunk = (delta: object, finish_reason: string | null = null): string =>
+    `data: ${
+      JSON.stringify({
+        ...envelope(body.model),
+        object: "chat.completion.chunk",
+        choices: [{ index: 0, delta, finish_reason }]
+      })
+    }\n\n`
+  const message = next(body)
+  const deltas = body.model.startsWith("stream-")
+    ? Array.from({ length: Number(body.model.split("-")[1]) }, (_, index) => chunk({ content: `word${index % 1000} ` }))
+    : [chunk(message.tool_calls === undefined ? { content: message.content } : { tool_calls: message.tool_calls })]
+  const last = chunk({}, message.tool_calls === undefined ? "stop" : "tool_calls")
+  const counted = `data: ${JSON.stringify({ ...envelope(body.model), choices: [], usage })}\n\n`
+  response.end([chunk({ role: "assistant", content: "" }), ...deltas, last, counted, "data: [DONE]\n\n"].join(""))
+}
+
+const server = createServer((request, response) => {
+  const chunks: Array<Buffer> = []
+  request.on("data", (chunk: Buffer) => chunks.push(chunk))
+  request.on("end", () => {
+    const body = JSON.parse(Buffer.concat(chunks).toString()) as Body
+    if (body.stream === true) streamed(response, body)
+    else whole(response, body)
+  })
+})
+
+server.listen(0, "127.0.0.1", () => {
+  const address = server.address()
+  if (typeof address === "object" && address !== null) process.send?.({ port: address.port })
+})
+process.on("disconnect", () => process.exit(0))
