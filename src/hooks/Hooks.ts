@@ -247,14 +247,16 @@ const unknownName = (label: string, event: string): string => {
     `(known hooks: ${names.toSorted().join(", ")})`
 }
 
-/** What the hooks of a list need. */
-type NeedsOf<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends Hook<infer R> ? R : never
+/** What the hooks of a list need; nothing, when it is empty. */
+export type Needs<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends infer One
+  ? One extends Hook<infer R> ? R : never
+  : never
 
 /** These hooks, in this order. */
 export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
   hooks: H,
   settings?: Settings
-): Layer.Layer<Hooks, never, Exclude<NeedsOf<H>, Scope.Scope>> =>
+): Layer.Layer<Hooks, never, Exclude<Needs<H>, Scope.Scope>> =>
   Layer.effect(
     Hooks,
     Effect.gen(function*() {

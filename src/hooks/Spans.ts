@@ -17,6 +17,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
+import { dual } from "effect/Function"
 import type * as Scope from "effect/Scope"
 import type { Answers } from "./Answers.ts"
 import type { Service } from "./Hooks.ts"
@@ -91,20 +92,36 @@ const pair = <Open extends Opening>(hooks: Service, [name, fields]: Start<Open>)
   return { begin: begin<Open>(hooks, [name, opened]), close }
 }
 
+/** The two ends of a {@link bracket}. */
+export interface Ends<Open extends Opening, A, E> {
+  readonly open: Start<Open>
+  readonly close: (exit: Exit.Exit<A, E>) => Event<Closing[Open]>
+}
+
 /** Opens before an Effect and closes after it, with the event that its exit asks for. */
-export const bracket = <Open extends Exclude<Opening, AskName>, A, E>(
-  hooks: Service,
-  options: {
-    readonly open: Start<Open>
-    readonly close: (exit: Exit.Exit<A, E>) => Event<Closing[Open]>
-  }
-) =>
-<R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.suspend(() => {
-    if (!isHeard(hooks, options.open[0])) return effect
-    const { begin, close } = pair(hooks, options.open)
-    return Effect.onExit(Effect.andThen(begin, effect), (exit) => close(() => options.close(exit)))
-  })
+export const bracket: {
+  <Open extends Exclude<Opening, AskName>, A, E>(
+    hooks: Service,
+    ends: Ends<Open, A, E>
+  ): <R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  <A, E, R, Open extends Exclude<Opening, AskName>>(
+    effect: Effect.Effect<A, E, R>,
+    hooks: Service,
+    ends: Ends<Open, A, E>
+  ): Effect.Effect<A, E, R>
+} = dual(
+  3,
+  <A, E, R, Open extends Exclude<Opening, AskName>>(
+    effect: Effect.Effect<A, E, R>,
+    hooks: Service,
+    ends: Ends<Open, A, E>
+  ): Effect.Effect<A, E, R> =>
+    Effect.suspend(() => {
+      if (!isHeard(hooks, ends.open[0])) return effect
+      const { begin, close } = pair(hooks, ends.open)
+      return Effect.onExit(Effect.andThen(begin, effect), (exit) => close(() => ends.close(exit)))
+    })
+)
 
 /** Opens; what is not closed by then is closed with the scope, by the event that `otherwise` makes of its exit. */
 export const open = <Open extends Opening>(

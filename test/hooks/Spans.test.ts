@@ -18,7 +18,8 @@ const closeApi = (exit: Exit.Exit<string, string>): Spans.Event<"post_api_reques
   return ["api_request_error", () => ({ ...apiError, reason })]
 }
 
-const bracket = (hooks: Hooks.Service) => Spans.bracket(hooks, { open: opening, close: closeApi })
+const bracket = (hooks: Hooks.Service, effect: Effect.Effect<string, string>) =>
+  Spans.bracket(effect, hooks, { open: opening, close: closeApi })
 
 // How the work between the two ends goes, and when the run is interrupted.
 const Work = Schema.Literals(["succeed", "fail", "die", "throw", "interrupt itself", "hang"])
@@ -86,7 +87,7 @@ describe("bracket", () => {
           yield* hooks.register(recorder(log))
           if (after !== "none") yield* hooks.register(listener(after))
           const fiber = yield* Effect.forkChild(
-            bracket(hooks)(Effect.andThen(Effect.sleep(`${pauses} seconds`), work(kind)))
+            bracket(hooks, Effect.andThen(Effect.sleep(`${pauses} seconds`), work(kind)))
           )
           // Listeners and work pause for whole seconds: by then each step of the script is over.
           for (let second = 0; second <= 20; second++) {
@@ -111,14 +112,14 @@ describe("bracket", () => {
   it.effect("without a listener for either end it is the Effect itself", () =>
     Effect.gen(function*() {
       const hooks = yield* Hooks.make()
-      const result = yield* Spans.bracket(hooks, {
+      const result = yield* Spans.bracket(Effect.succeed(1), hooks, {
         open: ["pre_api_request", () => {
           throw new Error("made")
         }],
         close: () => {
           throw new Error("made")
         }
-      })(Effect.succeed(1))
+      })
       assert.strictEqual(result, 1)
     }))
 
@@ -127,8 +128,8 @@ describe("bracket", () => {
       let ends = 0
       const hooks = yield* Hooks.make()
       yield* hooks.register(Hooks.on("api_request_error", () => Effect.sync(() => void ends++)))
-      yield* Effect.exit(bracket(hooks)(work("fail")))
-      yield* bracket(hooks)(work("succeed"))
+      yield* Effect.exit(bracket(hooks, work("fail")))
+      yield* bracket(hooks, work("succeed"))
       assert.strictEqual(ends, 1)
     }))
 
@@ -137,12 +138,12 @@ describe("bracket", () => {
       Effect.gen(function*() {
         const hooks = yield* Hooks.make()
         yield* hooks.register(recorder([]))
-        const result = yield* Spans.bracket(hooks, {
+        const result = yield* Spans.bracket(Effect.succeed(1), hooks, {
           open: opening,
           close: () => {
             throw new Error("bug")
           }
-        })(Effect.succeed(1))
+        })
         assert.strictEqual(result, 1)
         assert.deepStrictEqual(warnings, ["hook pre_api_request could not be closed: Error: bug"])
       })
