@@ -1,0 +1,138 @@
+/**
+ * The `hooks:` block of `config.yaml`: programs of the user that are run on events.
+ *
+ * **Details**
+ *
+ * ```yaml
+ * hooks:
+ *   pre_tool_call:
+ *     - command: ~/.hermes/hooks/guard.sh --strict
+ *       matcher: terminal|write_file
+ *       timeout: 10
+ * ```
+ *
+ * Nothing in the block stops the program: what can not be used is left out with a warning.
+ *
+ * Source: `hermes-contract.md` §3.7, `hermes-product.md` §6.
+ *
+ * @since 0.1.0
+ */
+import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
+import { nearest } from "./internal/Nearest.ts"
+import { type HookName, isHookName, names } from "./Payloads.ts"
+
+/** The form of the block, for those who document or check a configuration. */
+export const Block = Schema.Record(
+  Schema.String,
+  Schema.Array(Schema.Struct({
+    command: Schema.NonEmptyString,
+    matcher: Schema.optionalKey(Schema.String),
+    timeout: Schema.optionalKey(Schema.Finite)
+  }))
+)
+
+/** One program on one event. */
+export interface ShellHook {
+  readonly event: HookName
+  readonly command: string
+  /** Which tools it is run for, as the user wrote it; all when absent. */
+  readonly matcher: string | undefined
+  readonly timeoutSeconds: number
+}
+
+/** What a block says, and what of it was not understood: one line for each. */
+export interface Decoded {
+  readonly hooks: ReadonlyArray<ShellHook>
+  readonly warnings: ReadonlyArray<string>
+}
+
+const defaultTimeout = 60
+const longestTimeout = 300
+
+const matched: ReadonlySet<string> = new Set(["pre_tool_call", "post_tool_call"])
+
+const unknownEvent = (event: string): string => {
+  const meant = nearest(event, names)
+  return `hooks.${event}: no such event${meant === undefined ? "" : `, did you mean ${meant}?`}; the entry is skipped`
+}
+
+/** Reads a decoded YAML value. The same program twice for the same event and matcher counts once. */
+export const decode = (block: unknown): Decoded => {
+  const hooks = new Map<string, ShellHook>()
+  const warnings: Array<string> = []
+
+  const timeoutOf = (path: string, value: unknown): number => {
+    if (value === undefined) return defaultTimeout
+    if (typeof value === "number" && Number.isInteger(value) && value >= 1) return Math.min(value, longestTimeout)
+    warnings.push(`${path}.timeout: not a number of seconds of 1 or more; ${defaultTimeout} is used`)
+    return defaultTimeout
+  }
+
+  const matcherOf = (path: string, event: HookName, value: unknown): string | undefined => {
+    const matcher = typeof value === "string" ? value.trim() : ""
+    if (value === undefined || value === null || value === "") return undefined
+    if (!matched.has(event)) {
+      warnings.push(`${path}.matcher: ${event} is not about a tool; the matcher is ignored`)
+      return undefined
+    }
+    if (matcher === "") warnings.push(`${path}.matcher: not the name or pattern of a tool; the matcher is ignored`)
+    return matcher === "" ? undefined : matcher
+  }
+
+  const add = (path: string, event: HookName, entry: unknown): void => {
+    const command = Predicate.isObject(entry) ? entry["command"] : undefined
+    if (!Predicate.isObject(entry) || typeof command !== "string" || command.trim() === "") {
+      warnings.push(`${path}: needs a \`command\`; the entry is skipped`)
+      return
+    }
+    const hook: ShellHook = {
+      event,
+      command: command.trim(),
+      matcher: matcherOf(path, event, entry["matcher"]),
+      timeoutSeconds: timeoutOf(path, entry["timeout"])
+    }
+    const key = JSON.stringify([hook.event, hook.matcher, hook.command])
+    if (!hooks.has(key)) hooks.set(key, hook)
+  }
+
+  if (Predicate.isObject(block)) {
+    for (const [event, entries] of Object.entries(block)) {
+      if (!isHookName(event)) warnings.push(unknownEvent(event))
+      else if (!Array.isArray(entries)) warnings.push(`hooks.${event}: not a list; the entry is skipped`)
+      else entries.forEach((entry, index) => add(`hooks.${event}[${index}]`, event, entry))
+    }
+  } else if (block !== undefined && block !== null) {
+    warnings.push("hooks: not a mapping of events to lists; no shell hook is registered")
+  }
+  return { hooks: Array.from(hooks.values()), warnings }
+}
+
+/**
+ * Whether a hook wants an event about this tool: its matcher is a regular expression for the whole name, or the name itself
+ * when it is none.
+ */
+export const matcherOf = (hook: ShellHook): (toolName: unknown) => boolean => {
+  const { matcher } = hook
+  if (matcher === undefined) return () => true
+  try {
+    const pattern = new RegExp(`^(?:${matcher})$`)
+    return (toolName) => typeof toolName === "string" && pattern.test(toolName)
+  } catch {
+    // Not a regular expression: the contract takes it literally.
+    return (toolName) => toolName === matcher
+  }
+}
+
+/**
+ * Whether hooks that were never seen are approved without a question: `--accept-hooks`, `HERMES_ACCEPT_HOOKS` or
+ * `hooks_auto_accept` of the configuration. A number is no yes.
+ */
+export const isAccepting = (settings: {
+  readonly flag: boolean
+  readonly variable: string | undefined
+  readonly setting: unknown
+}): boolean => settings.flag || isTruthy(settings.variable) || settings.setting === true || isTruthy(settings.setting)
+
+const isTruthy = (value: unknown): boolean =>
+  typeof value === "string" && ["1", "true", "yes", "on"].includes(value.trim().toLowerCase())

@@ -1,0 +1,164 @@
+/**
+ * Which shell hooks the user agreed to. A hook is the user's own program with the user's own rights, named by a file that
+ * may come from elsewhere: nothing runs before its first use was agreed to, nor after its program was changed.
+ *
+ * **Details**
+ *
+ * Consent is per event and command, kept in `shell-hooks-allowlist.json` of the home directory: `{ approvals: [{ event,
+ * command, approved_at, script_mtime_at_approval, fingerprint }] }`. The fingerprint covers every file that the command
+ * names, so that `python3 guard.py` changes with `guard.py`. An entry without one (another program wrote it) counts as
+ * changed. The contract keeps only the time of the file's last change, which says less and is easily set; where the two
+ * disagree, the safer one is taken.
+ *
+ * Writers take a lock and replace the file whole. A file that can not be read approves nothing.
+ *
+ * Source: `hermes-contract.md` §3.7.
+ *
+ * @since 0.1.0
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Digest from "effect/crypto/Digest"
+import * as Ids from "../domain/Ids.ts"
+import { withLock } from "./internal/FileLock.ts"
+import type { ShellHook } from "./ShellHookConfig.ts"
+import { argumentsOf, type Surroundings } from "./ShellHookProcess.ts"
+
+/** The file could not be read or written. */
+export class ConsentError extends Schema.TaggedError<ConsentError>("hermes-effect/ConsentError")("ConsentError", {
+  path: Schema.String,
+  message: Schema.String
+}) {}
+
+/** What another program adds to an entry stays there. */
+const Approval = Schema.StructWithRest(
+  Schema.Struct({
+    event: Schema.String,
+    command: Schema.String,
+    approved_at: Schema.String,
+    script_mtime_at_approval: Schema.NullOr(Schema.String),
+    fingerprint: Schema.optionalKey(Schema.String)
+  }),
+  [Schema.Record(Schema.String, Schema.Json)]
+)
+type Approval = typeof Approval.Type
+
+const Allowlist = Schema.fromJsonString(Schema.Struct({ approvals: Schema.Array(Approval) }))
+
+/** What is known of a hook: agreed to as it is, agreed to in another form, or never seen. */
+export type Consent = "approved" | "changed" | "unseen"
+
+/** The name of the file in the home directory. */
+export const fileName = "shell-hooks-allowlist.json"
+
+/** See the module. */
+export interface Service {
+  readonly status: (hook: ShellHook) => Effect.Effect<Consent>
+  readonly approve: (hook: ShellHook) => Effect.Effect<void, ConsentError>
+  /** Forgets a command on all its events; how many approvals there were. */
+  readonly revoke: (command: string) => Effect.Effect<number, ConsentError>
+}
+
+/** Of a larger file only size and time are compared. */
+const largestRead = 16 * 1024 * 1024
+
+const isFor = (hook: ShellHook) => (approval: Approval): boolean =>
+  approval.event === hook.event && approval.command === hook.command
+
+/** A store in a home directory. */
+export const make = (
+  home: string,
+  surroundings: Surroundings
+): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path | Digest.Digest> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const digest = yield* Digest.Digest
+    const file = paths.join(home, fileName)
+
+    const unusable = (error: { readonly message: string }): ConsentError =>
+      new ConsentError({ path: file, message: `${file} can not be used, mend or remove it: ${error.message}` })
+
+    const read: Effect.Effect<ReadonlyArray<Approval>, ConsentError> = fs.readFileString(file).pipe(
+      Effect.catchIf(
+        (error) => error.reason._tag === "NotFound",
+        () => Effect.succeed(`{"approvals":[]}`)
+      ),
+      Effect.flatMap(Schema.decodeUnknownEffect(Allowlist)),
+      Effect.mapBoth({ onFailure: unusable, onSuccess: ({ approvals }) => approvals })
+    )
+
+    /** A word of a command, with what is in the file that it names; none for an option, a directory, a name to search for. */
+    const script = (word: string) =>
+      Effect.gen(function*() {
+        const path = paths.resolve(surroundings.cwd, word)
+        const info = yield* fs.stat(path)
+        const mtime = Option.getOrNull(Option.map(info.mtime, (at) => at.toISOString()))
+        if (info.type !== "File") return []
+        const content = Number(info.size) > largestRead
+          ? `${info.size} ${mtime}`
+          : yield* digest.digestHex(Digest.sha256, yield* fs.readFile(path))
+        return [{ word, content, mtime }]
+      }).pipe(Effect.orElseSucceed(() => []))
+
+    const scripts = (hook: ShellHook) =>
+      Effect.map(
+        Effect.forEach(argumentsOf(hook.command, surroundings.environment) ?? [], script),
+        (found) => found.flat()
+      )
+
+    const fingerprintOf = (found: ReadonlyArray<{ readonly word: string; readonly content: string }>) =>
+      digest.digestHex(
+        Digest.sha256,
+        new TextEncoder().encode(JSON.stringify(found.map(({ content, word }) => [word, content])))
+      )
+
+    /** Replaces the file by what `change` makes of it. */
+    const update = <A>(change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]) =>
+      Effect.gen(function*() {
+        yield* fs.makeDirectory(home, { recursive: true })
+        return yield* withLock(`${file}.lock`, Effect.gen(function*() {
+          const [approvals, result] = change(yield* read)
+          const temporary = `${file}.${yield* Ids.hex(8)}.tmp`
+          yield* fs.writeFileString(temporary, `${JSON.stringify({ approvals }, null, 2)}\n`, { mode: 0o600 })
+          yield* fs.rename(temporary, file)
+          return result
+        }))
+      }).pipe(
+        Effect.provideService(FileSystem.FileSystem, fs),
+        Effect.mapError((error) => error._tag === "PlatformError" ? unusable(error) : error)
+      )
+
+    const status: Service["status"] = Effect.fnUntraced(function*(hook) {
+      const approvals = yield* Effect.catch(read, (error) => Effect.as(Effect.logWarning(error.message), []))
+      const approval = approvals.find(isFor(hook))
+      if (approval === undefined) return "unseen"
+      return approval.fingerprint === (yield* fingerprintOf(yield* scripts(hook))) ? "approved" : "changed"
+    })
+
+    const approve: Service["approve"] = Effect.fnUntraced(function*(hook) {
+      const found = yield* scripts(hook)
+      const approval: Approval = {
+        event: hook.event,
+        command: hook.command,
+        approved_at: DateTime.formatIso(yield* DateTime.now),
+        script_mtime_at_approval: found[0]?.mtime ?? null,
+        fingerprint: yield* fingerprintOf(found)
+      }
+      yield* update((approvals) => [[...approvals.filter((other) => !isFor(hook)(other)), approval], undefined])
+    })
+
+    return {
+      status,
+      approve,
+      revoke: (command) =>
+        update((approvals) => {
+          const kept = approvals.filter((approval) => approval.command !== command)
+          return [kept, approvals.length - kept.length]
+        })
+    }
+  })

@@ -1,0 +1,125 @@
+/**
+ * Runs the program of a shell hook: without a shell, in a process group of its own, without credentials in its environment,
+ * and never longer than its timeout.
+ *
+ * **Details**
+ *
+ * The group is told to stop at the timeout or when the run is interrupted, and killed a second later; so is whatever the
+ * program left running in its group. A process that leaves the group is on its own.
+ *
+ * **Gotchas**
+ *
+ * Of the output only the first megabyte is kept; the rest is read, so that the program does not hang, and thrown away.
+ *
+ * Source: `hermes-contract.md` §3.7, `hermes-llm.md` §19.10.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import type * as PlatformError from "effect/PlatformError"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Stream from "effect/Stream"
+import * as Redaction from "../domain/Redaction.ts"
+import { expanded } from "./internal/Words.ts"
+import type { ShellHook } from "./ShellHookConfig.ts"
+
+/** Where programs run. */
+export interface Surroundings {
+  readonly cwd: string
+  /** Of this program; what a program gets of it has no variable whose name is that of a secret. */
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/** How it went. */
+export type Ran =
+  | {
+    readonly _tag: "Exited"
+    /** Absent when a signal ended it. */
+    readonly exitCode: number | undefined
+    readonly stdout: string
+    readonly stderr: string
+    readonly millis: number
+  }
+  | { readonly _tag: "TimedOut"; readonly seconds: number }
+  | { readonly _tag: "NotStarted"; readonly message: string }
+
+const keptBytes = 1_048_576
+
+/** The output so far, also when its end never comes. */
+const collector = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError>) => {
+  const decoder = new TextDecoder()
+  let text = ""
+  let room = keptBytes
+  return {
+    text: () => text,
+    run: Stream.runForEach(stream, (chunk) =>
+      Effect.sync(() => {
+        if (room > 0) text += decoder.decode(chunk.subarray(0, room), { stream: true })
+        room -= chunk.length
+      }))
+  }
+}
+
+/** The variables that a hook's program gets. */
+export const environmentOf = (
+  environment: Readonly<Record<string, string | undefined>>
+): Record<string, string> => {
+  const out: Record<string, string> = {}
+  for (const [name, value] of Object.entries(environment)) {
+    if (value !== undefined && !Redaction.isSensitiveKey(name)) out[name] = value
+  }
+  return out
+}
+
+/** The program and its arguments; undefined when the command can not be read. */
+export const argumentsOf = (
+  command: string,
+  environment: Readonly<Record<string, string | undefined>>
+): readonly [string, ...Array<string>] | undefined => {
+  const [program, ...rest] = expanded(command, environment["HOME"]) ?? []
+  return program === undefined ? undefined : [program, ...rest]
+}
+
+/** Runs a hook on an input. Never fails: what went wrong is part of the answer. */
+export const run = (
+  hook: ShellHook,
+  input: string,
+  { cwd, environment }: Surroundings
+): Effect.Effect<Ran, never, ChildProcessSpawner> =>
+  Effect.gen(function*() {
+    const argv = argumentsOf(hook.command, environment)
+    if (argv === undefined) return notStarted("the command can not be read: is a quote missing?")
+    const [program, ...args] = argv
+    const spawner = yield* ChildProcessSpawner
+    const started = yield* Clock.currentTimeMillis
+    const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
+      cwd,
+      env: environmentOf(environment),
+      stdin: Stream.make(new TextEncoder().encode(input)),
+      forceKillAfter: "1 second"
+    }))
+    const stdout = collector(handle.stdout)
+    const stderr = collector(handle.stderr)
+    const reading = yield* Effect.forkScoped(Effect.all([stdout.run, stderr.run], { concurrency: 2, discard: true }))
+    const exitCode = yield* Effect.option(handle.exitCode)
+    // The output ends with the program, unless something that it started still holds it open.
+    yield* Effect.timeoutOption(Fiber.await(reading), "1 second")
+    return {
+      _tag: "Exited",
+      exitCode: Option.getOrUndefined(exitCode),
+      stdout: stdout.text(),
+      stderr: stderr.text(),
+      millis: (yield* Clock.currentTimeMillis) - started
+    } as const
+  }).pipe(
+    Effect.catchTag("PlatformError", (error) => Effect.succeed(notStarted(error.message))),
+    Effect.scoped,
+    Effect.timeoutOption(`${hook.timeoutSeconds} seconds`),
+    Effect.map(Option.getOrElse((): Ran => ({ _tag: "TimedOut", seconds: hook.timeoutSeconds })))
+  )
+
+const notStarted = (message: string): Ran => ({ _tag: "NotStarted", message })

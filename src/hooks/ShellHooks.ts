@@ -1,0 +1,212 @@
+/**
+ * The user's own programs as hooks: which there are, which may run, and running them. They are registered after plugins, so
+ * that a plugin's directive wins.
+ *
+ * **Details**
+ *
+ * A hook that was never agreed to, or whose program changed since, is asked about where there is somebody to ask, accepted
+ * where the settings accept, and otherwise left out with a warning. The program is compared again before each run. One that
+ * does not start, takes too long or says nothing that can be read changes nothing.
+ *
+ * Source: `hermes-contract.md` §3.7, `hermes-product.md` §1.5.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Digest from "effect/crypto/Digest"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { InvalidInput } from "../domain/AgentError.ts"
+import type { Hook } from "./Hook.ts"
+import * as Faults from "./internal/Faults.ts"
+import { nearest } from "./internal/Nearest.ts"
+import { isHookName, names } from "./Payloads.ts"
+import * as Config from "./ShellHookConfig.ts"
+import * as Consent from "./ShellHookConsent.ts"
+import * as Process from "./ShellHookProcess.ts"
+import * as Protocol from "./ShellHookProtocol.ts"
+
+/** What shell hooks are made of. */
+export interface Settings extends Process.Surroundings {
+  /** The value of `hooks:` in the configuration. */
+  readonly block: unknown
+  /** `HERMES_HOME`. */
+  readonly home: string
+  /** Whether hooks are accepted without a question; see `ShellHookConfig.isAccepting`. */
+  readonly accept: boolean
+  /** Asks the user; absent where there is nobody to ask. */
+  readonly confirm?: ((hook: Config.ShellHook, consent: Consent.Consent) => Effect.Effect<boolean>) | undefined
+}
+
+/** A hook of the configuration and whether it may run. */
+export interface Listed {
+  readonly hook: Config.ShellHook
+  readonly consent: Consent.Consent
+}
+
+/** What became of one hook when it was tried. */
+export interface Tried extends Listed {
+  /** Whether its matcher wants the event. */
+  readonly matches: boolean
+  /** Absent when it does not match or may not run. */
+  readonly ran: Process.Ran | undefined
+  /** What it said, as a run would take it. */
+  readonly said: Protocol.Said
+}
+
+/** What is wrong with one hook: nothing, when there are no problems. */
+export interface Diagnosis extends Listed {
+  readonly problems: ReadonlyArray<string>
+  /** How long it took when it was tried; absent when it was not. */
+  readonly millis: number | undefined
+}
+
+/** See the module. */
+export interface Service {
+  /** The hooks that may run, ready to be registered. Asks, and warns about the others. */
+  readonly hooks: Effect.Effect<ReadonlyArray<Hook>>
+  readonly list: Effect.Effect<ReadonlyArray<Listed>>
+  /** Tries the hooks of an event on a made-up one; `payload` overrides its fields. */
+  readonly test: (event: string, options?: {
+    readonly tool?: string | undefined
+    readonly payload?: Readonly<Record<string, unknown>> | undefined
+  }) => Effect.Effect<ReadonlyArray<Tried>, InvalidInput>
+  /** Forgets that a command was agreed to; how many approvals there were. */
+  readonly revoke: (command: string) => Effect.Effect<number, Consent.ConsentError>
+  readonly doctor: Effect.Effect<ReadonlyArray<Diagnosis>>
+  /** What of the configuration was not understood. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+const sampleTool = "terminal"
+
+/** Room for the second that a program has to stop, and for reading the rest of its output. */
+const grace = Duration.seconds(10)
+
+const firstLine = (text: string): string => text.trim().split("\n", 1)[0] ?? ""
+
+/** What is wrong with how it went, in words; undefined when nothing is. */
+const problemOf = (ran: Process.Ran): string | undefined => {
+  switch (ran._tag) {
+    case "NotStarted":
+      return `did not start: ${ran.message}`
+    case "TimedOut":
+      return `took longer than ${ran.seconds}s and was stopped`
+    case "Exited": {
+      if (ran.exitCode === 0) return undefined
+      const line = firstLine(ran.stderr)
+      return `${ran.exitCode === undefined ? "was killed" : `exited with ${ran.exitCode}`}${line === "" ? "" : `: ${line}`}`
+    }
+  }
+}
+
+const unknownEvent = (event: string): InvalidInput => {
+  const meant = nearest(event, names)
+  return new InvalidInput({
+    message: `no hook "${event}": ${meant === undefined ? `one of ${names.join(", ")}` : `did you mean ${meant}?`}`
+  })
+}
+
+/** Shell hooks of a configuration. */
+export const make = (
+  settings: Settings
+): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path | ChildProcessSpawner> =>
+  Effect.gen(function*() {
+    const spawner = yield* ChildProcessSpawner
+    const consent = yield* Consent.make(settings.home, settings).pipe(Effect.provide(Digest.layerWebCrypto))
+    const { hooks, warnings } = Config.decode(settings.block)
+    const warn = Faults.make()
+
+    const run = (hook: Config.ShellHook, payload: object): Effect.Effect<Process.Ran> =>
+      Process.run(hook, Protocol.input(hook.event, payload, settings.cwd), settings).pipe(
+        Effect.provideService(ChildProcessSpawner, spawner)
+      )
+
+    const saidBy = (hook: Config.ShellHook, ran: Process.Ran): Protocol.Said =>
+      ran._tag === "Exited" ? Protocol.output(hook.event, ran.stdout) : undefined
+
+    const remember = (hook: Config.ShellHook): Effect.Effect<void> =>
+      Effect.catch(consent.approve(hook), (error) => Effect.logWarning(error.message))
+
+    /** Whether a hook may run now. `ask` is whether this is the moment for a question. */
+    const isAllowed = Effect.fnUntraced(function*(hook: Config.ShellHook, confirm: Settings["confirm"]) {
+      const status = yield* consent.status(hook)
+      if (status === "approved") return true
+      const agreed = settings.accept || (confirm !== undefined && (yield* confirm(hook, status)))
+      if (agreed) yield* remember(hook)
+      else {
+        yield* warn(
+          `shell hook "${hook.command}" on ${hook.event} is skipped: ` +
+            (status === "changed" ? "its program changed since it was approved" : "nobody approved it") +
+            "; approve it in a terminal, or with --accept-hooks"
+        )
+      }
+      return agreed
+    })
+
+    const hookOf = (hook: Config.ShellHook): Hook => {
+      const matches = Config.matcherOf(hook)
+      return {
+        label: `shell hook "${hook.command}"`,
+        delivery: { mode: "inline" },
+        listeners: [{
+          event: hook.event,
+          deadline: Duration.sum(Duration.seconds(hook.timeoutSeconds), grace),
+          onFailure: "open",
+          handle: Effect.fnUntraced(function*(payload) {
+            if (!matches(Reflect.get(payload, "tool_name")) || !(yield* isAllowed(hook, undefined))) return undefined
+            const ran = yield* run(hook, payload)
+            const problem = problemOf(ran)
+            if (problem !== undefined) yield* warn(`shell hook "${hook.command}" on ${hook.event} ${problem}`)
+            return saidBy(hook, ran)
+          })
+        }]
+      }
+    }
+
+    const listed = (hook: Config.ShellHook): Effect.Effect<Listed> =>
+      Effect.map(consent.status(hook), (consent) => ({ hook, consent }))
+
+    const tried = (hook: Config.ShellHook, payload: object) =>
+      Effect.gen(function*() {
+        const { consent } = yield* listed(hook)
+        const matches = Config.matcherOf(hook)(Reflect.get(payload, "tool_name"))
+        const ran = matches && consent === "approved" ? yield* run(hook, payload) : undefined
+        const said = ran === undefined ? undefined : saidBy(hook, ran)
+        return { hook, consent, matches, ran, said } satisfies Tried
+      })
+
+    const diagnosed = (hook: Config.ShellHook): Effect.Effect<Diagnosis> =>
+      Effect.gen(function*() {
+        const tool = hook.matcher !== undefined && /^\w+$/.test(hook.matcher) ? hook.matcher : sampleTool
+        const { consent, ran } = yield* tried({ ...hook, matcher: undefined }, Protocol.sample(hook.event, tool, {}))
+        const problems = [
+          ...(consent === "unseen" ? ["nobody approved it: it does not run"] : []),
+          ...(consent === "changed" ? ["its program changed since it was approved: it does not run"] : []),
+          ...(ran === undefined ? [] : [problemOf(ran) ?? []].flat()),
+          ...(ran?._tag === "Exited" && ran.stdout.trim() !== "" && saidBy(hook, ran) === undefined
+            ? [`what it wrote says nothing for ${hook.event}: ${firstLine(ran.stdout).slice(0, 80)}`]
+            : [])
+        ]
+        return { hook, consent, problems, millis: ran?._tag === "Exited" ? ran.millis : undefined }
+      })
+
+    return {
+      warnings,
+      hooks: Effect.gen(function*() {
+        for (const warning of warnings) yield* warn(warning)
+        const allowed = yield* Effect.filter(hooks, (hook) => isAllowed(hook, settings.confirm))
+        return allowed.map(hookOf)
+      }),
+      list: Effect.forEach(hooks, listed),
+      test: (event, options = {}) => {
+        if (!isHookName(event)) return Effect.fail(unknownEvent(event))
+        const payload = Protocol.sample(event, options.tool ?? sampleTool, options.payload ?? {})
+        return Effect.forEach(hooks.filter((hook) => hook.event === event), (hook) => tried(hook, payload))
+      },
+      revoke: consent.revoke,
+      doctor: Effect.forEach(hooks, diagnosed)
+    }
+  })
