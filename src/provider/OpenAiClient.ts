@@ -25,7 +25,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import type * as Extras from "./Extras.ts"
 
-/** Where the SDK goes when a route names no address. */
+/** Where a route of provider `openai` goes that names no address. Nobody else's key may go there. */
 export const defaultBaseUrl = "https://api.openai.com/v1"
 
 const placeholderKey = "no-key-required"
@@ -88,6 +88,12 @@ const makeClient = (
 export const make = Effect.fnUntraced(function*(
   route: Route
 ): Effect.fn.Return<OpenAiClient, ConfigError, Scope.Scope> {
+  if (route.baseUrl === undefined && route.provider.trim().toLowerCase() !== "openai") {
+    return yield* new ConfigError({
+      path: "model.base_url",
+      message: `provider ${route.provider} has no address here: set model.base_url`
+    })
+  }
   const baseUrl = route.baseUrl ?? defaultBaseUrl
   const given = route.apiKey === undefined ? "" : Redacted.value(route.apiKey).trim()
   if (given === "" && isOwn(baseUrl) && route.headers?.["authorization"] === undefined) {

@@ -157,7 +157,7 @@ describe("reasoning is asked for in the endpoint's words", () => {
     ["DeepSeek, none", "none", at.deepseek, { extra_body: { thinking: { type: "disabled" } } }]
   ]
   for (const [name, effort, on, expected] of cases) {
-    it(name, () => assert.deepStrictEqual(asked(effort, on), expected))
+    it(`${name}`, () => assert.deepStrictEqual(asked(effort, on), expected))
   }
 
   it("Gemini shows its thoughts and has levels of its own", () => {

@@ -49,7 +49,7 @@ describe("by status", () => {
     ["a redirect to elsewhere", 307, "", "InvalidRequestError", false]
   ]
   for (const [name, status, body, tag, retryable] of cases) {
-    it(name, () => {
+    it(`${name}`, () => {
       const reason = openAi(status, body)
       assert.strictEqual(reason._tag, tag)
       assert.strictEqual(reason.isRetryable, retryable)

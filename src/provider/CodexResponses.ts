@@ -1,0 +1,82 @@
+/**
+ * The Responses API of OpenAI, ChatGPT's Codex backend, xAI and GitHub, through the official SDK.
+ *
+ * **Details**
+ *
+ * What a request looks like depends on the backend (`responses/Backend`); nothing here does. The SDK is loaded when the
+ * provider is made; see `OpenAiClient` for what it may do, `Exchange` for how answers are read.
+ *
+ * **Gotchas**
+ *
+ * ChatGPT's backend only streams, so that its requests do whatever the call says.
+ *
+ * Source: `hermes-llm.md` §4.3, `ARCHITECTURE.md` §5.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../domain/AgentError.ts"
+import * as Route from "../domain/Route.ts"
+import * as Exchange from "./Exchange.ts"
+import * as OpenAiClient from "./OpenAiClient.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+import * as Backend from "./responses/Backend.ts"
+import * as Decode from "./responses/Decode.ts"
+import * as Preflight from "./responses/Preflight.ts"
+import * as Request from "./responses/Request.ts"
+import * as Stream from "./responses/Stream.ts"
+import type * as SdkError from "./SdkError.ts"
+
+const path = "/responses"
+
+/** A provider of one route. The scope closes its connections. */
+export const make = Effect.fn("CodexResponses.make")(function*(
+  route: Route.Route
+): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
+  const client = yield* OpenAiClient.make({ ...route, headers: { ...Backend.headers(route), ...route.headers } })
+  const context = (method: string): SdkError.Context => ({
+    module: "CodexResponses",
+    method,
+    url: client.baseUrl,
+    model: route.model
+  })
+  const executing = context("execute")
+  const api: Exchange.Api = {
+    context: executing,
+    send: (extras, signal) => client.post(path, extras, signal),
+    open: (extras, signal) => client.post(path, extras, signal).asResponse(),
+    decode: (raw) => Decode.decode(raw, executing),
+    machine: () => Stream.make(executing)
+  }
+  return {
+    info: Route.info(route),
+    apiMode: "codex_responses",
+    prepare: (call) => Effect.sync(() => Request.prepare(call, route)),
+    execute: (request, options) => {
+      const refused = Preflight.check(request, executing)
+      return refused === undefined ? Exchange.execute(api, request, options) : Effect.fail(refused)
+    },
+    decode: (raw) => Effect.fromResult(Decode.decode(raw, context("decode")))
+  }
+})
+
+/** What a provider of this mode is made from: a route without what the mode says already. */
+export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
+  /** Name of who serves the API; `openai` when neither it nor an address is given, else `custom`. */
+  readonly provider?: string | undefined
+}
+
+/** {@link make} as the run's `Provider`. */
+export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
+  Layer.effect(
+    Provider,
+    make({
+      ...options,
+      provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),
+      apiMode: "codex_responses"
+    })
+  )

@@ -1,0 +1,118 @@
+/**
+ * Who answers at a Responses route, and what is different there.
+ *
+ * **Details**
+ *
+ * | backend | differs in |
+ * | --- | --- |
+ * | `chatgpt` (ChatGPT's Codex backend) | streams only; no output limit and no temperature; instructions are required; its own headers |
+ * | `openai` | – |
+ * | `xai` | efforts up to high, and none on models that refuse the field; its cache is keyed by a header |
+ * | `github` (Copilot, GitHub Models) | its own reasoning field, no encrypted reasoning, no cache key |
+ * | `other` | reasons only when asked or when the model is known to |
+ *
+ * Source: `hermes-llm.md` §2.4, §4.3, §14.2.
+ *
+ * @since 0.1.0
+ */
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import type { ReasoningEffort } from "../../domain/Model.ts"
+import * as Json from "../../domain/Json.ts"
+import type { Route } from "../../domain/Route.ts"
+import * as Effort from "../Effort.ts"
+import * as Raw from "../Raw.ts"
+
+/** See the module. */
+export type Backend = "chatgpt" | "openai" | "xai" | "github" | "other"
+
+const hosts: ReadonlyArray<readonly [domain: string, backend: Backend]> = [
+  ["chatgpt.com", "chatgpt"],
+  ["api.openai.com", "openai"],
+  ["azure.com", "openai"],
+  ["x.ai", "xai"],
+  ["githubcopilot.com", "github"],
+  ["models.github.ai", "github"]
+]
+
+const providers: ReadonlyMap<string, Backend> = new Map<string, Backend>([
+  ["openai-codex", "chatgpt"],
+  ["xai", "xai"],
+  ["copilot", "github"]
+])
+
+const within = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
+
+/** The backend of a route, by its host, else by the provider's name. */
+export const of = (route: Route): Backend => {
+  const provider = providers.get(route.provider.trim().toLowerCase())
+  if (route.baseUrl === undefined) return provider ?? "openai"
+  const host = URL.parse(route.baseUrl)?.hostname ?? ""
+  return hosts.find(([domain]) => within(host, domain))?.[1] ?? provider ?? "other"
+}
+
+/** The part of a model id after the vendor, in lower case. */
+export const modelName = (model: string): string => {
+  const name = model.trim().toLowerCase()
+  return name.slice(name.lastIndexOf("/") + 1)
+}
+
+/** Grok models that think as they like and refuse to be told how hard. */
+const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test(model)
+
+/** What is sent about reasoning: `reasoning` and whether its encrypted form is asked for. */
+export interface Thinking {
+  readonly reasoning: Raw.Fields | undefined
+  readonly encrypted: boolean
+}
+
+const silent: Thinking = { reasoning: undefined, encrypted: false }
+
+/** How a backend is asked to think. */
+export const thinking = (backend: Backend, model: string, effort: ReasoningEffort | undefined): Thinking => {
+  if (effort === "none") return silent
+  const name = modelName(model)
+  const wanted = effort ?? "medium"
+  const level = wanted === "minimal" ? "low" : wanted
+  const supported = Effort.openAi(name, level) ?? (level === "xhigh" ? "high" : level)
+  switch (backend) {
+    case "xai":
+      return refusesEffort(name)
+        ? { reasoning: undefined, encrypted: true }
+        : { reasoning: { effort: level === "xhigh" ? "high" : level, summary: "auto" }, encrypted: true }
+    case "github":
+      return Effort.reasons(name)
+        ? { reasoning: { effort: level === "xhigh" ? "high" : level }, encrypted: false }
+        : silent
+    case "chatgpt":
+      return { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
+    case "openai":
+      return Effort.reasons(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
+    case "other":
+      return Effort.reasons(name) || effort !== undefined
+        ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
+        : silent
+  }
+}
+
+/** The account that a ChatGPT token belongs to; undefined where the token does not say. */
+const accountOf = (token: string): string | undefined => {
+  const payload = token.split(".")[1]
+  if (payload === undefined) return undefined
+  const text = Result.getOrElse(Base64Url.decodeString(payload), () => "")
+  const claims = Raw.fields(Option.getOrUndefined(Json.parse(text)))
+  return Raw.string(Raw.fields(claims["https://api.openai.com/auth"])["chatgpt_account_id"])
+}
+
+/** Headers that a backend wants besides those of the route, which win. */
+export const headers = (route: Route): Readonly<Record<string, string>> => {
+  if (of(route) !== "chatgpt") return {}
+  const account = route.apiKey === undefined ? undefined : accountOf(Redacted.value(route.apiKey))
+  return {
+    "user-agent": "codex_cli_rs/0.0.0 (hermes-effect)",
+    originator: "codex_cli_rs",
+    ...(account === undefined ? {} : { "chatgpt-account-id": account })
+  }
+}

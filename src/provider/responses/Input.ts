@@ -1,0 +1,166 @@
+/**
+ * Messages of a conversation as input of the Responses API.
+ *
+ * **Details**
+ *
+ * The system messages at the beginning are the instructions; later ones stand in the input as the developer's. Each message
+ * is converted once and kept beside the message object, which never changes.
+ *
+ * Encrypted reasoning goes back without its id, because nothing is stored at the server, and once even if two messages hold
+ * it; a message item goes back with its id and phase, exactly. Reasoning of other protocols is left out. An item must
+ * follow reasoning, so that a message which ends in it is closed by an empty one.
+ *
+ * Source: `hermes-llm.md` §4.3, §14.5.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../domain/Json.ts"
+import * as Arguments from "../Arguments.ts"
+import * as FileData from "../FileData.ts"
+import * as Digest from "../internal/Digest.ts"
+import * as Raw from "../Raw.ts"
+import * as Items from "./Items.ts"
+
+/** An item of the input. */
+export type InputItem = Raw.Fields
+
+const own = (options: Prompt.ProviderOptions): Raw.Fields => Raw.fields(options["codex_responses"])
+
+const inputText = (text: string): Raw.Fields => ({ type: "input_text", text: text.toWellFormed() })
+
+const inputFile = (part: Prompt.FilePart): Raw.Fields => {
+  if (part.mediaType.startsWith("image/")) return { type: "input_image", detail: "auto", image_url: FileData.url(part) }
+  const bytes = FileData.base64(part)
+  if (bytes === undefined) return { type: "input_file", file_url: FileData.url(part) }
+  return part.mediaType.startsWith("text/")
+    ? inputText(FileData.text(bytes))
+    : { type: "input_file", filename: part.fileName ?? "file", file_data: FileData.url(part) }
+}
+
+const user = (message: Prompt.UserMessage): ReadonlyArray<InputItem> => {
+  const files = message.content.some((part) => part.type === "file")
+  if (message.content.length === 0) return []
+  return [{
+    role: "user",
+    content: files
+      ? message.content.map((part) => part.type === "text" ? inputText(part.text) : inputFile(part))
+      : message.content.map((part) => part.type === "text" ? part.text.toWellFormed() : "").join("\n\n")
+  }]
+}
+
+const reasoningItem = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> => {
+  const { encrypted_content, summary } = own(part.options)
+  if (typeof encrypted_content !== "string") return []
+  const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Raw.items(summary)
+  return [{ type: "reasoning", summary: texts.map((text) => ({ type: "summary_text", text })), encrypted_content }]
+}
+
+const textItem = (part: Prompt.TextPart): InputItem => {
+  const { id, phase, status } = own(part.options)
+  const text = part.text.toWellFormed()
+  return typeof id !== "string"
+    ? { role: "assistant", content: text }
+    : {
+      type: "message",
+      role: "assistant",
+      id,
+      status: status ?? "completed",
+      ...(phase === undefined ? {} : { phase }),
+      content: [{ type: "output_text", text, annotations: [] }]
+    }
+}
+
+const callItem = (part: Prompt.ToolCallPart): InputItem => {
+  const { callId, itemId } = Items.splitId(part.id)
+  const id = own(part.options)["id"] ?? itemId
+  return {
+    type: "function_call",
+    id: typeof id === "string" && id.startsWith("fc_") ? id : `fc_${Digest.hex(callId, 32)}`,
+    call_id: callId,
+    name: part.name,
+    arguments: Arguments.toText(part.params)
+  }
+}
+
+const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<InputItem> => {
+  const items = message.content.flatMap((part): ReadonlyArray<InputItem> => {
+    switch (part.type) {
+      case "reasoning":
+        return reasoningItem(part)
+      case "text":
+        return part.text === "" ? [] : [textItem(part)]
+      case "tool-call":
+        return part.providerExecuted ? [] : [callItem(part)]
+      default:
+        return []
+    }
+  })
+  return items.at(-1)?.["type"] === "reasoning" ? [...items, { role: "assistant", content: "" }] : items
+}
+
+const output = (part: Prompt.ToolResultPart): string | ReadonlyArray<Raw.Fields> => {
+  const parts = part.modelOutput
+  if (parts === undefined) return Json.toText(part.result).toWellFormed()
+  return parts.some((item) => item.type === "file")
+    ? parts.map((item) => item.type === "text" ? inputText(item.text) : inputFile(item))
+    : parts.map((item) => item.type === "text" ? item.text.toWellFormed() : "").join("\n")
+}
+
+const tool = (message: Prompt.ToolMessage): ReadonlyArray<InputItem> =>
+  message.content.flatMap((part) =>
+    part.type === "tool-result"
+      ? [{ type: "function_call_output", call_id: Items.splitId(part.id).callId, output: output(part) }]
+      : []
+  )
+
+const convert = (message: Prompt.Message): ReadonlyArray<InputItem> => {
+  switch (message.role) {
+    case "system":
+      return [{ role: "developer", content: message.content.toWellFormed() }]
+    case "user":
+      return user(message)
+    case "assistant":
+      return assistant(message)
+    case "tool":
+      return tool(message)
+  }
+}
+
+const kept = new WeakMap<Prompt.Message, ReadonlyArray<InputItem>>()
+
+const itemsOf = (message: Prompt.Message): ReadonlyArray<InputItem> => {
+  const found = kept.get(message)
+  if (found !== undefined) return found
+  const made = convert(message)
+  kept.set(message, made)
+  return made
+}
+
+/** A conversation on the wire. */
+export interface Input {
+  /** Undefined where the conversation has no system message. */
+  readonly instructions: string | undefined
+  readonly items: Array<InputItem>
+}
+
+/** See the module. */
+export const toWire = (messages: ReadonlyArray<Prompt.Message>): Input => {
+  const instructions: Array<string> = []
+  const items: Array<InputItem> = []
+  const thoughts = new Set<unknown>()
+  for (const message of messages) {
+    if (message.role === "system" && items.length === 0) {
+      instructions.push(message.content.toWellFormed())
+      continue
+    }
+    for (const item of itemsOf(message)) {
+      if (item["type"] === "reasoning") {
+        if (thoughts.has(item["encrypted_content"])) continue
+        thoughts.add(item["encrypted_content"])
+      }
+      items.push(item)
+    }
+  }
+  return { instructions: instructions.length === 0 ? undefined : instructions.join("\n\n"), items }
+}
