@@ -124,15 +124,14 @@ const boundTool = (
           return Effect.void
         })
       ),
-      Effect.flatMap(() =>
-        last === undefined
-          ? Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
-          : Effect.succeed({
-            output: last.encodedResult,
-            isFailure: last.isFailure,
-            modelOutput: last.modelOutput
-          })
-      ),
+      Effect.flatMap((): Effect.Effect<ToolOutput, ToolFailed | AiError.AiError> => {
+        if (last === undefined) {
+          return Effect.fail(new ToolFailed({ tool: tool.name, phase: "result", message: "the tool returned nothing" }))
+        }
+        // A tool that returns its failures is also handed those of its border (arguments, result): no answer of its own.
+        if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
+        return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
+      }),
       Effect.catchCause((cause) => toolFailed(tool.name, cause)),
       // The handler's own services, captured when the toolset was bound; those of the call win.
       Effect.updateContext((input: Context.Context<ToolContext>) => Context.merge(context, input))

@@ -160,7 +160,7 @@ describe("the chain", () => {
       Result.fail({ _tag: "NotFound", closest: 2, applied: false })
     )
     assert.deepStrictEqual(
-      replaced("done()\n", "todo()", "done()"),
+      replaced("finished()\n", "todo()", "finished()"),
       Result.fail({ _tag: "NotFound", closest: undefined, applied: true })
     )
   })

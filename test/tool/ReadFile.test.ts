@@ -227,6 +227,15 @@ layer(nodeLayer)("read_file", (it) => {
       assert.strictEqual((yield* w.call("read_file", { path: "broken.ipynb" })).body["content"], "     1|{")
     }))
 
+  it.effect("arguments that do not fit are a failed call in the parameters phase, not a result of the tool", () =>
+    Effect.gen(function*() {
+      const w = yield* workspace()
+      const failed = yield* Effect.flip(w.call("read_file", { offset: 3 }))
+      assert.strictEqual(failed._tag, "ToolFailed")
+      assert.deepInclude(failed, { tool: "read_file", phase: "parameters" })
+      assert.include(failed.message, "path")
+    }))
+
   it.effect("a window does not depend on how the bytes are cut into pieces", () =>
     Effect.sync(() => {
       const text = "\uFEFFäöü\r\n\nzwei€\n\u{1F600} drei\nvier"

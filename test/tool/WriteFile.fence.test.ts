@@ -1,12 +1,14 @@
 import { assert, it, layer } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Schema from "effect/Schema"
 import * as Fence from "../../src/tool/builtin/file/Fence.ts"
-import type { Service as Places } from "../../src/tool/builtin/file/Places.ts"
+import { Places } from "../../src/tool/builtin/file/Places.ts"
+import type { Service } from "../../src/tool/builtin/file/Places.ts"
 import { nodeLayer, workspace } from "../support/fileTools.ts"
 
-const places: Places = { home: "/home/ann", homes: ["/home/ann"], agentHomes: ["/home/ann/.hermes"], safeRoots: [] }
+const places: Service = { home: "/home/ann", homes: ["/home/ann"], agentHomes: ["/home/ann/.hermes"], safeRoots: [] }
 
 const Name = Schema.String.check(Schema.isPattern(/^[a-z]{1,6}$/))
 const Names = Schema.Array(Name).check(Schema.isMaxLength(4))
@@ -31,14 +33,14 @@ it("ordinary files of a project are read and written", () => {
 })
 
 it("a home directory at the root does not open or close everything", () => {
-  const root: Places = { ...places, home: "/", homes: ["/"] }
+  const root: Service = { ...places, home: "/", homes: ["/"] }
   assert.isDefined(Fence.judgeRead("/.ssh/id_rsa", root))
   assert.isDefined(Fence.judgeWrite("/.bashrc", root))
   assert.isUndefined(Fence.judgeWrite("/work/a.txt", root))
 })
 
 it("writes are confined to the safe roots when there are any", () => {
-  const confined: Places = { ...places, safeRoots: ["/work"] }
+  const confined: Service = { ...places, safeRoots: ["/work"] }
   assert.isUndefined(Fence.judgeWrite("/work/a", confined))
   assert.isDefined(Fence.judgeWrite("/workshop/a", confined))
   assert.isUndefined(Fence.judgeRead("/workshop/a", confined))
@@ -56,6 +58,29 @@ it.effect.prop(
 )
 
 layer(nodeLayer)("the fence and the file system", (it) => {
+  it.effect("the places come from HOME, HERMES_HOME and HERMES_WRITE_SAFE_ROOT, links followed", () =>
+    Effect.gen(function*() {
+      const w = yield* workspace()
+      const fs = yield* FileSystem.FileSystem
+      yield* fs.symlink(w.home, w.at("me"))
+      const from = (env: Record<string, string>) =>
+        Places.pipe(
+          Effect.provide(Places.layerConfig),
+          Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromUnknown(env))
+        )
+      assert.deepStrictEqual(
+        yield* from({ HOME: w.at("me"), HERMES_WRITE_SAFE_ROOT: `/work:${w.at("me", "later")}` }),
+        {
+          home: w.at("me"),
+          homes: [w.at("me"), w.home],
+          agentHomes: [w.at("me", ".hermes"), `${w.home}/.hermes`],
+          safeRoots: ["/work", w.at("me", "later"), `${w.home}/later`]
+        }
+      )
+      assert.deepStrictEqual((yield* from({ HOME: w.home, HERMES_HOME: "/agent" })).agentHomes, ["/agent"])
+      assert.deepStrictEqual(yield* from({}), { home: undefined, homes: [], agentHomes: [], safeRoots: [] })
+    }))
+
   it.effect.prop(
     "no chain of links and .. leads a write out of the workspace into a forbidden tree",
     [Names, Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })), Name],

@@ -61,7 +61,7 @@ const privateKeyName = /\/id_(rsa|dsa|ecdsa|ed25519)(_sk)?$/
 const systemSecrets = /^\/etc\/(g?shadow-?|sudoers|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key)$/
 const processSecrets = /^\/proc\/([^/]+)\/(environ|mem|auxv)$/
 const endlessDevice =
-  /^\/(dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)|proc\/[^/]+\/fd\/[0-2])$/
+  /^\/(dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)|proc\/(kmsg|kcore|[^/]+\/fd\/[0-2])|sys\/.*\/trace_pipe(_raw)?)$/
 
 /** A home directory in the form that paths are compared in, without a slash at its end. */
 const folded = (home: string): string => (home === "/" ? "" : home).toLowerCase()

@@ -7,6 +7,10 @@
  * The mode of a replaced file is kept. Missing directories are made. What fails leaves the old file as it was and removes
  * what was begun, directories included.
  *
+ * **Gotchas**
+ *
+ * The file becomes another inode: hard links to it keep the old content, and its owner becomes the user of this process.
+ *
  * @since 0.1.0
  */
 import * as Bytes from "effect/Bytes"

@@ -8,15 +8,16 @@ import * as Indent from "./Indent.ts"
 import { linesAt, sourceOf } from "./Match.ts"
 import type { Line, Match, Matcher, Source } from "./Match.ts"
 
-/** Whether the block of lines from `first` on is what is wanted. */
-type Accepts = (found: ReadonlyArray<Line>, wanted: ReadonlyArray<Line>, first: number) => boolean
+/** Of the wanted lines: whether the block of lines from `first` on is what is wanted. */
+type Accepts = (wanted: ReadonlyArray<Line>) => (found: ReadonlyArray<Line>, first: number) => boolean
 
 const blocks = (accepts: Accepts): Matcher => (source, text) => {
   const wanted = sourceOf(text).lines
   const matches: Array<Match> = []
   if (wanted.every(({ trimmed }) => trimmed === "")) return matches
+  const accepted = accepts(wanted)
   for (let first = 0; first + wanted.length <= source.lines.length; first++) {
-    if (accepts(source.lines, wanted, first)) matches.push(blockAt(source, wanted, first, text.endsWith("\n")))
+    if (accepted(source.lines, first)) matches.push(blockAt(source, wanted, first, text.endsWith("\n")))
   }
   return matches
 }
@@ -29,7 +30,7 @@ const blockAt = (source: Source, wanted: ReadonlyArray<Line>, first: number, clo
   )
 })
 
-const every = (same: (found: Line, wanted: Line) => boolean): Accepts => (found, wanted, first) =>
+const every = (same: (found: Line, wanted: Line) => boolean): Accepts => (wanted) => (found, first) =>
   wanted.every((line, index) => {
     const other = found[first + index]
     return other !== undefined && same(other, line)
@@ -58,26 +59,38 @@ const telling = ({ trimmed }: Line): boolean => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.te
 const anchored = 0.7
 
 /** The first and the last of at least three lines are the same and at least one tells its place; those between are alike. */
-export const blockAnchor: Matcher = blocks((found, wanted, first) => {
+export const blockAnchor: Matcher = blocks((wanted) => {
   const [head, tail] = [wanted[0], wanted[wanted.length - 1]]
-  if (wanted.length < 3 || head === undefined || tail === undefined || !telling(head) && !telling(tail)) return false
-  if (found[first]?.trimmed !== head.trimmed || found[first + wanted.length - 1]?.trimmed !== tail.trimmed) return false
-  let sum = 0
-  for (let index = 1; index < wanted.length - 1; index++) {
-    const [a, b] = [found[first + index], wanted[index]]
-    if (a !== undefined && b !== undefined) sum += alike(a, b)
+  if (wanted.length < 3 || head === undefined || tail === undefined || !telling(head) && !telling(tail)) return () => false
+  return (found, first) => {
+    const end = found[first + wanted.length - 1]
+    if (found[first]?.trimmed !== head.trimmed || end?.trimmed !== tail.trimmed) return false
+    let sum = 0
+    for (let index = 1; index < wanted.length - 1; index++) {
+      const [a, b] = [found[first + index], wanted[index]]
+      if (a !== undefined && b !== undefined) sum += alike(a, b)
+    }
+    return sum / (wanted.length - 2) >= anchored
   }
-  return sum / (wanted.length - 2) >= anchored
 })
 
-/** Share of the telling lines that must be the same, and likeness of the others. */
-const sameShare = 0.75
+/** Share of the telling lines that may differ, and likeness that those must have. */
+const mayDiffer = 0.25
 const otherLikeness = 0.5
 
 /** At least four telling lines, three quarters of them the same; the others are alike. */
-export const contextAware: Matcher = blocks((found, wanted, first) => {
-  const counted = wanted.flatMap((line, index) => telling(line) ? [{ line, other: found[first + index] }] : [])
-  const different = counted.filter(({ line, other }) => other?.trimmed !== line.trimmed)
-  return counted.length >= 4 && different.length <= counted.length * (1 - sameShare) &&
-    different.every(({ line, other }) => other !== undefined && alike(other, line) >= otherLikeness)
+export const contextAware: Matcher = blocks((wanted) => {
+  const counted = wanted.flatMap((line, index) => telling(line) ? [{ line, index }] : [])
+  if (counted.length < 4) return () => false
+  const allowed = Math.floor(counted.length * mayDiffer)
+  return (found, first) => {
+    let different = 0
+    for (const { index, line } of counted) {
+      if (found[first + index]?.trimmed !== line.trimmed && ++different > allowed) return false
+    }
+    return counted.every(({ index, line }) => {
+      const other = found[first + index]
+      return other !== undefined && alike(other, line) >= otherLikeness
+    })
+  }
 })

@@ -64,17 +64,22 @@ export interface Request {
 }
 
 const maxShown = 10
-const maxCandidates = 20_000
+/** Characters from which on a replacement that stands in the text already says something. */
+const minTelling = 8
+/** Bounds of the search for a similar line: lines of the text, and characters of each. */
+const maxCandidates = 10_000
+const maxCompared = 80
 
 /** Line, from 1, most like the first telling wanted line. */
 const closestLine = ({ lines }: Source, wanted: string): number | undefined => {
-  const key = sourceOf(wanted).lines.find(({ trimmed }) => trimmed.length > 2)?.trimmed.slice(0, 200)
+  const key = sourceOf(wanted).lines.find(({ trimmed }) => trimmed.length > 2)?.trimmed.slice(0, maxCompared)
   if (key === undefined || lines.length > maxCandidates) return undefined
   let best: { readonly line: number; readonly score: number } | undefined
   for (const [index, { trimmed }] of lines.entries()) {
+    const line = trimmed.slice(0, maxCompared)
     // Lines of very different length can not be alike enough, and need not be compared.
-    if (Math.min(trimmed.length, key.length) < 0.5 * Math.max(Math.min(trimmed.length, 200), key.length)) continue
-    const score = similarity(trimmed.slice(0, 200), key)
+    if (Math.min(line.length, key.length) < 0.6 * Math.max(line.length, key.length)) continue
+    const score = similarity(line, key)
     if (score >= 0.6 && (best === undefined || score > best.score)) best = { line: index + 1, score }
   }
   return best?.line
@@ -120,6 +125,6 @@ export const replace = (text: string, { wanted, replacement, replaceAll }: Reque
   return Result.fail({
     _tag: "NotFound",
     closest: closestLine(source, wanted),
-    applied: replacement.trim() !== "" && text.includes(replacement)
+    applied: replacement.trim().length >= minTelling && text.includes(replacement)
   })
 }

@@ -11,49 +11,68 @@ import type { Match, Matcher, Source } from "./Match.ts"
 export const exact: Matcher = ({ text }, wanted) =>
   occurrences(text, wanted).map((start) => ({ start, end: start + wanted.length, adapt: asIs }))
 
-/** A text rewritten, with the place in the original that each of its units came from. */
-interface Folded {
-  readonly text: string
-  /** For each unit: where what it came from begins and ends. */
-  readonly starts: ReadonlyArray<number>
-  readonly ends: ReadonlyArray<number>
+/** A piece of a text that was rewritten: where it stands now, and what it came from. */
+interface Piece {
+  readonly at: number
+  readonly length: number
+  readonly start: number
+  readonly end: number
 }
 
-/** Rewrites the pieces that `pattern` finds; a piece becomes what `rewrite` makes of it, everything else stays. */
+/** A text with pieces of it rewritten. Only those that became something else are kept, so that most texts have few. */
+interface Folded {
+  readonly text: string
+  readonly pieces: ReadonlyArray<Piece>
+}
+
 const fold = (text: string, pattern: RegExp, rewrite: (piece: string) => string): Folded => {
-  const pieces: Array<string> = []
-  const starts: Array<number> = []
-  const ends: Array<number> = []
-  const keep = (from: number, to: number): void => {
-    pieces.push(text.slice(from, to))
-    for (let at = from; at < to; at++) {
-      starts.push(at)
-      ends.push(at + 1)
-    }
-  }
+  const pieces: Array<Piece> = []
+  const parts: Array<string> = []
   let last = 0
-  for (const match of text.matchAll(pattern)) {
-    keep(last, match.index)
-    last = match.index + match[0].length
-    const piece = rewrite(match[0])
-    pieces.push(piece)
-    for (let unit = 0; unit < piece.length; unit++) {
-      starts.push(match.index)
-      ends.push(last)
-    }
+  let at = 0
+  for (const { 0: found, index } of text.matchAll(pattern)) {
+    const rewritten = rewrite(found)
+    if (rewritten === found) continue
+    parts.push(text.slice(last, index), rewritten)
+    at += index - last
+    last = index + found.length
+    pieces.push({ at, length: rewritten.length, start: index, end: last })
+    at += rewritten.length
   }
-  keep(last, text.length)
-  return { text: pieces.join(""), starts, ends }
+  parts.push(text.slice(last))
+  return { text: parts.join(""), pieces }
+}
+
+/** The last piece that begins at or before a place. */
+const pieceBefore = (pieces: ReadonlyArray<Piece>, at: number): Piece | undefined => {
+  let low = 0
+  let high = pieces.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((pieces[middle]?.at ?? 0) <= at) low = middle + 1
+    else high = middle
+  }
+  return pieces[low - 1]
+}
+
+/** Where a unit of a folded text came from, and whether it is the first and the last of its piece. */
+const origin = ({ pieces }: Folded, at: number) => {
+  const piece = pieceBefore(pieces, at)
+  if (piece === undefined) return { start: at, end: at + 1, first: true, last: true }
+  const inside = at - piece.at
+  if (inside < piece.length) {
+    return { start: piece.start, end: piece.end, first: inside === 0, last: inside === piece.length - 1 }
+  }
+  const start = piece.end + inside - piece.length
+  return { start, end: start + 1, first: true, last: true }
 }
 
 /** Where a folded text holds `wanted`, as places of the original. A place never begins or ends inside of a piece. */
-const unfolded = ({ text, starts, ends }: Folded, wanted: string): ReadonlyArray<{ start: number; end: number }> =>
-  occurrences(text, wanted).flatMap((at) => {
-    const last = at + wanted.length - 1
-    const start = starts[at]
-    const end = ends[last]
-    const whole = (at === 0 || starts[at - 1] !== start) && (last + 1 === ends.length || ends[last + 1] !== end)
-    return start === undefined || end === undefined || !whole ? [] : [{ start, end }]
+const unfolded = (folded: Folded, wanted: string): ReadonlyArray<{ readonly start: number; readonly end: number }> =>
+  occurrences(folded.text, wanted).flatMap((at) => {
+    const head = origin(folded, at)
+    const tail = origin(folded, at + wanted.length - 1)
+    return head.first && tail.last ? [{ start: head.start, end: tail.end }] : []
   })
 
 const isWord = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}_]/u.test(char)
