@@ -62,13 +62,13 @@ describe("against aimock", () => {
     it.effect(`reads parallel calls, and sends results and encrypted reasoning back, ${how}`, () =>
       Effect.gen(function*() {
         const server = yield* mock
+        server.on({ toolCallId: "call_b" }, { content: "Done." })
         server.onMessage("run", {
           toolCalls: [
             { id: "call_a", name: "terminal", arguments: "{\"command\":\"ls -la /tmp\"}" },
             { id: "call_b", name: "terminal", arguments: "{}" }
           ]
         })
-        server.on({ toolCallId: "call_b" }, { content: "Done." })
         const provider = yield* CodexResponses.make(route(server.url))
         const first = yield* ask(provider, call("run", { stream, tools: [terminal] }))
         const [thought, ...calls] = first.response.parts
