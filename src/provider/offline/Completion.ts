@@ -13,6 +13,7 @@ import * as Response from "effect/ai/Response"
 import type * as AiError from "effect/ai/AiError"
 import * as Assembler from "../../domain/Assembler.ts"
 import type { ContentPart, ModelRequest, ModelResponse, OnPart, StreamPart } from "../../domain/Model.ts"
+import { toResponse } from "../../domain/Usage.ts"
 import * as Arguments from "../Arguments.ts"
 import * as Raw from "../Raw.ts"
 import * as Decode from "../chat/Decode.ts"
@@ -113,6 +114,15 @@ export const body = (request: ModelRequest, answer: Answer, origin: { readonly i
   }
 }
 
+/** An answer that says nothing. */
+export const nothing: Omit<ModelResponse, "raw"> = {
+  parts: [],
+  finishReason: "unknown",
+  usage: toResponse({ input: 0, output: 0 }),
+  model: undefined,
+  id: undefined
+}
+
 /** {@link Decode.decode} as an Effect. */
 export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.fromResult(Decode.decode(raw, context))
@@ -153,9 +163,8 @@ export const stream = (
   split: (text: string) => ReadonlyArray<string> = words
 ): ReadonlyArray<StreamPart> => [
   Response.makePart("response-metadata", {
-    id: response.id,
-    modelId: response.model,
-    timestamp: undefined
+    ...(response.id === undefined ? {} : { id: response.id }),
+    ...(response.model === undefined ? {} : { modelId: response.model })
   }),
   ...response.parts.flatMap((part, index) => pieces(part, index, split)),
   Response.makePart("finish", { reason: response.finishReason, usage: response.usage, response: undefined })

@@ -1,0 +1,190 @@
+/**
+ * Records what is said between the runtime and a provider, and plays it again without a network: one line of JSON for
+ * each exchange.
+ *
+ * **Details**
+ *
+ * {@link record} wraps a provider and hands each finished exchange to a sink: the request, what streamed by, and the answer
+ * or the error. Nothing secret is written: what `Redaction` knows as a secret is replaced first, and the key of a route is
+ * no part of a request. {@link provider} plays a recording in the order in which its requests began. A request has to be
+ * the recorded one, compared without secrets; when it is not, the error names the first place where it differs.
+ *
+ * **Gotchas**
+ *
+ * `prompt_cache_key` is neither recorded nor compared, because it names the session. An interrupted request is not
+ * recorded. A recording of requests that ran at the same time replays only if they begin in the same order again.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as PlatformError from "effect/PlatformError"
+import * as Result from "effect/Result"
+import * as AiError from "effect/ai/AiError"
+import { ConfigError } from "../domain/AgentError.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
+import * as Completion from "./offline/Completion.ts"
+import { Provider } from "./Provider.ts"
+import type * as ProviderPort from "./Provider.ts"
+import * as Canonical from "./replay/Canonical.ts"
+import * as Exchange from "./replay/Exchange.ts"
+import * as Protocol from "./replay/Protocol.ts"
+import * as StreamMachine from "./StreamMachine.ts"
+
+/** Where the lines of a recording go. */
+export type Sink = (line: string) => Effect.Effect<void, PlatformError.PlatformError>
+
+const fail = (reason: AiError.AiErrorReason): AiError.AiError =>
+  AiError.make({ module: "Replay", method: "execute", reason })
+
+const refuse = (description: string): AiError.AiError => fail(new AiError.InvalidRequestError({ description }))
+
+const unwritten = (error: unknown): AiError.AiError =>
+  fail(
+    new AiError.UnknownError({
+      description: `the exchange can not be recorded: ${error instanceof Error ? error.message : String(error)}`
+    })
+  )
+
+const asIs: OnPart = Effect.succeed
+
+/**
+ * A provider that does what it did, and records it. A line that can not be written fails the request: a recording with a
+ * gap would replay something that never happened.
+ */
+export const record = (provider: ProviderPort.Service, sink: Sink): ProviderPort.Service => {
+  let count = 0
+  const { baseUrl, ...route } = provider.info
+  const write = (
+    request: ModelRequest,
+    index: number,
+    stream: ReadonlyArray<ReadonlyArray<StreamPart>>,
+    outcome: Pick<Exchange.Exchange, "response" | "error">
+  ): Effect.Effect<void, AiError.AiError> =>
+    Effect.try({
+      try: () => {
+        const canonical = Exchange.canonical(request)
+        return Exchange.toLine({
+          version: 1,
+          index,
+          route: baseUrl === undefined ? route : { ...route, baseUrl },
+          hash: Exchange.hash(canonical),
+          request: canonical,
+          ...(stream.length === 0 ? {} : { stream }),
+          ...outcome
+        })
+      },
+      catch: unwritten
+    }).pipe(Effect.flatMap((line) => Effect.mapError(sink(line), unwritten)))
+
+  const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>
+    Effect.suspend(() => {
+      const index = count++
+      const stream: Array<ReadonlyArray<StreamPart>> = []
+      const next = options?.onPart ?? asIs
+      return provider.execute(request, {
+        onPart: (parts) => {
+          stream.push(parts)
+          return next(parts)
+        }
+      }).pipe(
+        Effect.tapError((error) => write(request, index, stream, { error })),
+        Effect.tap(({ finishReason, id, model, parts, raw, usage }) =>
+          write(request, index, stream, { response: { parts, finishReason, usage, model, id, raw } }))
+      )
+    })
+
+  return { ...provider, execute }
+}
+
+const differs = (recorded: Exchange.Exchange, request: unknown, number: number): AiError.AiError => {
+  const found = Canonical.difference(recorded.request, request)
+  return refuse(
+    `request ${number} is not the recorded one${
+      found === undefined ? "" : `: ${found.path} is ${found.actual}, recorded was ${found.expected}`
+    }; record it again`
+  )
+}
+
+const play = Effect.fnUntraced(function*(
+  exchange: Exchange.Exchange,
+  onPart: OnPart | undefined
+): Effect.fn.Return<ModelResponse, AiError.AiError> {
+  const { error, response, stream } = exchange
+  const noDelay = () => Effect.void
+  if (response === undefined) {
+    const nothing: ModelResponse = { ...Completion.nothing, raw: undefined }
+    if (onPart !== undefined && stream !== undefined) yield* Completion.play(nothing, stream, onPart, noDelay)
+    return yield* error ?? refuse("the recorded exchange has neither an answer nor an error")
+  }
+  const { finishReason, id, model, parts, raw, usage } = response
+  const whole: ModelResponse = { parts, finishReason, usage, model, id, raw }
+  return onPart === undefined
+    ? whole
+    : yield* Completion.play(whole, stream ?? [StreamMachine.pieces(whole)], onPart, noDelay)
+})
+
+const read = (lines: Iterable<string>): Result.Result<ReadonlyArray<Exchange.Exchange>, ConfigError> =>
+  Result.gen(function*() {
+    const exchanges: Array<Exchange.Exchange> = []
+    let number = 0
+    for (const line of lines) {
+      number++
+      if (line.trim() !== "") exchanges.push(yield* Exchange.fromLine(line, number))
+    }
+    return exchanges.sort((a, b) => a.index - b.index)
+  })
+
+/** A provider that plays a recording from its first exchange on. */
+export const provider = Effect.fn("Replay.provider")(function*(
+  lines: Iterable<string>
+): Effect.fn.Return<ProviderPort.Service, ConfigError> {
+  const exchanges = yield* Effect.fromResult(read(lines))
+  const [first] = exchanges
+  if (first === undefined) {
+    return yield* new ConfigError({ path: "recording", message: "the recording is empty: record at least one exchange" })
+  }
+  const route: Route.Route = first.route
+  const protocol = yield* Protocol.of(route)
+  let played = 0
+  return {
+    info: Route.info(route),
+    apiMode: route.apiMode,
+    prepare: (call) => Effect.sync(() => protocol.prepare(call)),
+    execute: (request, options) =>
+      Effect.suspend(() => {
+        const number = played + 1
+        const exchange = exchanges[played]
+        if (exchange === undefined) {
+          const many = exchanges.length === 1 ? "1 exchange" : `${exchanges.length} exchanges`
+          return Effect.fail(refuse(`the recording is exhausted: it has ${many} and was asked for request ${number}`))
+        }
+        const canonical = Exchange.canonical(request)
+        if (Exchange.hash(canonical) !== exchange.hash) return Effect.fail(differs(exchange, canonical, number))
+        played = number
+        return play(exchange, request["stream"] === true || exchange.stream !== undefined ? options?.onPart : undefined)
+      }),
+    decode: protocol.decode
+  }
+})
+
+/** {@link provider} as the run's `Provider`. */
+export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigError> => Layer.effect(Provider, provider(lines))
+
+/** Appends lines to a file. */
+export const toFile = (path: string): Effect.Effect<Sink, never, FileSystem.FileSystem> =>
+  Effect.map(
+    FileSystem.FileSystem,
+    (files): Sink => (line) => files.writeFileString(path, `${line}\n`, { flag: "a" })
+  )
+
+/** The lines of a file. */
+export const fromFile = (path: string): Effect.Effect<ReadonlyArray<string>, ConfigError, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (files) => files.readFileString(path)).pipe(
+    Effect.mapBoth({
+      onFailure: (error) => new ConfigError({ path, message: `the recording can not be read: ${error.message}` }),
+      onSuccess: (text) => text.split("\n")
+    })
+  )
