@@ -243,7 +243,7 @@ const plainReason = (error: Error, context: Context): AiError.AiErrorReason => {
     return new AiError.InvalidResponseError({ description: `the answer is not JSON: ${oneLine(message)}` })
   }
   // The message of such an error repeats the value, which may be the key.
-  if (/invalid header value|header content|Headers\.(append|set)/i.test(message)) {
+  if (/invalid header value|header content|Headers\.(append|set)|ByteString/i.test(message)) {
     return new AiError.InvalidRequestError({
       description: "the API key or a header has a character that HTTP does not allow, such as a line break: set it again"
     })

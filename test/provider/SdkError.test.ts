@@ -125,6 +125,16 @@ describe("what is kept", () => {
     assert.notInclude(JSON.stringify(reason), "s3cret")
   })
 
+  it("a key that is not ASCII is an invalid request, not a network error", () => {
+    let thrown: unknown
+    try {
+      new Headers().append("authorization", "Bearer sk-…")
+    } catch (error) {
+      thrown = error
+    }
+    assert.strictEqual(reasonOf(thrown)._tag, "InvalidRequestError")
+  })
+
   it("bodies are bounded", () => {
     const reason = openAi(500, "x".repeat(100_000))
     assert("http" in reason)

@@ -60,7 +60,9 @@ const aggregators: ReadonlySet<Dialect.Family> = new Set<Dialect.Family>(["openr
 /** Aggregators give Claude a small limit of their own unless one is named. */
 const outputLimit = (call: ModelCall, dialect: Dialect.Dialect): number | undefined =>
   call.maxOutputTokens ??
-    (aggregators.has(dialect.family) && dialect.model.includes("claude") ? OutputLimits.of(dialect.model) : undefined)
+    (aggregators.has(dialect.family) && dialect.model.includes("claude")
+      ? OutputLimits.fit(OutputLimits.of(dialect.model), call.contextWindow)
+      : undefined)
 
 const limitFields = (call: ModelCall, dialect: Dialect.Dialect): Raw.Fields => {
   const limit = outputLimit(call, dialect)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib"
+import { brotliCompressSync, createGzip, deflateSync, gzipSync } from "node:zlib"
 import * as LeanFetch from "../../../src/provider/internal/LeanFetch.ts"
 import * as HttpServer from "../HttpServer.ts"
 
@@ -46,10 +46,11 @@ describe("LeanFetch", () => {
 
   it.effect("keeps the connection of a stream that was left just before its end", () =>
     Effect.gen(function*() {
-      const server = yield* HttpServer.make((_, response) => {
-        response.write("data: 1\n\n")
-        response.end("data: [DONE]\n\n")
-      })
+      const text = "data: 1\n\ndata: [DONE]\n\n"
+      // One write, so that all of it is here when the reader leaves.
+      const server = yield* HttpServer.make((_, response) =>
+        response.writeHead(200, { "content-length": text.length }).end(text)
+      )
       const fetch = yield* client
       const first = yield* Effect.promise(() => fetch(server.url, post("x")))
       yield* Effect.promise(async () => {
@@ -142,6 +143,40 @@ describe("LeanFetch", () => {
         })
         assert.strictEqual(Buffer.concat(chunks).toString(), text)
       }
+    }))
+
+  it.effect("an encoded stream is readable before it ends", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => {
+        response.writeHead(200, { "content-encoding": "gzip" })
+        const gzip = createGzip()
+        gzip.pipe(response)
+        gzip.write("data: 1\n\n")
+        gzip.flush()
+      })
+      const fetch = yield* client
+      const response = yield* Effect.promise(() => fetch(server.url, post("x")))
+      const item = yield* Effect.promise(() => response.body?.[Symbol.asyncIterator]().next() ?? Promise.reject(new Error()))
+      assert.strictEqual(Buffer.from(item.value ?? []).toString(), "data: 1\n\n")
+    }))
+
+  it.effect("a proxy of the environment is used for other hosts, never for this machine", () =>
+    Effect.gen(function*() {
+      const proxy = yield* HttpServer.make((_, response) => response.end("by proxy"))
+      const server = yield* HttpServer.make((_, response) => response.end("direct"))
+      const before = process.env["HTTP_PROXY"]
+      process.env["HTTP_PROXY"] = proxy.url
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          if (before === undefined) delete process.env["HTTP_PROXY"]
+          else process.env["HTTP_PROXY"] = before
+        })
+      )
+      const fetch = yield* client
+      const text = (url: string) => Effect.promise(async () => (await fetch(url, post("x"))).text())
+      assert.strictEqual(yield* text(server.url), "direct")
+      assert.strictEqual(yield* text("http://model.invalid/v1"), "by proxy")
+      assert.strictEqual(proxy.requests[0]?.url, "http://model.invalid/v1")
     }))
 
   it.effect("an answer that is no success is a genuine Response", () =>
