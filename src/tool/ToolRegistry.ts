@@ -47,6 +47,12 @@ export interface Service {
   readonly list: Effect.Effect<ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<BoundTool> }>>
 }
 
+/** What building a toolset can fail with. */
+export type ErrorOf<Set> = Set extends Toolset<infer E, unknown> ? E : never
+
+/** What building a toolset needs. */
+export type NeedsOf<Set> = Set extends Toolset<unknown, infer R> ? R : never
+
 const snapshotOf = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Snapshot => {
   const tools = new Map<string, BoundTool>()
   for (const set of sets) {
@@ -111,8 +117,8 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
     toolsets: Sets
   ): Layer.Layer<
     ToolRegistry,
-    Sets[number] extends Toolset<infer E, infer _R> ? E : never,
-    Exclude<Sets[number] extends Toolset<infer _E, infer R> ? R : never, Scope.Scope>
+    ErrorOf<Sets[number]>,
+    Exclude<NeedsOf<Sets[number]>, Scope.Scope>
   > =>
     Layer.effect(
       ToolRegistry,
