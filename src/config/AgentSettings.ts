@@ -1,0 +1,106 @@
+/**
+ * Settings of the agent itself: how long it runs, what it delegates, remembers and compacts.
+ *
+ * Source: `hermes-llm.md` §21, `hermes-product.md` §3.1 and §6, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import * as F from "./Fields.ts"
+import { reasoningEffort } from "./ModelSettings.ts"
+
+/** `agent`. Times are seconds. */
+export const agent = F.defaulted({
+  /** Model calls with tools in one run. */
+  maxTurns: F.withDefault(F.positive, 90),
+  /** Tries of one provider in all. */
+  apiMaxRetries: F.withDefault(F.integer({ least: 1 }), 3),
+  reasoningEffort: F.withDefault(reasoningEffort, "medium"),
+  runBudgetSeconds: F.optional(F.seconds),
+  gatewayTimeout: F.withDefault(F.seconds, 1800),
+  /** `auto` decides by the model's name; a list holds parts of names. */
+  toolUseEnforcement: F.withDefault(
+    Schema.Union([Schema.Literal("auto"), Schema.Boolean, F.texts]).annotate({
+      expected: "auto, true, false or a list of model names"
+    }),
+    "auto"
+  ),
+  environmentHint: F.optional(F.text)
+})
+
+/**
+ * `delegation`: what a child agent may do. Provider, model and key are the parent's unless they are said here.
+ *
+ * **Details**
+ *
+ * The periods of the contract differ; the middle one holds, with the spawn depth of 2 and the one `delegate_task` per step
+ * of `ARCHITECTURE.md` §7. A child has no deadline unless one is set, and then at least half a minute.
+ */
+export const delegation = F.defaulted({
+  maxSpawnDepth: F.withDefault(F.integer({ least: 1 }), 2),
+  maxConcurrentChildren: F.withDefault(F.integer({ least: 1 }), 3),
+  /** How many `delegate_task` calls of one step are run; each can carry several tasks. */
+  maxCallsPerStep: F.withDefault(F.integer({ least: 1 }), 1),
+  maxIterations: F.withDefault(F.positive, 50),
+  childTimeoutSeconds: F.optional(F.number({ least: 30 })),
+  model: F.optional(F.text),
+  provider: F.optional(F.text),
+  baseUrl: F.optional(F.text),
+  apiKey: F.optional(F.secret),
+  reasoningEffort: F.optional(reasoningEffort),
+  inheritMcpToolsets: F.withDefault(F.flag, true),
+  /** Whether what a child asks approval for is approved once instead of denied. */
+  subagentAutoApprove: F.withDefault(F.flag, false)
+})
+
+const limits = (exactFailure: number, sameToolFailure: number, idempotentNoProgress: number) =>
+  F.defaulted({
+    exactFailure: F.withDefault(F.positive, exactFailure),
+    sameToolFailure: F.withDefault(F.positive, sameToolFailure),
+    idempotentNoProgress: F.withDefault(F.positive, idempotentNoProgress)
+  })
+
+/** `tool_loop_guardrails`: how many repetitions of one run are warned about, and how many end it. */
+export const toolLoopGuardrails = F.defaulted({
+  warningsEnabled: F.withDefault(F.flag, true),
+  hardStopEnabled: F.withDefault(F.flag, false),
+  warnAfter: limits(2, 3, 2),
+  hardStopAfter: limits(5, 8, 5)
+})
+
+/** `compression`: when the conversation is compacted, and what of it stays. */
+export const compression = F.defaulted({
+  enabled: F.withDefault(F.wordyFlag, true),
+  /** Share of the context window that triggers it. */
+  threshold: F.withDefault(F.ratio, 0.5),
+  /** Share of the trigger that is kept as recent context. */
+  targetRatio: F.withDefault(F.number({ least: 0.1, most: 0.8 }), 0.2),
+  protectFirstN: F.withDefault(F.integer({ least: 0 }), 3),
+  protectLastN: F.withDefault(F.count, 20)
+})
+
+/** `context`: the engine that compacts. */
+export const context = F.defaulted({ engine: F.withDefault(F.text, "compressor") })
+
+/** `prompt_caching`. */
+export const promptCaching = F.defaulted({ cacheTtl: F.withDefault(F.choice(["5m", "1h"]), "5m") })
+
+/** `memory`: limits are characters; a nudge interval of 0 is never. */
+export const memory = F.defaulted({
+  memoryEnabled: F.withDefault(F.flag, true),
+  userProfileEnabled: F.withDefault(F.flag, true),
+  memoryCharLimit: F.withDefault(F.positive, 2200),
+  userCharLimit: F.withDefault(F.positive, 1375),
+  nudgeInterval: F.withDefault(F.count, 10),
+  /** One provider besides the built-in memory. */
+  provider: F.optional(F.text)
+})
+
+/** `skills`. The two specifications differ on the nudge interval (10, 15); the table of keys holds. */
+export const skills = F.defaulted({
+  creationNudgeInterval: F.withDefault(F.count, 15),
+  externalDirs: F.withDefault(F.paths, []),
+  disabled: F.withDefault(F.texts, []),
+  templateVars: F.withDefault(F.flag, true),
+  inlineShell: F.withDefault(F.flag, false)
+})

@@ -1,0 +1,167 @@
+/**
+ * Loads the settings: flags over environment over `.env` over `config.yaml` over defaults, for every key.
+ *
+ * **Details**
+ *
+ * A value that can not be used is an error, a line for each: where it stands, what was expected, what was found. A key that
+ * nobody knows and a number out of bounds are warnings. Nothing is loaded but what is there: without a `config.yaml` there
+ * is no YAML reader.
+ *
+ * **Gotchas**
+ *
+ * `OPENAI_BASE_URL` is for endpoints that speak OpenAI's protocol; it counts only while the provider is `auto`, `openai` or
+ * `custom`, so that no other provider's key is sent there.
+ *
+ * Source: `ARCHITECTURE.md` §7 and §8, `hermes-product.md` §6.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import { ConfigError } from "../domain/AgentError.ts"
+import { Environment, make as makeEnvironment } from "./Environment.ts"
+import { Home } from "./Home.ts"
+import { expand } from "./internal/Expand.ts"
+import * as Files from "./internal/Files.ts"
+import { explain } from "./internal/Issues.ts"
+import * as Origin from "./internal/Origin.ts"
+import { gatherProviderKeys, prepare } from "./internal/Prepare.ts"
+import * as Shape from "./internal/Shape.ts"
+import * as Tree from "./internal/Tree.ts"
+import * as Variables from "./internal/Variables.ts"
+import { Settings, SettingsSchema, type Values } from "./Settings.ts"
+import * as Yaml from "./Yaml.ts"
+
+/** A flag of the command line that stands for a key. */
+export interface Flag {
+  /** As the user wrote it: `--max-turns`. */
+  readonly name: string
+  /** The key in the file: `agent.max_turns`. */
+  readonly key: string
+  /** Undefined when the flag was not given. */
+  readonly value: unknown
+}
+
+/** How to load. */
+export interface Options {
+  readonly flags?: ReadonlyArray<Flag> | undefined
+  /** Leaves `config.yaml` alone; `.env` still counts, since it holds the keys. */
+  readonly ignoreUserConfig?: boolean | undefined
+}
+
+/** Settings, and what there is to say about them, a line each. */
+export interface Loaded {
+  readonly settings: Values
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** What the settings are made of. */
+export interface Sources {
+  /** The value of `config.yaml`, or undefined when there is none. */
+  readonly file: unknown
+  readonly environment: Environment["Service"]
+  readonly flags: ReadonlyArray<Flag>
+}
+
+const decode = Schema.decodeUnknownResult(SettingsSchema)
+
+const speaksOpenAi = new Set(["auto", "openai", "custom"])
+
+/** See the module. */
+const applies = (tree: unknown) => ({ origin }: Origin.Assignment): boolean => {
+  if (origin._tag === "File" || origin.name !== "OPENAI_BASE_URL") return true
+  const provider = Tree.get(tree, ["model", "provider"])
+  return typeof provider !== "string" || speaksOpenAi.has(provider) || provider.startsWith("custom:")
+}
+
+const merge = (tree: unknown, assignments: ReadonlyArray<Origin.Assignment>): unknown =>
+  assignments.reduce((tree, { path, value }) => Tree.set(tree, path, value), tree)
+
+const assignment = ({ key, name, value }: Flag): ReadonlyArray<Origin.Assignment> => {
+  const path = key.split(".")
+  return value === undefined ? [] : [{ path, value, origin: Origin.named(name, path) }]
+}
+
+const failure = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
+  new ConfigError({ path: lines[0]?.path ?? "config.yaml", message: lines.map(({ text }) => text).join("\n") })
+
+/** The settings that some sources make; pure. */
+export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Loaded, ConfigError> =>
+  Effect.suspend(() => {
+    const root = Shape.root()
+    if (file !== undefined && file !== null && !Tree.isMapping(file)) {
+      return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
+    }
+    const { missing, tree } = expand(file ?? {}, root, (name) => environment.process[name] ?? environment.file[name])
+    const fromFile = Variables.read(environment.file, root, ".env: ")
+    const fromProcess = Variables.read(environment.process, root, "")
+    const said = [...fromFile.assignments, ...fromProcess.assignments, ...flags.flatMap(assignment)]
+    const counting = said.filter(applies(merge(tree, said)))
+    const origins = Origin.collect(counting)
+    const prepared = prepare(gatherProviderKeys(merge(tree, counting), root), root)
+    const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${Origin.label(origins, path)}: ${text}` })
+    const decoded = decode(prepared.tree, { errors: "all" })
+    const wrong = decoded._tag === "Success" ? [] : explain(decoded.failure.issue, root, prepared.tree)
+    const lines = [
+      ...missing.map(({ path, reference, variable }) =>
+        line(path, `${reference} is not set: set ${variable} in the environment or in .env`)
+      ),
+      ...wrong.map(({ path, text }) => line(path, text))
+    ]
+    return decoded._tag === "Success" && lines.length === 0
+      ? Effect.succeed({
+        settings: decoded.success,
+        warnings: [
+          ...prepared.remarks.map(({ path, text }) => line(path, text).text),
+          ...fromFile.remarks,
+          ...fromProcess.remarks
+        ]
+      })
+      : Effect.fail(failure(lines))
+  })
+
+const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.FileSystem> =>
+  Effect.flatMap(
+    Files.read(path),
+    Option.match({ onNone: () => Effect.undefined, onSome: (text) => Yaml.read(text, "config.yaml") })
+  )
+
+/** Loads the settings of the home directory. */
+export const load = Effect.fn("Config.load")(
+  function*(options: Options = {}): Effect.fn.Return<Loaded, ConfigError, Environment | FileSystem.FileSystem | Home> {
+    const home = yield* Home
+    const environment = yield* Environment
+    const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
+    return yield* resolve({ file, environment, flags: options.flags ?? [] })
+  }
+)
+
+/** The settings as a service; warnings are logged. */
+export const layer = (
+  options: Options = {}
+): Layer.Layer<Settings, ConfigError, Environment | FileSystem.FileSystem | Home> =>
+  Layer.effect(
+    Settings,
+    Effect.gen(function*() {
+      const { settings, warnings } = yield* load(options)
+      yield* Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true })
+      return settings
+    })
+  )
+
+/** Home directory, environment and settings, from nothing but a platform. */
+export const layerAll = (
+  options: Options = {}
+): Layer.Layer<Environment | Home | Settings, ConfigError, FileSystem.FileSystem | Path.Path> =>
+  layer(options).pipe(Layer.provideMerge(Environment.layer), Layer.provideMerge(Home.layer))
+
+/** Settings that an application gives, in the words of the file; what it does not say has its default. */
+export const layerOf = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
+  Layer.effect(
+    Settings,
+    Effect.map(resolve({ file, environment: makeEnvironment({}), flags: [] }), ({ settings }) => settings)
+  )

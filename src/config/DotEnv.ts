@@ -1,0 +1,69 @@
+/**
+ * `.env` files: reading, and changing one variable without touching the rest.
+ *
+ * **Details**
+ *
+ * `NAME=value`, with `export` or without. A value in single quotes is literal; in double quotes `\n`, `\r`, `\t`, `\"`, `\\`
+ * and `\$` are escapes; both may span lines. Without quotes it goes to the end of the line, or to a `#` behind a space. The
+ * last line of a name counts. Nothing is interpolated: a `$` is a dollar.
+ *
+ * **Gotchas**
+ *
+ * A line that is none of this is left alone and said nothing about, because it may be the rest of a secret.
+ *
+ * @since 0.1.0
+ */
+
+const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" }
+
+const unescape = (text: string): string =>
+  text.replaceAll(/\\(.)/gs, (match, letter: string) => escapes[letter] ?? (/["\\$]/.test(letter) ? letter : match))
+
+/** One assignment, as it stands: name, and the value in one of three ways. */
+const assignment = new RegExp(
+  String.raw`^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=` +
+    String.raw`(?:[ \t]*'([^']*)'[ \t]*(?:#[^\r\n]*)?|[ \t]*"((?:[^"\\]|\\[^])*)"[ \t]*(?:#[^\r\n]*)?|([^\r\n]*))(?:\r?\n|$)`,
+  "gm"
+)
+
+interface Entry {
+  readonly name: string
+  readonly value: string
+  readonly start: number
+  readonly end: number
+}
+
+const entries = (text: string): ReadonlyArray<Entry> =>
+  Array.from(text.matchAll(assignment), (match) => {
+    const [whole, name = "", single, double, bare = ""] = match
+    const value = single ?? (double === undefined ? bare.replace(/\s#.*$/, "").trim() : unescape(double))
+    return { name, value, start: match.index, end: match.index + whole.length }
+  })
+
+const withoutMark = (text: string): string => text.startsWith("\uFEFF") ? text.slice(1) : text
+
+/** The variables of a file. */
+export const parse = (text: string): Readonly<Record<string, string>> =>
+  Object.fromEntries(entries(withoutMark(text)).map(({ name, value }) => [name, value]))
+
+const quote = (value: string): string => {
+  if (/^[\w./:@%+,=~^-]*$/.test(value)) return value
+  if (!/['\r\n]/.test(value)) return `'${value}'`
+  const escaped = value.replaceAll(/["\\$]/g, (letter) => `\\${letter}`)
+  return `"${escaped.replaceAll("\n", "\\n").replaceAll("\r", "\\r")}"`
+}
+
+/** The text with a variable set: its last line is replaced, or one is added at the end. */
+export const set = (text: string, name: string, value: string): string => {
+  const eol = /\r\n/.test(text) ? "\r\n" : "\n"
+  const line = `${name}=${quote(value)}${eol}`
+  const last = entries(text).findLast((entry) => entry.name === name)
+  if (last !== undefined) return text.slice(0, last.start) + line + text.slice(last.end)
+  return text === "" || text.endsWith("\n") ? text + line : text + eol + line
+}
+
+/** The text without a variable. */
+export const unset = (text: string, name: string): string =>
+  entries(text)
+    .filter((entry) => entry.name === name)
+    .reduceRight((rest, { end, start }) => rest.slice(0, start) + rest.slice(end), text)

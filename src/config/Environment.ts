@@ -1,0 +1,57 @@
+/**
+ * Variables: those of the process, and behind them those of `.env` in the home directory.
+ *
+ * **Gotchas**
+ *
+ * Their values are often secrets. Name a variable in a message, never its value.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type { ConfigError } from "../domain/AgentError.ts"
+import * as DotEnv from "./DotEnv.ts"
+import { Home } from "./Home.ts"
+import * as Files from "./internal/Files.ts"
+import { ProcessVariables, type Variables } from "./internal/ProcessVariables.ts"
+
+export { ProcessVariables, type Variables } from "./internal/ProcessVariables.ts"
+
+/** See the module. */
+export interface Service {
+  /** The value of a variable; one that is set to nothing counts as not set. */
+  readonly get: (name: string) => string | undefined
+  readonly process: Variables
+  /** What `.env` says, whether or not the process says something else. */
+  readonly file: Variables
+}
+
+/** An environment of these variables. */
+export const make = (process: Variables, file: Variables = {}): Service => ({
+  get: (name) => process[name] || file[name] || undefined,
+  process,
+  file
+})
+
+/**
+ * The environment of the runtime.
+ *
+ * @see {@link Service} for its members.
+ */
+export class Environment extends Context.Service<Environment, Service>()("hermes-effect/config/Environment") {
+  /** The process's variables and the home directory's `.env`. */
+  static readonly layer: Layer.Layer<Environment, ConfigError, FileSystem.FileSystem | Home> = Layer.effect(
+    Environment,
+    Effect.gen(function*() {
+      const home = yield* Home
+      const text = yield* Files.read(home.env)
+      return make(yield* ProcessVariables, Option.match(text, { onNone: () => ({}), onSome: DotEnv.parse }))
+    })
+  )
+
+  /** Variables that are given. */
+  static readonly layerOf = (variables: Variables): Layer.Layer<Environment> => Layer.succeed(Environment, make(variables))
+}

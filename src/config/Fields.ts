@@ -1,0 +1,141 @@
+/**
+ * What settings are built of: sections whose keys are camelCase in TypeScript and snake_case in the file, and the kinds of
+ * values that stand in them. A kind says in words what it expects, so that an error needs no other source.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as RedactedValue from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as SchemaGetter from "effect/SchemaGetter"
+import { marker } from "../domain/Redaction.ts"
+
+/** What a kind says of itself besides its type; read by `Shape`. */
+export interface Facts {
+  /** The least and the most that is taken; a number beyond is moved there with a warning. */
+  readonly least?: number
+  readonly most?: number
+  /** Words such as `"yes"` count as booleans in the file too. */
+  readonly words?: boolean
+  /** `${…}` in the text is not ours. */
+  readonly verbatim?: boolean
+  readonly secret?: boolean
+  /** A number or a boolean is taken for its text: arguments and variables of programs. */
+  readonly scalars?: boolean
+  /** Keys that are not declared are somebody else's; only near misses are worth a warning. */
+  readonly open?: boolean
+  /** What separates the items where the list is one text; a comma when absent. */
+  readonly separator?: string
+}
+
+/** The annotation that carries {@link Facts}. */
+export const factsKey = "hermes-effect/config/facts"
+
+const facts = (facts: Facts) => ({ [factsKey]: facts })
+
+/** `maxTurns` as `max_turns`. */
+export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The keys of fields as they stand in the file. */
+export const fileKeys = <const F extends Schema.Struct.Fields>(fields: F) => {
+  const keys = Object.fromEntries(Object.keys(fields).map((name) => [name, snakeCase(name)]))
+  // Every field has an entry: the record is made from them.
+  return keys as { readonly [K in keyof F]: string }
+}
+
+/** A mapping with these keys. */
+export const section = <const F extends Schema.Struct.Fields>(fields: F) =>
+  Schema.Struct(fields).pipe(Schema.encodeKeys(fileKeys(fields)))
+
+/** A {@link section} that may have keys of other programs and later versions. */
+export const openSection = <const F extends Schema.Struct.Fields>(fields: F) =>
+  Schema.Struct(fields).annotate(facts({ open: true })).pipe(Schema.encodeKeys(fileKeys(fields)))
+
+/** A key that may be absent, and then has this value, in the words of the file. */
+export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["Encoded"]) =>
+  Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(schema)
+
+/** A section that may be absent, and then has its defaults. */
+export const defaulted = <const F extends Schema.Struct.Fields>(fields: F) => {
+  const schema = section(fields)
+  // Each field is optional in the file, so that an empty mapping fits; the compiler can not see that for a generic F.
+  return withDefault(schema, {} as (typeof schema)["Encoded"])
+}
+
+/** A key that may be absent and has no default. */
+export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(schema)
+
+/** A mapping whose keys the user chooses. */
+export const mapOf = <S extends Schema.Constraint>(item: S) => Schema.Record(Schema.String, item)
+
+/** Any text. */
+export const text = Schema.String.annotate({ expected: "a string" })
+
+/** A shell command: its `${…}` belong to the shell. */
+export const command = Schema.String.annotate({ expected: "a string", ...facts({ verbatim: true }) })
+
+/** An argument of a program; `3000` and `true` are texts here. */
+export const argument = Schema.String.annotate({ expected: "a string", ...facts({ scalars: true }) })
+
+/** Texts; in an environment variable they are separated by commas. */
+export const texts = Schema.Array(text)
+
+/** Directories; in an environment variable they are separated as in `PATH`. */
+export const paths = Schema.Array(text).annotate(facts({ separator: ":" }))
+
+/** `true` or `false`. */
+export const flag = Schema.Boolean.annotate({ expected: "true or false" })
+
+/** `true` or `false`, and the words for them in quotes: the contract takes those for a few keys. */
+export const wordyFlag = Schema.Boolean.annotate({ expected: "true or false", ...facts({ words: true }) })
+
+/** One of a few words. */
+export const choice = <const W extends ReadonlyArray<string>>(words: W) => Schema.Literals(words)
+
+/** 0, 1, 2, … */
+export const count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0, { expected: "a whole number, 0 or more" }))
+
+/** 1, 2, 3, … */
+export const positive = Schema.Int.check(Schema.isGreaterThan(0, { expected: "a positive integer" }))
+
+/** A whole number that is brought into bounds instead of being refused. */
+export const integer = (bounds: { readonly least?: number; readonly most?: number }) =>
+  Schema.Int.annotate({ expected: "an integer", ...facts(bounds) })
+
+/** A length of time in seconds, more than none. */
+export const seconds = Schema.Finite.check(Schema.isGreaterThan(0, { expected: "a positive number of seconds" }))
+
+/** A number, such as seconds or a ratio, that is brought into bounds instead of being refused. */
+export const number = (bounds: { readonly least?: number; readonly most?: number }) =>
+  Schema.Finite.annotate({ expected: "a number", ...facts(bounds) })
+
+/** More than 0 and at most 1. */
+export const ratio = Schema.Finite.check(
+  Schema.isBetween({ minimum: 0, maximum: 1, exclusiveMinimum: true }, { expected: "a number above 0 and up to 1" })
+)
+
+const secretOf = (more: Facts) =>
+  Schema.String.pipe(
+    Schema.decodeTo(
+      Schema.Redacted(Schema.String).annotate({ expected: "a string", ...facts({ ...more, secret: true }) }),
+      {
+        decode: SchemaGetter.transform((value: string) => RedactedValue.make(value)),
+        encode: SchemaGetter.transform(() => marker)
+      }
+    )
+  )
+
+/**
+ * A secret. It is `Redacted` from here on; encoding shows that there is one, not which, so the encoded form of settings is
+ * for showing and never for saving.
+ */
+export const secret = secretOf({})
+
+/** Secrets; in an environment variable they are separated by commas. */
+export const secrets = Schema.Array(secret)
+
+/** A variable or header of a program, which may well be a secret. */
+export const variable = secretOf({ scalars: true })
+
+/** Anything, for the code that reads it to judge. */
+export const anything = Schema.Unknown

@@ -1,0 +1,106 @@
+/**
+ * Everything that a user can set, as one typed value: `config.yaml`, environment and flags decoded by one Schema.
+ *
+ * **Details**
+ *
+ * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
+ * where the name says nothing else. What has no default is absent unless somebody said it. Secrets are `Redacted`. The
+ * sections are described where they are defined: {@link Model}, Agent, Tool, Safety and Program settings.
+ *
+ * Where the specifications give values of several periods, the defaults are those of the period that the documents
+ * describe, unless `ARCHITECTURE.md` §7 decides.
+ *
+ * **Gotchas**
+ *
+ * Encoding masks every secret: the encoded form is for showing. `Edit` changes the file.
+ *
+ * Source: `hermes-llm.md` §21, `hermes-product.md` §6, `ARCHITECTURE.md` §8.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Schema from "effect/Schema"
+import * as Agent from "./AgentSettings.ts"
+import * as F from "./Fields.ts"
+import * as Model from "./ModelSettings.ts"
+import * as Program from "./ProgramSettings.ts"
+import * as Safety from "./SafetySettings.ts"
+import * as Tool from "./ToolSettings.ts"
+
+const fields = {
+  model: Model.model,
+  providers: F.withDefault(F.mapOf(Model.provider), {}),
+  customProviders: F.withDefault(Schema.Array(Model.customProvider), []),
+  fallbackProviders: F.withDefault(Schema.Array(Model.fallback), []),
+  /** The older form of a chain of one; counts when `fallbackProviders` is empty. */
+  fallbackModel: F.optional(Model.fallback),
+  credentialPoolStrategies: F.withDefault(F.mapOf(Model.poolStrategy), {}),
+  providerRouting: Model.providerRouting,
+  auxiliary: F.withDefault(F.mapOf(Model.auxiliary), {}),
+  bedrock: Model.bedrock,
+  network: Model.network,
+
+  agent: Agent.agent,
+  delegation: Agent.delegation,
+  toolLoopGuardrails: Agent.toolLoopGuardrails,
+  compression: Agent.compression,
+  context: Agent.context,
+  promptCaching: Agent.promptCaching,
+  memory: Agent.memory,
+  skills: Agent.skills,
+  /** JSON file with messages that follow the system prompt of every call. */
+  prefillMessagesFile: F.optional(F.text),
+
+  toolsets: F.withDefault(F.texts, ["hermes-cli"]),
+  platformToolsets: F.withDefault(F.mapOf(F.texts), {}),
+  disabledToolsets: F.withDefault(F.texts, []),
+  terminal: Tool.terminal,
+  toolOutput: Tool.toolOutput,
+  fileReadMaxChars: F.withDefault(F.positive, 100_000),
+  codeExecution: Tool.codeExecution,
+  mcpServers: F.withDefault(F.mapOf(Tool.mcpServer), {}),
+  cron: Tool.cron,
+
+  approvals: Safety.approvals,
+  /** Commands that were approved for good. */
+  commandAllowlist: F.withDefault(F.texts, []),
+  security: Safety.security,
+
+  plugins: Program.plugins,
+  hooks: F.withDefault(F.mapOf(Schema.Array(Program.shellHook)), {}),
+  hooksAutoAccept: F.withDefault(F.wordyFlag, false),
+  quickCommands: F.withDefault(F.mapOf(Program.quickCommand), {}),
+  display: Program.display,
+  sessions: Program.sessions,
+  logging: Program.logging,
+  database: Program.database
+}
+
+/** Keys that are not the snake_case of their names. `<provider>` is where the loader puts the `<provider>.api_keys`. */
+const renamed = { credentials: "<provider>", configVersion: "_config_version" } as const
+
+/** The key in the file of a field of any section. */
+export const fileKey = (name: string): string =>
+  name === "credentials" || name === "configVersion" ? renamed[name] : F.snakeCase(name)
+
+/** See {@link fileKey}. */
+export const providerKeysKey = renamed.credentials
+
+/** The Schema of the whole; its encoded side is the file. */
+export const SettingsSchema = Schema.Struct({
+  ...fields,
+  /** Keys of `<provider>.api_keys`, by provider. */
+  credentials: F.withDefault(F.mapOf(Model.providerKeys), {}),
+  /** Which layout the file has; a mark for migrations. */
+  configVersion: F.optional(F.count)
+}).pipe(Schema.encodeKeys({ ...F.fileKeys(fields), ...renamed }))
+
+/** The decoded settings; see the module. */
+export type Values = typeof SettingsSchema.Type
+
+/**
+ * The settings of this process, fixed when it starts.
+ *
+ * @see {@link Values} for its members.
+ */
+export class Settings extends Context.Service<Settings, Values>()("hermes-effect/config/Settings") {}

@@ -1,0 +1,66 @@
+/**
+ * Settings of tools: where commands run, how much of a result is kept, which MCP servers there are.
+ *
+ * Source: `hermes-product.md` §2.3, §2.4 and §6.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import * as F from "./Fields.ts"
+
+/** `terminal`: times are seconds. */
+export const terminal = F.defaulted({
+  backend: F.withDefault(F.choice(["local", "docker", "singularity", "modal", "daytona", "ssh"]), "local"),
+  timeout: F.withDefault(F.seconds, 180),
+  lifetimeSeconds: F.withDefault(F.seconds, 300),
+  /** How long a single-query run waits for background processes that asked to be heard. */
+  oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600)
+})
+
+/** `tool_output`: bounds of what a tool prints. */
+export const toolOutput = F.defaulted({
+  maxBytes: F.withDefault(F.positive, 50_000),
+  maxLines: F.withDefault(F.positive, 2000),
+  maxLineLength: F.withDefault(F.positive, 2000)
+})
+
+/** `code_execution`. */
+export const codeExecution = F.defaulted({
+  mode: F.withDefault(F.choice(["project", "strict"]), "project"),
+  timeout: F.withDefault(F.seconds, 300),
+  maxToolCalls: F.withDefault(F.positive, 50)
+})
+
+/**
+ * `mcp_servers.<name>`: `command` for a server that is started, `url` for one that runs. Values of `env` and `headers` are
+ * taken for secrets.
+ */
+export const mcpServer = F.openSection({
+  command: F.optional(F.text),
+  args: F.withDefault(Schema.Array(F.argument), []),
+  env: F.withDefault(F.mapOf(F.variable), {}),
+  cwd: F.optional(F.text),
+  url: F.optional(F.text),
+  headers: F.withDefault(F.mapOf(F.variable), {}),
+  enabled: F.withDefault(F.flag, true),
+  timeout: F.withDefault(F.seconds, 120),
+  connectTimeout: F.withDefault(F.seconds, 60),
+  /** Names or globs on the server's own tool names; `include` wins. */
+  tools: F.withDefault(
+    F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }),
+    {}
+  ),
+  supportsParallelToolCalls: F.withDefault(F.flag, false),
+  /** Tools of an untrusted server need approval to write. */
+  trust: F.withDefault(F.choice(["full", "untrusted"]), "full"),
+  oauth: F.optional(F.anything),
+  sampling: F.optional(F.anything),
+  elicitation: F.optional(F.anything)
+})
+
+/** `cron`. */
+export const cron = F.defaulted({
+  maxParallelJobs: F.optional(F.positive),
+  preflight: F.withDefault(F.flag, true),
+  wrapResponse: F.withDefault(F.flag, true)
+})
