@@ -111,7 +111,7 @@ export const read = (text: string, file: string): Effect.Effect<unknown, ConfigE
   Effect.flatMap(reader, (yaml) => yaml.read(text, file))
 
 /** Texts that mean themselves without quotes. */
-const plain = /^(?:[A-Za-z_/$(]|~\/|\.{1,2}\/)[\w ./~$@^()+=%<>;:-]*$/
+const plain = /^(?:_*[A-Za-z]|[/$(]|~\/|\.{1,2}\/)[\w ./~$@^()+=%<>;:-]*$/
 const notText = /^(?:null|true|false|yes|no|on|off|y|n)$/i
 
 const scalar = (value: string): string =>
