@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * The SDK is loaded when a client is made. It retries nothing and logs nothing, sends through {@link "LeanFetch"}, and
+ * The SDK is loaded when a client is made. It retries nothing and logs nothing, sends through `LeanFetch`, and
  * gets address, key, query and headers from the route. Of its own environment variables, organisation and project hold
  * for OpenAI's own host alone; base URL and custom headers never.
  *

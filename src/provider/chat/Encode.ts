@@ -1,6 +1,6 @@
 /**
  * Writes a model response as the body of a chat completion: what a streamed answer would have been in one piece, and what
- * a stand-in for a model answers with. {@link "Decode"} reads it back to the same parts.
+ * a stand-in for a model answers with. `Decode` reads it back to the same parts.
  *
  * @since 0.1.0
  */

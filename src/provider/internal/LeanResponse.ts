@@ -1,5 +1,5 @@
 /**
- * What {@link "LeanFetch"} answers with: the members of `Response` that the official SDKs use, straight over a Node
+ * What `LeanFetch` answers with: the members of `Response` that the official SDKs use, straight over a Node
  * stream. A `Response` of the platform costs two stream conversions and a header table for each request.
  *
  * @since 0.1.0

@@ -1,5 +1,5 @@
 /**
- * Writes parts as output items of the Responses API. {@link "Decode"} reads them back to the same parts.
+ * Writes parts as output items of the Responses API. `Decode` reads them back to the same parts.
  *
  * @since 0.1.0
  */
