@@ -41,6 +41,11 @@ import { ModelRouter } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
+import { FileState } from "./tool/builtin/file/FileState.ts"
+import { Places } from "./tool/builtin/file/Places.ts"
+import { ProcessEvents } from "./tool/builtin/terminal/ProcessEvents.ts"
+import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
+import { TodoState } from "./tool/builtin/Todo.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Toolset } from "./tool/Toolset.ts"
 
@@ -63,6 +68,17 @@ export interface Options<
 
 type HookNeeds<Listener> = Listener extends Hook<infer R> ? R : never
 
+/** What the built-in toolsets share with the runtime. */
+type Support = Places | FileState | TodoState | ProcessRegistry | ProcessEvents
+
+/** {@link Support}, with the places that the environment names. A variable that can not be read is a defect of the host. */
+const support: Layer.Layer<Support> = Layer.mergeAll(
+  Layer.orDie(Places.layerConfig),
+  FileState.layer,
+  TodoState.layer,
+  ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
+).pipe(Layer.provide(NodeServices.layer))
+
 /** The services of a runtime. */
 export type Services = Agent.Agent | ModelRouter | ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
 
@@ -82,7 +98,7 @@ export const layer = <
   ProviderError | StoreError | ErrorOf<Tools[number]>,
   Exclude<
     ProviderNeeds | StoreNeeds | NeedsOf<Tools[number]> | HookNeeds<Listeners[number]> | Middleware.Needs<Middlewares>,
-    NodeServices.NodeServices | Scope.Scope
+    NodeServices.NodeServices | Support | Scope.Scope
   >
 > => {
   const { hooks, middleware, provider, store, tools, ...settings } = options
@@ -96,7 +112,7 @@ export const layer = <
   const agent = Agent.layer({ ...settings, middleware: (middleware ?? []) as [] })
   return agent.pipe(
     Layer.provideMerge(parts),
-    Layer.provide(NodeServices.layer)
+    Layer.provide([NodeServices.layer, support])
     // The lists' exact types say what their members fail with and need; inside they are lists of `unknown`.
   ) as never
 }
