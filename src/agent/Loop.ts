@@ -27,6 +27,9 @@ const summaryRequest = Prompt.userMessage({
   ]
 })
 
+/** How often in a row an answer that was paused is asked to go on (`hermes-llm.md` §15.3). */
+const maxPauses = 3
+
 /** The text of a run that ran out of iterations, when there is no summary either. */
 const noSummary = (run: RunState, why: string): string =>
   `Stopped after ${run.maxIterations} model calls without a final answer${why}. ` +
@@ -60,20 +63,28 @@ export const loop = Effect.fnUntraced(function*<E>(
   services: Step.Services<E>,
   run: RunState
 ): Effect.fn.Return<RunResult, AiError.AiError | SessionStoreError | E, ToolContext> {
+  let said = ""
+  let pauses = 0
   while (run.steps < run.maxIterations) {
     run.steps++
     const outcome = yield* Step.step(services, run)
     switch (outcome._tag) {
       case "Continue":
+        said = ""
+        pauses = 0
+        break
+      case "Paused":
+        said += outcome.text
+        if (++pauses > maxPauses) return result(run, "output_truncated", said)
         break
       case "Finished":
-        return result(run, "text_response", outcome.text)
+        return result(run, "text_response", said + outcome.text)
       case "Truncated":
-        return result(run, "output_truncated", outcome.text)
+        return result(run, "output_truncated", said + outcome.text)
       case "Filtered":
-        return result(run, "content_filtered", outcome.text)
+        return result(run, "content_filtered", said + outcome.text)
       case "Empty":
-        return result(run, "empty_response_exhausted", "")
+        return result(run, "empty_response_exhausted", said)
     }
   }
   return yield* summarise(services, run)

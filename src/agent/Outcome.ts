@@ -13,6 +13,8 @@ export type Outcome =
   | { readonly _tag: "Continue" }
   /** The answer was cut by the output limit; `calls` were asked for and not run. */
   | { readonly _tag: "Truncated"; readonly text: string; readonly calls: ReadonlyArray<Prompt.ToolCallPart> }
+  /** The provider paused in the middle of an answer, which is kept; asked again, it goes on. */
+  | { readonly _tag: "Paused"; readonly text: string }
   /** Neither text nor calls. */
   | { readonly _tag: "Empty" }
   /** The provider's content filter ended the answer. */

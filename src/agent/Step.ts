@@ -199,6 +199,11 @@ export const step = Effect.fnUntraced(function*<E>(
     run.textStored = true
     return yield* Effect.as(finished, { _tag: "Truncated" as const, text, calls })
   }
+  if (calls.length === 0 && response.finishReason === "pause") {
+    if (content.length > 0) yield* append(services, run, Prompt.assistantMessage({ content }))
+    run.textStored = true
+    return yield* Effect.as(finished, { _tag: "Paused" as const, text })
+  }
   if (calls.length === 0 && text === "") {
     return yield* Effect.as(
       finished,

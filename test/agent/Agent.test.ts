@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
@@ -285,6 +286,18 @@ describe("Agent", () => {
       const stored = yield* (yield* SessionStore).messages(SessionId.make("s1"))
       assert.deepStrictEqual(results(stored), [["c1", true, Conversation.cancelledResult]])
     }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("an answer that the provider pauses goes on, three times at most", () => {
+    const pause = (text: string): Fake.Turn => () =>
+      Effect.succeed(Fake.answer([Response.makePart("text", { text })], "pause"))
+    const fake = Fake.make(pause("one "), pause("two "), Fake.text("three"), pause("on and on "))
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go" })
+      assert.deepInclude(result, { text: "one two three", exit: "text_response", steps: 3 })
+      const endless = yield* Agent.run({ prompt: "go" })
+      assert.deepInclude(endless, { exit: "output_truncated", steps: 4 })
+    }).pipe(Effect.provide(setup(fake).layer))
   })
 
   it.effect("a step sees the tools that are registered when it begins", () => {
