@@ -78,6 +78,7 @@ const conduct = Effect.fnUntraced(function*<E>(
     resumed
   })
   const looped = Loop.loop(services, run).pipe(
+    Effect.provideService(Hooks.Hooks, services.interceptors.hooks),
     Effect.provideService(ToolContext, {
       sessionId: run.sessionId,
       turnId: run.turnId,

@@ -137,11 +137,11 @@ const resultOf = (
     case "TimedOut":
       return {
         output: withMarker(output, `[Command timed out after ${seconds} s and was stopped]`),
-        exit_code: 124,
+        exit_code: Foreground.exitCode(outcome),
         error: null
       }
     case "Stopped":
-      return { output: withMarker(output, "[Command interrupted]"), exit_code: 130, error: null }
+      return { output: withMarker(output, "[Command interrupted]"), exit_code: Foreground.exitCode(outcome), error: null }
     case "Exited": {
       const { code } = outcome.exit
       const meaning = ExitMeaning.of(commands, outcome.exit)

@@ -5,6 +5,9 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Hooks from "../../../hooks/Hooks.ts"
+import { ToolContext } from "../../ToolContext.ts"
 import type * as OutputBuffer from "./OutputBuffer.ts"
 import * as OutputText from "./OutputText.ts"
 import type * as Shell from "./Shell.ts"
@@ -46,11 +49,38 @@ const progress = (
   }).pipe(Effect.delay(progressInterval), Effect.forever)
 }
 
+/** What a run's listeners make of an output; the output itself when nobody listens. */
+const transformed = Effect.fnUntraced(function*(command: string, output: string, returncode: number) {
+  const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
+  if (hooks === undefined || !hooks.has("transform_terminal_output")) return output
+  const { taskId } = yield* ToolContext
+  const replacement = yield* hooks.ask("transform_terminal_output", () => ({
+    command,
+    output,
+    returncode,
+    task_id: taskId,
+    env_type: "local"
+  }))
+  return replacement ?? output
+})
+
+/** The code that a command's end is told as. */
+export const exitCode = (outcome: Outcome): number => {
+  switch (outcome._tag) {
+    case "Exited":
+      return outcome.exit.code
+    case "TimedOut":
+      return 124
+    case "Stopped":
+      return 130
+  }
+}
+
 /** See the module. */
 export const run = Effect.fnUntraced(function*(
   shell: Shell.Shell,
   { command, cwd, onProgress, seconds }: Options
-): Effect.fn.Return<Finished, Shell.NotStarted> {
+): Effect.fn.Return<Finished, Shell.NotStarted, ToolContext> {
   const { outputChars } = yield* TerminalSettings
   const stopRequested = yield* StopRequested
   const output = OutputText.buffer(outputChars)
@@ -68,5 +98,10 @@ export const run = Effect.fnUntraced(function*(
       Effect.as(stopRequested, { _tag: "Stopped" })
     ])
   }))
-  return { outcome, output: OutputText.bounded(output.kept(), outputChars).trimEnd() }
+  const own = OutputText.bounded(output.kept(), outputChars).trimEnd()
+  const shown = yield* transformed(command, own, exitCode(outcome))
+  if (shown === own) return { outcome, output: own }
+  const replaced = OutputText.buffer(outputChars)
+  replaced.push(new TextEncoder().encode(shown))
+  return { outcome, output: OutputText.bounded(replaced.kept(), outputChars).trimEnd() }
 })
