@@ -171,7 +171,8 @@ export const provider = Effect.fn("Replay.provider")(function*(
 })
 
 /** {@link provider} as the run's `Provider`. */
-export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigError> => Layer.effect(Provider, provider(lines))
+export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigError> =>
+  Layer.effect(Provider, provider(lines))
 
 /** Appends lines to a file. */
 export const toFile = (path: string): Effect.Effect<Sink, never, FileSystem.FileSystem> =>

@@ -38,6 +38,7 @@ import * as Request from "./chat/Request.ts"
 import * as Completion from "./offline/Completion.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
+import type * as SdkError from "./SdkError.ts"
 
 /** A piece of a streamed text, and what to wait before it. */
 export interface Piece {
@@ -113,6 +114,13 @@ export interface Script {
 
 const route: Route.Route = { provider: "scripted", model: "scripted", apiMode: "chat_completions" }
 
+const context = (method: string): SdkError.Context => ({
+  module: "Scripted",
+  method,
+  url: undefined,
+  model: route.model
+})
+
 const pieceText = (piece: string | Piece): string => typeof piece === "string" ? piece : piece.text
 
 const answerOf = (said: Said, turn: number): Completion.Answer => ({
@@ -132,7 +140,8 @@ const exhausted = (turns: number, turn: number): AiError.AiError =>
     module: "Scripted",
     method: "execute",
     reason: new AiError.InvalidRequestError({
-      description: `the script is exhausted: it has ${turns} ${turns === 1 ? "turn" : "turns"} and was asked for turn ${turn}`
+      description:
+        `the script is exhausted: it has ${turns} ${turns === 1 ? "turn" : "turns"} and was asked for turn ${turn}`
     })
   })
 
@@ -145,7 +154,7 @@ const respond = Effect.fnUntraced(function*(
   const { said } = turn
   if (said.delay !== undefined) yield* Effect.sleep(said.delay)
   const body = Completion.body(request, answerOf(said, number), { id: `scripted-${number}`, model: route.model })
-  const response = yield* Completion.decode(body, { module: "Scripted", method: "execute", url: undefined, model: route.model })
+  const response = yield* Completion.decode(body, context("execute"))
   let answer = response
   if (onPart !== undefined && request["stream"] === true) {
     const { pieces = [] } = said
@@ -197,8 +206,7 @@ export const make = (turns: ReadonlyArray<Turn>): Effect.Effect<Script> =>
             return Request.prepare(call, route)
           }),
         execute,
-        decode: (raw) =>
-          Completion.decode(raw, { module: "Scripted", method: "decode", url: undefined, model: route.model })
+        decode: (raw) => Completion.decode(raw, context("decode"))
       },
       inspection: {
         requests: Effect.sync(() => [...requests]),

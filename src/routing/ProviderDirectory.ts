@@ -6,6 +6,7 @@
  *
  * @since 0.1.0
  */
+import * as Nearest from "../config/Nearest.ts"
 import { address, isUnder } from "./Detection.ts"
 
 /**
@@ -256,29 +257,6 @@ export const owns = (entry: Entry, host: string): boolean => entry.domains.some(
 export const atHost = (host: string): Entry | undefined =>
   entries.find((entry) => entry.authentication !== "optional" && owns(entry, host))
 
-/** The number of single-letter edits from one word to the other. */
-const distance = (a: string, b: string): number => {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1))
-    }
-    row = next
-  }
-  return row[b.length] ?? 0
-}
-
 /** The known name or alias that looks most like `name`; undefined when none is near. */
-export const nearest = (name: string, others: ReadonlyArray<string> = []): string | undefined => {
-  const wanted = name.trim().toLowerCase()
-  const limit = Math.max(2, Math.floor(wanted.length / 3))
-  let best: { readonly name: string; readonly distance: number } | undefined
-  for (const known of [...byName.keys(), ...others]) {
-    const word = known.toLowerCase()
-    const edits = word.startsWith(wanted) && wanted.length >= 3 ? 1 : distance(wanted, word)
-    if (edits <= limit && edits < (best?.distance ?? Infinity)) best = { name: known, distance: edits }
-  }
-  return best?.name
-}
+export const nearest = (name: string, others: ReadonlyArray<string> = []): string | undefined =>
+  Nearest.nearest(name.trim(), [...byName.keys(), ...others])

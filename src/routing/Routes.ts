@@ -10,9 +10,7 @@
  *
  * **Gotchas**
  *
- * A key of the environment goes to its provider's own hosts and to local ones only. It follows an address elsewhere
- * when the same environment names that address (`OPENAI_BASE_URL`), and `OPENAI_API_KEY` serves the provider `custom`
- * where the user chose it by name. `model.api_key` is sent where `model.base_url` points (`hermes-llm.md` §2.3).
+ * Which key goes where is the matter of `RouteKeys`.
  *
  * Source: `hermes-llm.md` §2.2 to §2.4, §5.1.
  *
@@ -25,6 +23,7 @@ import type { Configurable } from "../domain/ApiMode.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
 import * as Directory from "./ProviderDirectory.ts"
+import * as Keys from "./RouteKeys.ts"
 
 /** An endpoint that the user gave a name (`custom_providers` of `config.yaml`). */
 export interface NamedEndpoint {
@@ -32,7 +31,7 @@ export interface NamedEndpoint {
   readonly baseUrl: string
   readonly apiKey?: Redacted.Redacted<string> | undefined
   /** Environment variable that holds its key. */
-  readonly keyVariable?: string | undefined
+  readonly keyEnv?: string | undefined
   readonly apiMode?: Configurable | undefined
 }
 
@@ -42,31 +41,22 @@ export interface ModelSettings {
   readonly model?: string | undefined
   readonly baseUrl?: string | undefined
   readonly apiKey?: Redacted.Redacted<string> | undefined
+  /** Environment variable that holds the key for this very route (`key_env` of a fallback). */
+  readonly keyEnv?: string | undefined
   readonly apiMode?: Configurable | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly customProviders?: ReadonlyArray<NamedEndpoint> | undefined
 }
 
-/** A variable of the environment or of `.env`. */
-export type Lookup = (name: string) => Redacted.Redacted<string> | undefined
-
 /** The route of the embedded model. */
 export const offline: Route = { provider: "offline", model: "offline", apiMode: "chat_completions" }
 
-/** Sent as the key where none is needed, because the SDKs insist on one. */
-export const noKey = Redacted.make("no-key-required")
-
 /** A provider settled on, before its key and protocol are. */
-interface Choice {
+interface Choice extends Keys.Claim {
   readonly name: string
-  readonly entry: Directory.Entry
   /** What the protocol is detected from; undefined where the provider was inferred from the address. */
   readonly detectAs: string | undefined
   readonly baseUrl: string | undefined
-  readonly keyVariables: ReadonlyArray<string>
-  /** Whether the user paired `keyVariables` with this address, wherever it is. */
-  readonly paired: boolean
-  readonly apiKey?: Redacted.Redacted<string> | undefined
   readonly apiMode?: Configurable | undefined
 }
 
@@ -79,24 +69,12 @@ const given = (text: string | undefined): string | undefined => {
   return trimmed === "" ? undefined : trimmed
 }
 
-const firstSet = (lookup: Lookup, names: ReadonlyArray<string>): Redacted.Redacted<string> | undefined => {
-  for (const name of names) {
-    const value = lookup(name)
-    if (value !== undefined && Redacted.value(value).trim() !== "") return value
-  }
-  return undefined
-}
-
 const endpointVariable = "OPENAI_BASE_URL"
 
-const environmentBaseUrl = (lookup: Lookup): string | undefined => {
-  const value = firstSet(lookup, [endpointVariable])
+const environmentBaseUrl = (lookup: Keys.Lookup): string | undefined => {
+  const value = Keys.firstSet(lookup, [endpointVariable])
   return value === undefined ? undefined : Redacted.value(value).trim()
 }
-
-/** Words as a list: `A`, `A or B`, `A, B or C`. */
-const either = (words: ReadonlyArray<string>): string =>
-  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
 const namedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint | undefined => {
   const wanted = (name.startsWith("custom:") ? name.slice("custom:".length) : name).trim().toLowerCase()
@@ -104,7 +82,7 @@ const namedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint | u
 }
 
 const unknownProvider = (settings: ModelSettings, name: string): Resolved<never> => {
-  const own = settings.customProviders?.map((endpoint) => endpoint.name) ?? []
+  const own = settings.customProviders?.map((endpoint) => endpoint.name.trim().toLowerCase()) ?? []
   const near = Directory.nearest(name, own)
   return fail(
     "model.provider",
@@ -113,7 +91,7 @@ const unknownProvider = (settings: ModelSettings, name: string): Resolved<never>
   )
 }
 
-const byName = (settings: ModelSettings, lookup: Lookup, name: string): Resolved<Choice> => {
+const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Resolved<Choice> => {
   const endpoint = namedEndpoint(settings, name)
   if (endpoint !== undefined) {
     return Result.succeed({
@@ -121,7 +99,7 @@ const byName = (settings: ModelSettings, lookup: Lookup, name: string): Resolved
       entry: Directory.custom,
       detectAs: "custom",
       baseUrl: given(settings.baseUrl) ?? endpoint.baseUrl,
-      keyVariables: endpoint.keyVariable === undefined ? [] : [endpoint.keyVariable],
+      keyVariables: endpoint.keyEnv === undefined ? [] : [endpoint.keyEnv],
       paired: given(settings.baseUrl) === undefined,
       apiKey: endpoint.apiKey,
       apiMode: endpoint.apiMode
@@ -159,12 +137,12 @@ const byAddress = (baseUrl: string, fromEnvironment: boolean): Choice => {
   }
 }
 
-const byModel = (settings: ModelSettings, lookup: Lookup, model: string): Resolved<Choice> => {
+const byModel = (settings: ModelSettings, lookup: Keys.Lookup, model: string): Resolved<Choice> => {
   const vendor = model.includes("/") ? model.slice(0, model.indexOf("/")) : undefined
   const maker = vendor === undefined
     ? Directory.entries.find((entry) => entry.families.some((family) => model.toLowerCase().startsWith(family)))
     : Directory.find(vendor)
-  const hasKey = (entry: Directory.Entry): boolean => firstSet(lookup, entry.keyVariables) !== undefined
+  const hasKey = (entry: Directory.Entry): boolean => Keys.firstSet(lookup, entry.keyVariables) !== undefined
   const aggregator = vendor === undefined
     ? undefined
     : Directory.entries.find((entry) => entry.aggregator && hasKey(entry))
@@ -173,11 +151,11 @@ const byModel = (settings: ModelSettings, lookup: Lookup, model: string): Resolv
   const recommended = [...new Set([...(maker?.keyVariables.slice(0, 1) ?? []), "OPENROUTER_API_KEY"])]
   return fail(
     "model.provider",
-    `no provider is configured for the model "${model}": set model.provider, or ${either(recommended)}, or model.base_url`
+    `no provider is configured for the model "${model}": set model.provider, or ${Keys.either(recommended)}, or model.base_url`
   )
 }
 
-const choose = (settings: ModelSettings, lookup: Lookup): Resolved<Choice | undefined> => {
+const choose = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Choice | undefined> => {
   const provider = given(settings.provider)
   const model = given(settings.model)
   if (provider !== undefined && provider.toLowerCase() !== "auto") return byName(settings, lookup, provider)
@@ -206,24 +184,6 @@ const checkAddress = (choice: Choice): Resolved<string | undefined> => {
   return Result.succeed(baseUrl)
 }
 
-const keyOf = (choice: Choice, host: string, settings: ModelSettings, lookup: Lookup): Resolved<Route["apiKey"]> => {
-  const explicit = settings.apiKey ?? choice.apiKey
-  if (explicit !== undefined && Redacted.value(explicit).trim() !== "") return Result.succeed(explicit)
-  const { entry, keyVariables } = choice
-  if (entry.authentication === "aws" || entry.authentication === "none") return Result.succeed(undefined)
-  const trusted = choice.paired || Directory.owns(entry, host) || Detection.isLocal(host)
-  const found = trusted ? firstSet(lookup, keyVariables) : undefined
-  if (found !== undefined) return Result.succeed(found)
-  if (entry.authentication === "optional") return Result.succeed(noKey)
-  const variables = either(keyVariables)
-  return trusted
-    ? fail(keyVariables[0] ?? "model.api_key", `no API key for ${entry.displayName}: set ${variables} (or model.api_key)`)
-    : fail(
-      "model.api_key",
-      `no API key for ${host}: set model.api_key (${variables} goes to ${either(entry.domains)} only)`
-    )
-}
-
 /** A model id as the provider knows it: direct providers get the bare id, aggregators the whole (`hermes-llm.md` §2.3). */
 const modelId = (entry: Directory.Entry, model: string): string => {
   const slash = model.indexOf("/")
@@ -248,7 +208,7 @@ const headersOf = (
 }
 
 /** See the module. */
-export const resolve = (settings: ModelSettings, lookup: Lookup): Resolved<Route> =>
+export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Route> =>
   Result.gen(function*() {
     const choice = yield* choose(settings, lookup)
     if (choice === undefined || choice.entry.name === offline.provider) return offline
@@ -263,7 +223,7 @@ export const resolve = (settings: ModelSettings, lookup: Lookup): Resolved<Route
     }
     const model = modelId(entry, asked)
     const { host } = Detection.address(baseUrl)
-    const apiKey = yield* keyOf(choice, host, settings, lookup)
+    const apiKey = yield* Keys.resolve(choice, host, settings, lookup)
     const found = Detection.detect({
       provider: choice.detectAs,
       model,
@@ -271,7 +231,7 @@ export const resolve = (settings: ModelSettings, lookup: Lookup): Resolved<Route
       apiMode: settings.apiMode ?? choice.apiMode
     })
     const regionVariable = Detection.hostRegion(host) === undefined
-      ? firstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
+      ? Keys.firstSet(lookup, ["AWS_REGION", "AWS_DEFAULT_REGION"])
       : undefined
     const region = found.region === undefined || regionVariable === undefined
       ? found.region

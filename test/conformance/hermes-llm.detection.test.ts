@@ -2,9 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Detection from "../../src/routing/Detection.ts"
+import type * as RouteKeys from "../../src/routing/RouteKeys.ts"
 import * as Routes from "../../src/routing/Routes.ts"
 
-const lookup = (variables: Readonly<Record<string, string>>): Routes.Lookup => (name) => {
+const lookup = (variables: Readonly<Record<string, string>>): RouteKeys.Lookup => (name) => {
   const value = variables[name]
   return value === undefined ? undefined : Redacted.make(value)
 }

@@ -139,6 +139,36 @@ describe("Offline", () => {
       )
     }))
 
+  it.effect("searches for text as it is, unless it is a regular expression", () =>
+    Effect.gen(function*() {
+      const patterns = [
+        ["TODO", "TODO"],
+        ["f(x", "f\\(x"],
+        ["C++", "C\\+\\+"],
+        ["Effect.gen", "Effect.gen"],
+        ["foo.*bar", "foo.*bar"],
+        ["a|b", "a|b"]
+      ]
+      for (const [text = "", pattern] of patterns) {
+        const { steps } = yield* talk(`Search for \`${text}\` in src`)
+        assert.deepStrictEqual(steps, [[`search_files(${JSON.stringify({ path: "src", pattern, target: "content" })})`]])
+      }
+    }))
+
+  it.effect("remembers what a file said when the tool only says that it is as before", () =>
+    Effect.gen(function*() {
+      let reads = 0
+      const stubbing: Record<string, FakeTool> = {
+        read_file: {
+          parameters: ["path"],
+          run: () => reads++ === 0 ? { content: "     1|same\n" } : { status: "unchanged", content_returned: false }
+        }
+      }
+      const first = yield* talk("Read a.txt", stubbing)
+      const second = yield* talk("Read a.txt and reply with exactly its contents", stubbing, { before: first.messages })
+      assert.strictEqual(second.text, "same")
+    }))
+
   it.effect("calls any tool that it is told the arguments of", () =>
     Effect.gen(function*() {
       const double: Record<string, FakeTool> = {

@@ -102,6 +102,9 @@ describe("Offline instructions", () => {
       ["find all occurrences of hello in this directory", { type: "search", pattern: "hello", path: "." }],
       ["grep needle haystack.txt", { type: "search", pattern: "needle", path: "haystack.txt" }],
       ["Search for the text needle", { type: "search", pattern: "needle", path: "." }],
+      ["Search the codebase for 'TODO' comments", { type: "search", pattern: "TODO", path: "." }],
+      ["Which files contain the word needle?", { type: "search", pattern: "needle", path: "." }],
+      ["Show the contents of the directory src", { type: "list", path: "src", pattern: "*" }],
       ["Search the web for effect systems", { type: "web", query: "effect systems" }]
     ]
     for (const [said, action] of cases) assert.deepStrictEqual(actions(said), [action], said)
@@ -115,6 +118,7 @@ describe("Offline instructions", () => {
       ["Run the command `printf x` using the terminal tool.", ["printf x"]],
       ["run printf 'a. b, then c' in the terminal", ["printf 'a. b, then c'"]],
       ["Run `a` and `b`", ["a", "b"]],
+      ["Run \"my program\" --fast", ["\"my program\" --fast"]],
       ["Run\n```sh\necho 1\necho 2\n```", ["echo 1\necho 2"]],
       ["What is the output of `uname`?", ["uname"]],
       ["In the terminal, run date", ["date"]]
@@ -148,6 +152,25 @@ describe("Offline instructions", () => {
     assert.deepStrictEqual(actions("Use the todo tool to add buy milk"), [{ type: "todo", items: ["buy milk"] }])
   })
 
+  it("reads how an action is done, said behind it", () => {
+    const manner = (said: string) => Instructions.parse(said).map((one) => one.type === "act" ? one.manner : one.type)
+    assert.deepStrictEqual(manner("Read a.txt and b.txt in parallel"), [
+      { tool: undefined, times: undefined, together: true }
+    ])
+    assert.deepStrictEqual(manner("Run `date` twice"), [{ tool: undefined, times: 2, together: false }])
+    assert.deepStrictEqual(manner("Run `date` via the terminal tool"), [
+      { tool: "terminal", times: undefined, together: false }
+    ])
+  })
+
+  it("finds the task in what a subagent is told", () => {
+    const told = [
+      "You are a subagent. Your task: Run the command `printf x` using the terminal tool.\n\nWorkspace: /tmp/x\n\nWhen finished, provide a concise summary of what you did.",
+      "YOUR TASK:\nRun the command `printf x` using the terminal tool.\n\nCONTEXT:\nnone\n\nWhen finished, provide a clear summary of:\n- What you did\n- Any files you created"
+    ]
+    for (const said of told) assert.deepStrictEqual(actions(said), [{ type: "run", commands: ["printf x"] }])
+  })
+
   it("reads what is forbidden", () => {
     assert.deepStrictEqual(Instructions.parse("Do not call terminal or read_file."), [
       { type: "forbid", tools: ["terminal", "read_file"] }
@@ -174,6 +197,8 @@ describe("Offline instructions", () => {
     assert.deepStrictEqual(types("Explain monads to me."), ["ask"])
     assert.deepStrictEqual(types("This project is written in TypeScript."), ["remark"])
     assert.deepStrictEqual(types("Read notes.txt and explain it"), ["act", "ask"])
+    assert.deepStrictEqual(types("Write a haiku about the sea to poem.txt"), ["ask"])
+    assert.deepStrictEqual(types("Find where foo is defined"), ["ask"])
     assert.deepStrictEqual(types("Hello!"), ["greet"])
     assert.deepStrictEqual(types(""), [])
   })

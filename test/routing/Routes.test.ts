@@ -3,9 +3,10 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import type { Route } from "../../src/domain/Route.ts"
 import * as Directory from "../../src/routing/ProviderDirectory.ts"
+import type * as RouteKeys from "../../src/routing/RouteKeys.ts"
 import * as Routes from "../../src/routing/Routes.ts"
 
-const lookup = (variables: Readonly<Record<string, string>>): Routes.Lookup => (name) => {
+const lookup = (variables: Readonly<Record<string, string>>): RouteKeys.Lookup => (name) => {
   const value = variables[name]
   return value === undefined ? undefined : Redacted.make(value)
 }
@@ -68,7 +69,7 @@ describe("Routes", () => {
         model: "m",
         customProviders: [{ name: "My-Lab", baseUrl: "https://lab.example/v1" }]
       }).message,
-      'did you mean "My-Lab"'
+      'did you mean "my-lab"'
     )
   })
 
@@ -143,6 +144,15 @@ describe("Routes", () => {
     )
   })
 
+  it("takes the key from the variable that the user names, wherever the route goes", () => {
+    const found = route(
+      { provider: "openai", model: "m", baseUrl: "https://proxy.example/v1", keyEnv: "MY_KEY" },
+      { MY_KEY: "mine", OPENAI_API_KEY: "other" }
+    )
+    assert.strictEqual(key(found), "mine")
+    assert.strictEqual(error({ provider: "zai", model: "m", keyEnv: "MY_KEY" }).path, "MY_KEY")
+  })
+
   it("uses environment keys at local addresses", () => {
     const found = route({ provider: "anthropic", model: "m", baseUrl: "http://127.0.0.1:4010" }, allKeys)
     assert.strictEqual(key(found), "secret-of-ANTHROPIC_API_KEY")
@@ -203,7 +213,7 @@ describe("Routes", () => {
     const customProviders = [{
       name: "Lab",
       baseUrl: "https://lab.example/v1?tenant=a",
-      keyVariable: "LAB_KEY",
+      keyEnv: "LAB_KEY",
       apiMode: "anthropic_messages" as const
     }]
     for (const provider of ["lab", "custom:Lab"]) {

@@ -88,7 +88,9 @@ export const fromParts = (parts: ReadonlyArray<Response.AnyPart>): Bare => {
 }
 
 /** The parts of a whole answer, those about it first and last. */
-export const toParts = ({ finishReason, id, model, parts, usage }: Bare): ReadonlyArray<typeof PartSchema.AnswerPart.Type> => [
+export const toParts = (
+  { finishReason, id, model, parts, usage }: Bare
+): ReadonlyArray<typeof PartSchema.AnswerPart.Type> => [
   Response.makePart("response-metadata", {
     ...(id === undefined ? {} : { id }),
     ...(model === undefined ? {} : { modelId: model })

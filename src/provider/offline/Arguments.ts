@@ -49,7 +49,8 @@ export const read = (text: string, parameters: Raw.Fields): Raw.Fields | undefin
   if (Raw.isFields(json)) return json
   const properties = Raw.fields(parameters["properties"])
   const names = Object.keys(properties)
-  if (trimmed === "") return {}
+  const required = Raw.items(parameters["required"]).map(Raw.word)
+  if (trimmed === "") return required.length === 0 ? {} : undefined
   const source = Tokens.read(trimmed)
   const pairs = Parser.many(
     Parser.map(
@@ -60,7 +61,6 @@ export const read = (text: string, parameters: Raw.Fields): Raw.Fields | undefin
   if (pairs !== undefined && pairs.value.length > 0 && pairs.next >= source.tokens.length) {
     return Object.fromEntries(pairs.value.map(([name, value]) => [name, typed(value, Raw.fields(properties[name]))]))
   }
-  const required = Raw.items(parameters["required"]).map(Raw.word)
   const [only] = required.length === 0 ? names : required
   return only !== undefined && (required.length === 1 || names.length === 1)
     ? { [only]: typed(trimmed, Raw.fields(properties[only])) }

@@ -14,7 +14,25 @@ export type Chosen =
 
 type Way = readonly [tool: string, parameters: Readonly<Record<string, unknown>>]
 
-const quote = (text: string): string => /^[\w./@%+=:,-]+$/.test(text) && !text.startsWith("-") ? text : `'${text.replaceAll("'", "'\\''")}'`
+const quote = (text: string): string =>
+  /^[\w./@%+=:,][\w./@%+=:,-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+
+const listCommand = (pattern: string, path: string): string =>
+  pattern === "*" ? `ls -- ${quote(path)}` : `find ${quote(path)} -name ${quote(pattern)}`
+
+const expression = /\.\*|\.\+|\\[wdsbWDSB.]|^\^|\$$|\||\[[^\]]+\]/
+
+const isValid = (pattern: string): boolean => {
+  try {
+    return new RegExp(pattern, "u").source !== ""
+  } catch {
+    return false
+  }
+}
+
+/** `search_files` takes regular expressions: text that does not look like one means itself. */
+const patternOf = (text: string): string =>
+  expression.test(text) && isValid(text) ? text : text.replace(/[\\^$*+?()[\]{}|]/g, "\\$&")
 
 const todoId = (text: string): string => text.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "").slice(0, 40)
 
@@ -29,12 +47,12 @@ const ways = (task: Task, output: string): ReadonlyArray<Way> => {
     case "list":
       return [
         ["search_files", { pattern: task.pattern, target: "files", path: task.path }],
-        ["terminal", { command: task.pattern === "*" ? `ls -- ${quote(task.path)}` : `find ${quote(task.path)} -name ${quote(task.pattern)}` }]
+        ["terminal", { command: listCommand(task.pattern, task.path) }]
       ]
     case "search":
       return [
-        ["search_files", { pattern: task.pattern, target: "content", path: task.path }],
-        ["terminal", { command: `grep -rn -e ${quote(task.pattern)} -- ${quote(task.path)}` }]
+        ["search_files", { pattern: patternOf(task.pattern), target: "content", path: task.path }],
+        ["terminal", { command: `grep -rn -F -e ${quote(task.pattern)} -- ${quote(task.path)}` }]
       ]
     case "run":
       return [["terminal", { command: task.command }]]

@@ -35,7 +35,7 @@ const order = Parser.first(
   Parser.phrase("and|then|next|finally|lastly|also|afterwards|afterward|additionally"),
   Parser.phrase("first|firstly|second|secondly|third|thirdly"),
   Parser.phrase("please|kindly|now|ok|okay|so|but|just"),
-  Parser.phrase("task|goal|step")
+  Parser.phrase("your|the|this|my? task|goal|step")
 )
 
 /** `1.`, `2)`, `-`, and the number of `Step 3:`. */

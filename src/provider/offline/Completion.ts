@@ -84,8 +84,14 @@ const usageOf = (request: ModelRequest, answer: Answer): Raw.Fields => {
   }
 }
 
+/** What an answer is called, and who it says that it is from. */
+export interface Origin {
+  readonly id: string
+  readonly model: string
+}
+
 /** The body of an answer to a request. */
-export const body = (request: ModelRequest, answer: Answer, origin: { readonly id: string; readonly model: string }): Raw.Fields => {
+export const body = (request: ModelRequest, answer: Answer, origin: Origin): Raw.Fields => {
   const calls = answer.calls ?? []
   return {
     id: origin.id,
@@ -130,7 +136,10 @@ export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<M
 /** A text in pieces of one word and the space behind it. */
 export const words = (text: string): ReadonlyArray<string> => text.match(/\s*\S+\s*/g) ?? (text === "" ? [] : [text])
 
-const pieces = (part: ContentPart, index: number, split: (text: string) => ReadonlyArray<string>): ReadonlyArray<StreamPart> => {
+/** Cuts a text into what streams by. */
+type Split = (text: string) => ReadonlyArray<string>
+
+const pieces = (part: ContentPart, index: number, split: Split): ReadonlyArray<StreamPart> => {
   const id = String(index)
   switch (part.type) {
     case "text":
@@ -160,7 +169,7 @@ const pieces = (part: ContentPart, index: number, split: (text: string) => Reado
 /** What streams by of a whole answer, piece by piece. `split` cuts its text. */
 export const stream = (
   response: ModelResponse,
-  split: (text: string) => ReadonlyArray<string> = words
+  split: Split = words
 ): ReadonlyArray<StreamPart> => [
   Response.makePart("response-metadata", {
     ...(response.id === undefined ? {} : { id: response.id }),

@@ -42,7 +42,7 @@ export const idPrefix = "call_offline_"
 const textOf = (content: unknown): string =>
   typeof content === "string"
     ? content
-    : Raw.items(content).map((part) => Raw.string(Raw.fields(part)["text"]) ?? "").filter((text) => text !== "").join("\n\n")
+    : Raw.items(content).flatMap((part) => Raw.string(Raw.fields(part)["text"]) || []).join("\n\n")
 
 const injected = /<(memory-context|plugin-context)>[^]*?<\/\1>\s*/g
 

@@ -49,7 +49,13 @@ const fileWord = Parser.phrase("the|both|these|this|my* file|files|document|name
 
 const files = (item: Parser.Parser<string>): Rule =>
   Parser.map(
-    Parser.seq(me, Parser.optional(window, {}), Parser.skip(contents), fileWord, Names.listOf(item, Parser.last(fileWord, Names.path))),
+    Parser.seq(
+      me,
+      Parser.optional(window, {}),
+      Parser.skip(contents),
+      fileWord,
+      Names.listOf(item, Parser.last(fileWord, Names.path))
+    ),
     ([, part, , , paths]): Action => ({ type: "read", paths, ...part })
   )
 
@@ -111,7 +117,11 @@ const contentBefore = Parser.first(
     Parser.seq(Parser.quotation, Parser.where((source, at) => into(source, at) !== undefined)),
     ([text]) => text
   ),
-  Parser.textUntil((source, at) => into(source, at) !== undefined || Clause.sentenceEnds(source, at))
+  // What begins with an article is a description of a text, not the text.
+  Parser.filter(
+    Parser.textUntil((source, at) => into(source, at) !== undefined || Clause.sentenceEnds(source, at)),
+    (text) => !/^(a|an|some|the|your|my)\s/i.test(text)
+  )
 )
 
 const write: ReadonlyArray<Rule> = [

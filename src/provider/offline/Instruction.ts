@@ -28,7 +28,7 @@ export type Action =
 
 /** A wish about how the tool calls are made. */
 export interface Manner {
-  readonly tool: string
+  readonly tool: string | undefined
   /** How often, where a number was given. */
   readonly times: number | undefined
   /** Whether the calls belong into one assistant message. */
@@ -38,7 +38,7 @@ export interface Manner {
 /** One thing that a user said. */
 export type Instruction =
   | { readonly type: "act"; readonly action: Action; readonly manner: Manner | undefined }
-  | { readonly type: "use"; readonly manner: Manner }
+  | { readonly type: "use"; readonly manner: Manner & { readonly tool: string } }
   | { readonly type: "forbid"; readonly tools: ReadonlyArray<string> | "all" }
   | { readonly type: "reply"; readonly text: string }
   /** Answer with what the tools gave, and nothing else. `of` is done first, unless it was. */

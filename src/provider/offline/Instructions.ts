@@ -24,23 +24,36 @@ const whole = <A>(rules: ReadonlyArray<Parser.Parser<A>>): Parser.Parser<A> =>
 const actions = [...WorkRules.rules, ...FileRules.rules, ...SearchRules.rules]
 const action = whole(actions)
 
-const mannerOf = (tool: string): Manner => ({ tool, times: undefined, together: false })
+const together = Parser.first(
+  Parser.phrase("in|within the|one|a|single* same|single|one? assistant? message|turn|response|step"),
+  Parser.phrase("in parallel"),
+  Parser.phrase("at once")
+)
 
-/** An action, and with which tool where that is said behind it. */
+/** How an action is done, said behind it: `using the terminal tool`, `in parallel`, `three times`. */
+const manner = Parser.first<Manner>(
+  Parser.map(WorkRules.means, (tool) => ({ tool, times: undefined, together: false })),
+  Parser.map(together, () => ({ tool: undefined, times: undefined, together: true })),
+  Parser.map(
+    Parser.seq(Parser.phrase("exactly?"), Names.count, Parser.phrase("time|times?")),
+    ([, times]) => ({ tool: undefined, times, together: false })
+  )
+)
+
+/** An action, and how it is to be done. */
 const acts: ReadonlyArray<Rule> = actions.map((rule) =>
   Parser.map(
-    Parser.seq(rule, Parser.optional(WorkRules.means, undefined)),
-    ([action, tool]): Instruction => ({ type: "act", action, manner: tool === undefined ? undefined : mannerOf(tool) })
+    Parser.seq(rule, Parser.optional(manner, undefined)),
+    ([action, manner]): Instruction => ({ type: "act", action, manner })
   )
 )
 
 // "Use the terminal tool exactly once to …"
 
-const together = Parser.phrase("in|within the|one|a|single* same|single|one? assistant? message|turn|response|step")
 const exactly = Parser.phrase("exactly|only|just|at|least|most|the*")
 const calls = Parser.phrase("tool|function? call|calls|time|times?")
 
-const use: Parser.Parser<Manner> = Parser.map(
+const use: Parser.Parser<Manner & { readonly tool: string }> = Parser.map(
   Parser.seq(
     Parser.phrase("use|call|invoke|using"),
     exactly,
@@ -56,7 +69,7 @@ const use: Parser.Parser<Manner> = Parser.map(
 )
 
 /** What stands behind the tool's name: an action in words, or the arguments. */
-const useFor = (manner: Manner): Rule =>
+const useFor = (manner: Manner & { readonly tool: string }): Rule =>
   Parser.first<Instruction>(
     Parser.map(Parser.seq(over), () => ({ type: "use", manner })),
     Parser.map(
@@ -72,10 +85,12 @@ const useFor = (manner: Manner): Rule =>
       ([, , text]) => ({ type: "act", action: { type: "call", tool: manner.tool, text }, manner })
     ),
     Parser.map(
-      Parser.seq(Parser.phrase("to|and add?"), Parser.textUntil(Clause.ends)),
+      Parser.seq(Parser.first(Parser.phrase("to|and add?"), Parser.mark(":")), Parser.textUntil(Clause.ends)),
       ([, text]) => ({
         type: "act",
-        action: manner.tool === "todo" ? { type: "todo", items: [text] } : { type: "call", tool: manner.tool, text },
+        action: manner.tool === "todo"
+          ? { type: "todo", items: WorkRules.itemsOf(text.slice(text.indexOf(":") + 1)) }
+          : { type: "call", tool: manner.tool, text },
         manner
       })
     )
@@ -88,7 +103,8 @@ const useTool: Rule = (source, at) => {
 
 // "Do not call terminal", "without using any tools"
 
-const toolNames = Names.listOf(Parser.filter(Names.tool, (name) => !["any", "other", "more"].includes(name.toLowerCase())))
+const vague = new Set(["any", "other", "more"])
+const toolNames = Names.listOf(Parser.filter(Names.tool, (name) => !vague.has(name.toLowerCase())))
 
 const not = Parser.first(
   Parser.phrase("do not call|use|run|invoke"),

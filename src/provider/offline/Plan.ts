@@ -29,10 +29,16 @@ export type Task =
   )
   & { readonly hint: Hint | undefined }
 
+/** Tasks in the order of their assistant messages. */
+export type Steps = ReadonlyArray<ReadonlyArray<Task>>
+
 /** See the module. */
 export interface Plan {
-  readonly steps: ReadonlyArray<ReadonlyArray<Task>>
-  readonly answer: { readonly type: "text"; readonly text: string } | { readonly type: "output" } | { readonly type: "show" }
+  readonly steps: Steps
+  readonly answer:
+    | { readonly type: "text"; readonly text: string }
+    | { readonly type: "output" }
+    | { readonly type: "show" }
   /** What takes a model. */
   readonly asks: ReadonlyArray<string>
   readonly recap: boolean
@@ -41,7 +47,7 @@ export interface Plan {
 }
 
 /** The file that was spoken of last, in a task or as the target of one. */
-const lastPath = (steps: ReadonlyArray<ReadonlyArray<Task>>): string | undefined => {
+const lastPath = (steps: Steps): string | undefined => {
   for (const task of steps.flat().toReversed()) {
     if (task.type === "read" || task.type === "write" || task.type === "replace") return task.path
   }
@@ -49,7 +55,7 @@ const lastPath = (steps: ReadonlyArray<ReadonlyArray<Task>>): string | undefined
 }
 
 /** An action as steps. Several files are read in one message, several commands run one after the other. */
-const stepsOf = (action: Action, hint: Hint | undefined, before: string | undefined): ReadonlyArray<ReadonlyArray<Task>> => {
+const stepsOf = (action: Action, hint: Hint | undefined, before: string | undefined): Steps => {
   switch (action.type) {
     case "read": {
       const { paths, ...part } = action
@@ -77,11 +83,12 @@ const settle = (draft: Draft): void => {
   draft.wish = undefined
   if (wish === undefined) return
   const { times, together, tool } = wish.manner
-  if (draft.steps.length === wish.from) draft.steps.push([{ type: "call", tool, text: "", hint: undefined }])
+  if (draft.steps.length === wish.from && tool !== undefined) draft.steps.push([{ type: "call", tool, text: "", hint: undefined }])
   const steps = draft.steps.splice(wish.from)
   const [only] = steps
-  const repeated = times !== undefined && times > 1 && steps.length === 1 && only?.length === 1 && only[0] !== undefined
-    ? Array.from({ length: times }, () => only)
+  const task = steps.length === 1 && only?.length === 1 ? only : undefined
+  const repeated = task !== undefined && times !== undefined && times > 1
+    ? Array.from({ length: times }, () => task)
     : steps
   draft.steps.push(...(together ? [repeated.flat()] : repeated))
 }
@@ -92,7 +99,7 @@ const add = (draft: Draft, action: Action, manner: Manner | undefined): void => 
     draft.wish = { manner, from: draft.steps.length }
   }
   const tool = manner?.tool ?? draft.wish?.manner.tool
-  const hint = tool === undefined ? undefined : { tool, own: manner !== undefined }
+  const hint = tool === undefined ? undefined : { tool, own: manner?.tool !== undefined }
   draft.steps.push(...stepsOf(action, hint, lastPath(draft.steps)))
   if (manner !== undefined && draft.wish?.manner === manner) settle(draft)
 }

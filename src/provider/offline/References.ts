@@ -8,8 +8,8 @@ import type { Action } from "./Instruction.ts"
 import * as Names from "./Names.ts"
 import * as Parser from "./Parser.ts"
 
-const adjectives =
-  "command's|command|tool's|tool|terminal|file's|file|exact|raw|full|complete|whole|entire|child's|subagent's|script's|printed|resulting|first|last|final*"
+const adjectives = "command's|command|tool's|tool|terminal|file's|file|child's|subagent's|script's|exact|raw|full|"
+  + "complete|whole|entire|printed|resulting|first|last|final*"
 
 /** See the module. */
 export const toOutput: Parser.Parser<string> = Parser.first(
@@ -41,7 +41,9 @@ export const source: Parser.Parser<Action | undefined> = Parser.optional(
         ([, paths]): Action => ({ type: "read", paths })
       ),
       Parser.map(
-        Parser.phrase("the|that|this|both|each|all* command|tool|file|files|call|calls|terminal|them|it|script|subagent|child"),
+        Parser.phrase(
+          "the|that|this|both|each|all* command|tool|file|files|call|calls|terminal|them|it|script|subagent|child"
+        ),
         () => undefined
       )
     )

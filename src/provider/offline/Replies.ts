@@ -62,7 +62,8 @@ const literal: Parser.Parser<string> = (source, at) => {
   const written = before === ":" || isBlock ? plain : Parser.map(plain, withoutPeriod)
   const found = Parser.first(quotedLiteral, written)(source, at)
   if (found === undefined) return undefined
-  return { value: found.value, next: Parser.skip(Parser.textUntil(Clause.literalEnds))(source, found.next)?.next ?? found.next }
+  const rest = Parser.textUntil(Clause.literalEnds)(source, found.next)
+  return { value: found.value, next: rest?.next ?? found.next }
 }
 
 const outputOrText: Parser.Parser<Instruction> = Parser.first<Instruction>(
@@ -78,7 +79,9 @@ const freely: Parser.Parser<Instruction> = Parser.last(
   Parser.first(
     Parser.last(Parser.filter(pads, (found) => found.length > 0), outputOrText),
     Parser.last(
-      Parser.where((source, at) => !otherwise.has(Parser.wordAt(source, at)) || References.toOutput(source, at) !== undefined),
+      Parser.where((source, at) =>
+        !otherwise.has(Parser.wordAt(source, at)) || References.toOutput(source, at) !== undefined
+      ),
       outputOrText
     )
   )
@@ -101,13 +104,17 @@ const strictly: Parser.Parser<Instruction> = Parser.last(
 )
 
 const show: Parser.Parser<Instruction> = Parser.map(
-  Parser.seq(
-    Parser.phrase("show|print|give|tell|display|return|report|output|send|post"),
-    Parser.phrase("me|us|back|to*"),
-    References.toOutput,
-    References.source
+  Parser.first(
+    Parser.last(
+      Parser.phrase("show|print|give|tell|display|return|report|output|send|post"),
+      Parser.first(
+        Parser.map(Parser.phrase("it|them|that to me|us"), () => undefined),
+        Parser.last(Parser.phrase("me|us|back|to*"), References.toOutput, References.source)
+      )
+    ),
+    Parser.map(Parser.phrase("what does|do|did it|they|that say|contain|print|output|return"), () => undefined)
   ),
-  ([, , , of]) => ({ type: "show", of })
+  (of) => ({ type: "show", of })
 )
 
 const recap: Parser.Parser<Instruction> = Parser.map(

@@ -25,8 +25,22 @@ interface Done {
   readonly outcome: Results.Outcome
 }
 
-const outcomes = (steps: Conversation.Exchange["steps"]): ReadonlyArray<ReadonlyArray<Done>> =>
-  steps.map((step) => step.map((made) => ({ made, outcome: Results.read(made.result ?? "Error: it gave no result") })))
+type Outcomes = ReadonlyArray<ReadonlyArray<Done>>
+
+const same = (a: Conversation.Made, b: Conversation.Made): boolean =>
+  a.name === b.name && JSON.stringify(a.arguments) === JSON.stringify(b.arguments)
+
+/** What each exchange gave. A result that only says "as before" is read as what it was before. */
+const outcomes = (exchanges: ReadonlyArray<Conversation.Exchange>): ReadonlyArray<Outcomes> => {
+  const whole: Array<Conversation.Made> = []
+  const read = (made: Conversation.Made): Done => {
+    const stub = Results.isStub(made.result)
+    if (!stub) whole.push(made)
+    const before = stub ? whole.findLast((earlier) => same(earlier, made)) : undefined
+    return { made, outcome: Results.read((before ?? made).result ?? "Error: it gave no result") }
+  }
+  return exchanges.map(({ steps }) => steps.map((step) => step.map(read)))
+}
 
 /** What a call was about, as a heading. */
 const heading = ({ name, arguments: parameters }: Conversation.Made): string => {
@@ -53,11 +67,14 @@ const digestLines = 20
 const digest = (text: string): string => {
   const lines = text.split("\n")
   const begins = lines.slice(0, digestLines).join("\n")
-  return `I can not summarise (${remedy}). ${lines.length > digestLines ? `The first ${digestLines} of ${lines.length} lines` : "The text"}:\n${begins}`
+  const part = lines.length > digestLines ? `The first ${digestLines} of ${lines.length} lines` : "The text"
+  return `I can not summarise (${remedy}). ${part}:\n${begins}`
 }
 
 const unanswered = (asks: ReadonlyArray<string>): string =>
-  asks.length === 0 ? "" : `I can not do this without a language model: ${asks.map((ask) => `"${ask}"`).join(", ")}; ${remedy}.`
+  asks.length === 0
+    ? ""
+    : `I can not do this without a language model: ${asks.map((ask) => `"${ask}"`).join(", ")}; ${remedy}.`
 
 const joined = (...texts: ReadonlyArray<string>): string => texts.filter((text) => text !== "").join("\n\n")
 
@@ -72,27 +89,34 @@ const firstLine = (text: string): string => {
   return line.length < text.length ? `${line} …` : line
 }
 
-const recap = (exchanges: ReadonlyArray<Conversation.Exchange>): string => {
-  const last = exchanges.findLast(({ steps }) => steps.length > 0)
+const recap = (exchanges: ReadonlyArray<Conversation.Exchange>, results: ReadonlyArray<Outcomes>): string => {
+  const index = results.findLastIndex((steps) => steps.length > 0)
+  const last = results[index]
   if (last === undefined) return honest
-  const done = outcomes(last.steps).flat()
   return [
-    `Asked: ${firstLine(last.text)}`,
-    ...done.map(({ made, outcome }) =>
+    `Asked: ${firstLine(exchanges[index]?.text ?? "")}`,
+    ...last.flat().map(({ made, outcome }) =>
       `- ${heading(made)}: ${outcome.failed ? "failed, " : ""}${firstLine(outcome.text)}`)
   ].join("\n")
 }
 
-const finalText = (plan: Plan.Plan, done: ReadonlyArray<ReadonlyArray<Done>>, before: ReadonlyArray<Conversation.Exchange>): string => {
-  const all = done.length > 0 ? done : outcomes(before.at(-1)?.steps ?? [])
+interface State {
+  readonly plan: Plan.Plan
+  readonly done: Outcomes
+  readonly before: ReadonlyArray<Conversation.Exchange>
+  readonly doneBefore: ReadonlyArray<Outcomes>
+}
+
+const finalText = ({ before, done, doneBefore, plan }: State): string => {
+  const all = done.length > 0 ? done : doneBefore.at(-1) ?? []
   const results = all.flat()
   switch (plan.answer.type) {
     case "text":
       return plan.answer.text
     case "output":
-      return results.length === 0 ? "There is no output yet." : all.at(-1)?.map(({ outcome }) => outcome.exact).join("\n") ?? ""
+      return all.at(-1)?.map(({ outcome }) => outcome.exact).join("\n") ?? "There is no output yet."
     case "show": {
-      if (done.length === 0 && plan.recap) return recap(before)
+      if (done.length === 0 && plan.recap) return recap(before, doneBefore)
       if (done.length === 0) return plan.greeting && plan.asks.length === 0 ? greeting : honest
       const summarised = plan.steps.flat().some((task) => task.type === "read" && task.digest === true)
       const text = shown(results)
@@ -111,9 +135,9 @@ const callOf = (chosen: Calls.Chosen & { readonly type: "call" }, id: number): C
 export const next = (request: ModelRequest): Answer => {
   const conversation = Conversation.read(request)
   const current = conversation.exchanges.at(-1)
-  const before = conversation.exchanges.slice(0, -1)
   const plan = Plan.make(Instructions.parse(current?.text ?? ""))
-  const done = outcomes(current?.steps ?? [])
+  const all = outcomes(conversation.exchanges)
+  const done = all.at(-1) ?? []
   const failure = done.flat().find(({ outcome }) => outcome.failed)
   if (failure !== undefined) {
     const good = plan.answer.type === "show" ? shown(done.flat().filter(({ outcome }) => !outcome.failed)) : ""
@@ -121,7 +145,11 @@ export const next = (request: ModelRequest): Answer => {
     return { text: joined(good, stopped(reason, plan.steps.slice(done.length))) }
   }
   const step = plan.steps[done.length]
-  if (step === undefined) return { text: finalText(plan, done, before) }
+  if (step === undefined) {
+    return {
+      text: finalText({ plan, done, before: conversation.exchanges.slice(0, -1), doneBefore: all.slice(0, -1) })
+    }
+  }
   const output = done.at(-1)?.at(-1)?.outcome.exact ?? ""
   const chosen = step.map((task) => Calls.choose(task, conversation.offered, plan.forbidden, output))
   const calls: Array<Call> = []

@@ -78,16 +78,24 @@ const words = ["summary", "message", "text", "result", "answer", "diff"]
 const known = (result: Raw.Fields): Outcome => {
   const { content, files, output, results, todos: list } = result
   const found = result["matches"]
+  const grouped = result["matches_text"]
   if (typeof output === "string") return command(output, result["exit_code"])
   if (typeof content === "string") return said(withoutFinalBreak(unnumbered(content)))
+  if (typeof grouped === "string") return said(withoutFinalBreak(grouped))
   if (isList(found)) return said(found.length === 0 ? "Nothing was found." : matches(found))
   if (isList(files)) return said(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
   if (isList(list)) return said(todos(list))
   if (isList(results) && results.some((item) => Object.hasOwn(Raw.fields(item), "summary"))) return children(results)
   if (typeof result["bytes_written"] === "number") return said(`${result["bytes_written"]} bytes were written.`)
   const word = words.find((name) => typeof result[name] === "string" && result[name] !== "")
-  return word === undefined ? said(JSON.stringify(result, undefined, 2), JSON.stringify(result)) : said(Raw.word(result[word]))
+  return word === undefined
+    ? said(JSON.stringify(result, undefined, 2), JSON.stringify(result))
+    : said(Raw.word(result[word]))
 }
+
+/** Whether a result stands for one that was given before (`read_file` of a file that did not change). */
+export const isStub = (result: string | undefined): boolean =>
+  result !== undefined && Raw.fields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
 
 const failureText = /^(error|cancelled|unknown tool|blocked|refused|denied)\b/i
 

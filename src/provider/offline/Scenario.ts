@@ -180,10 +180,14 @@ const makeDeck = (scenario: Scenario): (said: string) => { readonly turn: Turn; 
 const splitInto = (chunks: ReadonlyArray<string> | undefined) => (text: string): ReadonlyArray<string> =>
   chunks?.join("") === text ? chunks : Completion.words(text)
 
+/** Gives the answer to a request, and moves on. */
+export type Player = (
+  request: ModelRequest,
+  options?: ExecuteOptions
+) => Effect.Effect<ModelResponse, AiError.AiError>
+
 /** Plays a scenario from its first turn on; what is asked is looked at for `match` only. */
-export const player = (
-  scenario: Scenario
-): Effect.Effect<(request: ModelRequest, options?: ExecuteOptions) => Effect.Effect<ModelResponse, AiError.AiError>> =>
+export const player = (scenario: Scenario): Effect.Effect<Player> =>
   Effect.sync(() => {
     const next = makeDeck(scenario)
     return Effect.fnUntraced(function*(request, options) {

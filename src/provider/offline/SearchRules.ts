@@ -11,14 +11,13 @@ import * as Parser from "./Parser.ts"
 type Rule = Parser.Parser<Action>
 
 const me = Parser.phrase("me|us*")
-const unnamed = Parser.where((source, at) =>
-  Names.path(source, at) === undefined && Parser.phrase("named|called")(source, at) === undefined)
+const over = Parser.where((source, at) => at >= source.tokens.length || Clause.ends(source, at))
 const here = Parser.map(
   Parser.first(
     Parser.phrase("the|this? current|working|project directory|folder|dir"),
     Parser.last(
       Parser.phrase("the|this|current* directory|folder|dir|project|repository|repo|codebase|code"),
-      unnamed
+      Parser.where((source, at) => over(source, at) !== undefined || Parser.wordAt(source, at) === "for")
     ),
     Parser.phrase("here")
   ),
@@ -67,17 +66,30 @@ const list: ReadonlyArray<Rule> = [
       subject(filesWord),
       Parser.phrase("are|is|there|do|we|i|you|have*"),
       Parser.optional(Parser.first(inDirectory, Parser.wordWhere(Names.isPath)), "."),
-      Parser.where((source, at) => at >= source.tokens.length || Clause.ends(source, at))
+      over
     ),
     ([, , pattern, , path]) => listing(pattern, path)
   )
 ]
 
-const sought = Parser.last(
-  Parser.phrase(
-    "for? all|any|the|every|lines|files|occurrences|uses|usages|text|string|word|pattern|of|containing|mentioning|with*"
+/** Words that begin a description of what to find, as opposed to its text. */
+const vague = /^(where|what|how|why|who|which|out|if|whether|me|a|an)\b|\bfor\b/i
+
+const sought = Parser.map(
+  Parser.seq(
+    Parser.phrase(
+      "for? all|any|the|every|lines|files|occurrences|uses|usages|text|string|word|pattern|of|containing|mentioning|with*"
+    ),
+    Parser.first(
+      Parser.quotation,
+      Parser.filter(
+        Parser.wordsUntil("in|inside|under|within|across|from", Clause.ends),
+        (text) => !vague.test(text)
+      )
+    ),
+    Parser.phrase("comment|comments|text|string|matches|calls|everywhere?")
   ),
-  Parser.wordsUntil("in|inside|under|within|across|from", Clause.ends)
+  ([, text]) => text
 )
 
 const place = Parser.optional(
@@ -92,9 +104,14 @@ const place = Parser.optional(
   "."
 )
 
+const isFlag = Parser.wordWhere((word) => word.startsWith("-"))
+
 const search: ReadonlyArray<Rule> = [
   Parser.map(
-    Parser.seq(Parser.phrase("search|look|browse up? on|in|through? the web|internet for"), Parser.textUntil(Clause.ends)),
+    Parser.seq(
+      Parser.phrase("search|look|browse up? on|in|through? the web|internet for"),
+      Parser.textUntil(Clause.ends)
+    ),
     ([, query]): Action => ({ type: "web", query })
   ),
   Parser.map(
@@ -109,15 +126,31 @@ const search: ReadonlyArray<Rule> = [
   Parser.map(
     Parser.seq(
       Parser.phrase("grep"),
-      Parser.filter(Parser.first(Parser.quotation, Parser.wordWhere(() => true)), (word) => word !== "for"),
+      Parser.filter(
+        Parser.first(Parser.quotation, Parser.wordWhere(() => true)),
+        (word) => word !== "for" && !word.startsWith("-")
+      ),
       Parser.optional(Parser.last(Parser.phrase("in?"), Names.path), undefined),
       place
     ),
     ([, pattern, path, elsewhere]): Action => ({ type: "search", pattern, path: path ?? elsewhere })
   ),
   Parser.map(
-    Parser.seq(Parser.first(Parser.phrase("search|grep|find"), Parser.phrase("look for")), sought, place),
+    Parser.seq(
+      Parser.phrase("which|what files|file contain|contains|mention|mentions|have|has|include|includes"),
+      sought,
+      place
+    ),
     ([, pattern, path]): Action => ({ type: "search", pattern, path })
+  ),
+  Parser.map(
+    Parser.seq(
+      Parser.first(Parser.phrase("search|grep|find"), Parser.phrase("look for")),
+      Parser.where((source, at) => isFlag(source, at) === undefined),
+      sought,
+      place
+    ),
+    ([, , pattern, path]): Action => ({ type: "search", pattern, path })
   )
 ]
 

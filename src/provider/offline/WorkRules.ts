@@ -23,11 +23,6 @@ const commandEnds = (source: Source, at: number): boolean => {
   return found !== undefined && (found.next >= source.tokens.length || Clause.ends(source, found.next))
 }
 
-const quotedCommands = Parser.map(
-  Parser.seq(Names.listOf(Parser.quotation), Parser.where(commandEnds)),
-  ([commands]) => commands
-)
-
 /** Words as a command; what begins with an article is a description of one. */
 const plainCommand = Parser.map(
   Parser.filter(Parser.textUntil(commandEnds), (text) => !/^(the|a|an|my|all|these|this|it)(\s|$)/i.test(text)),
@@ -35,9 +30,8 @@ const plainCommand = Parser.map(
 )
 
 const lineBreak = Parser.mark("\n\n")
-const command = Parser.first(quotedCommands, plainCommand)
 
-const run: ReadonlyArray<Rule> = [
+const running = (commands: Parser.Parser<ReadonlyArray<string>>): Rule =>
   Parser.map(
     Parser.seq(
       Parser.phrase("run|execute"),
@@ -46,10 +40,14 @@ const run: ReadonlyArray<Rule> = [
         Parser.mark(":"),
         lineBreak
       ),
-      command
+      commands
     ),
     ([, , commands]): Action => ({ type: "run", commands })
-  ),
+  )
+
+const run: ReadonlyArray<Rule> = [
+  running(Names.listOf(Parser.quotation)),
+  running(plainCommand),
   Parser.map(
     Parser.seq(Parser.phrase("what is the output|result of running?"), Parser.quotation),
     ([, command]): Action => ({ type: "run", commands: [command] })
@@ -68,7 +66,8 @@ const text = Parser.last(
   )
 )
 
-const itemsOf = (text: string): ReadonlyArray<string> =>
+/** A list of items: lines, or words between commas. */
+export const itemsOf = (text: string): ReadonlyArray<string> =>
   text.split(text.includes(",") ? /\n|,\s*(?:and\s+)?|;\s*|\s+and\s+/ : /\n|;\s*/)
     .map((item) => item.replace(/^\s*(?:[-*•]|\d+[.)])\s*/, "").trim())
     .filter((item) => item !== "")
@@ -113,7 +112,8 @@ const remember: Rule = Parser.map(
 
 const agent = Parser.phrase("a|an|the|your? child|sub|new* subagent|sub-agent|child|agent|helper")
 const to = Parser.skip(Parser.phrase("to"), Parser.mark(":,"))
-const sentenceOf = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?`"]$/.test(text) ? "" : "."}`
+const sentenceOf = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?`"]$/.test(text) ? "" : "."}`
 
 const delegate: Rule = Parser.map(
   Parser.seq(
