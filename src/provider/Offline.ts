@@ -9,6 +9,8 @@
  * It speaks chat completions: its requests and bodies are those of that protocol, so hooks and middleware see what they
  * always see.
  *
+ * All but its name and its notice is loaded when one is made: programs that have a model do not pay for it.
+ *
  * **Gotchas**
  *
  * It is no language model and says so: a question that takes one is answered with one honest sentence and the remedy.
@@ -18,19 +20,10 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import * as AiError from "effect/ai/AiError"
-import * as Json from "../domain/Json.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import * as Route from "../domain/Route.ts"
-import * as Request from "./chat/Request.ts"
-import * as Completion from "./offline/Completion.ts"
-import * as Respond from "./offline/Respond.ts"
-import * as Scenario from "./offline/Scenario.ts"
+import type * as Route from "../domain/Route.ts"
+import type * as Scenario from "./offline/Scenario.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as Raw from "./Raw.ts"
-import type * as SdkError from "./SdkError.ts"
 
 /** What a user is told, once, on stderr. */
 export const notice =
@@ -47,59 +40,11 @@ export interface Options {
 /** The route to it. */
 export const route: Route.Route = { provider: "offline", model: "offline", apiMode: "chat_completions" }
 
-const context = (method: string): SdkError.Context => ({
-  module: "Offline",
-  method,
-  url: undefined,
-  model: route.model
-})
-
-const wantsJson = (request: ModelRequest): boolean =>
-  (Raw.string(Raw.fields(request["response_format"])["type"]) ?? "text") !== "text"
-
-/** A structured answer can only be one that was dictated. */
-const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.Effect<void, AiError.AiError> =>
-  answer.text === undefined || !wantsJson(request) || Option.isSome(Json.parse(answer.text))
-    ? Effect.void
-    : Effect.fail(AiError.make({
-      module: "Offline",
-      method: "execute",
-      reason: new AiError.InvalidRequestError({
-        parameter: "response_format",
-        description: "the offline stand-in gives no structured answers: configure a model"
-      })
-    }))
-
-const identify = (request: ModelRequest): { readonly id: string; readonly model: string } => ({
-  id: `chatcmpl-offline-${Raw.items(request["messages"]).length}`,
-  model: Raw.string(request["model"]) ?? route.model
-})
-
-const noDelay = (): Effect.Effect<void> => Effect.void
-
-const follow = Effect.fnUntraced(function*(
-  request: ModelRequest,
-  options: ExecuteOptions | undefined
-): Effect.fn.Return<ModelResponse, AiError.AiError> {
-  const answer = Respond.next(request)
-  yield* checkFormat(request, answer)
-  const response = yield* Completion.decode(Completion.body(request, answer, identify(request)), context("execute"))
-  return options?.onPart === undefined || request["stream"] !== true
-    ? response
-    : yield* Completion.play(response, Completion.stream(response).map((part) => [part]), options.onPart, noDelay)
-})
-
 /** A provider of its own: a scenario begins at its first turn. */
 export const make = (options?: Options): Effect.Effect<ProviderPort.Service> =>
-  Effect.map(
-    options?.scenario === undefined ? Effect.succeed(follow) : Scenario.player(options.scenario),
-    (execute) => ({
-      info: Route.info(route),
-      apiMode: route.apiMode,
-      prepare: (call) => Effect.sync(() => Request.prepare(call, route)),
-      execute,
-      decode: (raw) => Completion.decode(raw, context("decode"))
-    })
+  Effect.flatMap(
+    Effect.promise(() => import("./offline/Service.ts")),
+    (service) => service.make(route, options?.scenario)
   )
 
 /** {@link make} as the run's `Provider`. */

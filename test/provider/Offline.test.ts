@@ -2,12 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
+import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../src/domain/Conversation.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as Offline from "../../src/provider/Offline.ts"
 import * as Scenario from "../../src/provider/offline/Scenario.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Routes from "../../src/routing/Routes.ts"
-import { call, converse, type FakeTool, textOf, user } from "./support/converse.ts"
+import { call, converse, definition, type FakeTool, textOf, user } from "./support/converse.ts"
 
 const files: Record<string, string> = { "alpha.txt": "alpha\n", "beta.txt": "one\ntwo\n" }
 
@@ -37,6 +39,8 @@ const tools: Record<string, FakeTool> = {
     run: ({ goal }) => ({ results: [{ task_index: 0, status: "completed", summary: `did: ${goal}` }] })
   }
 }
+
+const noTool: FakeTool = { parameters: [], run: () => "" }
 
 const only = (...names: ReadonlyArray<string>): Record<string, FakeTool> =>
   Object.fromEntries(Object.entries(tools).filter(([name]) => names.includes(name)))
@@ -208,6 +212,28 @@ describe("Offline", () => {
         { before: second.messages }
       )
       assert.strictEqual(recap.text, "Asked: Run printf x\n- $ printf x: x")
+    }))
+
+  it.effect("says what is left when it is cut short", () =>
+    Effect.gen(function*() {
+      const provider = yield* Offline.make()
+      const said = user("Run `date`, then read alpha.txt and then run `make`")
+      const first = yield* provider.execute(
+        yield* provider.prepare(call([said], { tools: [definition("terminal", only("terminal")["terminal"] ?? noTool)] }))
+      )
+      const [made] = first.parts
+      assert.isTrue(made?.type === "tool-call")
+      if (made?.type !== "tool-call") return
+      const messages = [
+        said,
+        ...Prompt.fromResponseParts(first.parts).content,
+        Conversation.toolResult(made, { output: { output: "today\n", exit_code: 0 }, isFailure: false }),
+        user("The number of model calls is used up. Say what was done, what was found, and what is left to do.")
+      ]
+      assert.strictEqual(
+        textOf(yield* provider.execute(yield* provider.prepare(call(messages)))),
+        "Asked: Run `date`, then read alpha.txt and then run `make`\n- $ date: today\nI did not go on to: read alpha.txt; run `make`."
+      )
     }))
 
   it.effect("does not take injected context for the user's words", () =>

@@ -120,6 +120,7 @@ const show: Parser.Parser<Instruction> = Parser.map(
 const recap: Parser.Parser<Instruction> = Parser.map(
   Parser.seq(Parser.first(
     Parser.phrase("summarise|summarize|recap|report what|your|the? you|work|progress|results|findings"),
+    Parser.phrase("say|tell|explain|describe me|us? what was|has|is|you|we been? done|found|left|did|accomplished"),
     Parser.phrase("provide|give|write|return me? a|your|the final|brief|short|concise* summary|recap|response|report")
   ), Parser.skip(Parser.textUntil(Clause.ends))),
   () => ({ type: "recap" })

@@ -93,11 +93,14 @@ const recap = (exchanges: ReadonlyArray<Conversation.Exchange>, results: Readonl
   const index = results.findLastIndex((steps) => steps.length > 0)
   const last = results[index]
   if (last === undefined) return honest
-  return [
-    `Asked: ${firstLine(exchanges[index]?.text ?? "")}`,
+  const text = exchanges[index]?.text ?? ""
+  const { steps } = Plan.make(Instructions.parse(text))
+  const lines = [
+    `Asked: ${firstLine(text)}`,
     ...last.flat().map(({ made, outcome }) =>
       `- ${heading(made)}: ${outcome.failed ? "failed, " : ""}${firstLine(outcome.text)}`)
-  ].join("\n")
+  ]
+  return stopped(lines.join("\n"), steps.slice(last.length))
 }
 
 interface State {
