@@ -28,23 +28,33 @@
  * @since 0.1.0
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import type { AiError } from "effect/ai/AiError"
 import * as Agent from "./agent/Agent.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
+import { Environment } from "./config/Environment.ts"
+import { Home } from "./config/Home.ts"
+import type { Values } from "./config/Settings.ts"
+import type { ConfigError } from "./domain/AgentError.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
+import type * as ShellHooks from "./hooks/ShellHooks.ts"
+import * as OpenProvider from "./internal/OpenProvider.ts"
 import type * as Middleware from "./middleware/Middleware.ts"
 import * as Offline from "./provider/Offline.ts"
-import type { Provider } from "./provider/Provider.ts"
+import { Provider } from "./provider/Provider.ts"
 import { ModelRouter } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
+import * as SqliteSessionStore from "./session/SqliteSessionStore.ts"
 import { FileState } from "./tool/builtin/file/FileState.ts"
 import { Places } from "./tool/builtin/file/Places.ts"
 import { ProcessEvents } from "./tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
+import { TerminalSettings } from "./tool/builtin/terminal/TerminalSettings.ts"
 import { TodoState } from "./tool/builtin/Todo.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Toolset } from "./tool/Toolset.ts"
@@ -64,6 +74,8 @@ export interface Options<
   readonly tools?: Tools | undefined
   readonly hooks?: Listeners | undefined
   readonly middleware?: Middlewares & ([Middleware.Errors<Middlewares>] extends [never] ? unknown : never) | undefined
+  /** What is said about all hooks. */
+  readonly hookSettings?: Hooks.Settings | undefined
 }
 
 type HookNeeds<Listener> = Listener extends Hook<infer R> ? R : never
@@ -71,16 +83,37 @@ type HookNeeds<Listener> = Listener extends Hook<infer R> ? R : never
 /** What the built-in toolsets share with the runtime. */
 type Support = Places | FileState | TodoState | ProcessRegistry | ProcessEvents
 
-/** {@link Support}, with the places that the environment names. A variable that can not be read is a defect of the host. */
-const support: Layer.Layer<Support> = Layer.mergeAll(
-  Layer.orDie(Places.layerConfig),
-  FileState.layer,
-  TodoState.layer,
-  ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
-).pipe(Layer.provide(NodeServices.layer))
+const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>): Layer.Layer<Support> =>
+  Layer.mergeAll(
+    places,
+    FileState.layer,
+    TodoState.layer,
+    ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
+  ).pipe(Layer.provide(NodeServices.layer))
+
+/** The places that the environment names. A variable that can not be read is a defect of the host. */
+const namedPlaces = Layer.orDie(Places.layerConfig)
 
 /** The services of a runtime. */
 export type Services = Agent.Agent | ModelRouter | ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
+
+/** The Layer of a runtime, with exactly what its parts fail with and need. */
+type Built<
+  Tools extends ReadonlyArray<Toolset<unknown, unknown>>,
+  Listeners extends ReadonlyArray<Hook<unknown>>,
+  Middlewares extends ReadonlyArray<Middleware.Any>,
+  ProviderError,
+  ProviderNeeds,
+  StoreError,
+  StoreNeeds
+> = Layer.Layer<
+  Services,
+  ProviderError | StoreError | ErrorOf<Tools[number]>,
+  Exclude<
+    ProviderNeeds | StoreNeeds | NeedsOf<Tools[number]> | HookNeeds<Listeners[number]> | Middleware.Needs<Middlewares>,
+    NodeServices.NodeServices | Support | Scope.Scope
+  >
+>
 
 /** See the module. */
 export const layer = <
@@ -93,26 +126,107 @@ export const layer = <
   StoreNeeds = never
 >(
   options: Options<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds> = {}
-): Layer.Layer<
-  Services,
-  ProviderError | StoreError | ErrorOf<Tools[number]>,
-  Exclude<
-    ProviderNeeds | StoreNeeds | NeedsOf<Tools[number]> | HookNeeds<Listeners[number]> | Middleware.Needs<Middlewares>,
-    NodeServices.NodeServices | Support | Scope.Scope
-  >
-> => {
-  const { hooks, middleware, provider, store, tools, ...settings } = options
+): Built<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds> =>
+  assemble(options, namedPlaces)
+
+const assemble = <
+  const Tools extends ReadonlyArray<Toolset<unknown, unknown>> = [],
+  const Listeners extends ReadonlyArray<Hook<unknown>> = [],
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  ProviderError = never,
+  ProviderNeeds = never,
+  StoreError = never,
+  StoreNeeds = never
+>(
+  options: Options<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
+  places: Layer.Layer<Places, never, NodeServices.NodeServices>
+): Built<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
+  const { hooks, hookSettings, middleware, provider, store, tools, ...settings } = options
   const parts = Layer.mergeAll(
     ModelRouter.layer.pipe(Layer.provide(provider ?? Offline.layer())),
     store ?? MemorySessionStore.layer,
     ToolRegistry.layer(tools ?? []),
-    Hooks.layer(hooks ?? [])
+    Hooks.layer(hooks ?? [], hookSettings)
   )
   // The condition on `options.middleware` has proved that its members add no failure.
   const agent = Agent.layer({ ...settings, middleware: (middleware ?? []) as [] })
   return agent.pipe(
     Layer.provideMerge(parts),
-    Layer.provide([NodeServices.layer, support])
+    Layer.provide([NodeServices.layer, support(places)])
     // The lists' exact types say what their members fail with and need; inside they are lists of `unknown`.
   ) as never
 }
+
+/** What one start of a program says besides its settings. */
+export interface Start extends OpenProvider.Substitutes {
+  /** Shell hooks run without consent. */
+  readonly acceptHooks?: boolean | undefined
+  /** Asks whether a shell hook may run; absent where there is nobody to ask. */
+  readonly confirmHook?: ShellHooks.Settings["confirm"]
+}
+
+const shellHooks = Effect.fnUntraced(function*(settings: Values, { acceptHooks, confirmHook }: Start) {
+  if (Object.keys(settings.hooks).length === 0) return []
+  const home = yield* Home
+  const environment = yield* Environment
+  const { make } = yield* Effect.promise(() => import("./hooks/ShellHooks.ts"))
+  const service = yield* make({
+    block: settings.hooks,
+    home: home.root,
+    accept: acceptHooks === true || settings.hooksAutoAccept,
+    confirm: confirmHook,
+    cwd: process.cwd(),
+    environment: environment.process
+  })
+  return yield* service.hooks
+})
+
+/** What the built-in tools may be told by the settings. */
+const toolSettings = ({ customProviders, fallbackProviders, terminal, toolOutput }: Values) =>
+  Layer.succeed(TerminalSettings, {
+    timeoutSeconds: terminal.timeout,
+    outputChars: toolOutput.maxBytes,
+    environment: {
+      passThrough: [],
+      reserved: [...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
+    }
+  })
+
+/**
+ * The runtime of a program: what the user's settings, home directory and environment make of all parts.
+ *
+ * **Details**
+ *
+ * The provider is the one of the route that the settings mean, sessions are kept in the home directory, every built-in tool
+ * is registered (a run selects from them), and shell hooks run that the user agreed to.
+ */
+export const program = (
+  settings: Values,
+  start: Start = {}
+): Layer.Layer<Services, ConfigError | AiError, Home | Environment> =>
+  Layer.unwrap(Effect.gen(function*() {
+    const home = yield* Home
+    const environment = yield* Environment
+    yield* home.ensure
+    const [{ toolset: files }, { toolset: terminal }, { toolset: todo }] = yield* Effect.promise(() =>
+      Promise.all([import("./tool/builtin/Files.ts"), import("./tool/builtin/Terminal.ts"), import("./tool/builtin/Todo.ts")])
+    )
+    return assemble(
+      {
+        provider: Layer.effect(Provider, OpenProvider.open(settings, environment, start)),
+        store: SqliteSessionStore.layer({ path: home.database }),
+        tools: [files, terminal, todo],
+        hooks: yield* shellHooks(settings, start),
+        hookSettings: { payloadMaxChars: settings.plugins.payloadMaxChars },
+        platform: "cli",
+        maxIterations: settings.agent.maxTurns,
+        maxOutputTokens: settings.model.maxTokens,
+        reasoningEffort: settings.agent.reasoningEffort
+      },
+      Places.layer({
+        home: environment.get("HOME") ?? environment.get("USERPROFILE"),
+        agentHome: home.root,
+        safeRoots: settings.security.writeSafeRoot
+      })
+    ).pipe(Layer.provide(toolSettings(settings)))
+  })).pipe(Layer.provide(NodeServices.layer))

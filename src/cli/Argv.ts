@@ -1,0 +1,48 @@
+/**
+ * The command line as the parser takes it. Pure.
+ *
+ * **Details**
+ *
+ * - A prompt may begin with a dash: what follows `-q` or `--query` is its value, whatever it looks like.
+ * - `-c` takes a name when one follows that is neither a flag nor a command.
+ * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
+ *
+ * Nothing behind `--` is touched.
+ *
+ * Source: `style.md` F13, the NeMo Relay document (`--ignore_user_config`).
+ *
+ * @since 0.1.0
+ */
+
+const withDashes = (token: string): string => {
+  const end = token.indexOf("=")
+  const name = end === -1 ? token : token.slice(0, end)
+  return name.replaceAll("_", "-") + token.slice(name.length)
+}
+
+/** Short flags in one word that end in `letter`: the others of them, or undefined when this is no such word. */
+const others = (token: string, letter: string): ReadonlyArray<string> | undefined =>
+  /^-[A-Za-z]+$/.test(token) && token.endsWith(letter) ? Array.from(token.slice(1, -1), (other) => `-${other}`) : undefined
+
+/** See the module. `commands` are the words that a `-c` before them does not swallow. */
+export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const end = argv.indexOf("--")
+  const given = end === -1 ? argv : argv.slice(0, end)
+  const out: Array<string> = []
+  for (let index = 0; index < given.length; index++) {
+    const token = given[index] ?? ""
+    const next = given[index + 1]
+    const query = token === "--query" ? [] : others(token, "q")
+    const resumed = token === "--continue" ? [] : others(token, "c")
+    if (query !== undefined && next !== undefined) {
+      out.push(...query, `--query=${next}`)
+      index++
+    } else if (resumed !== undefined && next !== undefined && !next.startsWith("-") && !commands.includes(next)) {
+      out.push(...resumed, `--continue=${next}`)
+      index++
+    } else {
+      out.push(token.startsWith("--") ? withDashes(token) : token)
+    }
+  }
+  return end === -1 ? out : [...out, ...argv.slice(end)]
+}

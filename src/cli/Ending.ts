@@ -1,0 +1,37 @@
+/**
+ * Why a run that ended is not a completed one, in a line that says how to go on.
+ *
+ * Source: `hermes-product.md` §1.3.
+ *
+ * @since 0.1.0
+ */
+import { isCompleted, type RunResult } from "../domain/RunEvent.ts"
+
+const resume = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
+
+const calls = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
+
+/** Undefined for a completed run. */
+export const reason = (result: RunResult): string | undefined => {
+  if (isCompleted(result)) return undefined
+  switch (result.exit) {
+    case "interrupted_by_user":
+      return interrupted(result.sessionId)
+    case "max_iterations_reached":
+    case "budget_exhausted":
+      return `stopped after ${calls(result.steps)} without a final answer: raise --max-turns, or go on with \`${resume(result)}\``
+    case "empty_response_exhausted":
+      return "the model answered with nothing: ask again, or another model by --model"
+    case "output_truncated":
+      return `the answer was cut by the output limit: raise model.max_tokens, or go on with \`${resume(result)}\``
+    case "invalid_tool_calls":
+      return "the model kept calling tools in a way that can not be read: ask another model by --model"
+    case "content_filtered":
+      return "the provider's content filter ended the answer: ask differently, or another model by --model"
+    default:
+      return `stopped by a guardrail: go on with \`${resume(result)}\``
+  }
+}
+
+/** A run that a signal ended. */
+export const interrupted = (sessionId: string): string => `interrupted: go on with \`${resume({ sessionId })}\``

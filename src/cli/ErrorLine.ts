@@ -1,0 +1,89 @@
+/**
+ * What a user is told about a failure: one line that says what is wrong and what to do, without secrets, and the exit code.
+ *
+ * Source: `hermes-product.md` §1.3, `ARCHITECTURE.md` §6.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as AiError from "effect/ai/AiError"
+import { ConfigError, InvalidInput, SessionNotFound } from "../domain/AgentError.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import { Failure, failed, unusable } from "./Failure.ts"
+
+/** See the module. */
+export interface Told {
+  readonly code: number
+  /** Empty when everything was said already. */
+  readonly line: string
+}
+
+const oneLine = (text: string): string => Redaction.redactText(text.replaceAll(/\s+/g, " ").trim())
+
+const sentence = (description: string | undefined, otherwise: string): string => description?.trim() || otherwise
+
+const authentication = ({ description, kind }: AiError.AuthenticationError): string => {
+  const said = description === undefined || description === "" ? "" : ` (${description})`
+  switch (kind) {
+    case "MissingKey":
+      return `the provider wants an API key${said}: set model.api_key or the provider's variable, see \`hermes doctor\``
+    case "ExpiredKey":
+      return `the API key has expired${said}: set a new one`
+    case "InsufficientPermissions":
+      return `the API key may not do this${said}: use one that may, or another model`
+    default:
+      return `the provider does not accept the API key${said}: correct it, see \`hermes doctor\``
+  }
+}
+
+const reasonOf = (reason: AiError.AiErrorReason): string => {
+  switch (reason._tag) {
+    case "AuthenticationError":
+      return authentication(reason)
+    case "RateLimitError":
+      return `the provider's rate limit is reached: try again ${
+        reason.retryAfter === undefined ? "later" : `in ${Duration.format(reason.retryAfter)}`
+      }`
+    case "QuotaExhaustedError":
+      return "the account's quota is used up: add credit, or configure another provider"
+    case "NetworkError":
+      return sentence(reason.description, "the provider can not be reached: check model.base_url and the network")
+    case "ContentPolicyError":
+      return `the provider refused the content: ${reason.description}`
+    case "InternalProviderError":
+      return `the provider failed: ${reason.description}: try again, or configure another one`
+    case "InvalidRequestError":
+      return `${sentence(reason.description, "the provider refused the request")}${
+        reason.parameter === "model" ? ": choose another by --model" : ""
+      }`
+    case "InvalidResponseError":
+      return `the provider's answer can not be read: ${reason.description}`
+    default:
+      return reason.message
+  }
+}
+
+/** A key that is not there is no mistake in the configuration: nothing was asked wrongly, the work can not be done. */
+const isAboutKey = (path: string): boolean => path === "model.api_key" || /^[A-Z0-9_]*(?:KEY|TOKEN)$/.test(path)
+
+const configuration = ({ message, path }: ConfigError): Told => {
+  const [first = "", ...more] = message.split("\n")
+  const rest = more.length === 0 ? "" : ` (and ${more.length} more: run \`hermes config check\`)`
+  return { code: isAboutKey(path) ? failed : unusable, line: oneLine(first) + rest }
+}
+
+/** See the module. Anything that was not foreseen is told by its message, and is a failure of the program. */
+export const of = (error: unknown): Told => {
+  if (error instanceof Failure) return { code: error.code, line: oneLine(error.message) }
+  if (error instanceof ConfigError) return configuration(error)
+  if (AiError.isAiError(error)) return { code: failed, line: oneLine(reasonOf(error.reason)) }
+  const code = error instanceof InvalidInput || error instanceof SessionNotFound ? unusable : failed
+  return { code, line: oneLine(error instanceof Error ? error.message || error.name : String(error)) }
+}
+
+/** {@link of} for a cause that is no interruption. */
+export const ofCause = (cause: Cause.Cause<unknown>): Told => of(Cause.squash(cause))
+
+/** The line as it stands on stderr. */
+export const render = (line: string): string => `Error: ${line}\n`

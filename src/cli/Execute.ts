@@ -1,0 +1,73 @@
+/**
+ * From a command line to an exit code.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as CliError from "effect/cli/CliError"
+import * as CliOutput from "effect/cli/CliOutput"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
+import * as Argv from "./Argv.ts"
+import * as ErrorLine from "./ErrorLine.ts"
+import { unusable } from "./Failure.ts"
+import { Output } from "./Output.ts"
+import { commandNames, root } from "./Root.ts"
+import * as UsageLine from "./UsageLine.ts"
+import { version } from "./Version.ts"
+
+/** `-V`, because `-v` is for `--verbose`. */
+const versionFlag = GlobalFlag.Action({
+  flag: Flag.Boolean("version").pipe(
+    Flag.withAlias("V"),
+    Flag.withoutNegation,
+    Flag.withDescription("Show the version"),
+    Flag.withDefault(false)
+  ),
+  run: (_, { command, version }) =>
+    Effect.flatMap(CliOutput.Presenter, (presenter) => presenter.present({ _tag: "Version", name: command.name, version }))
+})
+
+const config = CliConfig.make({ builtIns: [GlobalFlag.Help, versionFlag, GlobalFlag.Completions] })
+
+const presenter = (
+  { err, out }: Output["Service"],
+  { canColor }: TerminalCapabilities.TerminalCapabilities
+): CliOutput.Presenter => ({
+  present: (event) => {
+    switch (event._tag) {
+      case "Help":
+        return out(`${CliOutput.defaultFormatter({ colors: canColor }).formatHelpDoc(event.helpDoc)}\n`)
+      case "Version":
+        return out(`${event.name} ${event.version}\n`)
+      case "InvalidInvocation":
+        return err(UsageLine.of(event.errors, event.helpDoc, event.commandPath))
+    }
+  }
+})
+
+/** What the parser tells by failing: a command line that means nothing was presented, help that was asked for too. */
+const codeOf = (error: CliError.CliError): number =>
+  error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : unusable
+
+/** See the module. What went wrong is on stderr. */
+export const execute = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
+  const output = yield* Output
+  const capabilities = yield* TerminalCapabilities.TerminalCapabilities
+  return yield* Command.runWith(root, { version })(Argv.rewrite(argv, commandNames)).pipe(
+    Effect.provideService(CliConfig.CliConfig, config),
+    Effect.provideService(CliOutput.Presenter, presenter(output, capabilities)),
+    Effect.as(0),
+    Effect.catchCause((cause) => {
+      if (Cause.hasInterrupts(cause)) return Effect.interrupt
+      const error = Cause.squash(cause)
+      if (CliError.isCliError(error)) return Effect.succeed(codeOf(error))
+      const { code, line } = ErrorLine.of(error)
+      return Effect.as(line === "" ? Effect.void : output.err(ErrorLine.render(line)), code)
+    })
+  )
+})

@@ -1,0 +1,28 @@
+/**
+ * The command `hermes` with the flags that every command shares.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
+import * as Command from "effect/cli/Command"
+import * as Flags from "./Flags.ts"
+
+/** See the module. */
+export const hermes = Command.make("hermes", Flags.chat).pipe(
+  Command.withSharedFlags(Flags.globals),
+  Command.withDescription(
+    "An agent that works on this machine: it asks a model, runs its tools, and goes on until there is an answer."
+  )
+)
+
+/** Runs the part of the program that does the work of a command, loaded only now, as loud as the user wants it. */
+export const perform = <M, A, E, R>(
+  { verbose }: Pick<Flags.Globals, "verbose">,
+  load: () => Promise<M>,
+  work: (module: M) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.promise(load).pipe(
+    Effect.flatMap(work),
+    Effect.provideService(References.MinimumLogLevel, verbose ? "Debug" : "Warn")
+  )

@@ -1,0 +1,18 @@
+/**
+ * What the runtime logs, as a line for stderr: its level, its message, no secrets.
+ *
+ * @since 0.1.0
+ */
+import type { LogLevel } from "effect/LogLevel"
+import * as Json from "../domain/Json.ts"
+import * as Redaction from "../domain/Redaction.ts"
+
+const words: Readonly<Partial<Record<LogLevel, string>>> = { Warn: "Warning", Fatal: "Error", Error: "Error" }
+
+const textOf = (part: unknown): string => part instanceof Error ? part.message : Json.toText(part)
+
+/** See the module; ends with a line break. */
+export const render = (level: LogLevel, message: unknown): string => {
+  const text = (Array.isArray(message) ? message : [message]).map(textOf).join(" ").replaceAll(/\s*\n\s*/g, " ")
+  return `${words[level] ?? level}: ${Redaction.redactText(text)}\n`
+}

@@ -1,0 +1,34 @@
+/**
+ * Where a command writes: stdout is the answer and nothing else, stderr is everything said about it.
+ *
+ * **Details**
+ *
+ * A reader that went away (`hermes … | head`) is no error: what is written from then on is dropped, and the work goes on to
+ * its end.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/** See the module. */
+export interface Service {
+  /** Text to stdout, as it is. */
+  readonly out: (text: string) => Effect.Effect<void>
+  /** Text to stderr, as it is. */
+  readonly err: (text: string) => Effect.Effect<void>
+  /** Whether somebody may type, and whether stderr shows colours. */
+  readonly terminal: { readonly input: boolean; readonly colours: boolean }
+  /** As long as the scope lives, whatever else in this process prints to stdout goes to stderr: plugins, libraries. */
+  readonly protect: Effect.Effect<void, never, Scope.Scope>
+}
+
+/** See the module. */
+export class Output extends Context.Service<Output, Service>()("hermes-effect/cli/Output") {}
+
+/** A line to stdout. */
+export const line = (text: string): Effect.Effect<void, never, Output> => Output.use(({ out }) => out(`${text}\n`))
+
+/** A line to stderr. */
+export const note = (text: string): Effect.Effect<void, never, Output> => Output.use(({ err }) => err(`${text}\n`))

@@ -1,0 +1,45 @@
+/**
+ * The port to a runtime that is made of the user's settings. Commands know what it gives; the program's entry, which may
+ * know everything, fills it.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Layer from "effect/Layer"
+import type { AiError } from "effect/ai/AiError"
+import type { Agent } from "../agent/Agent.ts"
+import type { Environment } from "../config/Environment.ts"
+import type { Home } from "../config/Home.ts"
+import type { Values } from "../config/Settings.ts"
+import type { ConfigError } from "../domain/AgentError.ts"
+import type { Hooks } from "../hooks/Hooks.ts"
+import type { ModelRouter } from "../routing/ModelRouter.ts"
+import type { SessionSearch } from "../session/SessionSearch.ts"
+import type { SessionStore } from "../session/SessionStore.ts"
+import type { ToolRegistry } from "../tool/ToolRegistry.ts"
+
+/** What one start of the program says besides its settings. */
+export interface Start {
+  /** File with a scenario that answers in place of a model. */
+  readonly script?: string | undefined
+  /** File that the exchanges with the model are appended to. */
+  readonly record?: string | undefined
+  /** File with a recording that answers in place of a model. */
+  readonly replay?: string | undefined
+  /** Shell hooks run without consent. */
+  readonly acceptHooks?: boolean | undefined
+}
+
+/** What a runtime gives. */
+export type Services = Agent | ModelRouter | ToolRegistry | SessionStore | SessionSearch | Hooks
+
+/** What it is made of. */
+export type Needs = Home | Environment
+
+/** See the module. */
+export interface Service {
+  readonly layer: (settings: Values, start: Start) => Layer.Layer<Services, ConfigError | AiError, Needs>
+}
+
+/** See the module. */
+export class Program extends Context.Service<Program, Service>()("hermes-effect/cli/Program") {}

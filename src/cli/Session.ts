@@ -1,0 +1,55 @@
+/**
+ * Which session a query belongs to: a new one, or the one that `--resume` or `--continue` means.
+ *
+ * Source: `hermes-product.md` §1.7.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import { Home } from "../config/Home.ts"
+import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
+import * as Ids from "../domain/Ids.ts"
+import { type Session, SessionStore } from "../session/SessionStore.ts"
+import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
+import type * as Flags from "./Flags.ts"
+
+/** See the module. */
+export interface Chosen {
+  readonly id: string
+  /** What is stored of it; undefined for a new one. */
+  readonly known: Session | undefined
+}
+
+/** The sessions of the home directory; none, and no file either, where nobody ever said anything. */
+export const stored = <A, E>(
+  work: Effect.Effect<A, E, SessionStore>,
+  otherwise: Effect.Effect<A, E>
+): Effect.Effect<A, E, FileSystem.FileSystem | Home> =>
+  Effect.gen(function*() {
+    const { database } = yield* Home
+    const fs = yield* FileSystem.FileSystem
+    // A path that can not be looked at is the store's to complain about.
+    const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => true)
+    return yield* isThere ? Effect.provide(work, SqliteSessionStore.layer({ path: database })) : otherwise
+  })
+
+/** The session that a reference means. */
+export const find = (
+  reference: string
+): Effect.Effect<Session, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home> =>
+  stored<Session, SessionNotFound | SessionStoreError>(
+    SessionStore.use((store) => store.resolve(reference)),
+    Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
+  )
+
+/** See the module; `fresh` is the id of a new session. */
+export const choose = (
+  flags: Pick<Flags.Globals, "continue" | "resume">,
+  fresh: Ids.SessionId
+): Effect.Effect<Chosen, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home> => {
+  const reference = flags.resume ?? flags.continue
+  return reference === undefined
+    ? Effect.succeed({ id: fresh, known: undefined })
+    : Effect.map(find(reference), (known) => ({ id: known.id, known }))
+}

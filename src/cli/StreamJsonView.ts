@@ -1,0 +1,101 @@
+/**
+ * `--format stream-json`: one JSON object per line on stdout, each with its `timestamp` in milliseconds.
+ *
+ * **Details**
+ *
+ * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every case.
+ * The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart by a
+ * blank line. A call that was refused before it could run has a `tool_use` without `input`.
+ *
+ * Source: `hermes-product.md` §1.5.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { RunEvent } from "../domain/RunEvent.ts"
+import * as Usage from "../domain/Usage.ts"
+import type * as Output from "./Output.ts"
+import * as Shown from "./Shown.ts"
+import type { View } from "./View.ts"
+
+/** Characters of a tool's result in its line. */
+export const maxOutput = 5000
+
+/** A line without its time. */
+type Fact = { readonly type: string } & Readonly<Record<string, unknown>>
+
+const bounded = (output: string): string => output.length > maxOutput ? `${output.slice(0, maxOutput)}…` : output
+
+const texts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ type: "text", text: piece }]
+
+/** See the module. */
+export const make = ({ out }: Output.Service): View => {
+  let startedAt: number | undefined
+  let shown = Shown.make(true)
+  const started = new Set<string>()
+
+  const factsOf = (event: RunEvent): ReadonlyArray<Fact> => {
+    switch (event._tag) {
+      case "StepStarted":
+        shown.step()
+        return []
+      case "TextDelta":
+        return texts(shown.delta(event.text))
+      case "ToolStarted":
+        started.add(event.callId)
+        return [{ type: "tool_use", name: event.name, tool_call_id: event.callId, input: event.params }]
+      case "ToolFinished": {
+        const use = { type: "tool_use", name: event.name, tool_call_id: event.callId }
+        return [
+          ...(started.delete(event.callId) ? [] : [use]),
+          {
+            type: "tool_result",
+            name: event.name,
+            tool_call_id: event.callId,
+            output: bounded(event.output),
+            duration_ms: Math.round(event.durationMillis),
+            is_error: event.status !== "ok"
+          }
+        ]
+      }
+      default:
+        return []
+    }
+  }
+
+  const write = (facts: ReadonlyArray<Fact>): Effect.Effect<void> =>
+    facts.length === 0
+      ? Effect.void
+      : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
+        startedAt ??= timestamp
+        return out(facts.map(({ type, ...rest }) => `${JSON.stringify({ type, timestamp, ...rest })}\n`).join(""))
+      })
+
+  return {
+    prepare: ({ live }) => {
+      shown = Shown.make(live)
+    },
+    begin: ({ model, sessionId }) => write([{ type: "system", subtype: "init", model, session_id: sessionId }]),
+    events: (events) => write(events.flatMap(factsOf)),
+    end: ({ error, exitCode, sessionId, text: final, usage }) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const rest = texts(shown.rest(final))
+        return write([...rest, {
+          type: "result",
+          session_id: sessionId,
+          exit_code: exitCode,
+          text: shown.all(),
+          tokens: {
+            input: usage.inputTokens,
+            output: usage.outputTokens,
+            total: Usage.totalTokens(usage),
+            cache_read: usage.cacheReadTokens,
+            cache_write: usage.cacheWriteTokens
+          },
+          duration_ms: now - (startedAt ?? now),
+          ...(error === undefined ? {} : { error })
+        }])
+      })
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * What a user is told about a command line that can not be used: one line for a flag or a value, three for a command that
+ * does not exist. No usage dump.
+ *
+ * Source: `hermes-product.md` §1.1, `style.md` F13.
+ *
+ * @since 0.1.0
+ */
+import type * as CliError from "effect/cli/CliError"
+import type { HelpDoc } from "effect/cli/HelpDoc"
+import { render } from "./ErrorLine.ts"
+import { closest } from "./Similar.ts"
+
+const maxSuggestions = 3
+
+/** `a`, `a or b`, `a, b or c`. */
+const either = (words: ReadonlyArray<string>): string =>
+  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
+
+const meant = (word: string, known: ReadonlyArray<string>): string => {
+  const words = closest(word, known, maxSuggestions)
+  return words.length === 0 ? "" : `did you mean ${either(words)}?`
+}
+
+const flagsOf = (doc: HelpDoc): ReadonlyArray<string> =>
+  [...doc.flags, ...doc.inheritedFlags ?? [], ...doc.globalFlags ?? []].map(({ name }) => `--${name}`)
+
+const commandsOf = (doc: HelpDoc): ReadonlyArray<string> =>
+  (doc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
+
+const unknownFlag = ({ command, option }: CliError.UnrecognizedOption, doc: HelpDoc): string => {
+  const where = command?.join(" ") ?? "hermes"
+  const flags = flagsOf(doc)
+  if (flags.includes(option)) return `${option} belongs behind the command: ${where} ${option} …`
+  return `unknown flag ${option}: ${meant(option, flags) || `run \`${where} --help\` for those that there are`}`
+}
+
+/** What effect says that it expected, inside a sentence. */
+const words = (expected: string): string =>
+  expected.replace(/^Expected:? */, "").replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
+
+const wrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
+  const name = kind === "flag" ? `--${option}` : `<${option}>`
+  const wanted = /finite number|integer/.test(expected) ? "a whole number" : words(expected)
+  return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" can not be used: expected ${wanted}`
+}
+
+const oneLine = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string): string => {
+  switch (error._tag) {
+    case "UnrecognizedOption":
+      return unknownFlag(error, doc)
+    case "InvalidValue":
+      return wrongValue(error)
+    case "MissingOption":
+      return `--${error.option} is missing: run \`${path} --help\``
+    case "MissingArgument":
+      return `<${error.argument}> is missing: run \`${path} --help\``
+    case "UnexpectedArgument":
+      return `${error.arguments.map((word) => JSON.stringify(word)).join(", ")} is one word too many for \`${path}\`${
+        path === "hermes chat" ? ": put the prompt behind -q, in quotes" : ""
+      }`
+    default:
+      return error.message.replaceAll(/\s+/g, " ")
+  }
+}
+
+/** The text for stderr. */
+export const of = (
+  errors: ReadonlyArray<CliError.NonShowHelpErrors>,
+  doc: HelpDoc,
+  commandPath: ReadonlyArray<string>
+): string => {
+  const path = commandPath.join(" ")
+  const unknown = errors.find((error) => error._tag === "UnknownSubcommand")
+  if (unknown !== undefined) {
+    const commands = commandsOf(doc)
+    const suggestion = meant(unknown.subcommand, commands)
+    return [
+      `Error: "${unknown.subcommand}" is no command of ${path}`,
+      suggestion === "" ? `The commands are ${commands.join(", ")}` : suggestion.replace("did", "Did"),
+      `Help: ${path} --help`,
+      ""
+    ].join("\n")
+  }
+  const [first] = errors
+  return first === undefined ? "" : render(oneLine(first, doc, path))
+}

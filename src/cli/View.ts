@@ -1,0 +1,41 @@
+/**
+ * What a single query looks like while it is worked on: a projection of the run's events onto stdout and stderr.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type { Values } from "../config/Settings.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Usage } from "../domain/Usage.ts"
+
+/** What is known before anything can go wrong. */
+export interface Beginning {
+  readonly model: string
+  readonly sessionId: string
+}
+
+/** What is known before the first event. */
+export interface Circumstances {
+  readonly display: Values["display"]
+  /** False where the final text may still be replaced, so that nothing of it may be shown before. */
+  readonly live: boolean
+}
+
+/** How it ended, in every case. */
+export interface Ending {
+  readonly exitCode: number
+  readonly sessionId: string
+  /** The final text; what there is of it when the run was cut. */
+  readonly text: string
+  readonly usage: Usage
+  /** Why it is not a completed run. */
+  readonly error: string | undefined
+}
+
+/** See the module. An ending comes in every case, without the rest where the start failed. */
+export interface View {
+  readonly begin: (beginning: Beginning) => Effect.Effect<void>
+  readonly prepare: (circumstances: Circumstances) => void
+  readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  readonly end: (ending: Ending) => Effect.Effect<void>
+}

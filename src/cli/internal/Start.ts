@@ -1,0 +1,78 @@
+/**
+ * Runs the program in this process: its streams, its signals, its exit code.
+ *
+ * **Details**
+ *
+ * SIGINT, SIGTERM and SIGHUP interrupt what runs; it has 1.5 s to leave everything in order, then the process ends. A second
+ * signal ends it at once. A promise that nobody looks at and that fails (a plugin's) is one warning.
+ *
+ * Source: `hermes-product.md` §1.3.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import { ofCause, render } from "../ErrorLine.ts"
+import { execute } from "../Execute.ts"
+import { failed, InterruptCode } from "../Failure.ts"
+import { Output } from "../Output.ts"
+import { Program, type Service as Runtime } from "../Program.ts"
+import * as LogLine from "../LogLine.ts"
+import * as Streams from "./Streams.ts"
+
+const graceMillis = 1500
+
+/** 128 and the number of the signal. */
+const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+const warnOfRejections = (say: (text: string) => void): void => {
+  const told = new Set<string>()
+  process.on("unhandledRejection", (reason) => {
+    const line = LogLine.render("Warn", `a promise failed and nobody looked: ${reason instanceof Error ? reason.message : String(reason)}`)
+    if (told.has(line)) return
+    told.add(line)
+    say(line)
+  })
+}
+
+/** See the module. `runtime` loads what a runtime is made with, when a command wants one. */
+export const start = (
+  argv: ReadonlyArray<string>,
+  runtime: () => Promise<{ readonly program: Runtime["layer"] }>
+): void => {
+  const { flushed, output, say } = Streams.make()
+  let signalled: number | undefined
+  const program: Runtime = {
+    layer: (settings, start) =>
+      Layer.unwrap(Effect.map(Effect.promise(runtime), ({ program }) => program(settings, start)))
+  }
+  const log = Logger.make<unknown, void>(({ logLevel, message }) => say(LogLine.render(logLevel, message)))
+
+  const fiber = execute(argv).pipe(
+    Effect.provide(Layer.mergeAll(
+      NodeServices.layer,
+      Layer.succeed(Output, output),
+      Layer.succeed(Program, program),
+      Layer.succeed(InterruptCode, () => signalled ?? signals.SIGINT),
+      Logger.layer([log])
+    )),
+    Effect.runFork
+  )
+
+  for (const [signal, code] of Object.entries(signals)) {
+    process.on(signal, () => {
+      if (signalled !== undefined) process.exit(signalled)
+      signalled = code
+      fiber.interruptUnsafe()
+      setTimeout(() => process.exit(code), graceMillis).unref()
+    })
+  }
+  warnOfRejections(say)
+
+  fiber.addObserver((exit) => {
+    if (Exit.isFailure(exit) && signalled === undefined) say(render(ofCause(exit.cause).line))
+    const code = signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
+    void flushed().then(() => process.exit(code))
+  })
+}

@@ -1,0 +1,70 @@
+/**
+ * stdout and stderr of this process. A reader that went away is no error; what it would have read is dropped.
+ */
+import * as Effect from "effect/Effect"
+import type { Service } from "../Output.ts"
+
+/** Broken pipe, and a terminal that was closed. */
+const isGone = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && (error.code === "EPIPE" || error.code === "EIO")
+
+const swallow = (stream: NodeJS.WriteStream): void => {
+  stream.on("error", (error) => {
+    if (!isGone(error)) throw error
+  })
+}
+
+/** See the module. */
+export interface Streams {
+  readonly output: Service
+  /** A line to stderr, now. */
+  readonly say: (text: string) => void
+  /** Told when everything that was written is out. */
+  readonly flushed: () => Promise<void>
+}
+
+const drained = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((resolve) => {
+    if (stream.destroyed || stream.writableLength === 0) resolve()
+    else stream.write("", () => resolve())
+  })
+
+/** Takes hold of the streams. */
+export const make = (): Streams => {
+  const { stderr, stdout } = process
+  swallow(stdout)
+  swallow(stderr)
+  const write = stdout.write.bind(stdout)
+  const say = (text: string): void => {
+    if (!stderr.destroyed) stderr.write(text)
+  }
+  const redirect = Effect.acquireRelease(
+    Effect.sync(() => {
+      const before = stdout.write
+      stdout.write = stderr.write.bind(stderr)
+      return before
+    }),
+    (before) =>
+      Effect.sync(() => {
+        stdout.write = before
+      })
+  )
+  return {
+    say,
+    flushed: async () => {
+      await Promise.all([drained(stdout), drained(stderr)])
+    },
+    output: {
+      out: (text) =>
+        Effect.sync(() => {
+          if (!stdout.destroyed) write(text)
+        }),
+      err: (text) => Effect.sync(() => say(text)),
+      terminal: {
+        input: process.stdin.isTTY,
+        colours: stderr.isTTY && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb"
+      },
+      protect: Effect.asVoid(redirect)
+    }
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The names of toolsets, and which tools they stand for: what `--toolsets`, `toolsets` and `disabled_toolsets` choose from.
+ *
+ * **Details**
+ *
+ * A toolset has tools of its own or is composed of others, to any depth; one that contains itself adds nothing twice. What is
+ * disabled is taken away after everything was expanded, so that no composition brings it back. `all` and `*` are everything
+ * but the integrations that nobody gets without asking. A toolset that is in no list here (a plugin's, an MCP server's) is
+ * chosen by its own name, and by `all` and `hermes-cli`.
+ *
+ * **Gotchas**
+ *
+ * A known name may have no tools in this version: that is a note for the user, and no error.
+ *
+ * Source: `hermes-product.md` §2.2.
+ *
+ * @since 0.1.0
+ */
+import { nearest } from "../config/Nearest.ts"
+import type { Selection } from "./ToolRegistry.ts"
+
+/** One toolset: its tools, the toolsets that it is composed of, and those that it leaves out of them. */
+export interface Entry {
+  readonly tools?: ReadonlyArray<string>
+  readonly includes?: ReadonlyArray<string>
+  readonly without?: ReadonlyArray<string>
+  /** Not part of `all`. */
+  readonly optIn?: true
+}
+
+/** Everything that a program on a user's machine has. */
+const core = [
+  "web", "terminal", "file", "skills", "todo", "memory", "session_search", "clarify", "code_execution", "delegation",
+  "cronjob", "vision", "image_gen", "tts", "browser"
+]
+
+/** See the module. */
+export const catalogue: Readonly<Record<string, Entry>> = {
+  web: { tools: ["web_search", "web_extract"] },
+  search: { tools: ["web_search"] },
+  terminal: { tools: ["terminal", "process"] },
+  file: { tools: ["read_file", "write_file", "patch", "search_files"] },
+  skills: { tools: ["skills_list", "skill_view", "skill_manage"] },
+  todo: { tools: ["todo"] },
+  memory: { tools: ["memory"] },
+  session_search: { tools: ["session_search"] },
+  clarify: { tools: ["clarify"] },
+  code_execution: { tools: ["execute_code"] },
+  delegation: { tools: ["delegate_task"] },
+  cronjob: { tools: ["cronjob"] },
+  vision: { tools: ["vision_analyze"] },
+  image_gen: { tools: ["image_generate"] },
+  video: { tools: ["video_analyze"] },
+  video_gen: { tools: ["video_generate"] },
+  tts: { tools: ["text_to_speech"] },
+  browser: { tools: ["browser"] },
+  homeassistant: { optIn: true },
+  discord: { optIn: true },
+  kanban: { optIn: true },
+  computer_use: { optIn: true },
+  rl: { optIn: true },
+  moa: { optIn: true },
+  debugging: { includes: ["terminal", "web", "file"] },
+  safe: { includes: ["web", "vision", "image_gen"] },
+  "hermes-cli": { includes: core },
+  "hermes-acp": { includes: ["hermes-cli"], without: ["clarify", "cronjob", "image_gen", "tts"] },
+  "hermes-api-server": { includes: ["hermes-cli"], without: ["clarify", "tts", "computer_use", "kanban"] },
+  "hermes-webhook": { includes: ["safe"] },
+  "hermes-gateway": { includes: ["hermes-cli", "hermes-acp", "hermes-api-server", "hermes-webhook"] }
+}
+
+const everyName = new Set(["all", "*"])
+const takesForeign = new Set(["all", "*", "hermes-cli"])
+
+/** A toolset of the catalogue; never a property that every object has. */
+const entryOf = (name: string): Entry | undefined => Object.hasOwn(catalogue, name) ? catalogue[name] : undefined
+
+const expand = (name: string, inside: ReadonlySet<string>): ReadonlySet<string> => {
+  const entry = entryOf(name)
+  if (entry === undefined || inside.has(name)) return new Set()
+  const within = new Set(inside).add(name)
+  const tools = new Set(entry.tools)
+  for (const included of entry.includes ?? []) expand(included, within).forEach((tool) => tools.add(tool))
+  for (const left of entry.without ?? []) expand(left, within).forEach((tool) => tools.delete(tool))
+  return tools
+}
+
+/** The tools that a name of the catalogue stands for, compositions resolved; none for a name that is not in it. */
+export const toolsOf = (name: string): ReadonlySet<string> => {
+  if (!everyName.has(name)) return expand(name, new Set())
+  const names = Object.entries(catalogue).flatMap(([name, entry]) => entry.optIn === true ? [] : [name])
+  return new Set(names.flatMap((name) => [...expand(name, new Set())]))
+}
+
+/** A name that means no toolset, and the one that it may have meant. */
+export interface Unknown {
+  readonly name: string
+  readonly nearest: string | undefined
+}
+
+/** What a choice of toolsets comes to. */
+export interface Resolved {
+  readonly selection: Selection
+  /** The names that mean something, as they were given, each once. */
+  readonly names: ReadonlyArray<string>
+  readonly unknown: ReadonlyArray<Unknown>
+}
+
+/** What a choice is made from. */
+export interface Choice {
+  readonly toolsets: ReadonlyArray<string>
+  readonly disabled?: ReadonlyArray<string> | undefined
+  /** Names of toolsets that are registered and not of the catalogue. The bare name of an MCP server means its toolset. */
+  readonly foreign?: ReadonlyArray<string> | undefined
+}
+
+const catalogueTools: ReadonlySet<string> = new Set(Object.values(catalogue).flatMap(({ tools = [] }) => tools))
+
+/** The registered toolsets that a name means beside those of the catalogue. */
+const foreignOf = (foreign: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
+  takesForeign.has(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
+
+/** See the module. */
+export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Resolved => {
+  const names = [...new Set(toolsets.map((name) => name.trim()).filter((name) => name !== ""))]
+  const isKnown = (name: string): boolean =>
+    everyName.has(name) || entryOf(name) !== undefined || foreignOf(foreign, name).length > 0
+  const known = names.filter(isKnown)
+  const tools = new Set(known.flatMap((name) => [...toolsOf(name)]))
+  const others = new Set(known.flatMap((name) => foreignOf(foreign, name)))
+  for (const name of disabled) {
+    toolsOf(name).forEach((tool) => tools.delete(tool))
+    foreignOf(foreign, name).forEach((other) => others.delete(other))
+  }
+  return {
+    names: known,
+    unknown: names.filter((name) => !isKnown(name)).map((name) => ({
+      name,
+      nearest: nearest(name, [...Object.keys(catalogue), ...foreign])
+    })),
+    selection: {
+      toolset: (name) =>
+        entryOf(name) === undefined ? others.has(name) : [...toolsOf(name)].some((tool) => tools.has(tool)),
+      // A tool that the catalogue does not name comes with its toolset.
+      tool: (name) => tools.has(name) || !catalogueTools.has(name)
+    }
+  }
+}
+
+/** Those of some known names that stand for none of the tools that there are. */
+export const withoutTools = (names: ReadonlyArray<string>, tools: ReadonlySet<string>): ReadonlyArray<string> =>
+  names.filter((name) => entryOf(name) !== undefined && ![...toolsOf(name)].some((tool) => tools.has(tool)))
