@@ -87,6 +87,8 @@ const explain = (text: string, parse: Parse, reason: string): string => {
 
 /** A reader of YAML texts: the value of one, or the error of the file that it is. */
 export interface Reader {
+  /** Throws on what it can not read. */
+  readonly parse: Parse
   readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>
 }
 
@@ -94,6 +96,7 @@ export interface Reader {
 export const reader: Effect.Effect<Reader> = Effect.map(
   Effect.promise(() => import("effect/encoding/Yaml")),
   ({ parse }) => ({
+    parse,
     read: (text, file) =>
       Effect.suspend(() => {
         try {
@@ -111,7 +114,7 @@ export const read = (text: string, file: string): Effect.Effect<unknown, ConfigE
   Effect.flatMap(reader, (yaml) => yaml.read(text, file))
 
 /** Texts that mean themselves without quotes. */
-const plain = /^(?:_*[A-Za-z]|[/$(]|~\/|\.{1,2}\/)[\w ./~$@^()+=%<>;:-]*$/
+const plain = /^(?:_*[A-Za-z]|[/$(]|~\/|\.{1,2}\/)[\w ./~$@^(){}+=%<>;:-]*$/
 const notText = /^(?:null|true|false|yes|no|on|off|y|n)$/i
 
 const scalar = (value: string): string =>

@@ -1,10 +1,17 @@
 // The configuration that the documents print, and the cases of the program's specification about it.
 import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Config from "../../src/config/Config.ts"
+import * as Edit from "../../src/config/Edit.ts"
 import * as Environment from "../../src/config/Environment.ts"
+import { Home } from "../../src/config/Home.ts"
 import * as Yaml from "../../src/config/Yaml.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 /** The shell commands of the Relay document that write a `config.yaml`. */
 const relayDocument = [
@@ -101,5 +108,40 @@ describe("the documents' configuration", () => {
       )
       assert.deepStrictEqual(threshold?.warnings, [])
       assert.strictEqual(threshold?.settings.compression.threshold, 0.5)
+    }))
+})
+
+describe("config set", () => {
+  const inHome = Effect.map(temporaryDirectory, (root) => ({
+    file: (name: string) => join(root, name),
+    run: <A, E>(effect: Effect.Effect<A, E, Home | NodeServices.NodeServices>) =>
+      Effect.provide(effect, Home.layerAt(root).pipe(Layer.provideMerge(NodeServices.layer)))
+  }))
+
+  it.effect("T22 a key that ends in _API_KEY is in the environment file and not in the YAML", () =>
+    Effect.gen(function*() {
+      const { file, run } = yield* inHome
+      for (const key of ["OPENROUTER_API_KEY", "telegram_bot_token", "SOME_SECRET"]) yield* run(Edit.set(key, "v4lue"))
+      assert.strictEqual(readFileSync(file(".env"), "utf8"), "OPENROUTER_API_KEY=v4lue\nTELEGRAM_BOT_TOKEN=v4lue\nSOME_SECRET=v4lue\n")
+      assert.isFalse(existsSync(file("config.yaml")))
+    }))
+
+  it.effect("T23 an existing literal key with a dot is meant, and no nested mapping appears", () =>
+    Effect.gen(function*() {
+      const { file, run } = yield* inHome
+      const before = "providers:\n  ollama:\n    models:\n      qwen3.6:35b:\n        timeout_seconds: 5\n"
+      writeFileSync(file("config.yaml"), before)
+      yield* run(Edit.set("providers.ollama.models.qwen3.6:35b.timeout_seconds", "9"))
+      assert.strictEqual(readFileSync(file("config.yaml"), "utf8"), before.replace("5\n", "9\n"))
+      yield* run(Edit.set("providers.ollama.models.qwen3\\.5.timeout_seconds", "1"))
+      assert.strictEqual(
+        readFileSync(file("config.yaml"), "utf8"),
+        `${before.replace("5\n", "9\n")}      qwen3.5:\n        timeout_seconds: 1\n`
+      )
+      const refused = yield* Effect.flip(run(Edit.set("providers.ollama.models.qwen3.7.timeout_seconds", "1")))
+      assert.strictEqual(
+        refused.message,
+        "providers.ollama.models.qwen3.7.timeout_seconds: \"qwen3\" beside \"qwen3.6:35b\" would be ambiguous: write a dot in a name as \\."
+      )
     }))
 })

@@ -7,9 +7,9 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import type { PlatformError } from "effect/PlatformError"
-import * as Schedule from "effect/Schedule"
+import { PlatformError } from "effect/PlatformError"
 import { ConfigError } from "../../domain/AgentError.ts"
+import { withLock } from "../FileLock.ts"
 
 const reasons: Readonly<Record<string, string>> = {
   PermissionDenied: "permission denied",
@@ -32,33 +32,30 @@ export const read = (path: string): Effect.Effect<Option.Option<string>, ConfigE
       Effect.mapError(refused(path, "read"))
     ))
 
-/** Somebody else wrote the file while we made ours. */
-class Changed {
-  readonly _tag = "Changed"
-}
-
 const encoder = new TextEncoder()
 
-/** Puts a file in the place of another, whole or not at all, on disk before it is seen. Only the owner can read it. */
-const replace = (path: string, text: string, expected: Option.Option<string>) =>
+/** Puts a file in the place of another, whole or not at all, on disk before it is seen. Only its owner can read it. */
+const replace = (path: string, text: string): Effect.Effect<void, PlatformError, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
-    const directory = paths.dirname(path)
-    const unnamed = yield* fs.makeTempDirectoryScoped({ directory, prefix: ".config-" })
-    const draft = paths.join(unnamed, paths.basename(path))
+    const drafts = yield* fs.makeTempDirectoryScoped({ directory: paths.dirname(path), prefix: ".draft-" })
+    const draft = paths.join(drafts, paths.basename(path))
     yield* Effect.scoped(Effect.flatMap(
       fs.open(draft, { flag: "wx", mode: 0o600 }),
       (file) => Effect.andThen(file.writeAll(encoder.encode(text)), file.sync)
     ))
-    const now = yield* read(path)
-    if (Option.getOrUndefined(now) !== Option.getOrUndefined(expected)) return yield* Effect.fail(new Changed())
     yield* fs.rename(draft, path)
   }).pipe(Effect.scoped)
 
+const writeRefused = (path: string) => (error: PlatformError): ConfigError =>
+  error.reason._tag === "AlreadyExists"
+    ? new ConfigError({ path, message: `${path}: another command is changing it: try again, or remove ${path}.lock` })
+    : refused(path, "written")(error)
+
 /**
- * Changes a file: `change` makes the new text out of the old one. A file that somebody else changes meanwhile is read again,
- * so that no change is lost; a link is followed, so that a file that is kept elsewhere stays there.
+ * Changes a file: `change` makes the new text out of the old one. Writers take turns, so that no change is lost; a link is
+ * followed, so that a file that is kept elsewhere stays there.
  */
 export const update = <A, E, R>(
   path: string,
@@ -67,18 +64,13 @@ export const update = <A, E, R>(
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const target = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
-    const before = yield* read(target)
-    const { result, text } = yield* change(Option.getOrElse(before, () => ""))
-    if (text !== Option.getOrUndefined(before)) {
-      yield* replace(target, text, before).pipe(
-        Effect.mapError((error) => error._tag === "PlatformError" ? refused(target, "written")(error) : error)
-      )
-    }
-    return result
-  }).pipe(
-    Effect.retry({ while: (error) => error instanceof Changed, schedule: Schedule.spaced("20 millis"), times: 50 }),
-    Effect.catchIf(
-      (error): error is Changed => error instanceof Changed,
-      () => Effect.fail(new ConfigError({ path, message: `${path}: somebody else keeps changing it: try again` }))
+    const changed = Effect.gen(function*() {
+      const before = yield* read(target)
+      const { result, text } = yield* change(Option.getOrElse(before, () => ""))
+      if (text !== Option.getOrUndefined(before)) yield* replace(target, text)
+      return result
+    })
+    return yield* withLock(`${target}.lock`, changed).pipe(
+      Effect.mapError((error) => error instanceof PlatformError ? writeRefused(target)(error) : error)
     )
-  )
+  })

@@ -48,7 +48,7 @@ const found = (value: unknown, shape: Shape | undefined): string => {
   if (value === undefined || value === null) return "nothing"
   if (Array.isArray(value)) return "a list"
   if (Tree.isMapping(value)) return "a mapping"
-  if (shape?._tag === "Value" && shape.facts.secret === true) return `a ${typeof value}`
+  if (shape !== undefined && ShapeOf.isSecret(shape)) return `a ${typeof value}`
   return typeof value === "string" ? JSON.stringify(shorten(redactText(value))) : String(value)
 }
 

@@ -6,7 +6,7 @@
  */
 import * as SchemaAST from "effect/SchemaAST"
 import { type Facts, factsKey } from "../Fields.ts"
-import { fileKey, SettingsSchema } from "../Settings.ts"
+import { fileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
 
 /** A mapping with declared keys, by their names in the file. */
 export interface Section {
@@ -116,6 +116,24 @@ export const at = (shape: Shape, path: ReadonlyArray<string | number>): Shape | 
     }
   }
   return current
+}
+
+/** The shape at a path as users write it: `<provider>.api_keys` may have any name in front. */
+export const ofPath = (path: ReadonlyArray<string>): Shape | undefined =>
+  at(root(), path) ??
+    (path.length > 1 && !root().fields.has(path[0] ?? "") ? at(root(), [providerKeysKey, ...path]) : undefined)
+
+/** Whether what stands there may not be shown. */
+export const isSecret = (shape: Shape): boolean => {
+  switch (shape._tag) {
+    case "Section":
+      return false
+    case "MapOf":
+    case "ListOf":
+      return isSecret(shape.item)
+    case "Value":
+      return shape.facts.secret ?? false
+  }
 }
 
 /** What stands at a place of this shape, in words. */

@@ -17,7 +17,7 @@ import { nearest } from "../Nearest.ts"
 import * as Coerce from "./Coerce.ts"
 import { type Assignment, named } from "./Origin.ts"
 import type { Variables } from "./ProcessVariables.ts"
-import type { Section, Shape } from "./Shape.ts"
+import type { Section } from "./Shape.ts"
 import * as ShapeOf from "./Shape.ts"
 
 const documented: Readonly<Record<string, string>> = {
@@ -46,14 +46,6 @@ const generalPath = (name: string, root: Section): ReadonlyArray<string> | undef
   return only === undefined || only._tag === "Section" ? undefined : path
 }
 
-const secretList: Shape = {
-  _tag: "ListOf",
-  item: { _tag: "Value", kinds: new Set(["string"]), expected: "a string", facts: { secret: true } },
-  facts: {}
-}
-
-const isProviderKeys = (path: ReadonlyArray<string>): boolean => path.length === 2 && path[1] === "api_keys"
-
 /** What some variables say, and those that look like settings and are none. */
 export interface Said {
   readonly assignments: ReadonlyArray<Assignment>
@@ -78,7 +70,7 @@ export const read = (variables: Variables, root: Section, where: string): Said =
   const assign = (name: string, path: ReadonlyArray<string>): ReadonlyArray<Assignment> => {
     const text = variables[name]
     if (!text) return []
-    const shape = ShapeOf.at(root, path) ?? (isProviderKeys(path) ? secretList : undefined)
+    const shape = ShapeOf.ofPath(path)
     if (shape !== undefined) return [{ path, value: Coerce.coerce(text, shape), origin: named(name, path, where) }]
     remarks.push(`${where}${name}: ${unknown(path, root)}`)
     return []

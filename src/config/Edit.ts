@@ -1,0 +1,150 @@
+/**
+ * Reads and changes single settings for `hermes config get | set | unset` and for the commands that keep lists in the file.
+ *
+ * **Details**
+ *
+ * A change touches the lines of its key and leaves comments and all other bytes alone. It is refused, and nothing is
+ * written, when the value does not fit, when the key is ambiguous, or when the file can not be changed in place. The file
+ * is replaced whole, with mode 0600; somebody else's change at the same moment is kept.
+ *
+ * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is kept in `.env`; if it stands below another key, the file
+ * refers to it as `${NAME}`.
+ *
+ * Source: `hermes-product.md` §1.6.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import { ConfigError } from "../domain/AgentError.ts"
+import { mask } from "../domain/Redaction.ts"
+import * as Config from "./Config.ts"
+import * as DotEnv from "./DotEnv.ts"
+import { Environment } from "./Environment.ts"
+import { Home } from "./Home.ts"
+import * as Coerce from "./internal/Coerce.ts"
+import * as Files from "./internal/Files.ts"
+import * as Judge from "./internal/Judge.ts"
+import * as Shape from "./internal/Shape.ts"
+import * as Tree from "./internal/Tree.ts"
+import * as YamlEdit from "./internal/YamlEdit.ts"
+import * as Keys from "./Keys.ts"
+import { providerKeysKey, SettingsSchema } from "./Settings.ts"
+import * as Yaml from "./Yaml.ts"
+
+/** What was changed. */
+export interface Change {
+  readonly file: "config.yaml" | ".env"
+  /** The key as it stands there. */
+  readonly key: string
+  /** Remarks about the value: an unknown key, a number that is brought into bounds. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+type Needs = FileSystem.FileSystem | Home | Path.Path
+
+const cannotEdit = (key: string): ConfigError =>
+  new ConfigError({
+    path: key,
+    message: `${key}: config.yaml is laid out in a way that this command can not change safely: use \`hermes config edit\``
+  })
+
+/** What a user typed as the value that the place takes; free places take what YAML makes of it. */
+const typed = (text: string, path: ReadonlyArray<string>, parse: YamlEdit.Parse): unknown => {
+  const shape = Shape.ofPath(path)
+  const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
+  if (shape !== undefined && (isText || !/^\s*[[{]/.test(text))) return text === "null" ? null : Coerce.coerce(text, shape)
+  try {
+    return /^\s*[#&*!|>]/.test(text) ? text : parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** Changes `config.yaml`: `decide` says where and what, given the file as it is; `undefined` removes the place. */
+const change = Effect.fnUntraced(function*<E, R>(
+  key: string,
+  decide: (tree: unknown, parse: YamlEdit.Parse) => Effect.Effect<{ readonly path: ReadonlyArray<string>; readonly value: unknown }, E, R>
+): Effect.fn.Return<Change, ConfigError | E, Needs | R> {
+  const home = yield* Home
+  const yaml = yield* Yaml.reader
+  yield* home.ensure
+  return yield* Files.update(
+    home.config,
+    Effect.fnUntraced(function*(text) {
+      const tree = yield* yaml.read(text, "config.yaml")
+      const { path, value } = yield* decide(tree, yaml.parse)
+      const warnings = value === undefined ? [] : yield* Judge.judge(Tree.set(tree, path, value), path)
+      const edited = value === undefined
+        ? YamlEdit.unset(text, path, yaml.parse)
+        : YamlEdit.set(text, path, value, yaml.parse)
+      if (edited === undefined) return yield* cannotEdit(key)
+      return { text: edited, result: { file: "config.yaml" as const, key: Tree.show(path), warnings } }
+    })
+  )
+})
+
+const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string) => string): Effect.fn.Return<Change, ConfigError, Needs> {
+  const home = yield* Home
+  yield* home.ensure
+  return yield* Files.update(home.env, (text) =>
+    Effect.succeed({ text: edit(text), result: { file: ".env" as const, key: name, warnings: [] } }))
+})
+
+/** Sets a key to what a user typed. */
+export const set = Effect.fn("Edit.set")(function*(key: string, text: string): Effect.fn.Return<Change, ConfigError, Needs> {
+  const names = yield* Keys.names(key)
+  const variable = Keys.secretVariable(names)
+  if (variable !== undefined) {
+    const kept = yield* changeEnv(variable, (file) => DotEnv.set(file, variable, text))
+    if (names.length === 1) return kept
+  }
+  return yield* change(key, (tree, parse) =>
+    Effect.map(Keys.locate(tree, key), (path) => ({
+      path,
+      value: variable === undefined ? typed(text, path, parse) : `\${${variable}}`
+    })))
+})
+
+/** Sets a place to what `next` makes of the value that it has in the file; `undefined` removes it. */
+export const modify = (
+  path: ReadonlyArray<string>,
+  next: (value: unknown) => unknown
+): Effect.Effect<Change, ConfigError, Needs> =>
+  change(Tree.show(path), (tree) => Effect.succeed({ path, value: next(Tree.get(tree, path)) }))
+
+/** Removes a key, and the sections that it leaves empty; whether it was there does not matter. */
+export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, Needs> {
+  const names = yield* Keys.names(key)
+  const variable = Keys.secretVariable(names)
+  if (variable !== undefined) {
+    const kept = yield* changeEnv(variable, (file) => DotEnv.unset(file, variable))
+    if (names.length === 1) return kept
+  }
+  return yield* change(key, (tree) => Effect.map(Keys.locate(tree, key), (path) => ({ path, value: undefined })))
+})
+
+/** All settings that hold now, in the words of the file, secrets masked. */
+export const show = Effect.fn("Edit.show")(function*(
+  options: Config.Options = {}
+): Effect.fn.Return<Tree.Mapping, ConfigError, Environment | FileSystem.FileSystem | Home> {
+  const { settings } = yield* Config.load(options)
+  const encoded: Tree.Mapping = Schema.encodeSync(SettingsSchema)(settings)
+  const { [providerKeysKey]: pools, ...rest } = encoded
+  return Tree.isMapping(pools) ? { ...rest, ...pools } : rest
+})
+
+/** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
+export const get = Effect.fn("Edit.get")(function*(
+  key: string
+): Effect.fn.Return<Option.Option<unknown>, ConfigError, Environment | FileSystem.FileSystem | Home> {
+  const names = yield* Keys.names(key)
+  if (names.length === 1 && Keys.secretVariable(names) !== undefined) {
+    const environment = yield* Environment
+    return Option.map(Option.fromUndefinedOr(environment.get(names.join("").toUpperCase())), mask)
+  }
+  return Option.fromUndefinedOr(Keys.lookUp(yield* show(), names))
+})
