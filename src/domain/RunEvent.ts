@@ -83,6 +83,8 @@ export const Waiting = Schema.TaggedStruct("Waiting", {
   attempt: Schema.Int,
   maxAttempts: Schema.Int
 })
+/** The model has been silent for a while and is still waited for; `waitedMillis` counts from the request. */
+export const Heartbeat = Schema.TaggedStruct("Heartbeat", { waitedMillis: Schema.Finite })
 /** A model call was paid for. */
 export const UsageReported = Schema.TaggedStruct("UsageReported", {
   step: Schema.Int,
@@ -125,6 +127,7 @@ export const RunEvent = Schema.Union([
   ToolProgress,
   ToolFinished,
   Waiting,
+  Heartbeat,
   UsageReported,
   StepFinished,
   Notice,

@@ -20,7 +20,7 @@ import type { LlmContext, TraceEntry } from "../middleware/Kind.ts"
 import type { CallContext } from "../middleware/Middleware.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import * as AttemptEvents from "./AttemptEvents.ts"
-import type { Try } from "./ModelRouter.ts"
+import type { About, Try } from "./ModelRouter.ts"
 
 /** A model call and where it belongs. */
 export interface Question {
@@ -29,6 +29,8 @@ export interface Question {
   /** What the user asked, for hooks: text or parts. */
   readonly userMessage: unknown
   readonly options: ExecuteOptions | undefined
+  readonly notify?: About["notify"]
+  readonly discard?: About["discard"]
 }
 
 const join = Chain.joinOnPart<ModelRequest, ModelResponse>({

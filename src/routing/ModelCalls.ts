@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ExecuteOptions } from "../domain/Model.ts"
 import * as Chain from "../middleware/Chain.ts"
@@ -25,15 +25,31 @@ export const run = <E>(
   interceptors: Interceptors,
   question: Attempt.Question
 ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-  const route = (params: ModelCallParams, options: ExecuteOptions | undefined) =>
-    router.call((at) => Attempt.run<E>(interceptors, at, { ...question, call: params.call, options }), params.route)
+  const { context, discard, notify } = question
+  const turn = { session: context.sessionId, turn: context.turnId }
+  /** Attempts of this whole call, so that each has its own id even when a wrapper asks several routes. */
+  let attempts = 0
+  const route = (params: ModelCallParams, options: ExecuteOptions | undefined) => {
+    const before = attempts
+    const call = router.call((at) => {
+      attempts++
+      return Attempt.run<E>(
+        interceptors,
+        before === 0 ? at : { ...at, retryCount: before + at.retryCount },
+        { ...question, call: params.call, options }
+      )
+    }, params.route, { turn, call: params.call, notify, discard })
+    if (before === 0) return call
+    const again = Effect.map(call, (answer) => ({ ...answer, attempt: before + answer.attempt }))
+    return discard === undefined ? again : Effect.andThen(discard, again)
+  }
   const { stack } = interceptors
   const params: ModelCallParams = { call: question.call, route: undefined }
-  return stack.wrapModelCall.length === 0
-    ? route(params, question.options)
-    // As in `Attempt.run`: the chain erases what the stack's maker states.
-    : Chain.run(stack.wrapModelCall, join, stack.faults, question.context, route)(
-      params,
-      question.options
-    ) as Effect.Effect<ModelAnswer, AiError.AiError | E>
+  if (stack.wrapModelCall.length === 0) return route(params, question.options)
+  const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
+  // As in `Attempt.run`: the chain erases what the stack's maker states.
+  return Chain.run(stack.wrapModelCall, join, stack.faults, known, route)(params, question.options) as Effect.Effect<
+    ModelAnswer,
+    AiError.AiError | E
+  >
 }

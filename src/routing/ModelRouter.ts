@@ -9,11 +9,15 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as AiError from "effect/ai/AiError"
-import type { ModelResponse } from "../domain/Model.ts"
+import type * as AiError from "effect/ai/AiError"
+import type { SessionId, TurnId } from "../domain/Ids.ts"
+import type { ModelCall, ModelResponse } from "../domain/Model.ts"
 import type * as Route from "../domain/Route.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
+import * as Clients from "./Clients.ts"
+import * as OpenRoute from "./OpenRoute.ts"
 
 /** Which try of a model call an attempt is. */
 export interface Try {
@@ -24,10 +28,30 @@ export interface Try {
   readonly maxRetries: number
 }
 
+/** The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn. */
+export interface Turn {
+  readonly session: SessionId
+  readonly turn: TurnId
+}
+
+/** What a router may know of a call besides its attempt. */
+export interface About {
+  /** A call without one starts at the primary route. */
+  readonly turn?: Turn | undefined
+  /** What is asked: how large it is tells one failure from another. */
+  readonly call?: ModelCall | undefined
+  /** Told of waits, of changes of the key or the route, and that a silent model is still waited for. */
+  readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  /** Run before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
+  readonly discard?: Effect.Effect<void> | undefined
+}
+
 /** See the module. */
 export interface Service {
   /** The route that a call would take first. */
   readonly primary: Effect.Effect<Route.RouteInfo>
+  /** The same with its key, for middleware that derives other routes from it; absent where the router does not know it. */
+  readonly primaryRoute?: Effect.Effect<Route.Route> | undefined
   /**
    * Runs the attempt until one succeeds or the policy gives up; fails with the last failure. Failures that are not
    * `AiError`s are the attempt's own (a veto, a translation of middleware) and end the call at once. `route` is taken
@@ -35,33 +59,35 @@ export interface Service {
    */
   readonly call: <E, R>(
     attempt: (at: Try) => Effect.Effect<ModelResponse, AiError.AiError | E, R>,
-    route?: Route.Route
+    route?: Route.Route,
+    about?: About
   ) => Effect.Effect<ModelAnswer, AiError.AiError | E, R>
+  /**
+   * Leaves the route that a turn is on for the next one, because its answers are no use (they are empty). The route that
+   * the turn's next call takes, or undefined when there is no other.
+   */
+  readonly advance: (turn: Turn, why: string) => Effect.Effect<Route.RouteInfo | undefined>
 }
-
-const cannotOpen = (route: Route.Route): AiError.AiError =>
-  AiError.make({
-    module: "ModelRouter",
-    method: "call",
-    reason: new AiError.InvalidRequestError({
-      description: `this runtime has one provider and can not open a route to ${route.provider} (${route.model})`
-    })
-  })
 
 /** See the module. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {
-  /** Always the one provider, tried once. A call that names a route of its own needs a router that can open it. */
+  /** Always the one provider, tried once. A route that a call names instead is opened, and stays open. */
   static readonly layer: Layer.Layer<ModelRouter, never, Provider> = Layer.effect(
     ModelRouter,
-    Effect.map(Provider, (provider) => {
-      const info = provider.info
-      const at: Try = { provider, retryCount: 0, maxRetries: 0 }
+    Effect.gen(function*() {
+      const provider = yield* Provider
+      const clients = yield* Clients.make(OpenRoute.open)
+      const once = (provider: ProviderService): Try => ({ provider, retryCount: 0, maxRetries: 0 })
+      const { info } = provider
+      const at = once(provider)
       return {
         primary: Effect.succeed(info),
+        advance: () => Effect.succeed(undefined),
         call: (attempt, route) =>
           route === undefined
             ? Effect.map(attempt(at), (response) => ({ response, route: info, attempt: 0 }))
-            : Effect.fail(cannotOpen(route))
+            : clients.use(route, (provider) =>
+              Effect.map(attempt(once(provider)), (response) => ({ response, route: provider.info, attempt: 0 })))
       }
     })
   )
