@@ -142,9 +142,10 @@ const assemble = <
   places: Layer.Layer<Places, never, NodeServices.NodeServices>
 ): Built<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
   const { hooks, hookSettings, middleware, provider, store, tools, ...settings } = options
+  // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
   const parts = Layer.mergeAll(
-    ModelRouter.layer.pipe(Layer.provide(provider ?? Offline.layer())),
-    store ?? MemorySessionStore.layer,
+    Layer.fresh(ModelRouter.layer).pipe(Layer.provide(provider ?? Offline.layer())),
+    store ?? Layer.fresh(MemorySessionStore.layer),
     ToolRegistry.layer(tools ?? []),
     Hooks.layer(hooks ?? [], hookSettings)
   )

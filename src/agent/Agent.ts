@@ -46,7 +46,7 @@ import * as Loop from "./Loop.ts"
 import * as Opening from "./Opening.ts"
 import type { AgentSettings, RunInput } from "./RunInput.ts"
 import { emit, result } from "./RunState.ts"
-import type { Services } from "./Step.ts"
+import type { Services } from "./Services.ts"
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
 const streamBuffer = 256

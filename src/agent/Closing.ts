@@ -13,7 +13,7 @@ import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import { emit, type RunState } from "./RunState.ts"
-import type { Services } from "./Step.ts"
+import type { Services } from "./Services.ts"
 
 /** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
 export const settle = Effect.fnUntraced(function*(

@@ -15,7 +15,10 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
-import { result, type RunState } from "./RunState.ts"
+import * as Ask from "./Ask.ts"
+import * as Recovery from "./Recovery.ts"
+import { emit, result, type RunState } from "./RunState.ts"
+import type { Services } from "./Services.ts"
 import * as Step from "./Step.ts"
 
 const summaryRequest = Prompt.userMessage({
@@ -27,24 +30,21 @@ const summaryRequest = Prompt.userMessage({
   ]
 })
 
-/** How often in a row an answer that was paused is asked to go on (`hermes-llm.md` §15.3). */
-const maxPauses = 3
-
 /** The text of a run that ran out of iterations, when there is no summary either. */
 const noSummary = (run: RunState, why: string): string =>
   `Stopped after ${run.maxIterations} model calls without a final answer${why}. ` +
   "Raise agent.max_turns (--max-turns) or continue the session."
 
 const summarise = Effect.fnUntraced(function*<E>(
-  services: Step.Services<E>,
+  services: Services<E>,
   run: RunState
 ): Effect.fn.Return<RunResult, SessionStoreError | E> {
-  const text = yield* Step.ask(services, run, {
+  const text = yield* Ask.ask(services, run, {
     messages: [...run.messages, summaryRequest],
     tools: [],
     toolChoice: "none"
   }).pipe(
-    Effect.flatMap(({ response }) => Step.showText(run, response.parts)),
+    Effect.flatMap(({ response }) => Ask.showText(run, response.parts)),
     Effect.catch((error): Effect.Effect<AiError.AiError, Exclude<SessionStoreError | E, AiError.AiError>> =>
       AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error as Exclude<typeof error, AiError.AiError>)
     )
@@ -58,34 +58,36 @@ const summarise = Effect.fnUntraced(function*<E>(
   return result(run, "max_iterations_reached", text)
 })
 
+/** Output limits of answers that are asked for again after they were cut (`hermes-llm.md` §15.2). */
+const outputBase = 4_096
+const outputCap = 32_768
+
+const largerOutput = <E>({ settings }: Services<E>, factor: number): number => {
+  const base = settings.maxOutputTokens ?? outputBase
+  return Math.max(base, Math.min(base * factor, outputCap))
+}
+
+/** How far back a tool's result still counts as what an empty answer was about. */
+const recent = 5
+
+const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")
+
 /** See the module. */
 export const loop = Effect.fnUntraced(function*<E>(
-  services: Step.Services<E>,
+  services: Services<E>,
   run: RunState
 ): Effect.fn.Return<RunResult, AiError.AiError | SessionStoreError | E, ToolContext> {
-  let said = ""
-  let pauses = 0
+  let state = Recovery.initial
   while (run.steps < run.maxIterations) {
     run.steps++
     const outcome = yield* Step.step(services, run)
-    switch (outcome._tag) {
-      case "Continue":
-        said = ""
-        pauses = 0
-        break
-      case "Paused":
-        said += outcome.text
-        if (++pauses > maxPauses) return result(run, "output_truncated", said)
-        break
-      case "Finished":
-        return result(run, "text_response", said + outcome.text)
-      case "Truncated":
-        return result(run, "output_truncated", said + outcome.text)
-      case "Filtered":
-        return result(run, "content_filtered", said + outcome.text)
-      case "Empty":
-        return result(run, "empty_response_exhausted", said)
-    }
+    const decision = Recovery.decide(state, outcome, { afterTools: isAfterTools(run) })
+    const { action } = decision
+    if (action._tag === "End") return result(run, action.exit, action.text)
+    state = decision.state
+    run.messages.push(...action.add)
+    run.outputTokens = action.outputFactor === 1 ? undefined : largerOutput(services, action.outputFactor)
+    if (action.notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: action.notice })
   }
   return yield* summarise(services, run)
 })

@@ -17,11 +17,12 @@ import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
+import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import type { RunInput } from "./RunInput.ts"
 import type { RunState } from "./RunState.ts"
-import type { Services } from "./Step.ts"
+import type { Services } from "./Services.ts"
 
 /** Model calls with tools of one run when nobody says otherwise. */
 export const defaultMaxIterations = 90
@@ -125,6 +126,8 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
       user
     ],
     open: new Map(),
+    guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
+    outputTokens: undefined,
     userMessage: input.prompt,
     steps: 0,
     attempt: 0,

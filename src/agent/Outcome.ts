@@ -3,25 +3,30 @@
  *
  * @since 0.1.0
  */
-import type * as Prompt from "effect/ai/Prompt"
 
 /** See the module. */
 export type Outcome =
   /** The model answered and asks for nothing more. */
   | { readonly _tag: "Finished"; readonly text: string }
-  /** Tools ran, their results are in the conversation. */
-  | { readonly _tag: "Continue" }
-  /** The answer was cut by the output limit; `calls` were asked for and not run. */
-  | { readonly _tag: "Truncated"; readonly text: string; readonly calls: ReadonlyArray<Prompt.ToolCallPart> }
+  /** Tools were asked for, and every call has its result. */
+  | Continued
+  /** The output limit cut the answer. Its text is in the conversation, unless calls were cut: then nothing of it is. */
+  | { readonly _tag: "Truncated"; readonly text: string; readonly cut: "text" | "calls" | "thinking" }
   /** The provider paused in the middle of an answer, which is kept; asked again, it goes on. */
   | { readonly _tag: "Paused"; readonly text: string }
-  /** Neither text nor calls. */
-  | { readonly _tag: "Empty" }
+  /** Neither text nor calls; `reasoned` when there was reasoning, which is in the conversation then. */
+  | { readonly _tag: "Empty"; readonly reasoned: boolean }
   /** The provider's content filter ended the answer. */
   | { readonly _tag: "Filtered"; readonly text: string }
+  /** A guardrail ended the run. */
+  | { readonly _tag: "Halted"; readonly message: string }
 
-/** Every call has its result; go on. */
-export const continued: Outcome = { _tag: "Continue" }
-
-/** Nothing came. */
-export const empty: Outcome = { _tag: "Empty" }
+/** See {@link Outcome}. */
+export interface Continued {
+  readonly _tag: "Continue"
+  /** What was said beside the calls. */
+  readonly text: string
+  readonly tools: ReadonlyArray<string>
+  /** Whether no call of the step could even be tried: unknown tools, arguments that are no object. */
+  readonly allInvalid: boolean
+}

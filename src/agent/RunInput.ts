@@ -7,6 +7,7 @@ import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import type { ReasoningEffort } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 
 /** One run. Only `prompt` is needed. */
@@ -47,4 +48,6 @@ export interface AgentSettings {
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
+  /** When a run that goes in circles is warned, and when it is halted. */
+  readonly loopGuard?: LoopGuardSettings | undefined
 }

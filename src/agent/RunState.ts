@@ -10,6 +10,7 @@ import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { Exit, RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { RouteInfo } from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
+import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 
 /** See the module. */
@@ -26,6 +27,7 @@ export interface RunState {
   readonly messages: Array<Prompt.Message>
   /** Calls of the newest assistant message that have no stored result yet, by call id. */
   readonly open: Map<string, Prompt.ToolCallPart>
+  readonly guard: LoopGuard
   /** What the user asked, as it came: text or parts. */
   readonly userMessage: unknown
   steps: number
@@ -34,6 +36,8 @@ export interface RunState {
   usage: Usage.Usage
   /** The route that answered last; before that, the one that will be asked. */
   route: RouteInfo
+  /** Output limit of the next model call, where it differs from the agent's. */
+  outputTokens: number | undefined
   /** Text of the answer that is streaming in, or of the last one. */
   text: string
   /** Whether `text` is in `messages` already. */

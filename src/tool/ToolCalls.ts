@@ -15,6 +15,7 @@ import * as Json from "../domain/Json.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallIds } from "../middleware/Kind.ts"
+import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as Execute from "./Execute.ts"
 import * as Prepare from "./Prepare.ts"
 import * as Schedule from "./Schedule.ts"
@@ -28,9 +29,27 @@ export interface Batch<E> {
   readonly ids: CallIds
   readonly tools: Snapshot
   readonly interceptors: Interceptors
+  /** Watches the calls of the whole run. */
+  readonly guard: LoopGuard
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
+}
+
+/** A batch that ran. */
+export interface Completed {
+  /** In model order. */
+  readonly messages: ReadonlyArray<Prompt.ToolMessage>
+  /** Why the run must end, if a guard says so. */
+  readonly halted: string | undefined
+  /** Whether no call could even be tried. */
+  readonly allInvalid: boolean
+}
+
+/** How one call came out. */
+interface Result {
+  readonly message: Prompt.ToolMessage
+  readonly halted?: string | undefined
 }
 
 const close = Effect.fnUntraced(function*<E>(
@@ -68,12 +87,44 @@ const observe = (
     : Effect.andThen(closed, ToolEvents.transform(hooks, context, end))
 }
 
-const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready) {
-  const { emit, interceptors } = batch
-  const { call } = ready
+const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready, settlement: Execute.Settlement) =>
+  guard.after({
+    name: ready.call.name,
+    args: settlement.args,
+    output: settlement.output,
+    isFailure: settlement.isFailure,
+    idempotent: isIdempotent(ready)
+  })
+
+const isIdempotent = ({ bound }: Prepare.Ready): boolean =>
+  bound.facts.readonly === true || bound.facts.idempotent === true
+
+/** The result of a call that a guard does not let run. */
+const guarded = (ready: Prepare.Ready, refusal: string): Execute.Settlement => ({
+  status: "blocked",
+  output: JSON.stringify({ error: refusal, guardrail: "tool_loop" }),
+  isFailure: true,
+  modelOutput: undefined,
+  args: ready.args
+})
+
+const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready): Effect.fn.Return<Result, E, ToolContext> {
+  const { emit, guard, interceptors } = batch
+  const { args, call } = ready
+  const refusal = guard.before({ name: call.name, args, idempotent: isIdempotent(ready) })
+  if (refusal !== undefined) {
+    const refused = guarded(ready, refusal)
+    yield* ToolEvents.close(ready.announced, ready.context, {
+      args,
+      result: refused.output,
+      durationMillis: 0,
+      outcome: ToolEvents.guardrail(refusal)
+    })
+    return { message: yield* close(batch, call, refused, 0), halted: refusal }
+  }
   const started = yield* Clock.currentTimeMillis
   if (emit !== undefined) {
-    yield* emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: ready.args }])
+    yield* emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }])
   }
   const onProgress = emit === undefined
     ? undefined
@@ -81,37 +132,47 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
       emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text: Json.toText(output) }])
   const settlement = yield* Execute.execute(interceptors.stack, ready, onProgress)
   const durationMillis = (yield* Clock.currentTimeMillis) - started
-  const output = yield* observe(interceptors, ready, settlement, durationMillis)
-  return yield* close(batch, call, output === settlement.output ? settlement : { ...settlement, output }, durationMillis)
+  const observed = yield* observe(interceptors, ready, settlement, durationMillis)
+  const verdict = watched(batch, ready, settlement)
+  const output = verdict._tag === "Fine" ? observed : `${observed}\n\n[${verdict.message}]`
+  const message = yield* close(
+    batch,
+    call,
+    output === settlement.output ? settlement : { ...settlement, output },
+    durationMillis
+  )
+  return { message, halted: verdict._tag === "Halt" ? verdict.message : undefined }
 })
 
-const complete = <E>(
-  batch: Batch<E>,
-  prepared: Prepare.Prepared
-): Effect.Effect<Prompt.ToolMessage, E, ToolContext> =>
+const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect<Result, E, ToolContext> =>
   prepared._tag === "Ready"
     ? runReady(batch, prepared)
-    : close(batch, prepared.call, { ...prepared, isFailure: true, modelOutput: undefined }, 0)
+    : Effect.map(
+      close(batch, prepared.call, { ...prepared, isFailure: true, modelOutput: undefined }, 0),
+      (message) => ({ message })
+    )
 
 const runAll = Effect.fnUntraced(function*<E>(
   batch: Batch<E>
-): Effect.fn.Return<ReadonlyArray<Prompt.ToolMessage>, E, ToolContext | Scope.Scope> {
+): Effect.fn.Return<Completed, E, ToolContext | Scope.Scope> {
   const entries: Array<Prepare.Prepared> = []
   for (const call of batch.calls) {
     entries.push(yield* Prepare.prepare(batch.interceptors, batch.ids, call, batch.tools))
   }
-  const only = entries[0]
-  if (only !== undefined && entries.length === 1) return [yield* complete(batch, only)]
   const { cwd } = yield* ToolContext
   const candidates = entries.flatMap((entry) =>
     entry._tag === "Ready" ? [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }] : []
   )
   const { mode } = Schedule.decide(candidates, cwd)
-  return yield* Effect.forEach(entries, (entry) => complete(batch, entry), {
+  const results = yield* Effect.forEach(entries, (entry) => complete(batch, entry), {
     concurrency: mode === "parallel" ? Schedule.maxConcurrency : 1
   })
+  return {
+    messages: results.map(({ message }) => message),
+    halted: results.find(({ halted }) => halted !== undefined)?.halted,
+    allInvalid: entries.every((entry) => entry._tag === "Refused" && entry.status === "error")
+  }
 })
 
 /** Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path. */
-export const run = <E>(batch: Batch<E>): Effect.Effect<ReadonlyArray<Prompt.ToolMessage>, E, ToolContext> =>
-  Effect.scoped(runAll(batch))
+export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext> => Effect.scoped(runAll(batch))

@@ -78,6 +78,12 @@ export const refusal = ({ answer }: Announced): ReturnType<typeof ToolOutcome.bl
 export const close = (announced: Announced, context: ToolCallContext, end: Ended): Effect.Effect<void> =>
   announced.close(["post_tool_call", () => post(context, end)])
 
+/** The observer's view of a call that a guard stopped. */
+export const guardrail = (reason: string): ToolOutcome.ToolOutcome => {
+  const { result: _, ...blocked } = ToolOutcome.blocked("guardrail_block", reason)
+  return blocked
+}
+
 /** The observer's view of how a call ended. */
 export const outcome = (status: ToolStatus, result: string): ToolOutcome.ToolOutcome => {
   if (status === "blocked") {

@@ -116,7 +116,7 @@ describe("Agent", () => {
     const fake = Fake.make(
       Fake.calls(
         Fake.call("c1", "nope", {}),
-        Fake.call("c2", "echo", "{\"text\": \"a"),
+        Fake.call("c2", "echo", "{text: a}"),
         Fake.call("c3", "echo", { text: 5 }),
         Fake.call("c4", "boom", {}),
         Fake.call("c5", "echo", { text: "fine" })

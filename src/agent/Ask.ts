@@ -1,0 +1,101 @@
+/**
+ * One question to the model within a run: sent through the middleware and the router, watched while it streams, accounted
+ * for.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as AiError from "effect/ai/AiError"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
+import * as Usage from "../domain/Usage.ts"
+import type { ModelAnswer } from "../middleware/Middleware.ts"
+import * as ModelCalls from "../routing/ModelCalls.ts"
+import { emit, type RunState } from "./RunState.ts"
+import type { Services } from "./Services.ts"
+
+/** The facts that a piece of an answer is to a user. */
+const eventsOf = (parts: ReadonlyArray<StreamPart>): Array<RunEvent> => {
+  const events: Array<RunEvent> = []
+  for (const part of parts) {
+    switch (part.type) {
+      case "text-delta":
+        events.push({ _tag: "TextDelta", text: part.delta })
+        break
+      case "reasoning-delta":
+        events.push({ _tag: "ReasoningDelta", text: part.delta })
+        break
+      case "tool-params-start":
+        events.push({ _tag: "ToolInputStarted", callId: part.id, name: part.name })
+        break
+      case "tool-params-delta":
+        events.push({ _tag: "ToolInputDelta", callId: part.id, text: part.delta })
+        break
+    }
+  }
+  return events
+}
+
+/** Passes on what streams by, and remembers the text in case the answer never ends. */
+const watch = (run: RunState): OnPart => (parts) => {
+  for (const part of parts) {
+    if (part.type === "text-delta") run.text += part.delta
+  }
+  if (run.emit === undefined) return Effect.succeed(parts)
+  const events = eventsOf(parts)
+  return events.length === 0 ? Effect.succeed(parts) : Effect.as(run.emit(events), parts)
+}
+
+/** One question to the model, with or without tools, accounted for. */
+export const ask = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
+  run: RunState,
+  call: Pick<ModelCall, "messages" | "tools" | "toolChoice">
+): Effect.fn.Return<ModelAnswer, AiError.AiError | SessionStoreError | E> {
+  const { settings } = services
+  const question: ModelCall = {
+    ...call,
+    responseFormat: { type: "text" },
+    stream: run.streaming,
+    maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
+    temperature: settings.temperature,
+    reasoningEffort: settings.reasoningEffort,
+    sessionId: run.sessionId
+  }
+  run.text = ""
+  run.textStored = false
+  const answer = yield* ModelCalls.run<E>(services.router, services.interceptors, {
+    call: question,
+    context: {
+      sessionId: run.sessionId,
+      taskId: run.taskId,
+      turnId: run.turnId,
+      platform: run.platform,
+      apiCallCount: run.steps
+    },
+    userMessage: run.userMessage,
+    options: run.streaming ? { onPart: watch(run) } : undefined
+  })
+  run.route = answer.route
+  run.attempt = answer.attempt
+  const usage = Usage.fromResponse(answer.response.usage)
+  run.usage = Usage.add(run.usage, usage)
+  const { provider, model } = answer.route
+  yield* services.store.recordUsage(run.sessionId, { provider, model, usage })
+  if (run.emit !== undefined) {
+    yield* run.emit([{ _tag: "UsageReported", step: run.steps, provider, model, usage }])
+  }
+  return answer
+})
+
+/** The text of an answer; shown now if none of it was streamed. */
+export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> => {
+  let text = ""
+  for (const part of parts) {
+    if (part.type === "text") text += part.text
+  }
+  const streamed = run.text !== ""
+  run.text = text
+  return streamed || text === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text }), text)
+}

@@ -1,0 +1,137 @@
+/**
+ * What a run does with an answer that is no answer yet: cut, paused, empty, or made of calls that can not be tried. Pure:
+ * the state so far and an outcome in, the next state and what to do out.
+ *
+ * **Details**
+ *
+ * Messages of an `Again` are sent and never stored: synthetic text does not reach the transcript. Every way of asking
+ * again is bounded, and every bound ends the run with exactly what was said. Source: `hermes-llm.md` §13.3, §13.4, §15.2
+ * and §15.4, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Prompt from "effect/ai/Prompt"
+import type { Exit } from "../domain/RunEvent.ts"
+import type { Outcome } from "./Outcome.ts"
+
+/** See the module. */
+export interface State {
+  /** Text of this answer from earlier pieces. */
+  readonly said: string
+  readonly cuts: number
+  readonly pauses: number
+  readonly invalid: number
+  readonly empties: number
+  readonly thoughts: number
+  readonly nudged: boolean
+  /** Text of the last step whose only calls were housekeeping: an answer, if nothing more comes. */
+  readonly aside: string
+}
+
+/** Before the first step. */
+export const initial: State = {
+  said: "",
+  cuts: 0,
+  pauses: 0,
+  invalid: 0,
+  empties: 0,
+  thoughts: 0,
+  nudged: false,
+  aside: ""
+}
+
+/** See the module. */
+export type Action =
+  | { readonly _tag: "Again"; readonly add: ReadonlyArray<Prompt.Message>; readonly outputFactor: number; readonly notice?: string }
+  | { readonly _tag: "End"; readonly exit: Exit; readonly text: string }
+
+/** A decision. */
+export interface Decision {
+  readonly state: State
+  readonly action: Action
+}
+
+/** What of the run a decision needs besides the outcome. */
+export interface Facts {
+  /** Whether one of the newest messages is a tool's result. */
+  readonly afterTools: boolean
+}
+
+const limit = 3
+const thoughtLimit = 2
+
+/** Tools whose use says nothing about the task. */
+const housekeeping: ReadonlySet<string> = new Set(["memory", "todo", "skill_manage", "session_search"])
+
+const user = (text: string): Prompt.Message => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+
+const goOn = user(
+  "Your answer was cut off by the output limit. Go on exactly where you stopped; do not repeat anything and do not comment on it."
+)
+const emptyAnswer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] })
+const useResults = user("Your last message was empty. Look at the tool results above and go on with the task.")
+
+const again = (state: State, add: ReadonlyArray<Prompt.Message> = [], outputFactor = 1, notice?: string): Decision => ({
+  state,
+  action: { _tag: "Again", add, outputFactor, ...(notice === undefined ? {} : { notice }) }
+})
+
+const end = (state: State, exit: Exit, text: string): Decision => ({ state, action: { _tag: "End", exit, text } })
+
+const afterTools = (state: State, outcome: Extract<Outcome, { readonly _tag: "Continue" }>): Decision => {
+  if (outcome.allInvalid) {
+    const invalid = state.invalid + 1
+    if (invalid >= limit) return end(state, "invalid_tool_calls", state.said + outcome.text)
+    return again({ ...initial, invalid })
+  }
+  const aside = outcome.tools.every((tool) => housekeeping.has(tool)) ? outcome.text : ""
+  return again({ ...initial, aside })
+}
+
+const cut = (state: State, { cut, text }: Extract<Outcome, { readonly _tag: "Truncated" }>): Decision => {
+  if (cut === "thinking") {
+    return end(
+      state,
+      "output_truncated",
+      "The whole output limit was used for thinking, and no answer is left. Lower the reasoning effort, or raise " +
+        "model.max_tokens."
+    )
+  }
+  const said = cut === "text" ? state.said + text : state.said
+  const cuts = state.cuts + 1
+  if (cuts >= limit) return end(state, "output_truncated", cut === "text" ? said : said + text)
+  return cut === "text"
+    ? again({ ...state, said, cuts }, [goOn], cuts + 1)
+    : again({ ...state, said, cuts }, [], cuts + 1, "A tool call was cut by the output limit: asking again with more room")
+}
+
+const empty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Empty" }>, facts: Facts): Decision => {
+  if (state.said !== "") return end(state, "output_truncated", state.said)
+  if (state.aside !== "") return end(state, "text_response", state.aside)
+  if (facts.afterTools && !state.nudged) return again({ ...state, nudged: true }, [emptyAnswer, useResults])
+  if (reasoned && state.thoughts < thoughtLimit) return again({ ...state, thoughts: state.thoughts + 1 })
+  if (state.empties < limit) return again({ ...state, empties: state.empties + 1 })
+  return end(state, "empty_response_exhausted", "")
+}
+
+/** See the module. */
+export const decide = (state: State, outcome: Outcome, facts: Facts): Decision => {
+  switch (outcome._tag) {
+    case "Continue":
+      return afterTools(state, outcome)
+    case "Finished":
+      return end(state, "text_response", state.said + outcome.text)
+    case "Truncated":
+      return cut(state, outcome)
+    case "Paused":
+      return state.pauses >= limit
+        ? end(state, "output_truncated", state.said + outcome.text)
+        : again({ ...state, said: state.said + outcome.text, pauses: state.pauses + 1 })
+    case "Empty":
+      return empty(state, outcome, facts)
+    case "Filtered":
+      return end(state, "content_filtered", state.said + outcome.text)
+    case "Halted":
+      return end(state, "guardrail_halt", outcome.message)
+  }
+}

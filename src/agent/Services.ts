@@ -1,0 +1,20 @@
+/**
+ * The services that a run works with.
+ *
+ * @since 0.1.0
+ */
+import type { Interceptors } from "../middleware/Interceptors.ts"
+import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
+import type { Service as SessionStore } from "../session/SessionStore.ts"
+import type { Service as ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { AgentSettings } from "./RunInput.ts"
+
+/** See the module. `E` is what the middleware of the stack can fail a model call with; it stands in the type alone. */
+export interface Services<out E = never> {
+  readonly Error?: E
+  readonly router: ModelRouter
+  readonly registry: ToolRegistry
+  readonly store: SessionStore
+  readonly interceptors: Interceptors
+  readonly settings: AgentSettings
+}

@@ -1,0 +1,161 @@
+/**
+ * Notices when a run goes in circles: the same call fails again and again, one tool keeps failing, or a read-only call
+ * keeps giving the same answer. First the model is told, on the result; where hard stops are on, the run is halted.
+ *
+ * **Details**
+ *
+ * A guard belongs to one run and starts anew with each. A success clears the counts of its call and its tool.
+ *
+ * Source: `hermes-llm.md` §13.10.
+ *
+ * @since 0.1.0
+ */
+import * as Predicate from "effect/Predicate"
+
+/** When to warn and when to stop; counts of one kind each. */
+export interface Thresholds {
+  readonly exactFailure: number
+  readonly sameToolFailure: number
+  readonly noProgress: number
+}
+
+/** See the module. */
+export interface Settings {
+  readonly warnings: boolean
+  readonly hardStop: boolean
+  readonly warnAfter: Thresholds
+  readonly hardStopAfter: Thresholds
+}
+
+/** What applies when nobody says otherwise: warnings, no hard stop. */
+export const defaults: Settings = {
+  warnings: true,
+  hardStop: false,
+  warnAfter: { exactFailure: 2, sameToolFailure: 3, noProgress: 2 },
+  hardStopAfter: { exactFailure: 5, sameToolFailure: 8, noProgress: 5 }
+}
+
+/** A call that ended. */
+export interface Ended {
+  readonly name: string
+  readonly args: unknown
+  readonly output: string
+  readonly isFailure: boolean
+  /** Whether asking again can not change anything: then the same answer is no progress. */
+  readonly idempotent: boolean
+}
+
+/** What the guard thinks of a call that ended. */
+export type Verdict =
+  | { readonly _tag: "Fine" }
+  | { readonly _tag: "Warn"; readonly message: string }
+  | { readonly _tag: "Halt"; readonly message: string }
+
+/** What the guard thinks of a call before it runs: a reason to refuse it, or nothing. */
+export type Refusal = string | undefined
+
+/** See the module. */
+export interface LoopGuard {
+  readonly before: (call: Pick<Ended, "name" | "args" | "idempotent">) => Refusal
+  readonly after: (call: Ended) => Verdict
+}
+
+const fine: Verdict = { _tag: "Fine" }
+
+const canonical = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(canonical)
+  if (!Predicate.isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).toSorted(([a], [b]) => a < b ? -1 : 1).map(([key, member]) => [key, canonical(member)])
+  )
+}
+
+const signature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(canonical(args))}`
+
+/** Whether a result tells of a failure, also where the tool returned it as its result. */
+const tellsOfFailure = ({ isFailure, name, output }: Ended): boolean => {
+  if (isFailure) return true
+  if (name === "terminal") return /"exit_code":\s*(?!0\b)-?\d+/.test(output.slice(-4_000)) 
+  const start = output.slice(0, 500)
+  return start.startsWith("Error") || /"(?:error|failed)"\s*:\s*(?!null|false|""|0\b)/.test(start)
+}
+
+interface Same {
+  readonly output: string
+  readonly times: number
+}
+
+const stopMessage = (name: string, what: string): string =>
+  `Stopped: ${what}. Calling ${name} like this again will not help; the run ends here.`
+
+/** A guard for one run. */
+export const make = (settings: Settings): LoopGuard => {
+  const exact = new Map<string, number>()
+  const tools = new Map<string, number>()
+  const answers = new Map<string, Same>()
+
+  const before: LoopGuard["before"] = ({ args, idempotent, name }) => {
+    if (!settings.hardStop) return undefined
+    const key = signature(name, args)
+    const failures = exact.get(key) ?? 0
+    if (failures >= settings.hardStopAfter.exactFailure) {
+      return stopMessage(name, `the same call of ${name} failed ${failures} times`)
+    }
+    const same = answers.get(key)?.times ?? 0
+    return idempotent && same >= settings.hardStopAfter.noProgress
+      ? stopMessage(name, `the same call of ${name} gave the same answer ${same} times`)
+      : undefined
+  }
+
+  const failed = (name: string, key: string): Verdict => {
+    const calls = (exact.get(key) ?? 0) + 1
+    const ofTool = (tools.get(name) ?? 0) + 1
+    exact.set(key, calls)
+    tools.set(name, ofTool)
+    if (settings.hardStop && ofTool >= settings.hardStopAfter.sameToolFailure) {
+      return { _tag: "Halt", message: stopMessage(name, `${name} failed ${ofTool} times in a row`) }
+    }
+    if (!settings.warnings) return fine
+    if (calls >= settings.warnAfter.exactFailure) {
+      return {
+        _tag: "Warn",
+        message: `This exact call of ${name} has failed ${calls} times. Do not repeat it: read the error, and change the ` +
+          "arguments or the approach."
+      }
+    }
+    return ofTool >= settings.warnAfter.sameToolFailure
+      ? {
+        _tag: "Warn",
+        message: `${name} has failed ${ofTool} times in a row. Think about why before you call it again, or use another tool.`
+      }
+      : fine
+  }
+
+  const succeeded = ({ idempotent, name, output }: Ended, key: string): Verdict => {
+    exact.delete(key)
+    tools.delete(name)
+    if (!idempotent) {
+      // Something may have changed: what was read before may read differently now.
+      answers.clear()
+      return fine
+    }
+    const last = answers.get(key)
+    const times = last?.output === output ? last.times + 1 : 1
+    answers.set(key, { output, times })
+    return settings.warnings && times >= settings.warnAfter.noProgress
+      ? {
+        _tag: "Warn",
+        message: `This exact call of ${name} has now given the same result ${times} times. You have it already: use it, or ` +
+          "ask for something else."
+      }
+      : fine
+  }
+
+  return {
+    before,
+    after: (ended) => {
+      const key = signature(ended.name, ended.args)
+      return tellsOfFailure(ended) ? failed(ended.name, key) : succeeded(ended, key)
+    }
+  }
+}
