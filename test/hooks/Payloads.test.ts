@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import * as ApiPayload from "../../src/hooks/ApiPayload.ts"
 import * as JsonSchemas from "../../src/hooks/JsonSchemas.ts"
 import * as Payload from "../../src/hooks/Payload.ts"
 import * as Payloads from "../../src/hooks/Payloads.ts"
@@ -72,6 +74,23 @@ describe("Payloads", () => {
   it("what is sanitised already is not sanitised again", () => {
     const request = Sanitizer.sanitize(apiRequest.request)
     assert.strictEqual(made({ ...apiRequest, request })["request"], request)
+  })
+})
+
+describe("ApiPayload", () => {
+  it("a request is its body without what only the transport needs", () => {
+    assert.deepStrictEqual(ApiPayload.request({ model: "m", timeout: 5, http_client: {}, stream: true }), {
+      method: "POST",
+      body: { model: "m", stream: true }
+    })
+  })
+
+  it("an error is named by its reason, its class or its kind", () => {
+    const reason = new AiError.InvalidRequestError({ description: "too long" })
+    const error = AiError.make({ module: "test", method: "execute", reason })
+    assert.deepStrictEqual(ApiPayload.error(error), { type: "InvalidRequestError", message: reason.message })
+    assert.deepStrictEqual(ApiPayload.error(new RangeError("far")), { type: "RangeError", message: "far" })
+    assert.deepStrictEqual(ApiPayload.error({ code: 5 }), { type: "object", message: `{"code":5}` })
   })
 })
 

@@ -5,6 +5,7 @@
 import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
 import * as Redaction from "../../domain/Redaction.ts"
+import { redacted } from "./RedactedText.ts"
 
 /** How much of a value is copied. */
 export interface Bounds {
@@ -28,8 +29,8 @@ const unreadable = "<unreadable>"
 const circular = "<circular>"
 const itemsNote = "_truncated_items"
 
-/** No known key is shorter. */
-const shortestSecret = 12
+/** No token that is known by its shape is shorter. */
+const shortestToken = 15
 
 /** Redaction sees this much more than is kept, so that a secret on the border is recognised. */
 const overlap = 512
@@ -46,14 +47,12 @@ const detached = (text: string): string => JSON.parse(JSON.stringify(text)) as s
 export const boundedText = (text: string, limit: number): string => {
   const note = text.endsWith(" chars]") ? cutNote.exec(text.slice(-40))?.[0] : undefined
   if (note !== undefined && text.length - note.length <= limit + overlap) {
-    return Redaction.redactText(text.slice(0, -note.length)) + note
+    return redacted(text.slice(0, -note.length)) + note
   }
   const kept = text.length > limit + overlap ? detached(text.slice(0, limit + overlap)) : text
-  const redacted = Redaction.redactText(kept)
-  const missing = text.length - kept.length + redacted.length - limit
-  return missing <= 0
-    ? redacted
-    : `${Redaction.redactText(redacted.slice(0, limit))}...[truncated ${missing} chars]`
+  const clean = redacted(kept)
+  const missing = text.length - kept.length + clean.length - limit
+  return missing <= 0 ? clean : `${redacted(clean.slice(0, limit))}...[truncated ${missing} chars]`
 }
 
 const typeName = (value: unknown): string => {
@@ -124,7 +123,7 @@ export const copy = (root: unknown, bounds: Bounds): Copied => {
 
   const keyOf = (key: unknown): string => {
     const name = typeof key === "object" && key !== null ? `<${typeName(key)}>` : String(key)
-    return name.length < shortestSecret ? name : boundedText(name, bounds.string)
+    return name.length < shortestToken ? name : boundedText(name, bounds.string)
   }
 
   const mapping = <K>(
