@@ -27,11 +27,11 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import { nearest } from "../config/Nearest.ts"
 import { type Answers, rules } from "./Answers.ts"
 import type { Hook, Listener } from "./Hook.ts"
-import { attempt } from "./internal/Attempt.ts"
+import { attempt, type Restore } from "./internal/Attempt.ts"
 import * as Faults from "./internal/Faults.ts"
-import { nearest } from "./internal/Nearest.ts"
 import * as Queued from "./internal/Queued.ts"
 import * as Payload from "./Payload.ts"
 import { type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
@@ -99,7 +99,10 @@ interface Queue {
   readonly payload: object
 }
 
-const identity = (answer: unknown): unknown => answer ?? undefined
+/** What is made of a listener's answer; undefined when it is none. */
+type Read = (answer: unknown) => unknown
+
+const identity: Read = (answer) => answer ?? undefined
 
 const nothing = Effect.succeed(undefined)
 const none: ReadonlyArray<unknown> = []
@@ -132,9 +135,9 @@ const makeUnsafe = (settings: Settings): Service => {
         : undefined
     )
 
-  const call = (listener: Bound, payload: object, read: (answer: unknown) => unknown): Effect.Effect<unknown> =>
+  const call = (listener: Bound, payload: object, read: Read, restore: Restore): Effect.Effect<unknown> =>
     Effect.flatMap(
-      attempt(Effect.map(Effect.suspend(() => listener.handle(payload)), read), listener.deadline),
+      attempt(Effect.map(Effect.suspend(() => listener.handle(payload)), read), listener.deadline, restore),
       (exit) => {
         if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`)
         return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${Faults.describe(exit.cause)}`)
@@ -148,9 +151,6 @@ const makeUnsafe = (settings: Settings): Service => {
         : Effect.as(warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`), undefined)
     )
 
-  const tell = (listener: Bound, payload: object, read: (answer: unknown) => unknown): Effect.Effect<unknown> =>
-    listener.queue === undefined ? call(listener, payload, read) : enqueue(listener, listener.queue, payload)
-
   const payloadOf = (name: string, fields: () => object): Exit.Exit<object> => {
     try {
       return Exit.succeed(Payload.make(fields(), maxChars))
@@ -159,22 +159,28 @@ const makeUnsafe = (settings: Settings): Service => {
     }
   }
 
-  /** All answers that `read` made something of, in order. */
+  /**
+   * All answers that `read` made something of, in order. Only waiting for a listener can be interrupted: once the payload is
+   * made, at least the first one is told.
+   */
   const dispatch = (
     name: string,
     told: ReadonlyArray<Bound>,
     fields: () => object,
-    read: (answer: unknown) => unknown
+    read: Read
   ): Effect.Effect<ReadonlyArray<unknown>> =>
-    Effect.suspend(() => {
+    Effect.uninterruptibleMask((restore) => {
       const payload = payloadOf(name, fields)
-      const each = Exit.isSuccess(payload)
-        ? (listener: Bound) => tell(listener, payload.value, read)
-        : (listener: Bound) => failed(listener, `was not called: ${Faults.describe(payload.cause)}`)
+      const tell = (listener: Bound): Effect.Effect<unknown> => {
+        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${Faults.describe(payload.cause)}`)
+        return listener.queue === undefined
+          ? call(listener, payload.value, read, restore)
+          : enqueue(listener, listener.queue, payload.value)
+      }
       const [only] = told
       return only !== undefined && told.length === 1
-        ? Effect.map(each(only), (answer) => answer === undefined ? none : [answer])
-        : Effect.map(Effect.forEach(told, each), (answers) => answers.filter((answer) => answer !== undefined))
+        ? Effect.map(tell(only), (answer) => answer === undefined ? none : [answer])
+        : Effect.map(Effect.forEach(told, tell), (answers) => answers.filter((answer) => answer !== undefined))
     })
 
   const register: Service["register"] = <R>(hook: Hook<R>) =>
@@ -186,7 +192,8 @@ const makeUnsafe = (settings: Settings): Service => {
       const queue = hook.delivery.mode === "inline" ? undefined : yield* Queued.make<Queue>({
         capacity: hook.delivery.capacity,
         flush: flushDeadline,
-        handle: ({ listener, payload }) => Effect.asVoid(call(listener, payload, identity)),
+        handle: ({ listener, payload }) =>
+          Effect.uninterruptibleMask((restore) => Effect.asVoid(call(listener, payload, identity, restore))),
         onLost: (count) => Effect.logWarning(`hook ${hook.label}: ${count} events were lost at the end`)
       })
       const bound = hook.listeners.map((listener): Bound => ({

@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Scheduler from "effect/Scheduler"
 import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
@@ -193,6 +194,47 @@ describe("open", () => {
       yield* Fiber.interrupt(fiber)
       assert.sameMembers(log, ["pre a", "pre b", "post b cancelled", "post a cancelled"])
     }))
+
+  it.effect("whenever the interrupt comes, there is one closing event for each opening one", () =>
+    Effect.gen(function*() {
+      const seen = new Set<string>()
+      for (let after = 0; after < 80; after++) {
+        const log: Array<string> = []
+        const hooks = yield* Hooks.make()
+        yield* Effect.scoped(Effect.gen(function*() {
+          yield* hooks.register(recorder(log))
+          const fiber = yield* Effect.forkChild(
+            Effect.scoped(Effect.flatMap(tool(hooks, "a"), (span) => finish(span, "a"))).pipe(
+              // Every few operations there is a place where the interrupt can come.
+              Effect.provideService(Scheduler.MaxOpsBeforeYield, 3)
+            )
+          )
+          for (let i = 0; i < after; i++) yield* Effect.yieldNow
+          yield* Fiber.interrupt(fiber)
+        }))
+        assert.isTrue(log.length === 0 || log.length === 2, `after ${after}: ${log.join(", ")}`)
+        seen.add(log.join(", "))
+      }
+      assert.sameMembers([...seen], ["", "pre a, post a cancelled", "pre a, post a ok"])
+    }))
+
+  it.effect("an interrupt does not keep a closing event from anybody once it is on its way", () =>
+    withWarnings(() =>
+      Effect.gen(function*() {
+        const log: Array<string> = []
+        const hooks = yield* Hooks.make()
+        yield* hooks.register(Hooks.on("post_tool_call", () => Effect.never))
+        yield* hooks.register(recorder(log))
+        const fiber = yield* Effect.forkChild(
+          Effect.scoped(Effect.flatMap(tool(hooks, "a"), (span) => finish(span, "a")))
+        )
+        yield* Effect.yieldNow
+        const interrupting = yield* Effect.forkChild(Fiber.interrupt(fiber))
+        yield* TestClock.adjust("5 seconds")
+        yield* Fiber.join(interrupting)
+        assert.deepStrictEqual(log, ["pre a", "post a ok"])
+      })
+    ))
 
   it.effect("the answer comes with the span", () =>
     Effect.gen(function*() {

@@ -8,8 +8,12 @@ import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 
+/** What `Effect.uninterruptibleMask` hands out. */
+export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
 /**
- * How it ended; undefined when the deadline came first.
+ * How it ended; undefined when the deadline came first. To be run inside of an uninterruptible mask; only waiting for it is
+ * as interruptible as `restore` makes it.
  *
  * **Details**
  *
@@ -19,15 +23,14 @@ import * as Option from "effect/Option"
  */
 export const attempt = <A, E, R>(
   effect: Effect.Effect<A, E, R>,
-  deadline: Duration.Duration
+  deadline: Duration.Duration,
+  restore: Restore
 ): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(Effect.forkDetach(effect, { startImmediately: true }), (fiber) => {
-      const exit = fiber.pollUnsafe()
-      if (exit !== undefined) return Effect.succeed(exit)
-      return restore(Effect.timeoutOption(Fiber.await(fiber), deadline)).pipe(
-        Effect.map(Option.getOrUndefined),
-        Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
-      )
-    })
-  )
+  Effect.flatMap(Effect.forkDetach(effect, { startImmediately: true }), (fiber) => {
+    const exit = fiber.pollUnsafe()
+    if (exit !== undefined) return Effect.succeed(exit)
+    return restore(Effect.timeoutOption(Fiber.await(fiber), deadline)).pipe(
+      Effect.map(Option.getOrUndefined),
+      Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
+    )
+  })
