@@ -327,7 +327,7 @@ describe("API payloads, ids, sanitiser", () => {
     }
   })
 
-  it("one id per attempt: the first of a step as the contract writes it (ARCHITECTURE §7 overrides one id per step)", () => {
+  it("91 each attempt of a step has an id of its own, the first as the contract writes it (ARCHITECTURE §7 overrides one id per step)", () => {
     const turnId = TurnId.make("s:1")
     assert.strictEqual(Correlation.makeApiRequestId(turnId, 2, 0), "s:1:api:2")
     assert.notStrictEqual(Correlation.makeApiRequestId(turnId, 2, 1), Correlation.makeApiRequestId(turnId, 2, 0))

@@ -33,7 +33,7 @@ export const withLock = <A, E, R>(
     return yield* Effect.acquireUseRelease(
       acquire,
       () => effect,
-      // Somebody who took it for stale may have removed it already.
-      () => Effect.orDie(fs.remove(path, { force: true }))
+      // What was done is done; a lock that stays is stale soon.
+      () => Effect.catch(fs.remove(path, { force: true }), (error) => Effect.logWarning(error.message))
     )
   })
