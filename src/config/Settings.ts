@@ -5,7 +5,8 @@
  *
  * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
  * where the name says nothing else. What has no default is absent unless somebody said it. Secrets are `Redacted`. The
- * sections are described where they are defined: {@link Model}, Agent, Tool, Safety and Program settings.
+ * sections are described where they are defined: in `ModelSettings`, `AgentSettings`, `ToolSettings`, `SafetySettings` and
+ * `ProgramSettings`.
  *
  * Where the specifications give values of several periods, the defaults are those of the period that the documents
  * describe, unless `ARCHITECTURE.md` §7 decides.

@@ -94,6 +94,8 @@ describe("YamlEdit.set", () => {
     assert.strictEqual(set("# only this\n", "a.b", 1), "# only this\na:\n  b: 1\n")
     assert.strictEqual(set("---\na: 1", "b", 2), "---\na: 1\nb: 2\n")
     assert.strictEqual(set("\uFEFFa: 1\r\nb: 2\r\n", "a", "x y"), "\uFEFFa: x y\r\nb: 2\r\n")
+    assert.strictEqual(set("a: 1\r\nb: 2\nc: 3\r\n", "b", [1]), "a: 1\r\nb:\r\n  - 1\r\nc: 3\r\n")
+    assert.strictEqual(set("a: 1\nb: 2\r\nc: 3", "d", 4), "a: 1\nb: 2\r\nc: 3\nd: 4\n")
   })
 
   it("keys with dots and quotes are keys", () => {

@@ -53,7 +53,7 @@ export const coerce = (text: string, shape: Shape): unknown => {
     case "MapOf":
       return json(text, isMapping)
     case "ListOf":
-      return text.trimStart().startsWith("[")
+      return text.trimStart().startsWith("[") || shape.item._tag !== "Value"
         ? json(text, Array.isArray)
         : items(text, shape.facts.separator ?? ",").map((item) => coerce(item, shape.item))
     case "Value":

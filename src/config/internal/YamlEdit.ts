@@ -23,6 +23,15 @@ interface Splice {
   readonly lines: ReadonlyArray<string>
 }
 
+interface Place {
+  readonly lines: ReadonlyArray<string>
+  readonly from: number
+  readonly to: number
+  /** What is there now. */
+  readonly tree: unknown
+  readonly parse: Parse
+}
+
 const attempt = (parse: Parse, text: string): unknown => {
   try {
     return parse(text)
@@ -65,6 +74,9 @@ const listLines = (
   })
 }
 
+/** Whether what an entry holds stands on the lines below its key. */
+const opensBlock = ({ rest }: Blocks.Entry): boolean => /^\s*(?:#|$)/.test(rest)
+
 /** The comment lines behind a value, which stay; the rest of a block scalar may look like some. */
 const commentsBehind = (lines: ReadonlyArray<string>, { end, rest, start }: Blocks.Entry, before: unknown): number => {
   let at = end
@@ -74,10 +86,16 @@ const commentsBehind = (lines: ReadonlyArray<string>, { end, rest, start }: Bloc
 }
 
 /** Writes the value of an entry anew. */
-const rewrite = (lines: ReadonlyArray<string>, entry: Blocks.Entry, before: unknown, after: unknown, indent: number, parse: Parse): Splice => {
+const rewrite = (
+  { lines, parse }: Place,
+  entry: Blocks.Entry,
+  before: unknown,
+  after: unknown,
+  indent: number
+): Splice => {
   const comment = commentOf(entry.rest, parse)
   const inPlace = { start: entry.start, end: commentsBehind(lines, entry, before) }
-  if (Array.isArray(before) && Array.isArray(after) && isFilled(before) && isFilled(after) && entry.end > entry.start + 1) {
+  if (Array.isArray(before) && Array.isArray(after) && isFilled(before) && isFilled(after) && opensBlock(entry)) {
     const kept = listLines(lines, entry, before, after)
     if (kept !== undefined) return { ...inPlace, lines: [lines[entry.start] ?? "", ...kept] }
   }
@@ -88,15 +106,6 @@ const rewrite = (lines: ReadonlyArray<string>, entry: Blocks.Entry, before: unkn
 
 /** `{ a: { b: value } }` of a path and a value. */
 const nest = (path: ReadonlyArray<string>, value: unknown): unknown => Tree.set({}, path, value)
-
-interface Place {
-  readonly lines: ReadonlyArray<string>
-  readonly from: number
-  readonly to: number
-  /** What is there now. */
-  readonly tree: unknown
-  readonly parse: Parse
-}
 
 const keyOf = (entry: Blocks.Entry, parse: Parse): string | undefined => {
   const value = attempt(parse, `${entry.key}: 0`)
@@ -118,15 +127,18 @@ const indentBelow = (lines: ReadonlyArray<string>, { end, start }: Blocks.Entry,
 }
 
 /** Which lines change so that `path` has `value`; `change` makes the new value of an entry that is written anew. */
-const edit = (place: Place, path: ReadonlyArray<string>, change: (before: unknown, path: ReadonlyArray<string>) => unknown): Splice | undefined => {
+const edit = (
+  place: Place,
+  path: ReadonlyArray<string>,
+  change: (before: unknown, path: ReadonlyArray<string>) => unknown
+): Splice => {
   const { from, lines, parse, to, tree } = place
   const block = Blocks.mapping(lines, from, to)
   const [key = "", ...rest] = path
   const entry = block.entries.find((entry) => keyOf(entry, parse) === key)
   if (entry === undefined) return insert(place, block, path, change(undefined, []))
   const before = Tree.get(tree, [key])
-  const opensBlock = entry.rest.trim() === "" || entry.rest.trimStart().startsWith("#")
-  if (rest.length > 0 && opensBlock) {
+  if (rest.length > 0 && opensBlock(entry)) {
     const inside = { lines, from: entry.start + 1, to: entry.end, tree: before, parse }
     if (isFilled(before)) return edit(inside, rest, change)
     if (before === null) {
@@ -137,17 +149,23 @@ const edit = (place: Place, path: ReadonlyArray<string>, change: (before: unknow
   const after = change(before, rest)
   return after === undefined
     ? { start: entry.start, end: entry.end, lines: [] }
-    : rewrite(lines, entry, before, after, block.indent, parse)
+    : rewrite(place, entry, before, after, block.indent)
 }
 
-const apply = (text: string, parse: Parse, splice: (place: Place) => Splice | undefined): string => {
+/** The text with some lines replaced; every other line keeps its line break. */
+const apply = (text: string, parse: Parse, splice: (place: Place) => Splice): string => {
   const mark = text.startsWith("\uFEFF") ? "\uFEFF" : ""
-  const eol = text.includes("\r\n") ? "\r\n" : "\n"
-  const lines = text.slice(mark.length).split(/\r?\n/)
+  const pieces = text.slice(mark.length).split(/(\r?\n)/)
+  const lines = pieces.filter((_, index) => index % 2 === 0)
+  const breaks = pieces.filter((_, index) => index % 2 === 1)
+  const eol = breaks[0] ?? "\n"
   const change = splice({ lines, from: 0, to: lines.length, tree: parse(text), parse })
-  if (change === undefined) return text
-  const after = lines.toSpliced(change.start, change.end - change.start, ...change.lines)
-  return mark + after.join(eol) + (after.at(-1) === "" ? "" : eol)
+  const removed = change.end - change.start
+  const after = lines.toSpliced(change.start, removed, ...change.lines)
+  const afterBreaks = breaks.toSpliced(change.start, removed, ...change.lines.map(() => eol))
+  const last = after.length - 1
+  const ending = after[last] === "" || last < 0 ? "" : eol
+  return mark + after.map((line, index) => index === last ? line + ending : line + (afterBreaks[index] ?? eol)).join("")
 }
 
 /** The text if it reads as the tree that it should. */
