@@ -211,7 +211,10 @@ describe("Edit.get", () => {
 describe("Edit.unset and Edit.modify", () => {
   it.effect("unset removes a key and is content when it is not there", () =>
     Effect.gen(function*() {
-      const { config, run, text } = yield* home
+      const { config, env, run, text } = yield* home
+      yield* run(Edit.unset("agent.max_turns"))
+      yield* run(Edit.unset("X_TOKEN"))
+      assert.isFalse(existsSync(config) || existsSync(env))
       writeFileSync(config, "# top\nagent:\n  max_turns: 5 # why\n  api_max_retries: 2\n")
       yield* run(Edit.unset("agent.max_turns"))
       yield* run(Edit.unset("memory.provider"))

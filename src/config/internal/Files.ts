@@ -65,9 +65,9 @@ export const update = <A, E, R>(
     const fs = yield* FileSystem.FileSystem
     const target = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
     const changed = Effect.gen(function*() {
-      const before = yield* read(target)
-      const { result, text } = yield* change(Option.getOrElse(before, () => ""))
-      if (text !== Option.getOrUndefined(before)) yield* replace(target, text)
+      const before = Option.getOrElse(yield* read(target), () => "")
+      const { result, text } = yield* change(before)
+      if (text !== before) yield* replace(target, text)
       return result
     })
     return yield* withLock(`${target}.lock`, changed).pipe(
