@@ -122,6 +122,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
       if (owner !== undefined && owner !== entry) return yield* StoreFailure.titleTaken("rename", title, owner.id)
       entry.title = title
     }),
+    remove: (id) => Effect.map(existing("remove", id), () => void entries.delete(id)),
     get: (id) => Effect.sync(() => first(entries.get(id))),
     messages: (id) => Effect.sync(() => entries.get(id)?.messages.slice() ?? []),
     list: (options) =>

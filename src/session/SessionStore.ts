@@ -84,6 +84,8 @@ export interface Service {
   readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>
   /** Sets the title; fails when another session has it. */
   readonly rename: (id: SessionId, title: string) => Effect.Effect<void, SessionStoreError>
+  /** Forgets a session and all that belongs to it; fails when there is none of that id. Its children stay. */
+  readonly remove: (id: SessionId) => Effect.Effect<void, SessionStoreError>
   readonly get: (id: SessionId) => Effect.Effect<Option.Option<Session>, SessionStoreError>
   /** All messages, oldest first. */
   readonly messages: (id: SessionId) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>

@@ -63,6 +63,7 @@ export const layer = (options: { readonly path: string }): Layer.Layer<SessionSt
       recordUsage: (id, record) => use(({ store }) => store.recordUsage(id, record)),
       end: (id, reason) => use(({ store }) => store.end(id, reason)),
       rename: (id, title) => use(({ store }) => store.rename(id, title)),
+      remove: (id) => use(({ store }) => store.remove(id)),
       get: (id) => use(({ store }) => store.get(id)),
       messages: (id) => use(({ store }) => store.messages(id)),
       list: (options) => use(({ store }) => store.list(options)),

@@ -152,6 +152,21 @@ const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect
       (message) => ({ message })
     )
 
+const scheduled = Effect.fnUntraced(function*<E>(
+  batch: Batch<E>,
+  entries: ReadonlyArray<Prepare.Prepared>
+): Effect.fn.Return<ReadonlyArray<Result>, E, ToolContext> {
+  const { cwd } = yield* ToolContext
+  const candidates = entries.flatMap((entry) =>
+    entry._tag === "Ready" ? [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }] : []
+  )
+  const { mode, reason } = Schedule.decide(candidates, cwd)
+  yield* Effect.logTrace(`${entries.length} tool calls run ${mode}: ${reason}`)
+  return yield* Effect.forEach(entries, (entry) => complete(batch, entry), {
+    concurrency: mode === "parallel" ? Schedule.maxConcurrency : 1
+  })
+})
+
 const runAll = Effect.fnUntraced(function*<E>(
   batch: Batch<E>
 ): Effect.fn.Return<Completed, E, ToolContext | Scope.Scope> {
@@ -159,14 +174,8 @@ const runAll = Effect.fnUntraced(function*<E>(
   for (const call of batch.calls) {
     entries.push(yield* Prepare.prepare(batch.interceptors, batch.ids, call, batch.tools))
   }
-  const { cwd } = yield* ToolContext
-  const candidates = entries.flatMap((entry) =>
-    entry._tag === "Ready" ? [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }] : []
-  )
-  const { mode } = Schedule.decide(candidates, cwd)
-  const results = yield* Effect.forEach(entries, (entry) => complete(batch, entry), {
-    concurrency: mode === "parallel" ? Schedule.maxConcurrency : 1
-  })
+  const only = entries.length === 1 ? entries[0] : undefined
+  const results = only === undefined ? yield* scheduled(batch, entries) : [yield* complete(batch, only)]
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,

@@ -9,6 +9,7 @@ import * as Stream from "effect/Stream"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
+import type { RunInput } from "../../src/agent/RunInput.ts"
 import type { SessionId } from "../../src/domain/Ids.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
@@ -44,6 +45,11 @@ const toolkit = Toolkit.make(Echo)
 
 const passModel = Middleware.llmExecution({ name: "pass", wrap: (next) => (request) => next(request) })
 const passTool = Middleware.toolExecution({ name: "pass", wrap: (next) => (args) => next(args) })
+
+/** The text of a run whose session nobody wants any longer. */
+const answer = (input: RunInput) =>
+  Effect.flatMap(Agent.run(input), ({ sessionId, text }) =>
+    Effect.as(Effect.flatMap(SessionStore, (store) => store.remove(sessionId)), text))
 
 export default {
   name: "hermes-effect",
@@ -91,16 +97,7 @@ export default {
 
   run(this: Instance, model: string, streaming: boolean): Promise<string> {
     const { prompt, system } = this.opts
-    return this.runtime(model).runPromise(
-      Effect.map(
-        Agent.run({
-          prompt,
-          systemPrompt: system,
-          streaming
-        }),
-        ({ text }) => text
-      )
-    )
+    return this.runtime(model).runPromise(answer({ prompt, systemPrompt: system, streaming }))
   },
 
   runLoop(this: Instance, k: number) {

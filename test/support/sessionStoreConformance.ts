@@ -103,7 +103,8 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
         store.append(nobody, []),
         store.recordUsage(nobody, record),
         store.end(nobody, "done"),
-        store.rename(nobody, "Title")
+        store.rename(nobody, "Title"),
+        store.remove(nobody)
       ]
       for (const write of writes) {
         const error = yield* Effect.flip(write)
@@ -122,6 +123,22 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       yield* store.append(a, [user("again")])
       const reopened = Option.getOrThrow(yield* store.get(a))
       assert.deepStrictEqual([reopened.endedAt, reopened.endReason], [undefined, undefined])
+    }))
+
+    test("a session that is removed is gone with all that belongs to it, and its id is free again", Effect.gen(function*() {
+      const store = yield* SessionStore
+      const search = yield* SessionSearch
+      yield* store.create(newSession(a, { title: "Mine" }))
+      yield* store.create(newSession(b, { parentId: a }))
+      yield* store.append(a, [user("needle")])
+      yield* store.recordUsage(a, { provider: "p", model: "m", usage: Usage.zero })
+      yield* store.remove(a)
+      assert.isTrue(Option.isNone(yield* store.get(a)))
+      assert.deepStrictEqual([yield* store.messages(a), yield* store.usageByModel(a)], [[], []])
+      assert.deepStrictEqual(yield* search.search("needle"), [])
+      assert.deepStrictEqual((yield* store.list()).map(({ id }) => id), [b])
+      yield* store.create(newSession(a, { title: "Mine" }))
+      assert.deepStrictEqual(yield* store.messages(a), [])
     }))
 
     test("lists the newest activity first, by source, within a limit", Effect.gen(function*() {

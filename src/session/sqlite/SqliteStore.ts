@@ -131,6 +131,13 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       }))
     }),
 
+    remove: (id) =>
+      write("remove", Effect.gen(function*() {
+        // Before their session, so that the full-text index hears of each.
+        yield* sql`DELETE FROM messages WHERE session_id = ${id}`
+        yield* touched("remove", id, yield* sql`DELETE FROM sessions WHERE id = ${id} RETURNING id`)
+      })),
+
     get: byId,
 
     messages: Effect.fnUntraced(function*(id) {
