@@ -40,6 +40,7 @@ import type * as Effect from "effect/Effect"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import type { Next, Wrapper } from "./Frame.ts"
 import type { Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
@@ -88,6 +89,10 @@ export interface CallContext {
   readonly turnId: TurnId
   readonly platform: string
   readonly apiCallCount: number
+  /** The route that the router would take, as far as it tells: one that has a single provider keeps its key to itself. */
+  readonly primary?: Effect.Effect<Route> | undefined
+  /** Tells whoever watches the run; absent where nobody does. */
+  readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
 type LlmWrapper = Wrapper<ModelRequest, ExecuteOptions, ModelResponse, LlmContext>

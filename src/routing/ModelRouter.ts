@@ -15,8 +15,9 @@ import type { ModelCall, ModelResponse } from "../domain/Model.ts"
 import type * as Route from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
+import type { Facts } from "./classification/Evidence.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
-import * as Clients from "./Clients.ts"
+import * as OpenProviders from "./OpenProviders.ts"
 import * as OpenRoute from "./OpenRoute.ts"
 
 /** Which try of a model call an attempt is. */
@@ -26,6 +27,12 @@ export interface Try {
   readonly retryCount: number
   /** How many tries the call may have in all on this route. */
   readonly maxRetries: number
+  /** Put around the execution with its wrappers: ends it when the provider has been silent for too long. */
+  readonly within?:
+    | (<A, E, R>(execution: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AiError.AiError, R>)
+    | undefined
+  /** How large the call is, for those who have to judge its failure. */
+  readonly facts?: (() => Facts) | undefined
 }
 
 /** The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn. */
@@ -76,7 +83,7 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
     ModelRouter,
     Effect.gen(function*() {
       const provider = yield* Provider
-      const clients = yield* Clients.make(OpenRoute.open)
+      const providers = yield* OpenProviders.make(OpenRoute.open)
       const once = (provider: ProviderService): Try => ({ provider, retryCount: 0, maxRetries: 0 })
       const { info } = provider
       const at = once(provider)
@@ -86,7 +93,7 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
         call: (attempt, route) =>
           route === undefined
             ? Effect.map(attempt(at), (response) => ({ response, route: info, attempt: 0 }))
-            : clients.use(route, (provider) =>
+            : providers.use(route, (provider) =>
               Effect.map(attempt(once(provider)), (response) => ({ response, route: provider.info, attempt: 0 })))
       }
     })

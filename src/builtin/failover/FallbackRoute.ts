@@ -1,0 +1,172 @@
+/**
+ * What a fallback asks and where: the primary's route and call with the fallback's own keys over them.
+ *
+ * **Details**
+ *
+ * `model`, `base_url`, `api_key`, `api_type`, `provider`, `region`, `timeout`, `headers` and `query` change the route;
+ * `temperature`, `max_tokens`, `stream` and `reasoning_effort` the call; every other key becomes a field of the request.
+ * What a fallback does not say it inherits. The call keeps its tools and messages, which each protocol shapes for itself.
+ *
+ * **Gotchas**
+ *
+ * The primary's key, headers, query and extra fields stay with its host: a fallback elsewhere names its own (addresses on
+ * this machine and its network count as one). The reference sends them along.
+ *
+ * Source: `nexau.md` §2.4, `hermes-llm.md` §2.3 and §2.4.
+ *
+ * @since 0.1.0
+ */
+import * as Redacted from "effect/Redacted"
+import * as AiError from "effect/ai/AiError"
+import * as Result from "effect/Result"
+import type { ModelCall, ReasoningEffort } from "../../domain/Model.ts"
+import type { Route } from "../../domain/Route.ts"
+import type { ModelCallParams } from "../../middleware/Middleware.ts"
+import * as Detection from "../../routing/Detection.ts"
+import * as Directory from "../../routing/ProviderDirectory.ts"
+import type { Fallback, Fields } from "./Options.ts"
+
+/** Keys that are no fields of the request. */
+const known = new Set([
+  "name",
+  "model",
+  "provider",
+  "base_url",
+  "api_key",
+  "api_type",
+  "api_mode",
+  "region",
+  "timeout",
+  "headers",
+  "extra_headers",
+  "default_headers",
+  "query",
+  "extra_body",
+  "temperature",
+  "max_tokens",
+  "stream",
+  "reasoning_effort",
+  "max_retries",
+  "retry_attempts",
+  "context_length"
+])
+
+const efforts: ReadonlyArray<ReasoningEffort> = ["none", "minimal", "low", "medium", "high", "xhigh"]
+
+const text = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+
+const number = (value: unknown): number | undefined => typeof value === "number" && Number.isFinite(value) ? value : undefined
+
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const texts = (value: unknown): Readonly<Record<string, string>> =>
+  isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [name, String(field)])) : {}
+
+const secret = (value: unknown): Redacted.Redacted<string> | undefined => {
+  if (Redacted.isRedacted(value)) return Redacted.make(String(Redacted.value(value)))
+  const key = text(value)
+  return key === undefined ? undefined : Redacted.make(key)
+}
+
+const hostOf = (provider: string | undefined, baseUrl: string | undefined): string =>
+  Detection.address(baseUrl ?? (provider === undefined ? undefined : Directory.find(provider)?.baseUrl)).host
+
+const isSameHost = (a: string, b: string): boolean => a === b || (Detection.isLocal(a) && Detection.isLocal(b))
+
+/** What goes along only to the primary's own host. */
+type Bound = Pick<Route, "apiKey" | "headers" | "query" | "extraBody">
+
+const own = ({ config }: Fallback, query: Bound["query"]): Bound => {
+  const headers = { ...texts(config["default_headers"]), ...texts(config["extra_headers"]), ...texts(config["headers"]) }
+  const body = {
+    ...Object.fromEntries(Object.entries(config).filter(([name]) => !known.has(name))),
+    ...(isFields(config["extra_body"]) ? config["extra_body"] : {})
+  }
+  const apiKey = secret(config["api_key"])
+  return {
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    ...(query === undefined ? {} : { query }),
+    ...(Object.keys(body).length === 0 ? {} : { extraBody: body })
+  }
+}
+
+const merged = (inherited: Bound, own: Bound): Bound => {
+  const apiKey = own.apiKey ?? inherited.apiKey
+  const headers = { ...inherited.headers, ...own.headers }
+  const query = { ...inherited.query, ...own.query }
+  const extraBody = { ...inherited.extraBody, ...own.extraBody }
+  return {
+    ...(apiKey === undefined ? {} : { apiKey }),
+    ...(Object.keys(headers).length === 0 ? {} : { headers }),
+    ...(Object.keys(query).length === 0 ? {} : { query }),
+    ...(Object.keys(extraBody).length === 0 ? {} : { extraBody })
+  }
+}
+
+const incomplete = (fallback: Fallback, what: string): AiError.AiError =>
+  AiError.make({
+    module: "LlmFailover",
+    method: fallback.name,
+    reason: new AiError.InvalidRequestError({
+      description: `the fallback "${fallback.name}" has no ${what}, and there is none to inherit: set it in its llm_config`
+    })
+  })
+
+/** The provider's name: as given, the host's, or the primary's where the address is still its own. */
+const providerOf = (config: Fields, primary: Route | undefined, host: string, stays: boolean): string =>
+  text(config["provider"]) ?? (stays ? primary?.provider : undefined) ?? Directory.atHost(host)?.name ?? "custom"
+
+const routeOf = (fallback: Fallback, primary: Route | undefined): Result.Result<Route, AiError.AiError> => {
+  const { config } = fallback
+  const named = text(config["provider"])
+  const given = text(config["base_url"]) ?? (named === undefined ? undefined : Directory.find(named)?.baseUrl)
+  const address = Detection.address(given)
+  const baseUrl = given === undefined ? primary?.baseUrl : address.baseUrl
+  const model = text(config["model"]) ?? primary?.model
+  if (model === undefined) return Result.fail(incomplete(fallback, "model"))
+  const host = given === undefined ? hostOf(primary?.provider, primary?.baseUrl) : address.host
+  const stays = primary !== undefined && isSameHost(host, hostOf(primary.provider, primary.baseUrl))
+  const provider = providerOf(config, primary, host, stays)
+  const detected = named === undefined ? primary?.apiMode : undefined
+  const timeout = number(config["timeout"])
+  const region = text(config["region"]) ?? primary?.region
+  const requestTimeoutMillis = timeout === undefined ? primary?.requestTimeoutMillis : timeout * 1_000
+  return Result.succeed({
+    provider,
+    model,
+    apiMode: fallback.apiMode ?? detected ?? Detection.detect({ provider: named, model, baseUrl }).apiMode,
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(region === undefined ? {} : { region }),
+    ...(requestTimeoutMillis === undefined ? {} : { requestTimeoutMillis }),
+    ...merged(stays ? primary : {}, own(fallback, { ...address.query, ...texts(config["query"]) }))
+  })
+}
+
+const callOf = ({ config }: Fallback, call: ModelCall, sameModel: boolean): ModelCall => {
+  const temperature = number(config["temperature"])
+  const maxOutputTokens = number(config["max_tokens"])
+  const stream = config["stream"]
+  const effort = efforts.find((effort) => effort === config["reasoning_effort"])
+  const { contextWindow, ...rest } = call
+  return {
+    ...rest,
+    // The window of another model is another one.
+    ...(sameModel && contextWindow !== undefined ? { contextWindow } : {}),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(typeof stream === "boolean" ? { stream } : {}),
+    ...(effort === undefined ? {} : { reasoningEffort: effort })
+  }
+}
+
+/** New parameters for the fallback; nothing that was given is changed. */
+export const params = (
+  fallback: Fallback,
+  primary: Route | undefined,
+  { call }: ModelCallParams
+): Result.Result<ModelCallParams, AiError.AiError> =>
+  Result.map(routeOf(fallback, primary), (route) => ({
+    route,
+    call: callOf(fallback, call, route.model === primary?.model)
+  }))

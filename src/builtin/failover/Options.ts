@@ -1,0 +1,163 @@
+/**
+ * The options of `LlmFailover` as users write them, in code (camelCase) or in a file (snake_case), and what they mean.
+ *
+ * Source: the lifecycle document (LLM failover), `nexau.md` §2.1 and §4.
+ *
+ * @since 0.1.0
+ */
+import * as Result from "effect/Result"
+import { ConfigError } from "../../domain/AgentError.ts"
+import type { Configurable } from "../../domain/ApiMode.ts"
+import * as Detection from "../../routing/Detection.ts"
+
+/** Any fields, by name. */
+export type Fields = Readonly<Record<string, unknown>>
+
+/** A provider to turn to. `llmConfig` is merged over the configuration of the primary, key by key. */
+export type FallbackProvider =
+  | { readonly name?: string | undefined; readonly llmConfig?: Fields | undefined }
+  | { readonly name?: string | undefined; readonly llm_config?: Fields | undefined }
+
+/** Which failures of the primary lead to the fallbacks: by HTTP status, or by the name of the error. */
+export type TriggerOptions =
+  | { readonly statusCodes?: ReadonlyArray<number | string> | undefined; readonly exceptionTypes?: ReadonlyArray<string> | undefined }
+  | { readonly status_codes?: ReadonlyArray<number | string> | undefined; readonly exception_types?: ReadonlyArray<string> | undefined }
+
+/** When the primary is skipped, and for how long. `{}` is three failures and 60 seconds. */
+export type BreakerOptions =
+  | { readonly failureThreshold?: number | undefined; readonly recoveryTimeoutSeconds?: number | undefined }
+  | { readonly failure_threshold?: number | undefined; readonly recovery_timeout_seconds?: number | undefined }
+
+/** The options of the failover document. */
+export type Options =
+  & { readonly trigger?: TriggerOptions | undefined }
+  & (
+    | { readonly fallbackProviders: ReadonlyArray<FallbackProvider>; readonly circuitBreaker?: BreakerOptions | undefined }
+    | { readonly fallback_providers: ReadonlyArray<FallbackProvider>; readonly circuit_breaker?: BreakerOptions | undefined }
+  )
+
+/** A fallback, read. */
+export interface Fallback {
+  readonly name: string
+  /** Its own keys in snake_case, as given. */
+  readonly config: Fields
+  readonly apiMode: Configurable | undefined
+}
+
+/** See {@link TriggerOptions}. */
+export interface Trigger {
+  readonly statusCodes: ReadonlySet<number>
+  readonly exceptionTypes: ReadonlySet<string>
+}
+
+/** The options, read. */
+export interface Settings {
+  readonly trigger: Trigger
+  readonly fallbacks: ReadonlyArray<Fallback>
+  readonly breaker: { readonly failureThreshold: number; readonly recoverySeconds: number } | undefined
+}
+
+const defaultStatusCodes = [500, 502, 503]
+
+/** Names of protocols as the failover document knows them, and our own. */
+const apiTypes: Readonly<Record<string, Configurable>> = {
+  openai_chat_completion: "chat_completions",
+  openai_responses: "codex_responses",
+  anthropic_chat_completion: "anthropic_messages",
+  gemini_rest: "chat_completions",
+  chat_completions: "chat_completions",
+  codex_responses: "codex_responses",
+  anthropic_messages: "anthropic_messages",
+  bedrock_converse: "bedrock_converse"
+}
+
+type Read<A> = Result.Result<A, ConfigError>
+
+const fail = (path: string, message: string): Read<never> =>
+  Result.fail(new ConfigError({ path, message: `${path}: ${message}` }))
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+/** The fields under their snake_case names; of two spellings of one field the later counts. */
+const fieldsOf = (value: unknown): Fields =>
+  isFields(value) ? Object.fromEntries(Object.entries(value).map(([name, field]) => [snake(name), field])) : {}
+
+const listOf = (value: unknown, path: string): Read<ReadonlyArray<unknown>> =>
+  Array.isArray(value) ? Result.succeed(value) : fail(path, "expected a list")
+
+const numberOf = (value: unknown, fallback: number, least: number, path: string): Read<number> => {
+  const number = value === undefined || value === null ? fallback : Number(value)
+  return Number.isFinite(number) && number >= least ? Result.succeed(number) : fail(path, `expected a number from ${least} on`)
+}
+
+const statusOf = (value: unknown): Read<number> => {
+  const status = typeof value === "string" || typeof value === "number" ? Number(value) : Number.NaN
+  return Number.isInteger(status) && status >= 100 && status <= 599
+    ? Result.succeed(status)
+    : fail("trigger.status_codes", `${JSON.stringify(value)} is no HTTP status`)
+}
+
+const triggerOf = (value: unknown): Read<Trigger> =>
+  Result.gen(function*() {
+    const { exception_types, status_codes } = fieldsOf(value)
+    const statuses: Array<number> = []
+    for (const status of yield* listOf(status_codes ?? defaultStatusCodes, "trigger.status_codes")) {
+      statuses.push(yield* statusOf(status))
+    }
+    const names = yield* listOf(exception_types ?? [], "trigger.exception_types")
+    return { statusCodes: new Set(statuses), exceptionTypes: new Set(names.map(String)) }
+  })
+
+const apiModeOf = (config: Fields, path: string): Read<Configurable | undefined> => {
+  const asked = config["api_type"] ?? config["api_mode"]
+  if (asked === undefined || asked === null) return Result.succeed(undefined)
+  const name = String(asked)
+  return Object.hasOwn(apiTypes, name)
+    ? Result.succeed(apiTypes[name])
+    : fail(`${path}.api_type`, `"${name}" is not known: use one of ${Object.keys(apiTypes).join(", ")}`)
+}
+
+const fallbackOf = (value: unknown, index: number): Read<Fallback> =>
+  Result.gen(function*() {
+    const path = `fallback_providers[${index}]`
+    const { llm_config, name } = fieldsOf(value)
+    const config = fieldsOf(llm_config)
+    const baseUrl = config["base_url"]
+    if (baseUrl !== undefined && (typeof baseUrl !== "string" || Detection.address(baseUrl).host === "")) {
+      return yield* fail(`${path}.llm_config.base_url`, "this is not an address: write it like https://host/v1")
+    }
+    const apiMode = yield* apiModeOf(config, `${path}.llm_config`)
+    return { name: typeof name === "string" && name !== "" ? name : `fallback-${index}`, config, apiMode }
+  })
+
+const breakerOf = (value: unknown): Read<Settings["breaker"]> => {
+  if (value === undefined || value === null) return Result.succeed(undefined)
+  const fields = fieldsOf(value)
+  return Result.gen(function*() {
+    const failureThreshold = yield* numberOf(fields["failure_threshold"], 3, 1, "circuit_breaker.failure_threshold")
+    const recoverySeconds = yield* numberOf(
+      fields["recovery_timeout_seconds"],
+      60,
+      0,
+      "circuit_breaker.recovery_timeout_seconds"
+    )
+    return { failureThreshold: Math.ceil(failureThreshold), recoverySeconds }
+  })
+}
+
+/** Reads options of either spelling, also such as came from a file. */
+export const read = (options: unknown): Read<Settings> =>
+  Result.gen(function*() {
+    const fields = fieldsOf(options)
+    const given = yield* listOf(fields["fallback_providers"], "fallback_providers")
+    const fallbacks: Array<Fallback> = []
+    for (const [index, provider] of given.entries()) fallbacks.push(yield* fallbackOf(provider, index))
+    return {
+      trigger: yield* triggerOf(fields["trigger"]),
+      fallbacks,
+      breaker: yield* breakerOf(fields["circuit_breaker"])
+    }
+  })

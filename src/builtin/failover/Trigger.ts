@@ -1,0 +1,149 @@
+/**
+ * Whether a failure is one that a user named: by its HTTP status, or by the name under which an SDK knows it.
+ *
+ * **Details**
+ *
+ * Status and names are looked for in the error and everything that it wraps. Names are those of effect's reasons, of the
+ * error classes of the OpenAI and Anthropic SDKs (Python's and TypeScript's, parents too), and the code and type that the
+ * provider gave in its body. A failure that came without a status (an event inside a stream) has the status that its
+ * kind stands for.
+ *
+ * **Gotchas**
+ *
+ * The reference compares the exact class name, so that the name of a parent never matches there.
+ *
+ * Source: `nexau.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as AiError from "effect/ai/AiError"
+import type { Trigger } from "./Options.ts"
+
+/** What the SDKs call an answer with this status. */
+const statusNames: Readonly<Record<number, ReadonlyArray<string>>> = {
+  400: ["BadRequestError"],
+  401: ["AuthenticationError"],
+  402: ["PaymentRequiredError"],
+  403: ["PermissionDeniedError"],
+  404: ["NotFoundError"],
+  408: ["RequestTimeoutError"],
+  409: ["ConflictError"],
+  413: ["RequestTooLargeError"],
+  422: ["UnprocessableEntityError"],
+  429: ["RateLimitError"],
+  503: ["ServiceUnavailableError"],
+  504: ["DeadlineExceededError"],
+  529: ["OverloadedError"]
+}
+
+const maxDepth = 8
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
+
+/** An error and what it wraps, outermost first. */
+const chain = (error: unknown): ReadonlyArray<unknown> => {
+  const found = new Set<unknown>()
+  const visit = (value: unknown, depth: number): void => {
+    if (!isObject(value) || depth > maxDepth || found.has(value)) return
+    found.add(value)
+    // `downstream` and `thrown` are the two halves of a translation by a plain function.
+    for (const name of ["reason", "cause", "error", "downstream", "thrown"]) visit(value[name], depth + 1)
+  }
+  visit(error, 0)
+  return [...found]
+}
+
+const ownStatus = (error: unknown): number | undefined => {
+  if (!isObject(error)) return undefined
+  const { http, metadata, status, statusCode, status_code } = error
+  const response = isObject(http) && isObject(http["response"]) ? http["response"]["status"] : undefined
+  const noted = isObject(metadata) ? metadata["status"] : undefined
+  return [status, statusCode, status_code, response, noted].find((value) => typeof value === "number")
+}
+
+const impliedStatus = (reason: AiError.AiErrorReason): number | undefined => {
+  switch (reason._tag) {
+    case "RateLimitError":
+      return 429
+    case "QuotaExhaustedError":
+      return 402
+    case "AuthenticationError":
+      return reason.kind === "InsufficientPermissions" ? 403 : 401
+    case "InternalProviderError":
+      return /overloaded/i.test(String(reason.metadata["type"])) ? 529 : 500
+    default:
+      return undefined
+  }
+}
+
+const isTimeout = ({ description }: AiError.NetworkError): boolean =>
+  /did not answer within|in time|timed out|timeout/.test(description ?? "")
+
+const isSilence = ({ description }: AiError.NetworkError): boolean => /stale|silent|idle|nothing (more )?came/.test(description ?? "")
+
+const reasonNames = (reason: AiError.AiErrorReason): ReadonlyArray<string> => {
+  switch (reason._tag) {
+    case "NetworkError":
+      return [
+        "APIError",
+        "APIConnectionError",
+        "ConnectionError",
+        ...(isTimeout(reason) ? ["APITimeoutError", "APIConnectionTimeoutError", "TimeoutError"] : []),
+        ...(isSilence(reason) ? ["StreamIdleTimeoutError"] : [])
+      ]
+    case "InvalidResponseError":
+    case "InvalidOutputError":
+      return ["APIResponseValidationError", "RuntimeError"]
+    default:
+      return []
+  }
+}
+
+const namesOfStatus = (status: number): ReadonlyArray<string> => [
+  "APIError",
+  "APIStatusError",
+  ...(statusNames[status] ?? []),
+  ...(status >= 500 ? ["InternalServerError"] : [])
+]
+
+const classNames = (error: object): ReadonlyArray<string> => {
+  const names: Array<string> = []
+  for (let at: unknown = error; isObject(at); at = Object.getPrototypeOf(at)) {
+    const name: unknown = at.constructor?.name
+    if (typeof name === "string" && name !== "Object") names.push(name)
+  }
+  return names
+}
+
+const wordsOf = (value: Readonly<Record<string, unknown>>): ReadonlyArray<string> => {
+  const metadata = isObject(value["metadata"]) ? value["metadata"] : {}
+  return [value["_tag"], value["name"], value["code"], value["type"], metadata["code"], metadata["type"]].filter(
+    (word) => typeof word === "string"
+  )
+}
+
+const isReason = (value: unknown): value is AiError.AiErrorReason =>
+  isObject(value) && typeof value["_tag"] === "string" && "isRetryable" in value && !AiError.isAiError(value)
+
+/** Status and names of one error of the chain. */
+const describe = (error: unknown): { readonly status: number | undefined; readonly names: ReadonlyArray<string> } => {
+  if (!isObject(error)) return { status: undefined, names: [] }
+  const reason = isReason(error) ? error : undefined
+  const status = ownStatus(error) ?? (reason === undefined ? undefined : impliedStatus(reason))
+  return {
+    status,
+    names: [
+      ...classNames(error),
+      ...wordsOf(error),
+      ...(reason === undefined ? [] : reasonNames(reason)),
+      ...(status === undefined ? [] : namesOfStatus(status))
+    ]
+  }
+}
+
+/** See the module. */
+export const matches = ({ exceptionTypes, statusCodes }: Trigger, error: unknown): boolean =>
+  chain(error).some((value) => {
+    const { names, status } = describe(value)
+    return (status !== undefined && statusCodes.has(status)) || names.some((name) => exceptionTypes.has(name))
+  })

@@ -1,0 +1,103 @@
+// A router whose routes are functions, and model calls through middleware over it.
+import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
+import * as AiError from "effect/ai/AiError"
+import type { ModelCall } from "../../src/domain/Model.ts"
+import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as Route from "../../src/domain/Route.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import type * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Stack from "../../src/middleware/Stack.ts"
+import * as ModelCalls from "../../src/routing/ModelCalls.ts"
+import type { Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as Fake from "./fakeModel.ts"
+import { ids } from "./middlewareContexts.ts"
+
+export const modelCall: ModelCall = {
+  messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "hello" })] })],
+  tools: [{ name: "look", description: "looks", parameters: { type: "object", properties: {} } }],
+  toolChoice: "auto",
+  responseFormat: { type: "text" },
+  stream: false,
+  temperature: 0.3
+}
+
+/** A failure as the SDKs' adapters make them. */
+export const status = (code: number, type?: string): AiError.AiError =>
+  AiError.make({
+    module: "Fake",
+    method: "execute",
+    reason: code === 429
+      ? new AiError.RateLimitError({ metadata: { status: code } })
+      : code >= 500
+      ? new AiError.InternalProviderError({ description: `HTTP ${code}`, metadata: { status: code, ...(type === undefined ? {} : { type }) } })
+      : new AiError.InvalidRequestError({ description: `HTTP ${code}`, metadata: { status: code } })
+  })
+
+export const fails = (error: AiError.AiError): Fake.Turn => () => Effect.fail(error)
+
+/** Which route asked, `primary` for the router's own. */
+export interface Asked {
+  readonly route: Route.Route | undefined
+  readonly call: ModelCall
+}
+
+export const make = (
+  primary: Route.Route,
+  answer: (asked: Asked, count: number) => Fake.Turn
+) => {
+  const asked: Array<Asked> = []
+  const router: ModelRouter = {
+    primary: Effect.succeed(Route.info(primary)),
+    primaryRoute: Effect.succeed(primary),
+    advance: () => Effect.succeed(undefined),
+    call: (attempt, route) => {
+      const info = Route.info(route ?? primary)
+      const provider = Fake.make().provider
+      let call: ModelCall = modelCall
+      return Effect.map(
+        attempt({
+          provider: {
+            ...provider,
+            info,
+            apiMode: info.apiMode,
+            prepare: (given) => {
+              call = given
+              return provider.prepare(given)
+            },
+            execute: (request, options) =>
+              Effect.suspend(() => {
+                const entry = { route, call }
+                asked.push(entry)
+                return answer(entry, asked.length)(request, options)
+              })
+          },
+          retryCount: 0,
+          maxRetries: 0
+        }),
+        (response) => ({ response, route: info, attempt: 0 })
+      )
+    }
+  }
+  const notices: Array<string> = []
+  const notify = (events: ReadonlyArray<RunEvent>) =>
+    Effect.sync(() => {
+      for (const event of events) if (event._tag === "Notice") notices.push(event.message)
+    })
+  const interceptors = (middleware: ReadonlyArray<Middleware.Any>) => ({
+    stack: Stack.make(middleware),
+    hooks: Effect.runSync(Hooks.make())
+  })
+  const run = (middleware: ReadonlyArray<Middleware.Any>, call: ModelCall = modelCall) =>
+    ModelCalls.run<never>(router, interceptors(middleware), {
+      call,
+      context: { ...ids, platform: "cli", apiCallCount: 1 },
+      userMessage: "hello",
+      options: undefined,
+      notify
+    })
+  return { asked, notices, router, run, interceptors }
+}
+
+export const textOf = (answer: Middleware.ModelAnswer): string =>
+  answer.response.parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
