@@ -1,6 +1,8 @@
 import { defineConfig } from "vitest/config"
 
 export default defineConfig({
+  // Plugins of tests import the package by its name, and get the sources under test.
+  resolve: { alias: { "hermes-effect": new URL("../src/index.ts", import.meta.url).pathname } },
   test: {
     root: new URL("..", import.meta.url).pathname,
     include: ["test/**/*.test.ts"],

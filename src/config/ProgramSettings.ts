@@ -11,6 +11,8 @@ import * as F from "./Fields.ts"
 export const plugins = F.defaulted({
   enabled: F.withDefault(F.texts, []),
   disabled: F.withDefault(F.texts, []),
+  /** npm packages that are plugins; being named here makes one known, `enabled` decides. */
+  packages: F.withDefault(F.texts, []),
   /** Seconds for a hook that may change what happens; 0 turns the deadline off. */
   hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
   /** Characters of a request or response in a hook payload. */

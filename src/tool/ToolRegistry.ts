@@ -42,6 +42,8 @@ export const everything: Selection = {}
 export interface Service {
   /** Adds a toolset for as long as the scope lives. */
   readonly register: <E, R>(toolset: Toolset<E, R>) => Effect.Effect<void, E, R | Scope.Scope>
+  /** Adds a toolset whose tools take the place of others of their names, for as long as the scope lives. */
+  readonly override: Service["register"]
   readonly snapshot: (selection: Selection) => Effect.Effect<Snapshot>
   /** The registered toolsets and their tools, for display. */
   readonly list: Effect.Effect<ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<BoundTool> }>>
@@ -80,6 +82,12 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
       snapshots = new WeakMap()
     }
 
+    const hold = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
+      Effect.acquireRelease(
+        Effect.sync(() => change(place())),
+        () => Effect.sync(() => change(sets.filter((set) => set !== added)))
+      )
+
     const register: Service["register"] = Effect.fnUntraced(function*(toolset) {
       const bound = yield* toolset.bind
       const taken = bound.filter((tool) => sets.some((set) => set.some((other) => other.tool.name === tool.tool.name)))
@@ -89,14 +97,17 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
         )
       }
       const added = bound.filter((tool) => !taken.includes(tool))
-      yield* Effect.acquireRelease(
-        Effect.sync(() => change([...sets, added])),
-        () => Effect.sync(() => change(sets.filter((set) => set !== added)))
-      )
+      yield* hold(added, () => [...sets, added])
+    })
+
+    const override: Service["register"] = Effect.fnUntraced(function*(toolset) {
+      const bound = yield* toolset.bind
+      yield* hold(bound, () => [bound, ...sets])
     })
 
     return {
       register,
+      override,
       snapshot: (selection) =>
         Effect.sync(() => {
           let snapshot = snapshots.get(selection)

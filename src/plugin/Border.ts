@@ -1,0 +1,115 @@
+/**
+ * The border between a plugin and the runtime: middleware and tools of a plugin get the services that were there when it was
+ * loaded, and fail only with what every run can fail with.
+ *
+ * **Details**
+ *
+ * A failure that the types of a run do not know, which code on disk can have, becomes one that they do: `TranslatedFailure`
+ * after something below had failed, and `ExecutionBlocked` before that. A tool that nobody stated to be harmless counts as
+ * destructive.
+ *
+ * Source: `ARCHITECTURE.md` §5 and §6.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { AgentError, ExecutionBlocked, TranslatedFailure } from "../domain/AgentError.ts"
+import * as Faults from "../middleware/Faults.ts"
+import type { Next, Wrapper } from "../middleware/Frame.ts"
+import type { Kind } from "../middleware/Kind.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import type { Rewriter } from "../middleware/Pipeline.ts"
+import type { BoundTool, Toolset } from "../tool/Toolset.ts"
+
+const isAgentError = Schema.is(AgentError)
+
+/**
+ * Code of a plugin with the services that were there when it was loaded; what a call brings wins. Nothing says what code from
+ * disk asks for: what is missing then is a failure of that code.
+ */
+export const bring = (context: Context.Context<never>) => <A, E>(effect: Effect.Effect<A, E, unknown>): Effect.Effect<A, E> =>
+  // Whoever loads a plugin in an application has what the plugin's type asks for.
+  Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) => Context.merge(context, input))
+
+/** A failure that is nobody's, in words that every run knows. */
+const known = (kind: Kind, name: string, thrown: unknown, below: ReadonlyArray<unknown>): AgentError =>
+  below.length === 0
+    ? new ExecutionBlocked({ reason: Faults.describe(thrown), metadata: { checked_by: name } })
+    : new TranslatedFailure({ kind, middleware: name, thrown, downstream: below.at(-1) })
+
+const wrapper = <Req, Options, A, Info>(
+  given: Wrapper<Req, Options, A, Info>,
+  context: Context.Context<never>,
+  name: string
+): Wrapper<Req, Options, A, Info> => ({
+  ...given,
+  name,
+  wrap: (next, info) => (request) => bring(context)(Effect.suspend(() => given.wrap(next, info)(request)))
+})
+
+/** A wrapper whose failures reach whoever runs the agent; those of a tool's wrapper are results for the model. */
+const modelWrapper = <Req, Options, A, Info>(
+  given: Wrapper<Req, Options, A, Info>,
+  context: Context.Context<never>,
+  name: string
+): Wrapper<Req, Options, A, Info> => {
+  const inner = wrapper(given, context, name)
+  return {
+    ...inner,
+    wrap: (next, info) => (request) => {
+      const below: Array<unknown> = []
+      const watched: Next<Req, Options, A, unknown, unknown> = (request, options) =>
+        Effect.tapError(next(request, options), (error) => Effect.sync(() => below.push(error)))
+      return Effect.catchIf(
+        inner.wrap(watched, info)(request),
+        (error) => !below.includes(error) && !isAgentError(error),
+        (error) => Effect.fail(known(given.kind, name, error, below))
+      )
+    }
+  }
+}
+
+const rewriter = <Payload, Info>(
+  given: Rewriter<Payload, Info>,
+  context: Context.Context<never>,
+  name: string
+): Rewriter<Payload, Info> => ({
+  ...given,
+  name,
+  rewrite: (payload, info) => bring(context)(Effect.suspend(() => given.rewrite(payload, info)))
+})
+
+/** An entry of a plugin as the stack may run it. `name` is said in warnings, errors and traces. */
+export const middleware = (
+  entry: Middleware.Any,
+  context: Context.Context<never>,
+  name: string
+): Middleware.Any => {
+  switch (entry.kind) {
+    case "llm_request":
+      return { ...entry, name, run: rewriter(entry.run, context, name) }
+    case "tool_request":
+      return { ...entry, name, run: rewriter(entry.run, context, name) }
+    case "llm_execution":
+      return { ...entry, name, run: modelWrapper(entry.run, context, name) }
+    case "tool_execution":
+      return { ...entry, name, run: wrapper(entry.run, context, name) }
+    case "wrap_model_call":
+      return { ...entry, name, run: modelWrapper(entry.run, context, name) }
+    case "wrap_tool_call":
+      return { ...entry, name, run: wrapper(entry.run, context, name) }
+  }
+}
+
+const cautious = (tool: BoundTool): BoundTool => ({
+  ...tool,
+  facts: { ...tool.facts, destructive: tool.facts.destructive ?? tool.facts.readonly !== true }
+})
+
+/** A toolset of a plugin as the registry may have it. */
+export const toolset = <E, R>(given: Toolset<E, R>): Toolset<E, R> => ({
+  ...given,
+  bind: Effect.map(given.bind, (tools) => tools.map(cautious))
+})

@@ -1,0 +1,54 @@
+/**
+ * The commands that plugins bring: their names as users type them, and which of several counts.
+ *
+ * Source: `hermes-contract.md` §3.5 (`register_command`, `register_cli_command`).
+ *
+ * @since 0.1.0
+ */
+
+/** What commands of either sort have. */
+export interface Described {
+  readonly name: string
+  readonly description?: string | undefined
+  readonly argsHint?: string | undefined
+}
+
+/** Those that can be used, and what is wrong with the others. */
+export interface Accepted<C> {
+  readonly commands: ReadonlyArray<C>
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** `/MyCmd ` as `mycmd`. */
+export const nameOf = (given: string): string => given.trim().replace(/^\/+/, "").trim().toLowerCase().replaceAll(/\s+/g, "-")
+
+/** What help says of a command that does not say it itself. */
+export const defaultDescription = "Plugin command"
+
+/** The commands of one plugin under the names that they get; `reserved` are the names of the program's own. */
+export const accept = <C extends Described>(given: ReadonlyArray<C>, reserved: ReadonlyArray<string>): Accepted<C> => {
+  const warnings: Array<string> = []
+  const commands = given.flatMap((command) => {
+    const name = nameOf(command.name)
+    if (name === "") {
+      warnings.push("a command without a name is ignored")
+      return []
+    }
+    if (reserved.includes(name)) {
+      warnings.push(`the command "${name}" is ignored: the program has one of that name`)
+      return []
+    }
+    return [{
+      ...command,
+      name,
+      description: command.description?.trim() || defaultDescription,
+      argsHint: command.argsHint?.trim() || undefined
+    }]
+  })
+  return { commands, warnings }
+}
+
+/** Of several commands with one name, the last: by name, in order. */
+export const last = <C extends Described>(commands: ReadonlyArray<C>): ReadonlyArray<C> =>
+  Array.from(new Map(commands.map((command) => [command.name, command])).values())
+    .toSorted((a, b) => a.name < b.name ? -1 : 1)

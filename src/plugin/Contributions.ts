@@ -1,0 +1,70 @@
+/**
+ * Reads what code on disk says that it contributes. The types of a plugin say the same, but nobody checked the code against
+ * them.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import { nearest } from "../config/Nearest.ts"
+import type { Contribution } from "./Plugin.ts"
+
+type Mapping = Readonly<Record<string, unknown>>
+
+const isNamed = (value: unknown): value is Mapping => Predicate.isObject(value) && typeof value["name"] === "string"
+
+const isCommand = (value: unknown): boolean => isNamed(value) && Predicate.isFunction(value["run"])
+
+const isListener = (value: unknown): boolean =>
+  Predicate.isObject(value) && typeof value["event"] === "string" && Predicate.isFunction(value["handle"])
+
+const isWrapperOrRewriter = (value: unknown): boolean =>
+  Predicate.isObject(value) && (Predicate.isFunction(value["wrap"]) || Predicate.isFunction(value["rewrite"]))
+
+const middlewareKinds: ReadonlySet<unknown> = new Set([
+  "llm_request", "tool_request", "llm_execution", "tool_execution", "wrap_model_call", "wrap_tool_call"
+])
+
+/** The parts of a contribution, and how each is known. */
+const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is: (value: unknown) => boolean] } = {
+  tools: ["a toolset: see Toolset.make", (value) => isNamed(value) && Array.isArray(value["tools"]) && Effect.isEffect(value["bind"])],
+  hooks: ["a hook: see Hooks.on", (value) =>
+    Predicate.isObject(value) && typeof value["label"] === "string" && Predicate.isObject(value["delivery"]) &&
+    Array.isArray(value["listeners"]) && value["listeners"].every(isListener)],
+  middleware: ["middleware: see Middleware.llmRequest", (value) =>
+    isNamed(value) && middlewareKinds.has(value["kind"]) && isWrapperOrRewriter(value["run"])],
+  providers: ["a provider source: { name, open }", (value) => isNamed(value) && Predicate.isFunction(value["open"])],
+  commands: ["a command: { name, run }", isCommand],
+  cliCommands: ["a command: { name, run }", isCommand]
+}
+
+const isPart = (key: string): key is keyof typeof parts => Object.hasOwn(parts, key)
+
+/** What was read, or why it can not be used, and what of it is ignored. */
+export type Read =
+  | { readonly _tag: "Contribution"; readonly contribution: Contribution<unknown>; readonly warnings: ReadonlyArray<string> }
+  | { readonly _tag: "Wrong"; readonly message: string }
+
+const wrong = (message: string): Read => ({ _tag: "Wrong", message })
+
+/** See the module. */
+export const read = (value: unknown): Read => {
+  if (!Predicate.isObject(value) || Array.isArray(value)) {
+    return wrong("its build gave no contribution: return { tools, hooks, middleware, … }")
+  }
+  const warnings: Array<string> = []
+  for (const [key, given] of Object.entries(value)) {
+    if (!isPart(key)) {
+      const meant = nearest(key, Object.keys(parts))
+      warnings.push(`"${key}" is no part of a plugin and is ignored${meant === undefined ? "" : `, did you mean ${meant}?`}`)
+      continue
+    }
+    if (given === undefined) continue
+    const [what, is] = parts[key]
+    if (!Array.isArray(given)) return wrong(`${key} is no list`)
+    const index = given.findIndex((item) => !is(item))
+    if (index >= 0) return wrong(`${key}[${index}] is not ${what}`)
+  }
+  // Each part was looked at; what is inside of it is judged when it is used.
+  return { _tag: "Contribution", contribution: value as Contribution<unknown>, warnings }
+}

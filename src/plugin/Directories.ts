@@ -1,0 +1,139 @@
+/**
+ * Plugins of a directory: `<root>/<plugin>/plugin.yaml`, or one category deeper, `<root>/<category>/<plugin>/plugin.yaml`.
+ * No code of theirs is run.
+ *
+ * **Details**
+ *
+ * Names ascend. A directory without a manifest is a category when it has plugins in it, and nothing otherwise; what is
+ * deeper is not looked at. A manifest that can not be read leaves its plugin out, with a warning.
+ *
+ * Source: `hermes-contract.md` §3.1 and §3.2.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type { Candidate, Origin, Source } from "./Candidate.ts"
+import * as Manifest from "./Manifest.ts"
+
+/** A directory to look in. */
+export interface Root {
+  readonly path: string
+  readonly source: Source
+  /** Directories that others read. */
+  readonly without?: ReadonlyArray<string> | undefined
+}
+
+/** What was found, in order, and what there is to say about it. */
+export interface Found {
+  readonly candidates: ReadonlyArray<Candidate>
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** Modules that a plugin may be, the first that is there counts. */
+export const modules = ["index.ts", "index.mts", "index.js", "index.mjs", "index.cjs"] as const
+
+/** Node strips no types below `node_modules`. */
+const modulesAt = (path: string): ReadonlyArray<string> =>
+  /[\\/]node_modules[\\/]/.test(path) ? modules.filter((name) => !name.endsWith("ts")) : modules
+
+const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
+
+const orNone = <A>(self: Effect.Effect<A, PlatformError>): Effect.Effect<Option.Option<A>, PlatformError> =>
+  self.pipe(Effect.asSome, Effect.catchIf(isMissing, () => Effect.succeedNone))
+
+/** A name that can be a key: one line of text that is no path. */
+const isKey = (name: string): boolean => /^[^\s/\\.\p{C}][^/\\\p{C}]*$/u.test(name)
+
+/** The first of some files of a directory that is there. */
+const firstOf = Effect.fnUntraced(function*(directory: string, names: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  for (const name of names) {
+    const path = paths.join(directory, name)
+    if (yield* fs.exists(path)) return path
+  }
+  return undefined
+})
+
+const kindOf = Effect.fnUntraced(function*(manifest: Manifest.Manifest, module: string | undefined) {
+  if (manifest.kind !== undefined || module === undefined) return manifest.kind ?? "standalone"
+  const fs = yield* FileSystem.FileSystem
+  return Manifest.kindOf(yield* fs.readFileString(module))
+})
+
+/** What a directory with a manifest is; nothing when it has none. */
+export const read = Effect.fnUntraced(function*(directory: string, source: Source, category: string | undefined) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const file = yield* firstOf(directory, Manifest.fileNames)
+  if (file === undefined) return Option.none()
+  const { manifest, warnings } = yield* Manifest.read(yield* fs.readFileString(file), file)
+  const base = paths.basename(directory)
+  const name = manifest.name !== undefined && isKey(manifest.name) ? manifest.name : base
+  const key = category === undefined ? name : `${category}/${base}`
+  const module = yield* firstOf(directory, modulesAt(directory))
+  const origin: Origin = { _tag: "Directory", directory, module }
+  const isCheckout = source === "user" && (yield* fs.exists(paths.join(directory, ".git")))
+  const candidate: Candidate = {
+    key,
+    name,
+    names: Array.from(new Set([key, name, base])),
+    source: isCheckout ? "git" : source,
+    kind: yield* kindOf(manifest, module),
+    manifest,
+    origin
+  }
+  return Option.some({ candidate, warnings: warnings.map((warning) => `plugin ${key}: ${warning}`) })
+})
+
+/** The directories in a directory that may be plugins or categories. */
+const directoriesIn = Effect.fnUntraced(function*(path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const names = Option.getOrElse(yield* orNone(fs.readDirectory(path)), () => [])
+  const hidden = (name: string): boolean => name.startsWith(".") || name === "node_modules"
+  return yield* Effect.filter(names.filter((name) => !hidden(name)).toSorted(), (name) =>
+    Effect.map(orNone(fs.stat(paths.join(path, name))), (info) =>
+      Option.isSome(info) && info.value.type === "Directory"))
+})
+
+/** Everything in one directory. Fails when the directory itself can not be read; one that is not there is empty. */
+export const scan = Effect.fnUntraced(function*(
+  { path, source, without = [] }: Root
+): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {
+  const paths = yield* Path.Path
+  const candidates: Array<Candidate> = []
+  const warnings: Array<string> = []
+
+  /** Whether it is a plugin, also one that can not be used. */
+  const add = (directory: string, category: string | undefined) =>
+    read(directory, source, category).pipe(
+      Effect.map(Option.match({
+        onNone: () => false,
+        onSome: (found) => {
+          candidates.push(found.candidate)
+          warnings.push(...found.warnings)
+          return true
+        }
+      })),
+      Effect.catch((error) =>
+        Effect.sync(() => {
+          warnings.push(`plugin in ${directory} is left out: ${error.message}`)
+          return true
+        })
+      )
+    )
+
+  for (const name of yield* directoriesIn(path)) {
+    if (without.includes(name)) continue
+    const directory = paths.join(path, name)
+    if (yield* add(directory, undefined)) continue
+    const inside = yield* Effect.orElseSucceed(directoriesIn(directory), () => [])
+    for (const child of inside) yield* add(paths.join(directory, child), name)
+  }
+  return { candidates, warnings }
+})

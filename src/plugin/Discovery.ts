@@ -1,0 +1,101 @@
+/**
+ * Which plugins there are. Four sources, in this order; of two plugins with one key the later one counts, at the place of the
+ * earlier one.
+ *
+ * **Details**
+ *
+ * 1. Those of this program, or those of the directory that `HERMES_BUNDLED_PLUGINS` names.
+ * 2. `HERMES_HOME/plugins`.
+ * 3. `./.hermes/plugins` of the working directory, only when `HERMES_ENABLE_PROJECT_PLUGINS` says so: whoever wrote the
+ *    project is not whoever runs the agent in it.
+ * 4. npm packages that the configuration names, see `Packages`.
+ *
+ * `HERMES_SAFE_MODE` finds none. No code of a plugin runs here, and no variable of the environment enables one.
+ *
+ * Source: `hermes-contract.md` §3.1.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type { Candidate } from "./Candidate.ts"
+import type { Found, Root } from "./Directories.ts"
+import * as Directories from "./Directories.ts"
+import { hostDirectory } from "./internal/HostModules.ts"
+import * as Manifest from "./Manifest.ts"
+import * as Packages from "./Packages.ts"
+import type { Plugin } from "./Plugin.ts"
+
+/** A plugin of this program: described here, loaded when it is enabled. */
+export interface Bundled {
+  /** `category/name`, or a name. */
+  readonly key: string
+  readonly version: string
+  readonly description: string
+  /** `standalone` when absent: loaded when the user enables it. */
+  readonly kind?: Manifest.Kind | undefined
+  readonly load: Effect.Effect<Plugin<unknown>, unknown>
+}
+
+/** Where to look. */
+export interface Places {
+  readonly bundled: ReadonlyArray<Bundled>
+  /** `HERMES_HOME/plugins`. */
+  readonly user: string
+  /** The working directory. */
+  readonly cwd: string
+  /** `plugins.packages` of the configuration. */
+  readonly packages: ReadonlyArray<string>
+  readonly variable: (name: string) => string | undefined
+}
+
+/** Directories of a bundled directory that are no plugins of this kind. */
+const without = ["memory", "context_engine", "model-providers", "platforms"]
+
+const isTruthy = (value: string | undefined): boolean =>
+  value !== undefined && ["1", "true", "yes", "on"].includes(value.trim().toLowerCase())
+
+const bundledCandidate = ({ description, key, kind, load, version }: Bundled): Candidate => {
+  const name = key.slice(key.lastIndexOf("/") + 1)
+  return {
+    key,
+    name,
+    names: Array.from(new Set([key, name])),
+    source: "bundled",
+    kind: kind ?? "standalone",
+    manifest: { ...Manifest.empty, name, version, description },
+    origin: { _tag: "Value", load }
+  }
+}
+
+/** The later of two with one key, at the place of the earlier. */
+const merge = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
+  Array.from(new Map(candidates.map((candidate) => [candidate.key, candidate])).values())
+
+const nothing: Found = { candidates: [], warnings: [] }
+
+/** See the module. Fails when a directory of plugins is there and can not be read. */
+export const discover = Effect.fnUntraced(function*(
+  { bundled, cwd, packages, user, variable }: Places
+): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {
+  if (isTruthy(variable("HERMES_SAFE_MODE"))) return nothing
+  const paths = yield* Path.Path
+  const own = variable("HERMES_BUNDLED_PLUGINS")
+  const isProject = isTruthy(variable("HERMES_ENABLE_PROJECT_PLUGINS"))
+  const roots: ReadonlyArray<Root> = [
+    ...(own === undefined ? [] : [{ path: paths.resolve(cwd, own), source: "bundled", without } as const]),
+    { path: user, source: "user" },
+    ...(isProject ? [{ path: paths.join(cwd, ".hermes", "plugins"), source: "project" } as const] : [])
+  ]
+  const found = [
+    own === undefined ? { candidates: bundled.map(bundledCandidate), warnings: [] } : nothing,
+    ...(yield* Effect.forEach(roots, Directories.scan)),
+    yield* Packages.find(packages, [user, ...(isProject ? [cwd] : []), hostDirectory])
+  ]
+  return {
+    candidates: merge(found.flatMap(({ candidates }) => candidates)),
+    warnings: found.flatMap(({ warnings }) => warnings)
+  }
+})

@@ -1,0 +1,50 @@
+/**
+ * Lets plugins say something in a conversation that a user has in a terminal.
+ *
+ * Source: `hermes-contract.md` §3.5 (`inject_message`).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/** A conversation that takes messages. */
+export interface Conversation {
+  readonly isRunning: () => boolean
+  /** Stops the run that is under way, and goes on with this. */
+  readonly interrupt: (text: string) => void
+  /** Is asked next, as if the user had typed it. */
+  readonly queue: (text: string) => void
+}
+
+/** See the module. */
+export interface Inbox {
+  /** The conversation that takes messages, for as long as the scope lives. */
+  readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
+  /** False where there is none. */
+  readonly inject: (content: string, role: string) => boolean
+}
+
+/** An inbox without a conversation. */
+export const make = (): Inbox => {
+  let conversation: Conversation | undefined
+  return {
+    attach: (attached) =>
+      Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => {
+          conversation = attached
+        }),
+        () =>
+          Effect.sync(() => {
+            if (conversation === attached) conversation = undefined
+          })
+      )),
+    inject: (content, role) => {
+      if (conversation === undefined) return false
+      const text = role === "user" ? content : `[${role}] ${content}`
+      if (conversation.isRunning()) conversation.interrupt(text)
+      else conversation.queue(text)
+      return true
+    }
+  }
+}

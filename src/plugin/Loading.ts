@@ -1,0 +1,209 @@
+/**
+ * Loads plugins, each in a scope of its own. One that can not be loaded leaves nothing behind, not even what it registered
+ * before it failed, and the others go on.
+ *
+ * **Details**
+ *
+ * A plugin has {@link deadline} for everything: importing, building, binding its tools. One that takes longer is given up; what
+ * it registers later is taken back at once. When its scope closes it has {@link unloadDeadline} to clean up.
+ *
+ * **Gotchas**
+ *
+ * A module that never yields while it is imported blocks the program: JavaScript has no way to stop it.
+ *
+ * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Scope from "effect/Scope"
+import * as Redaction from "../domain/Redaction.ts"
+import type { Hooks } from "../hooks/Hooks.ts"
+import * as Faults from "../middleware/Faults.ts"
+import * as Frozen from "../middleware/Frozen.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import type { ToolRegistry } from "../tool/ToolRegistry.ts"
+import { type Candidate, directoryOf, type Source } from "./Candidate.ts"
+import * as Commands from "./Commands.ts"
+import * as Contributions from "./Contributions.ts"
+import * as Enablement from "./Enablement.ts"
+import * as GiveUp from "./GiveUp.ts"
+import type { Inbox } from "./Inbox.ts"
+import type { Kind } from "./Manifest.ts"
+import * as Opening from "./Opening.ts"
+import type { CliCommand, Command, ProviderSource } from "./Plugin.ts"
+import { PluginError } from "./PluginError.ts"
+import type { Host } from "./RegisterContext.ts"
+import * as Registration from "./Registration.ts"
+
+/** How long loading one plugin may take. */
+export const deadline = Duration.seconds(10)
+
+/** How long a plugin may take to clean up. */
+export const unloadDeadline = Duration.seconds(10)
+
+/** What there is to know of a plugin, loaded or not. */
+export interface PluginInfo {
+  readonly name: string
+  readonly key: string
+  readonly kind: Kind
+  readonly version: string
+  readonly description: string
+  readonly source: Source
+  /** Undefined for code of the program or of an application. */
+  readonly path: string | undefined
+  readonly enabled: boolean
+  readonly tools: number
+  readonly hooks: number
+  readonly middleware: number
+  readonly commands: number
+  /** Why it is not loaded. */
+  readonly error: string | undefined
+}
+
+/** What the loaded plugins of a runtime make together. Their tools and hooks are registered. */
+export interface Loaded {
+  /** By key. */
+  readonly plugins: ReadonlyArray<PluginInfo>
+  /** In the order in which they were loaded: outermost in the stack of an agent. */
+  readonly middleware: ReadonlyArray<Middleware.Any>
+  readonly providers: ReadonlyArray<ProviderSource>
+  readonly commands: ReadonlyArray<Command>
+  readonly cliCommands: ReadonlyArray<CliCommand>
+}
+
+/** How plugins are loaded. */
+export interface Options {
+  readonly lists: Enablement.Lists
+  /** `plugins.entries` of the configuration: what is said to a plugin, by key. */
+  readonly entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+  readonly reserved: Registration.Reserved
+  readonly inbox: Inbox
+  /** How often plugins were loaded before, see `importModule`. */
+  readonly generation: number
+}
+
+type Services = Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path | Scope.Scope
+
+const nothing: Registration.Registered = {
+  tools: [],
+  listeners: 0,
+  middleware: [],
+  providers: [],
+  commands: [],
+  cliCommands: []
+}
+
+interface Outcome {
+  readonly info: PluginInfo
+  readonly registered: Registration.Registered
+}
+
+const outcome = (
+  candidate: Candidate,
+  enabled: boolean,
+  error: string | undefined,
+  registered: Registration.Registered = nothing
+): Outcome => ({
+  registered,
+  info: {
+    name: candidate.name,
+    key: candidate.key,
+    kind: candidate.kind,
+    version: candidate.manifest.version,
+    description: candidate.manifest.description,
+    source: candidate.source,
+    path: directoryOf(candidate),
+    enabled,
+    tools: registered.tools.length,
+    hooks: registered.listeners,
+    middleware: registered.middleware.length,
+    commands: registered.commands.length + registered.cliCommands.length,
+    error
+  }
+})
+
+/** What a plugin is told and may say, each of its faults once. */
+const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], inbox: Inbox) {
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const said = new Set<string>()
+  const warn = (line: string): void => {
+    if (said.has(line)) return
+    said.add(line)
+    run(Effect.logWarning(`plugin ${key}: ${line}`))
+  }
+  const inject: Host["inject"] = (content, role) => {
+    const taken = inbox.inject(content, role)
+    if (!taken) warn("injectMessage needs a conversation in a terminal; nobody gets its messages")
+    return taken
+  }
+  return { config: Frozen.copy(config), warn, inject } satisfies Host
+})
+
+/** Everything that loading a plugin means, in the scope that it gets. */
+const load = Effect.fnUntraced(function*(
+  candidate: Candidate,
+  { entries, generation, inbox, reserved }: Options
+): Effect.fn.Return<Registration.Registered, unknown, Services> {
+  const { key } = candidate
+  const config = Object.hasOwn(entries, key) ? entries[key] ?? {} : {}
+  const host = yield* hostOf(candidate, config, inbox)
+  const plugin = yield* Opening.open(candidate, host, generation)
+  // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its failure.
+  const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>
+  const read = Contributions.read(built)
+  if (read._tag === "Wrong") return yield* new PluginError({ plugin: key, message: read.message })
+  for (const warning of read.warnings) host.warn(warning)
+  const mayOverride = candidate.source === "bundled" || config["allow_tool_override"] === true
+  return yield* Registration.register({ key, reserved, mayOverride }, read.contribution)
+})
+
+const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(GiveUp.after(work, unloadDeadline))
+
+/** What went wrong, in one line without secrets. */
+const describe = (cause: Cause.Cause<unknown>): string => {
+  if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
+  const line = Faults.describe(Cause.squash(cause)).replaceAll(/\s+/g, " ").trim()
+  return Redaction.redactText(line.slice(0, 500))
+}
+
+/** One plugin, or why there is none. */
+const loadOne = Effect.fnUntraced(function*(candidate: Candidate, options: Options) {
+  const scope = yield* Scope.make()
+  yield* Effect.addFinalizer((exit) => bounded(Scope.close(scope, exit)))
+  const exit = yield* GiveUp.after(Effect.provideService(load(candidate, options), Scope.Scope, scope), deadline)
+  if (exit !== undefined && Exit.isSuccess(exit)) return outcome(candidate, true, undefined, exit.value)
+  const error = exit === undefined
+    ? `it was not ready after ${Duration.format(deadline)} and is given up`
+    : describe(exit.cause)
+  yield* bounded(Scope.close(scope, exit ?? Exit.void))
+  yield* Effect.logWarning(`plugin ${candidate.key} is not loaded: ${error}`)
+  return outcome(candidate, false, error)
+})
+
+/** Loads those of some plugins that are enabled, in this order. */
+export const loadAll = Effect.fnUntraced(function*(
+  candidates: ReadonlyArray<Candidate>,
+  options: Options
+): Effect.fn.Return<Loaded, never, Services> {
+  const outcomes = yield* Effect.forEach(candidates, (candidate) => {
+    const decision = Enablement.decide(candidate, options.lists)
+    return decision._tag === "Load"
+      ? loadOne(candidate, options)
+      : Effect.succeed(outcome(candidate, decision.enabled, decision.reason))
+  })
+  const all = <A>(part: (registered: Registration.Registered) => ReadonlyArray<A>): ReadonlyArray<A> =>
+    outcomes.flatMap(({ registered }) => part(registered))
+  return {
+    plugins: outcomes.map(({ info }) => info).toSorted((a, b) => a.key < b.key ? -1 : 1),
+    middleware: all(({ middleware }) => middleware),
+    providers: all(({ providers }) => providers),
+    commands: Commands.last(all(({ commands }) => commands)),
+    cliCommands: Commands.last(all(({ cliCommands }) => cliCommands))
+  }
+})

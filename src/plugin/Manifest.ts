@@ -1,0 +1,142 @@
+/**
+ * `plugin.yaml`: who a plugin on disk is. It describes and never enforces: what is live is what the module contributes.
+ *
+ * **Details**
+ *
+ * Read are `name`, `version`, `description`, `author`, `kind`, `requires_env`, `provides_tools`, `provides_hooks` (or
+ * `hooks`) and `manifest_version`; a field of another form is taken for absent, and every other field is the plugin's own.
+ * A manifest that is no YAML mapping is an error.
+ *
+ * Source: `hermes-contract.md` §3.2.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import { nearest } from "../config/Nearest.ts"
+import * as Yaml from "../config/Yaml.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+
+/** What a plugin is for. Only `standalone`, `backend` and `platform` are loaded here. */
+export const kinds = ["standalone", "backend", "exclusive", "platform", "model-provider"] as const
+
+/** See {@link kinds}. */
+export type Kind = (typeof kinds)[number]
+
+/** A variable that a plugin wants to be set. */
+export interface RequiredVariable {
+  readonly name: string
+  readonly description: string | undefined
+}
+
+/** See the module. */
+export interface Manifest {
+  /** Absent where the manifest does not say: the directory's name stands for it. */
+  readonly name: string | undefined
+  readonly version: string
+  readonly description: string
+  readonly author: string
+  /** Absent where the manifest does not say. */
+  readonly kind: Kind | undefined
+  readonly requiresEnv: ReadonlyArray<RequiredVariable>
+  readonly providesTools: ReadonlyArray<string>
+  readonly providesHooks: ReadonlyArray<string>
+  readonly manifestVersion: number
+}
+
+/** The names that a manifest may have, the first that is there counts. */
+export const fileNames = ["plugin.yaml", "plugin.yml"] as const
+
+/** The latest layout of a manifest that is known here. */
+export const latestVersion = 2
+
+/** A manifest that says nothing. */
+export const empty: Manifest = {
+  name: undefined,
+  version: "",
+  description: "",
+  author: "",
+  kind: undefined,
+  requiresEnv: [],
+  providesTools: [],
+  providesHooks: [],
+  manifestVersion: 1
+}
+
+type Mapping = Readonly<Record<string, unknown>>
+
+const isMapping = (value: unknown): value is Mapping => Predicate.isObject(value) && !Array.isArray(value)
+
+/** A text, also where YAML made a number of it (`version: 1.0`). */
+const textOf = (value: unknown): string =>
+  typeof value === "string" ? value.trim() : typeof value === "number" || typeof value === "boolean" ? String(value) : ""
+
+const textsOf = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.map(textOf).filter((text) => text !== "") : []
+
+const variableOf = (value: unknown): ReadonlyArray<RequiredVariable> => {
+  const name = textOf(isMapping(value) ? value["name"] : value)
+  const description = isMapping(value) ? textOf(value["description"]) : ""
+  return name === "" ? [] : [{ name, description: description === "" ? undefined : description }]
+}
+
+const isKind = (value: string): value is Kind => kinds.some((kind) => kind === value)
+
+const unknownKind = (kind: string): string => {
+  const meant = nearest(kind, kinds)
+  return `kind "${kind}" is none of ${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
+    "it counts as standalone"
+}
+
+/** A manifest, and what of it was not understood. */
+export interface Decoded {
+  readonly manifest: Manifest
+  readonly warnings: ReadonlyArray<string>
+}
+
+const decode = (value: Mapping): Decoded => {
+  const kind = textOf(value["kind"]).toLowerCase()
+  const layout = value["manifest_version"]
+  const manifestVersion = typeof layout === "number" ? layout : 1
+  return {
+    manifest: {
+      name: textOf(value["name"]) || undefined,
+      version: textOf(value["version"]),
+      description: textOf(value["description"]),
+      author: textOf(value["author"]),
+      kind: kind === "" ? undefined : isKind(kind) ? kind : "standalone",
+      requiresEnv: Array.isArray(value["requires_env"]) ? value["requires_env"].flatMap(variableOf) : [],
+      providesTools: textsOf(value["provides_tools"]),
+      providesHooks: textsOf(value["provides_hooks"] ?? value["hooks"]),
+      manifestVersion
+    },
+    warnings: [
+      ...(kind === "" || isKind(kind) ? [] : [unknownKind(kind)]),
+      ...(manifestVersion > latestVersion
+        ? [`manifest_version ${manifestVersion} is newer than this program, which knows ${latestVersion}; some of it may not be understood`]
+        : [])
+    ]
+  }
+}
+
+/** Reads the text of a manifest; `file` names it in errors. */
+export const read = (text: string, file: string): Effect.Effect<Decoded, ConfigError> =>
+  Effect.flatMap(Yaml.read(text, file), (value) => {
+    if (value === undefined || value === null) return Effect.succeed({ manifest: empty, warnings: [] })
+    return isMapping(value)
+      ? Effect.succeed(decode(value))
+      : Effect.fail(new ConfigError({ path: file, message: `${file}: expected a mapping of keys such as \`name: …\`` }))
+  })
+
+/** How much of a module is looked at for what it is. */
+export const markerChars = 8192
+
+/**
+ * What a module of a plugin that does not say its kind is, by what it calls: a provider of memory or of models is loaded by
+ * those that use it, not as a plugin.
+ */
+export const kindOf = (module: string): Kind => {
+  const head = module.slice(0, markerChars)
+  if (/register_?memory_?provider|MemoryProvider/i.test(head)) return "exclusive"
+  return /register_model_provider|registerModelProvider|ProviderProfile/.test(head) ? "model-provider" : "standalone"
+}

@@ -1,0 +1,139 @@
+/**
+ * A tool as a plain function, the form in which plugins on disk register it: a JSON Schema of its arguments, and a handler
+ * that gets them and returns a value, a promise or an Effect.
+ *
+ * **Gotchas**
+ *
+ * Nobody checks the arguments against the schema but the handler: they are what the model sent. A tool that is not stated
+ * to be `readonly` counts as destructive.
+ *
+ * Source: `hermes-contract.md` §3.5 (`register_tool`).
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Tool from "effect/ai/Tool"
+import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
+import * as Frozen from "../middleware/Frozen.ts"
+import * as PlainReturn from "../middleware/PlainReturn.ts"
+import * as Annotations from "../tool/Annotations.ts"
+import { ToolContext } from "../tool/ToolContext.ts"
+import type { BoundTool, Toolset } from "../tool/Toolset.ts"
+
+/** What a handler knows of the call, beside the arguments. */
+export interface Call {
+  readonly session_id: string
+  readonly task_id: string
+  readonly turn_id: string
+  readonly tool_call_id: string
+  readonly cwd: string
+  /** Aborted when the call is interrupted. */
+  readonly signal: AbortSignal
+}
+
+/** See the module. */
+export interface PlainTool {
+  readonly name: string
+  /** The plugin's name when absent. */
+  readonly toolset?: string | undefined
+  readonly description?: string | undefined
+  /** JSON Schema of the arguments, an object; without it the tool takes none. */
+  readonly parameters?: Readonly<Record<string, unknown>> | undefined
+  readonly handler: (args: Readonly<Record<string, unknown>>, call: Call) => unknown
+  readonly readonly?: boolean | undefined
+  readonly destructive?: boolean | undefined
+  readonly idempotent?: boolean | undefined
+  /** Arguments that hold paths, for the scheduler. */
+  readonly pathArguments?: ReadonlyArray<string> | undefined
+}
+
+const noParameters = { type: "object", properties: {}, additionalProperties: false } as const
+
+const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) && !Array.isArray(value)
+
+const textOf = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+
+const flagOf = (value: unknown): boolean | undefined => typeof value === "boolean" ? value : undefined
+
+/** Reads what a plugin gave; throws what is wrong with it. `schema` may be the contract's function schema. */
+export const read = (given: unknown): PlainTool => {
+  if (!isMapping(given)) throw new TypeError("registerTool takes one object: { name, description, parameters, handler }")
+  const schema = isMapping(given["schema"]) ? given["schema"] : {}
+  const name = textOf(given["name"]) ?? textOf(schema["name"])
+  if (name === undefined) throw new TypeError("registerTool: the tool has no name")
+  const { handler } = given
+  if (!Predicate.isFunction(handler)) throw new TypeError(`registerTool: the tool "${name}" has no handler function`)
+  const parameters = given["parameters"] ?? schema["parameters"]
+  if (parameters !== undefined && !isMapping(parameters)) {
+    throw new TypeError(`registerTool: the parameters of the tool "${name}" are no JSON Schema object`)
+  }
+  const { pathArguments } = given
+  return {
+    name,
+    toolset: textOf(given["toolset"]),
+    description: textOf(given["description"]) ?? textOf(schema["description"]),
+    parameters,
+    // A plain function may return anything; it is looked at when it does.
+    handler: handler as PlainTool["handler"],
+    readonly: flagOf(given["readonly"]),
+    destructive: flagOf(given["destructive"]),
+    idempotent: flagOf(given["idempotent"]),
+    pathArguments: Array.isArray(pathArguments) ? pathArguments.filter(Predicate.isString) : undefined
+  }
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message || error.name : String(error)
+
+const failed = (tool: string, phase: ToolFailed["phase"], error: unknown): ToolFailed =>
+  new ToolFailed({ tool, phase, message: messageOf(error), cause: error })
+
+const runWith = ({ handler, name }: PlainTool): BoundTool["run"] => (params, callId) =>
+  Effect.flatMap(ToolContext, ({ cwd, sessionId, taskId, turnId }) => {
+    const abort = new AbortController()
+    const call: Call = Object.freeze({
+      session_id: sessionId,
+      task_id: taskId,
+      turn_id: turnId,
+      tool_call_id: callId,
+      cwd,
+      signal: abort.signal
+    })
+    const args = Frozen.copy(isMapping(params) ? params : {})
+    // What a returned Effect asks for is what was there when the plugin was loaded; nothing says what that is.
+    const returned = PlainReturn.call(() => handler(args, call)) as Effect.Effect<unknown, PlainReturn.Thrown>
+    return returned.pipe(
+      Effect.mapError(({ error }) => failed(name, "handler", error)),
+      Effect.flatMap((output): Effect.Effect<ToolOutput, ToolFailed> =>
+        output === undefined
+          ? Effect.fail(failed(name, "result", new Error("the tool returned nothing")))
+          : Effect.succeed({ output, isFailure: false })
+      ),
+      Effect.onInterrupt(() => Effect.sync(() => abort.abort()))
+    )
+  })
+
+/** The toolset of one plain tool. */
+export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknown> => {
+  const { description = "", idempotent, name, parameters = noParameters, pathArguments = [], readonly } = plain
+  const tool = Tool.dynamic(name, { description, parameters: { ...parameters } })
+  const bound: BoundTool = {
+    toolset: plain.toolset ?? plugin,
+    tool,
+    definition: { name, description, parameters },
+    facts: { ...Annotations.facts(tool), readonly, destructive: plain.destructive, idempotent, pathArguments },
+    run: runWith(plain)
+  }
+  return {
+    name: bound.toolset,
+    tools: [tool],
+    bind: Effect.contextWith((context: Context.Context<unknown>) => {
+      const run: BoundTool["run"] = (params, callId) =>
+        Effect.updateContext(bound.run(params, callId), (input: Context.Context<ToolContext>) => Context.merge(context, input))
+      return Effect.succeed([{ ...bound, run }])
+    })
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * A plugin: a named record of what an agent is made of (tools, hooks, middleware, providers, commands), built by one scoped
+ * Effect. An application has it as a value; on disk it is a folder whose module exports it.
+ *
+ * **Details**
+ *
+ * What `build` asks for, and what its tools, hooks and middleware ask for, is in the type of the plugin; whoever loads it
+ * brings it. Resources that `build` acquires live as long as the plugin is loaded. If `build` fails, dies or takes too long,
+ * nothing of the plugin is registered.
+ *
+ * **Gotchas**
+ *
+ * Middleware of a plugin must not add failures: nobody who runs an agent could see them in its type. A veto is
+ * `ExecutionBlocked`, which is always part of `AgentError`.
+ *
+ * **Example** (A value, and one that is built)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Hooks, Plugin } from "hermes-effect"
+ *
+ * export const audit = Plugin.value({
+ *   name: "audit",
+ *   hooks: [Hooks.on("post_tool_call", (event) => Effect.logInfo(`${event.tool_name}: ${event.status}`))]
+ * })
+ *
+ * export const counting = Plugin.make({
+ *   name: "counting",
+ *   build: Effect.gen(function*() {
+ *     let calls = 0
+ *     yield* Effect.addFinalizer(() => Effect.logInfo(`${calls} tool calls`))
+ *     return { hooks: [Hooks.on("pre_tool_call", () => Effect.sync(() => { calls++ }))] }
+ *   })
+ * })
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §5, `hermes-contract.md` §3.5.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import type * as Scope from "effect/Scope"
+import type { AiError } from "effect/ai/AiError"
+import type { ConfigError } from "../domain/AgentError.ts"
+import type { Route } from "../domain/Route.ts"
+import type { Hook } from "../hooks/Hook.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import type * as Provider from "../provider/Provider.ts"
+import type { Toolset } from "../tool/Toolset.ts"
+
+const TypeId = "~hermes-effect/plugin/Plugin"
+
+/** A slash command of a conversation: `/name args`. */
+export interface Command<out R = never> {
+  /** Without the slash. Lower case, with `-` for spaces. */
+  readonly name: string
+  readonly description?: string | undefined
+  /** What stands behind the name, for help: `<file>`. */
+  readonly argsHint?: string | undefined
+  /** Gets what stands behind the name, as it was typed; a text that it gives is shown. */
+  readonly run: (args: string) => Effect.Effect<string | void, unknown, R>
+}
+
+/** A command of the program: `hermes name …`. */
+export interface CliCommand<out R = never> {
+  readonly name: string
+  readonly description?: string | undefined
+  /** Gets the words behind the name; a number that it gives is the exit code. */
+  readonly run: (args: ReadonlyArray<string>) => Effect.Effect<number | void, unknown, R>
+}
+
+/** Providers of a name that settings may choose. */
+export interface ProviderSource<out R = never> {
+  /** As users write it: `model.provider: my-cloud`. */
+  readonly name: string
+  readonly aliases?: ReadonlyArray<string> | undefined
+  readonly open: (route: Route) => Effect.Effect<Provider.Service, AiError | ConfigError, R | Scope.Scope>
+}
+
+/** What a plugin brings; `R` is what its parts need. */
+export interface Contribution<out R = never> {
+  readonly tools?: ReadonlyArray<Toolset<unknown, R>> | undefined
+  readonly hooks?: ReadonlyArray<Hook<R>> | undefined
+  readonly middleware?: ReadonlyArray<Middleware.Any> | undefined
+  readonly providers?: ReadonlyArray<ProviderSource<R>> | undefined
+  readonly commands?: ReadonlyArray<Command<R>> | undefined
+  readonly cliCommands?: ReadonlyArray<CliCommand<R>> | undefined
+}
+
+/** Who a plugin is. A manifest beside it says the same, and wins. */
+export interface Details {
+  readonly name: string
+  readonly version?: string | undefined
+  readonly description?: string | undefined
+}
+
+/** See the module. `R` is everything that must be there where it is loaded. */
+export interface Plugin<out R = never> extends Details {
+  readonly [TypeId]: typeof TypeId
+  readonly build: Effect.Effect<Contribution<unknown>, unknown, R | Scope.Scope>
+}
+
+type OfTools<C> = C extends { readonly tools?: ReadonlyArray<Toolset<unknown, infer R>> | undefined } ? R : never
+type OfHooks<C> = C extends { readonly hooks?: ReadonlyArray<Hook<infer R>> | undefined } ? R : never
+type OfCommands<C> = C extends { readonly commands?: ReadonlyArray<Command<infer R>> | undefined } ? R : never
+type OfCliCommands<C> = C extends { readonly cliCommands?: ReadonlyArray<CliCommand<infer R>> | undefined } ? R : never
+type OfProviders<C> = C extends { readonly providers?: ReadonlyArray<ProviderSource<infer R>> | undefined } ? R : never
+type MiddlewareOf<C> = C extends { readonly middleware: infer M extends ReadonlyArray<Middleware.Any> } ? M : []
+
+/** What the parts of a contribution need. */
+export type NeedsOf<C extends Contribution<unknown>> =
+  | ("tools" extends keyof C ? OfTools<C> : never)
+  | ("hooks" extends keyof C ? OfHooks<C> : never)
+  | ("commands" extends keyof C ? OfCommands<C> : never)
+  | ("cliCommands" extends keyof C ? OfCliCommands<C> : never)
+  | ("providers" extends keyof C ? OfProviders<C> : never)
+  | Middleware.Needs<MiddlewareOf<C>>
+
+/** Nothing to ask of a contribution whose middleware adds no failure; what can not be met of any other. */
+type AddsNoFailure<C> = [Middleware.Errors<MiddlewareOf<C>>] extends [never] ? unknown : { readonly name: never }
+
+/** A plugin that is built by an Effect; see the module. */
+export const make = <const C extends Contribution<unknown>, E = never, R = never>(
+  options: Details & { readonly build: Effect.Effect<C, E, R> } & AddsNoFailure<C>
+): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
+  const { build, ...details } = options
+  // What the contribution's parts need is a part of what the plugin needs; the Effect itself only says what it needs to run.
+  return { [TypeId]: TypeId, ...details, build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"] }
+}
+
+/** A plugin that is there already; see the module. */
+export const value = <const C extends Contribution<unknown>>(
+  options: Details & C & AddsNoFailure<C>
+): Plugin<Exclude<NeedsOf<C>, Scope.Scope>> => {
+  const { description, name, version, ...contribution } = options
+  return {
+    [TypeId]: TypeId,
+    name,
+    version,
+    description,
+    // As above.
+    build: Effect.succeed(contribution) as Plugin<Exclude<NeedsOf<C>, Scope.Scope>>["build"]
+  }
+}
+
+/** A plugin whose contribution nobody has typed: what `register(ctx)` of a module collects. */
+export const untyped = (details: Details, build: Plugin<unknown>["build"]): Plugin<unknown> => ({
+  [TypeId]: TypeId,
+  ...details,
+  build
+})
+
+/** Whether a value is a plugin, whoever made it. */
+export const isPlugin = (value: unknown): value is Plugin<unknown> =>
+  Predicate.isObject(value) && Object.hasOwn(value, TypeId) && Effect.isEffect(value["build"])

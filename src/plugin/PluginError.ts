@@ -1,0 +1,14 @@
+/**
+ * Why a plugin can not be used: one line that says what to do.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/** See the module. */
+export class PluginError extends Schema.TaggedError<PluginError>("hermes-effect/PluginError")("PluginError", {
+  /** The plugin, by key or as the user named it. */
+  plugin: Schema.String,
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}

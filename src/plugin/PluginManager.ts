@@ -1,0 +1,128 @@
+/**
+ * Brings the plugins of a runtime: found, judged, and loaded when it is made. Their tools and hooks are registered with the others;
+ * their middleware goes outermost into the agent's stack, in load order.
+ *
+ * **Details**
+ *
+ * Plugins are loaded once. `reload` takes everything back that they registered and loads them again from where they lie. A
+ * look at the directories that failed is not taken for a result: the next one tries again.
+ *
+ * Source: `hermes-contract.md` §3, `ARCHITECTURE.md` §5.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Values } from "../config/Settings.ts"
+import type { Hooks } from "../hooks/Hooks.ts"
+import type { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Border from "./Border.ts"
+import type { Candidate } from "./Candidate.ts"
+import * as Discovery from "./Discovery.ts"
+import * as Inbox from "./Inbox.ts"
+import * as Loading from "./Loading.ts"
+import * as Manifest from "./Manifest.ts"
+import type { Plugin } from "./Plugin.ts"
+import { Plugins, type Service } from "./Plugins.ts"
+import type { Reserved } from "./Registration.ts"
+
+/** What a runtime says about its plugins. */
+export interface Options {
+  /** Values of the application, loaded first, in this order. */
+  readonly plugins?: ReadonlyArray<Plugin<unknown>> | undefined
+  /** Where to look for others; nowhere when absent. */
+  readonly places?: Discovery.Places | undefined
+  /** `plugins` of the configuration. */
+  readonly settings?: Pick<Values["plugins"], "disabled" | "enabled" | "entries"> | undefined
+  /** Names of commands that plugins can not have. */
+  readonly reserved?: Reserved | undefined
+}
+
+const nothingSaid: NonNullable<Options["settings"]> = { enabled: [], disabled: [], entries: {} }
+
+const nothingReserved: Reserved = { commands: [], cliCommands: [] }
+
+const ofApplication = (plugin: Plugin<unknown>): Candidate => ({
+  key: plugin.name,
+  name: plugin.name,
+  names: [plugin.name],
+  source: "application",
+  kind: "standalone",
+  manifest: {
+    ...Manifest.empty,
+    name: plugin.name,
+    version: plugin.version ?? "",
+    description: plugin.description ?? ""
+  },
+  origin: { _tag: "Value", load: Effect.succeed(plugin) }
+})
+
+interface Current {
+  readonly scope: Scope.Closeable
+  readonly loaded: Loading.Loaded
+  /** Whether every place could be looked at. */
+  readonly isWhole: boolean
+}
+
+type Services = Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path
+
+/** Plugins for as long as the scope lives. */
+export const make = Effect.fnUntraced(function*(
+  { places, plugins = [], reserved = nothingReserved, settings = nothingSaid }: Options
+): Effect.fn.Return<Service, never, Services | Scope.Scope> {
+  const context = yield* Effect.context<Services | Scope.Scope>()
+  const parent = yield* Effect.scope
+  const inbox = Inbox.make()
+  const lock = Semaphore.makeUnsafe(1)
+  const own = plugins.map(ofApplication)
+  let current: Current | undefined
+  let generation = 0
+
+  /** Undefined when the directories could not be read. */
+  const found = places === undefined
+    ? Effect.succeed<ReadonlyArray<Candidate>>([])
+    : Discovery.discover(places).pipe(
+      Effect.tap(({ warnings }) => Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true })),
+      Effect.map(({ candidates }) => candidates),
+      Effect.catch((error) => Effect.as(Effect.logWarning(`plugins can not be looked for: ${error.message}`), undefined))
+    )
+
+  const unload = Effect.suspend(() => {
+    const before = current
+    current = undefined
+    return before === undefined ? Effect.void : Scope.close(before.scope, Exit.void)
+  })
+
+  const load = Effect.gen(function*() {
+    yield* unload
+    const others = yield* found
+    const scope = yield* Scope.fork(parent)
+    const loaded = yield* Loading.loadAll([...own, ...others ?? []], {
+      lists: settings,
+      entries: settings.entries,
+      reserved,
+      inbox,
+      generation
+    }).pipe(Effect.provideService(Scope.Scope, scope))
+    generation++
+    current = { scope, loaded, isWhole: others !== undefined }
+    return loaded
+  })
+
+  const once = Effect.suspend(() => current?.isWhole === true ? Effect.succeed(current.loaded) : load)
+
+  const bring = Border.bring(context)
+  const provided = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
+    lock.withPermit(bring(effect))
+
+  return { loaded: provided(once), reload: provided(load), attach: inbox.attach }
+})
+
+/** The plugins of a runtime, loaded. */
+export const layer = (options: Options): Layer.Layer<Plugins, never, Services> =>
+  Layer.effect(Plugins, Effect.tap(make(options), ({ loaded }) => loaded))

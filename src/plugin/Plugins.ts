@@ -1,0 +1,31 @@
+/**
+ * The plugins of a runtime, as the rest of it sees them. `PluginManager` loads them.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Conversation } from "./Inbox.ts"
+import type { Loaded } from "./Loading.ts"
+
+/** See the module. */
+export interface Service {
+  readonly loaded: Effect.Effect<Loaded>
+  /** Unloads and loads again. The stack of an agent that is there already keeps the middleware that it was made with. */
+  readonly reload: Effect.Effect<Loaded>
+  /** The conversation that takes the messages of plugins, for as long as the scope lives. */
+  readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/**
+ * The plugins of a runtime.
+ *
+ * @see {@link Service} for its members.
+ */
+export class Plugins extends Context.Service<Plugins, Service>()("hermes-effect/plugin/Plugins") {}
+
+const nothing = Effect.succeed<Loaded>({ plugins: [], middleware: [], providers: [], commands: [], cliCommands: [] })
+
+/** A runtime without plugins. */
+export const none: Service = { loaded: nothing, reload: nothing, attach: () => Effect.void }

@@ -1,0 +1,228 @@
+/**
+ * What `register(ctx)` of a plugin module gets: the plain-function side of plugins, with the contract's names. What is
+ * registered is collected, and counts only when `register` is done without failing.
+ *
+ * **Details**
+ *
+ * Every member has its camelCase and its snake_case name. Callbacks get one frozen object with the contract's fields and may
+ * return values, promises or Effects. Of what can not be used (a kind or a callback that is none), a warning names the
+ * nearest that can; what this runtime has no place for is a warning too. A tool that can not be used is an error: a plugin
+ * without it is not what its author meant.
+ *
+ * Source: the middleware and observer documents ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import { nearest } from "../config/Nearest.ts"
+import * as Hook from "../hooks/Hook.ts"
+import { type Registrable, registrable } from "../middleware/Kind.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import * as Plain from "../middleware/Plain.ts"
+import * as PlainReturn from "../middleware/PlainReturn.ts"
+import type { Candidate } from "./Candidate.ts"
+import type { Manifest } from "./Manifest.ts"
+import * as PlainTool from "./PlainTool.ts"
+import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
+
+/** A callback, given one object. */
+export type Callback = (call: Readonly<Record<string, unknown>>) => unknown
+
+/** How a callback is registered. */
+export interface CallbackOptions {
+  /** `"closed"` for a policy: its failure is a refusal. */
+  readonly onFailure?: "open" | "closed" | undefined
+}
+
+/** What help says about a command. */
+export interface CommandOptions {
+  readonly description?: string | undefined
+  readonly argsHint?: string | undefined
+}
+
+/** See the module; the snake_case names are the contract's. */
+export interface RegisterContext {
+  readonly key: string
+  readonly manifest: Manifest
+  /** `plugins.entries.<key>` of the configuration. */
+  readonly config: Readonly<Record<string, unknown>>
+  readonly registerMiddleware: (kind: string, callback: Callback, options?: CallbackOptions) => void
+  readonly registerHook: (name: string, callback: Callback, options?: CallbackOptions) => void
+  readonly registerTool: (tool: PlainTool.PlainTool) => void
+  readonly registerCommand: (
+    name: string,
+    handler: (args: string) => unknown,
+    description?: string | CommandOptions,
+    argsHint?: string
+  ) => void
+  readonly registerCliCommand: (
+    name: string,
+    handler: (args: ReadonlyArray<string>) => unknown,
+    options?: CommandOptions
+  ) => void
+  readonly registerProvider: (source: ProviderSource) => void
+  /** Sends text to the conversation in a terminal; false where there is none. */
+  readonly injectMessage: (content: string, role?: string) => boolean
+  /** Called when the plugin goes. */
+  readonly onUnload: (callback: () => unknown) => void
+}
+
+/** What the runtime lends to a plugin. */
+export interface Host {
+  readonly config: Readonly<Record<string, unknown>>
+  /** Told of what is wrong; `false` from `inject` means that nobody takes messages. */
+  readonly warn: (line: string) => void
+  readonly inject: (content: string, role: string) => boolean
+}
+
+/** What was registered so far, and the end of it. */
+export interface Collector {
+  readonly context: RegisterContext
+  /** From now on nothing can be registered. */
+  readonly finish: () => Contribution<unknown>
+  readonly unload: ReadonlyArray<() => unknown>
+}
+
+/** Members of the contract that need what this runtime does not have. */
+const unsupported = [
+  "register_skill", "register_auxiliary_task", "register_context_engine", "register_platform",
+  "register_image_gen_provider", "register_video_gen_provider", "register_web_search_provider",
+  "register_browser_provider", "register_tts_provider", "register_transcription_provider",
+  "register_dashboard_auth_provider"
+]
+
+const makeMiddleware: { readonly [K in Registrable]: (options: Middleware.Registration, callback: Plain.Callback) => Middleware.Any } = {
+  llm_request: Plain.llmRequest,
+  llm_execution: Plain.llmExecution,
+  tool_request: Plain.toolRequest,
+  tool_execution: Plain.toolExecution
+}
+
+const isRegistrable = (kind: string): kind is Registrable => registrable.some((known) => known === kind)
+
+const suggestion = (word: string, known: ReadonlyArray<string>): string => {
+  const meant = nearest(word, known)
+  return meant === undefined ? "" : `, did you mean ${meant}?`
+}
+
+const camelCase = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+
+const onFailureOf = (options: unknown): "open" | "closed" =>
+  Predicate.isObject(options) && (options["onFailure"] === "closed" || options["on_failure"] === "closed") ? "closed" : "open"
+
+const textOf = (value: unknown): string | undefined => typeof value === "string" && value.trim() !== "" ? value.trim() : undefined
+
+const optionsOf = (given: unknown, argsHint: unknown): CommandOptions =>
+  Predicate.isObject(given)
+    ? {
+      description: textOf(given["description"]) ?? textOf(given["help"]),
+      argsHint: textOf(given["argsHint"]) ?? textOf(given["args_hint"])
+    }
+    : { description: textOf(given), argsHint: textOf(argsHint) }
+
+/** What a plain function gives, as an Effect; what it throws is the failure. */
+const call = (run: () => unknown): Effect.Effect<unknown, unknown> =>
+  // What a returned Effect asks for is what was there when the plugin was loaded; nothing says what that is.
+  Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>
+
+/** The context of one plugin. */
+export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, host: Host): Collector => {
+  const { warn } = host
+  const hooks: Array<Hook.Hook> = []
+  const middleware: Array<Middleware.Any> = []
+  const tools: Array<NonNullable<Contribution<unknown>["tools"]>[number]> = []
+  const commands: Array<Command> = []
+  const cliCommands: Array<CliCommand> = []
+  const providers: Array<ProviderSource> = []
+  const unload: Array<() => unknown> = []
+  let open = true
+
+  const labelOf = (callback: { readonly name: string }): string => callback.name === "" ? key : `${key}:${callback.name}`
+
+  /** A member that works until `register` is done, and whose callback is one. */
+  const registering = <Args extends ReadonlyArray<unknown>>(member: string, run: (...args: Args) => void) => (...args: Args): void => {
+    if (!open) throw new Error(`${member} of plugin ${key} was called after register() had returned`)
+    run(...args)
+  }
+
+  const checked = (what: string, callback: unknown): boolean => {
+    if (Predicate.isFunction(callback)) return true
+    warn(`${what} is ignored: its callback is no function`)
+    return false
+  }
+
+  const members = {
+    registerMiddleware: registering("registerMiddleware", (kind: string, callback: Callback, options?: CallbackOptions) => {
+      if (!isRegistrable(kind)) {
+        warn(
+          `no middleware is of kind "${kind}"${suggestion(kind, registrable)} ` +
+            `(known kinds: ${registrable.toSorted().join(", ")}); it is never called`
+        )
+      } else if (checked(`middleware ${kind}`, callback)) {
+        middleware.push(makeMiddleware[kind]({ name: labelOf(callback), onFailure: onFailureOf(options) }, callback))
+      }
+    }),
+    registerHook: registering("registerHook", (name: string, callback: Callback, options?: CallbackOptions) => {
+      if (!checked(`hook ${name}`, callback)) return
+      const label = labelOf(callback)
+      // The one hook whose failure can be a refusal.
+      hooks.push(
+        name === "pre_tool_call"
+          ? Hook.fromPlain(name, callback, { label, onFailure: onFailureOf(options) })
+          : Hook.fromPlain(name, callback, { label })
+      )
+    }),
+    registerTool: registering("registerTool", (tool: unknown) => {
+      tools.push(PlainTool.toolset(PlainTool.read(tool), key))
+    }),
+    registerCommand: registering(
+      "registerCommand",
+      (name: string, handler: (args: string) => unknown, description?: unknown, argsHint?: unknown) => {
+        if (!checked(`command ${name}`, handler)) return
+        const run: Command["run"] = (args) =>
+          Effect.map(call(() => handler(args)), (value) => typeof value === "string" ? value : undefined)
+        commands.push({ name, ...optionsOf(description, argsHint), run })
+      }
+    ),
+    registerCliCommand: registering(
+      "registerCliCommand",
+      (name: string, handler: (args: ReadonlyArray<string>) => unknown, options?: unknown) => {
+        if (!checked(`CLI command ${name}`, handler)) return
+        const run: CliCommand["run"] = (args) =>
+          Effect.map(call(() => handler(args)), (value) => typeof value === "number" ? value : undefined)
+        cliCommands.push({ name, description: optionsOf(options, undefined).description, run })
+      }
+    ),
+    registerProvider: registering("registerProvider", (source: ProviderSource) => {
+      if (textOf(source.name) !== undefined && Predicate.isFunction(source.open)) providers.push(source)
+      else warn("registerProvider takes { name, open }; it is ignored")
+    }),
+    injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),
+    onUnload: registering("onUnload", (callback: () => unknown) => {
+      if (checked("onUnload", callback)) unload.push(callback)
+    })
+  }
+
+  const strangers = unsupported.flatMap((name) => {
+    const ignore = () => warn(`${name} is ignored: this runtime has no place for it`)
+    return [[name, ignore], [camelCase(name), ignore]] as const
+  })
+  const aliases = Object.entries(members).map(([name, member]) => [snakeCase(name), member] as const)
+
+  return {
+    context: Object.freeze({
+      ...Object.fromEntries([...strangers, ...aliases]),
+      ...members,
+      key,
+      manifest,
+      config: host.config
+    }),
+    unload,
+    finish: () => {
+      open = false
+      return { tools, hooks, middleware, providers, commands, cliCommands }
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * Puts what a plugin contributes into the registries of a runtime, for as long as the scope lives.
+ *
+ * Source: `hermes-contract.md` §3.5.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { Hooks } from "../hooks/Hooks.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { Toolset } from "../tool/Toolset.ts"
+import * as Border from "./Border.ts"
+import * as Commands from "./Commands.ts"
+import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
+
+/** Names that the program has for itself. */
+export interface Reserved {
+  readonly commands: ReadonlyArray<string>
+  readonly cliCommands: ReadonlyArray<string>
+}
+
+/** What a plugin is registered under. */
+export interface Registrant {
+  readonly key: string
+  readonly reserved: Reserved
+  /** Whether its tools may take the place of others (`plugins.entries.<key>.allow_tool_override`). */
+  readonly mayOverride: boolean
+}
+
+/** What became of a contribution. */
+export interface Registered {
+  readonly tools: ReadonlyArray<string>
+  readonly listeners: number
+  readonly middleware: ReadonlyArray<Middleware.Any>
+  readonly providers: ReadonlyArray<ProviderSource>
+  readonly commands: ReadonlyArray<Command>
+  readonly cliCommands: ReadonlyArray<CliCommand>
+}
+
+const named = (key: string, name: string): string => name === key || name.startsWith(`${key}:`) ? name : `${key}:${name}`
+
+const registerTools = Effect.fnUntraced(function*({ key, mayOverride }: Registrant, given: Toolset<unknown>) {
+  const registry = yield* ToolRegistry
+  const bound = yield* Border.toolset(given).bind
+  const taken = new Set((yield* registry.list).flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
+  const clashing = bound.filter(({ tool }) => taken.has(tool.name)).map(({ tool }) => tool.name)
+  for (const name of clashing) {
+    yield* Effect.logWarning(
+      mayOverride
+        ? `plugin ${key}: its tool "${name}" takes the place of another of that name, as plugins.entries.${key}.allow_tool_override allows`
+        : `plugin ${key}: its tool "${name}" is left out, another has that name; plugins.entries.${key}.allow_tool_override: true allows it`
+    )
+  }
+  const allowed = mayOverride ? bound : bound.filter(({ tool }) => !clashing.includes(tool.name))
+  const toolset: Toolset = { ...given, bind: Effect.succeed(allowed) }
+  yield* mayOverride ? registry.override(toolset) : registry.register(toolset)
+  return allowed.map(({ tool }) => tool.name)
+})
+
+/** See the module. What the parts need is taken from the surroundings, once. */
+export const register = Effect.fnUntraced(function*(
+  registrant: Registrant,
+  { cliCommands = [], commands = [], hooks = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>
+): Effect.fn.Return<Registered, unknown, Hooks | ToolRegistry | Scope.Scope> {
+  const { key, reserved } = registrant
+  const context = yield* Effect.context<Hooks | ToolRegistry | Scope.Scope>()
+  const bring = Border.bring(context)
+  const service = yield* Hooks
+  const names = yield* Effect.forEach(tools, (toolset) => registerTools(registrant, { ...toolset, bind: bring(toolset.bind) }))
+  for (const hook of hooks) {
+    const listeners = hook.listeners.map((listener) => ({ ...listener, handle: (payload: object) => bring(listener.handle(payload)) }))
+    yield* service.register({ ...hook, listeners, label: named(key, hook.label) })
+  }
+  const accepted = Commands.accept(commands, reserved.commands)
+  const acceptedCli = Commands.accept(cliCommands, reserved.cliCommands)
+  for (const warning of [...accepted.warnings, ...acceptedCli.warnings]) yield* Effect.logWarning(`plugin ${key}: ${warning}`)
+  return {
+    tools: names.flat(),
+    listeners: hooks.reduce((count, { listeners }) => count + listeners.length, 0),
+    middleware: middleware.map((entry) => Border.middleware(entry, context, named(key, entry.name))),
+    providers: providers.map((source) => ({ ...source, open: (route) => bring(source.open(route)) })),
+    commands: accepted.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) })),
+    cliCommands: acceptedCli.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) }))
+  }
+})

@@ -1,0 +1,64 @@
+/**
+ * One copy of `effect` and of this package for everybody: what plugin files import by those names is what the program itself
+ * runs on, wherever the files lie and whatever is installed beside them.
+ */
+import { registerHooks } from "node:module"
+import { dirname } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/** Where this program is installed. */
+export const hostDirectory = dirname(fileURLToPath(import.meta.url))
+
+/** This package as an import names it: its sources in a checkout, its built modules where it is installed. */
+const self = new URL(import.meta.url.endsWith(".ts") ? "../../index.ts" : "../../index.js", import.meta.url).href
+
+const isShared = (specifier: string): boolean => /^(?:effect|@effect\/platform-node(?:-shared)?)(?:\/|$)/.test(specifier)
+
+/** The directories of plugins that are loaded, as URLs, with how often each was asked for. */
+const directories = new Map<string, number>()
+
+let registered: { readonly deregister: () => void } | undefined
+
+const isPluginFile = (url: string | undefined): boolean => {
+  if (url === undefined) return false
+  for (const directory of directories.keys()) {
+    if (url.startsWith(directory)) return true
+  }
+  return false
+}
+
+const register = () =>
+  registerHooks({
+    resolve: (specifier, context, next) => {
+      if (!isPluginFile(context.parentURL)) return next(specifier, context)
+      if (specifier === "hermes-effect") return next(self, context)
+      return isShared(specifier) || specifier.startsWith("hermes-effect/")
+        ? next(specifier, { ...context, parentURL: import.meta.url })
+        : next(specifier, context)
+    }
+  })
+
+const add = (directory: string): void => {
+  directories.set(directory, (directories.get(directory) ?? 0) + 1)
+  registered ??= register()
+}
+
+const remove = (directory: string): void => {
+  const left = (directories.get(directory) ?? 1) - 1
+  if (left > 0) directories.set(directory, left)
+  else directories.delete(directory)
+  if (directories.size > 0) return
+  registered?.deregister()
+  registered = undefined
+}
+
+/** Lets the files of a directory import them, for as long as the scope lives. The path is that of the files, not of a link. */
+export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => {
+  const directory = `${pathToFileURL(path).href}/`
+  return Effect.asVoid(Effect.acquireRelease(
+    Effect.sync(() => add(directory)),
+    () => Effect.sync(() => remove(directory))
+  ))
+}
