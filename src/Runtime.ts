@@ -4,7 +4,7 @@
  * **Details**
  *
  * Every part has a default and can be swapped: the provider (the embedded offline stand-in), the session store (memory),
- * the tools, hooks and middleware (none). Order is the order of the lists. Node's services (files, processes, paths) are
+ * the tools, hooks, middleware and plugins (none). Order is the order of the lists. Node's services (files, processes, paths) are
  * provided to whatever needs them.
  *
  * **Gotchas**
@@ -41,8 +41,12 @@ import type { ConfigError } from "./domain/AgentError.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
 import type * as ShellHooks from "./hooks/ShellHooks.ts"
+import * as LoadPlugins from "./internal/LoadPlugins.ts"
 import * as OpenProvider from "./internal/OpenProvider.ts"
 import type * as Middleware from "./middleware/Middleware.ts"
+import type { Plugin } from "./plugin/Plugin.ts"
+import { Plugins } from "./plugin/Plugins.ts"
+import type { Reserved } from "./plugin/Registration.ts"
 import * as Offline from "./provider/Offline.ts"
 import { Provider } from "./provider/Provider.ts"
 import { ModelRouter } from "./routing/ModelRouter.ts"
@@ -64,6 +68,7 @@ export interface Options<
   Tools extends ReadonlyArray<Toolset<unknown, unknown>>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
   Middlewares extends ReadonlyArray<Middleware.Any>,
+  Plugged extends ReadonlyArray<Plugin<unknown>>,
   ProviderError,
   ProviderNeeds,
   StoreError,
@@ -73,11 +78,14 @@ export interface Options<
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   readonly tools?: Tools | undefined
   readonly hooks?: Listeners | undefined
+  /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
+  readonly plugins?: Plugged | undefined
   readonly middleware?: Middlewares & ([Middleware.Errors<Middlewares>] extends [never] ? unknown : never) | undefined
   /** What is said about all hooks. */
   readonly hookSettings?: Hooks.Settings | undefined
 }
 
+type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
 type HookNeeds<Listener> = Listener extends Hook<infer R> ? R : never
 
 /** What the built-in toolsets share with the runtime. */
@@ -95,13 +103,17 @@ const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>):
 const namedPlaces = Layer.orDie(Places.layerConfig)
 
 /** The services of a runtime. */
-export type Services = Agent.Agent | ModelRouter | ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
+export type Services = Agent.Agent | ModelRouter | Plugins | Registries
+
+/** What plugins find when they are loaded, besides what the application brings. */
+type Registries = ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
 
 /** The Layer of a runtime, with exactly what its parts fail with and need. */
 type Built<
   Tools extends ReadonlyArray<Toolset<unknown, unknown>>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
   Middlewares extends ReadonlyArray<Middleware.Any>,
+  Plugged extends ReadonlyArray<Plugin<unknown>>,
   ProviderError,
   ProviderNeeds,
   StoreError,
@@ -110,7 +122,12 @@ type Built<
   Services,
   ProviderError | StoreError | ErrorOf<Tools[number]>,
   Exclude<
-    ProviderNeeds | StoreNeeds | NeedsOf<Tools[number]> | HookNeeds<Listeners[number]> | Middleware.Needs<Middlewares>,
+    | ProviderNeeds
+    | StoreNeeds
+    | NeedsOf<Tools[number]>
+    | HookNeeds<Listeners[number]>
+    | Middleware.Needs<Middlewares>
+    | Exclude<PluginNeeds<Plugged[number]>, Registries>,
     NodeServices.NodeServices | Support | Scope.Scope
   >
 >
@@ -120,39 +137,49 @@ export const layer = <
   const Tools extends ReadonlyArray<Toolset<unknown, unknown>> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
   const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
   ProviderError = never,
   ProviderNeeds = never,
   StoreError = never,
   StoreNeeds = never
 >(
-  options: Options<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds> = {}
-): Built<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds> =>
-  assemble(options, namedPlaces)
+  options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> = {}
+): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> =>
+  assemble(options, namedPlaces, LoadPlugins.ofApplication(options.plugins ?? []))
 
 const assemble = <
   const Tools extends ReadonlyArray<Toolset<unknown, unknown>> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
   const Middlewares extends ReadonlyArray<Middleware.Any> = [],
+  const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
   ProviderError = never,
   ProviderNeeds = never,
   StoreError = never,
   StoreNeeds = never
 >(
-  options: Options<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
-  places: Layer.Layer<Places, never, NodeServices.NodeServices>
-): Built<Tools, Listeners, Middlewares, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
-  const { hooks, hookSettings, middleware, provider, store, tools, ...settings } = options
+  options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
+  places: Layer.Layer<Places, never, NodeServices.NodeServices>,
+  plugged: ReturnType<typeof LoadPlugins.ofApplication>
+): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
+  const { hooks, hookSettings, middleware, plugins: _, provider, store, tools, ...settings } = options
   // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
-  const parts = Layer.mergeAll(
-    Layer.fresh(ModelRouter.layer).pipe(Layer.provide(provider ?? Offline.layer())),
+  const registries = Layer.mergeAll(
     store ?? Layer.fresh(MemorySessionStore.layer),
     ToolRegistry.layer(tools ?? []),
-    Hooks.layer(hooks ?? [], hookSettings)
+    Hooks.layer([], hookSettings)
   )
-  // The condition on `options.middleware` has proved that its members add no failure.
-  const agent = Agent.layer({ ...settings, middleware: (middleware ?? []) as [] })
+  const listening = Layer.effectDiscard(
+    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks ?? [], register, { discard: true }))
+  )
+  const router = Layer.fresh(ModelRouter.layer).pipe(Layer.provide(provider ?? Offline.layer()))
+  const agent = Layer.unwrap(Effect.map(Plugins.use(({ loaded }) => loaded), (loaded) =>
+    // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
+    Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
   return agent.pipe(
-    Layer.provideMerge(parts),
+    Layer.provideMerge(router),
+    Layer.provideMerge(listening),
+    Layer.provideMerge(plugged),
+    Layer.provideMerge(registries),
     Layer.provide([NodeServices.layer, support(places)])
     // The lists' exact types say what their members fail with and need; inside they are lists of `unknown`.
   ) as never
@@ -164,6 +191,8 @@ export interface Start extends OpenProvider.Substitutes {
   readonly acceptHooks?: boolean | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
+  /** Names of commands that plugins can not have. */
+  readonly reserved?: Reserved | undefined
 }
 
 const shellHooks = Effect.fnUntraced(function*(settings: Values, { acceptHooks, confirmHook }: Start) {
@@ -199,7 +228,8 @@ const toolSettings = ({ customProviders, fallbackProviders, terminal, toolOutput
  * **Details**
  *
  * The provider is the one of the route that the settings mean, sessions are kept in the home directory, every built-in tool
- * is registered (a run selects from them), and shell hooks run that the user agreed to.
+ * is registered (a run selects from them), plugins are loaded that the user enabled, and shell hooks run that the user agreed
+ * to, after the plugins'.
  */
 export const program = (
   settings: Values,
@@ -228,6 +258,9 @@ export const program = (
         home: environment.get("HOME") ?? environment.get("USERPROFILE"),
         agentHome: home.root,
         safeRoots: settings.security.writeSafeRoot
-      })
+      }),
+      LoadPlugins.ofProgram(settings, process.cwd(), start.reserved).pipe(
+        Layer.provide([Layer.succeed(Home, home), Layer.succeed(Environment, environment)])
+      )
     ).pipe(Layer.provide(toolSettings(settings)))
   })).pipe(Layer.provide(NodeServices.layer))

@@ -13,6 +13,8 @@ import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
+import type { Plugins } from "../plugin/Plugins.ts"
+import type { Reserved } from "../plugin/Registration.ts"
 import type { ModelRouter } from "../routing/ModelRouter.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
 import type { SessionStore } from "../session/SessionStore.ts"
@@ -26,12 +28,16 @@ export interface Start {
   readonly record?: string | undefined
   /** File with a recording that answers in place of a model. */
   readonly replay?: string | undefined
+  /** No model is needed: the built-in stand-in is there, and nothing is asked of the configuration of one. */
+  readonly withoutModel?: boolean | undefined
   /** Shell hooks run without consent. */
   readonly acceptHooks?: boolean | undefined
+  /** Names of commands that plugins can not have. */
+  readonly reserved?: Reserved | undefined
 }
 
 /** What a runtime gives. */
-export type Services = Agent | ModelRouter | ToolRegistry | SessionStore | SessionSearch | Hooks
+export type Services = Agent | ModelRouter | Plugins | ToolRegistry | SessionStore | SessionSearch | Hooks
 
 /** What it is made of. */
 export type Needs = Home | Environment
