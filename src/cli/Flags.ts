@@ -9,15 +9,18 @@ import * as Flag from "effect/cli/Flag"
 import { Configurable } from "../domain/ApiMode.ts"
 import type * as Config from "../config/Config.ts"
 
-const last = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
+/** The last value of a flag, undefined when it is not given. */
+export const last = <A>(flag: Flag.Flag<A>, description: string): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.withDescription(description), Flag.atLeast(0), Flag.map((values) => values.at(-1)))
 
-const text = (name: string, metavar: string, description: string, alias?: string): Flag.Flag<string | undefined> => {
+/** A flag with a text behind it. */
+export const text = (name: string, metavar: string, description: string, alias?: string): Flag.Flag<string | undefined> => {
   const flag = Flag.String(name).pipe(Flag.withMetavar(metavar))
   return last(alias === undefined ? flag : Flag.withAlias(flag, alias), description)
 }
 
-const yes = (name: string, description: string, alias?: string): Flag.Flag<boolean> => {
+/** A flag that is there or not. */
+export const yes = (name: string, description: string, alias?: string): Flag.Flag<boolean> => {
   const flag = Flag.withoutNegation(Flag.Boolean(name))
   return Flag.map(last(alias === undefined ? flag : Flag.withAlias(flag, alias), description), (value) => value ?? false)
 }

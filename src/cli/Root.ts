@@ -5,9 +5,13 @@
  */
 import * as Command from "effect/cli/Command"
 import { chatCommand, run } from "./ChatCommand.ts"
+import { configCommand } from "./ConfigCommand.ts"
+import { doctorCommand } from "./DoctorCommand.ts"
 import { hermes } from "./Hermes.ts"
+import { sessionsCommand } from "./SessionsCommand.ts"
+import { toolsCommand } from "./ToolsCommand.ts"
 
-const commands = [chatCommand] as const
+const commands = [chatCommand, sessionsCommand, toolsCommand, configCommand, doctorCommand] as const
 
 /** The words that are commands. */
 export const commandNames: ReadonlyArray<string> = commands.map(({ name }) => name)

@@ -21,9 +21,11 @@ export interface Call {
 /** Arguments that say best what a call is about, the first that is there. */
 const telling = ["command", "path", "pattern", "query", "url", "urls", "goal", "action", "name", "code", "question"]
 
-const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim()
+/** Text without line breaks. */
+export const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim()
 
-const shorten = (text: string, length: number): string => text.length > length ? `${text.slice(0, length - 1)}…` : text
+/** Text of at most this many characters. */
+export const shorten = (text: string, length: number): string => text.length > length ? `${text.slice(0, length - 1)}…` : text
 
 const defaultLength = 80
 
@@ -55,7 +57,14 @@ const problem = (output: string): string => {
 /** See the module; without line break. */
 export const render = (call: Call, length: number): string => {
   const what = [call.name, preview(call.params, length)].filter((word) => word !== "").join(" ")
-  const time = call.status === "blocked" ? "" : ` (${duration(call.durationMillis)})`
-  const how = call.status === "ok" ? "" : ` ${call.status}: ${problem(call.output)}`
-  return `┊ ${what}${time}${how}`
+  switch (call.status) {
+    case "ok":
+      return `┊ ${what} (${duration(call.durationMillis)})`
+    case "error":
+      return `┊ ${what} (${duration(call.durationMillis)}) failed: ${problem(call.output)}`
+    case "blocked":
+      return `┊ ${what} blocked: ${problem(call.output)}`
+    case "cancelled":
+      return `┊ ${what} cancelled`
+  }
 }

@@ -17,13 +17,14 @@ const maxSuggestions = 3
 const either = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
-const meant = (word: string, known: ReadonlyArray<string>): string => {
+/** `prefix` stands before each word, and is no part of its likeness. */
+const meant = (word: string, known: ReadonlyArray<string>, prefix = ""): string => {
   const words = closest(word, known, maxSuggestions)
-  return words.length === 0 ? "" : `did you mean ${either(words)}?`
+  return words.length === 0 ? "" : `did you mean ${either(words.map((word) => prefix + word))}?`
 }
 
 const flagsOf = (doc: HelpDoc): ReadonlyArray<string> =>
-  [...doc.flags, ...doc.inheritedFlags ?? [], ...doc.globalFlags ?? []].map(({ name }) => `--${name}`)
+  [...doc.flags, ...doc.inheritedFlags ?? [], ...doc.globalFlags ?? []].map(({ name }) => name)
 
 const commandsOf = (doc: HelpDoc): ReadonlyArray<string> =>
   (doc.subcommands ?? []).flatMap(({ commands }) => commands.map(({ name }) => name))
@@ -31,8 +32,9 @@ const commandsOf = (doc: HelpDoc): ReadonlyArray<string> =>
 const unknownFlag = ({ command, option }: CliError.UnrecognizedOption, doc: HelpDoc): string => {
   const where = command?.join(" ") ?? "hermes"
   const flags = flagsOf(doc)
-  if (flags.includes(option)) return `${option} belongs behind the command: ${where} ${option} …`
-  return `unknown flag ${option}: ${meant(option, flags) || `run \`${where} --help\` for those that there are`}`
+  const name = option.replace(/^-+/, "")
+  if (flags.includes(name)) return `${option} belongs behind the command: ${where} ${option} …`
+  return `unknown flag ${option}: ${meant(name, flags, "--") || `run \`${where} --help\` for those that there are`}`
 }
 
 /** What effect says that it expected, inside a sentence. */
@@ -71,17 +73,14 @@ export const of = (
   commandPath: ReadonlyArray<string>
 ): string => {
   const path = commandPath.join(" ")
-  const unknown = errors.find((error) => error._tag === "UnknownSubcommand")
-  if (unknown !== undefined) {
-    const commands = commandsOf(doc)
-    const suggestion = meant(unknown.subcommand, commands)
-    return [
-      `Error: "${unknown.subcommand}" is no command of ${path}`,
-      suggestion === "" ? `The commands are ${commands.join(", ")}` : suggestion.replace("did", "Did"),
-      `Help: ${path} --help`,
-      ""
-    ].join("\n")
-  }
   const [first] = errors
-  return first === undefined ? "" : render(oneLine(first, doc, path))
+  if (first?._tag !== "UnknownSubcommand") return first === undefined ? "" : render(oneLine(first, doc, path))
+  const commands = commandsOf(doc)
+  const suggestion = meant(first.subcommand, commands)
+  return [
+    `Error: "${first.subcommand}" is no command of ${path}`,
+    suggestion === "" ? `The commands are ${commands.join(", ")}` : suggestion.replace("did", "Did"),
+    `Help: ${path} --help`,
+    ""
+  ].join("\n")
 }

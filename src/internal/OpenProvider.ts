@@ -12,6 +12,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as PrimaryRoute from "../routing/PrimaryRoute.ts"
+import { offline } from "../routing/Routes.ts"
 
 /** What answers in place of the route's model, and what is kept of the exchange. */
 export interface Substitutes {
@@ -19,6 +20,8 @@ export interface Substitutes {
   readonly script?: string | undefined
   /** File with a recording that answers in place of a model. */
   readonly replay?: string | undefined
+  /** The built-in stand-in answers, whatever is configured. */
+  readonly withoutModel?: boolean | undefined
   /** File that the exchanges with the model are appended to. */
   readonly record?: string | undefined
 }
@@ -78,13 +81,15 @@ const recording = Effect.fnUntraced(function*(path: string) {
 export const open = Effect.fnUntraced(function*(
   settings: Values,
   environment: Environment["Service"],
-  { record, replay, script }: Substitutes
+  { record, replay, script, withoutModel }: Substitutes
 ): Effect.fn.Return<Provider, AiError | ConfigError, FileSystem.FileSystem | Scope.Scope> {
   const provider = script !== undefined
     ? yield* scenario(script)
     : replay !== undefined
     ? yield* recording(replay)
-    : yield* ofRoute(yield* Effect.fromResult(PrimaryRoute.resolve(settings, environment)))
+    : yield* ofRoute(
+      withoutModel === true ? offline : yield* Effect.fromResult(PrimaryRoute.resolve(settings, environment))
+    )
   if (record === undefined) return provider
   const Replay = yield* Effect.promise(() => import("../provider/Replay.ts"))
   return Replay.record(provider, yield* Replay.toFile(record))

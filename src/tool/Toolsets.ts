@@ -34,8 +34,11 @@ const core = [
   "cronjob", "vision", "image_gen", "tts", "browser"
 ]
 
+/** Toolsets by name. */
+export type Catalogue = Readonly<Record<string, Entry>>
+
 /** See the module. */
-export const catalogue: Readonly<Record<string, Entry>> = {
+export const catalogue: Catalogue = {
   web: { tools: ["web_search", "web_extract"] },
   search: { tools: ["web_search"] },
   terminal: { tools: ["terminal", "process"] },
@@ -73,23 +76,24 @@ const everyName = new Set(["all", "*"])
 const takesForeign = new Set(["all", "*", "hermes-cli"])
 
 /** A toolset of the catalogue; never a property that every object has. */
-const entryOf = (name: string): Entry | undefined => Object.hasOwn(catalogue, name) ? catalogue[name] : undefined
+const entryOf = (name: string, entries = catalogue): Entry | undefined =>
+  Object.hasOwn(entries, name) ? entries[name] : undefined
 
-const expand = (name: string, inside: ReadonlySet<string>): ReadonlySet<string> => {
-  const entry = entryOf(name)
+const expand = (entries: Catalogue, name: string, inside: ReadonlySet<string>): ReadonlySet<string> => {
+  const entry = entryOf(name, entries)
   if (entry === undefined || inside.has(name)) return new Set()
   const within = new Set(inside).add(name)
   const tools = new Set(entry.tools)
-  for (const included of entry.includes ?? []) expand(included, within).forEach((tool) => tools.add(tool))
-  for (const left of entry.without ?? []) expand(left, within).forEach((tool) => tools.delete(tool))
+  for (const included of entry.includes ?? []) expand(entries, included, within).forEach((tool) => tools.add(tool))
+  for (const left of entry.without ?? []) expand(entries, left, within).forEach((tool) => tools.delete(tool))
   return tools
 }
 
-/** The tools that a name of the catalogue stands for, compositions resolved; none for a name that is not in it. */
-export const toolsOf = (name: string): ReadonlySet<string> => {
-  if (!everyName.has(name)) return expand(name, new Set())
-  const names = Object.entries(catalogue).flatMap(([name, entry]) => entry.optIn === true ? [] : [name])
-  return new Set(names.flatMap((name) => [...expand(name, new Set())]))
+/** The tools that a name stands for, compositions resolved; none for a name that is not in the catalogue. */
+export const toolsOf = (name: string, entries = catalogue): ReadonlySet<string> => {
+  if (!everyName.has(name)) return expand(entries, name, new Set())
+  const names = Object.entries(entries).flatMap(([name, entry]) => entry.optIn === true ? [] : [name])
+  return new Set(names.flatMap((name) => [...expand(entries, name, new Set())]))
 }
 
 /** A name that means no toolset, and the one that it may have meant. */

@@ -1,0 +1,50 @@
+/**
+ * `hermes config`: shows and changes the settings.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flags from "./Flags.ts"
+import { hermes, perform } from "./Hermes.ts"
+
+type Actions = typeof import("./Configuration.ts")
+
+const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(hermes, (shared) =>
+    perform(shared, () => import("./Configuration.ts"), (actions) => work(actions, shared)))
+
+const key = Argument.String("key").pipe(Argument.withDescription("A key, such as agent.max_turns"))
+const json = Flags.yes("json", "JSON instead of YAML")
+
+const show = Command.make("show", { json }, (flags) => act((actions, shared) => actions.show(shared, flags))).pipe(
+  Command.withDescription("All settings that hold, secrets masked")
+)
+const path = Command.make("path", {}, () => act(({ path }) => path)).pipe(
+  Command.withDescription("Where config.yaml is")
+)
+const envPath = Command.make("env-path", {}, () => act(({ envPath }) => envPath)).pipe(
+  Command.withDescription("Where the file with the secrets is")
+)
+const get = Command.make("get", { key, json }, (flags) => act(({ get }) => get(flags))).pipe(
+  Command.withDescription("The value of one key that holds")
+)
+const set = Command.make(
+  "set",
+  { key, value: Argument.String("value").pipe(Argument.withDescription("Its new value")) },
+  (flags) => act(({ set }) => set(flags))
+).pipe(Command.withDescription("Change one key; a secret (…_api_key, …_token, …_secret) goes to .env"))
+const unset = Command.make("unset", { key }, (flags) => act(({ unset }) => unset(flags))).pipe(
+  Command.withDescription("Remove one key")
+)
+const check = Command.make("check", {}, () => act(({ check }, shared) => check(shared))).pipe(
+  Command.withDescription("Say everything that is wrong with the settings")
+)
+
+/** See the module. */
+export const configCommand = Command.make("config", { json }, (flags) => act((actions, shared) => actions.show(shared, flags)))
+  .pipe(
+    Command.withDescription("Show and change the settings"),
+    Command.withSubcommands([show, get, set, unset, check, path, envPath])
+  )

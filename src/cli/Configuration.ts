@@ -1,0 +1,86 @@
+/**
+ * What `hermes config` does.
+ *
+ * Source: `hermes-product.md` §1.6.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import * as Yaml from "../config/Yaml.ts"
+import * as ErrorLine from "./ErrorLine.ts"
+import { failed, Failure, silent, unusable } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { line, note } from "./Output.ts"
+
+/** What there is before the settings can be read. */
+const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
+
+interface AsJson {
+  readonly json: boolean
+}
+
+/** A text as it is, so that a script can use it; everything else as YAML, or as JSON if that is asked for. */
+const render = (value: unknown, { json }: AsJson): string => {
+  if (json) return JSON.stringify(value, null, 2)
+  return typeof value === "string" ? value : Yaml.render(value)
+}
+
+/** Prints the settings that hold. */
+export const show = (flags: Flags.Globals, form: AsJson) =>
+  Effect.flatMap(Edit.show(Flags.configOptions(flags)), (values) => line(render(values, form))).pipe(
+    Effect.provide(surroundings)
+  )
+
+/** Prints where the file is. */
+export const path = Effect.flatMap(Home, ({ config }) => line(config)).pipe(Effect.provide(Home.layer))
+
+/** Prints where the file with the secrets is. */
+export const envPath = Effect.flatMap(Home, ({ env }) => line(env)).pipe(Effect.provide(Home.layer))
+
+/** Prints one value; one that is not set is a failure. */
+export const get = ({ json, key }: AsJson & { readonly key: string }) =>
+  Edit.get(key).pipe(
+    Effect.flatMap(Option.match({
+      onNone: () => Effect.fail(new Failure({ code: failed, message: `${key} is not set` })),
+      onSome: (value) => line(render(value, { json }))
+    })),
+    Effect.provide(surroundings)
+  )
+
+const tell = (what: string) => ({ file, key, warnings }: Edit.Change) =>
+  Effect.andThen(
+    Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true }),
+    line(`${what} ${key} in ${file}`)
+  )
+
+/** Sets one key. */
+export const set = ({ key, value }: { readonly key: string; readonly value: string }) =>
+  Effect.flatMap(Edit.set(key, value), tell("set")).pipe(Effect.provide(Home.layer))
+
+/** Removes one key. */
+export const unset = ({ key }: { readonly key: string }) =>
+  Effect.flatMap(Edit.unset(key), tell("removed")).pipe(Effect.provide(Home.layer))
+
+/** Says everything that is wrong, a line each. */
+export const check = (flags: Flags.Globals) =>
+  Config.load(Flags.configOptions(flags)).pipe(
+    Effect.matchEffect({
+      onFailure: (error) =>
+        Effect.andThen(
+          Effect.forEach(error.message.split("\n"), (text) => note(ErrorLine.render(text).trimEnd()), { discard: true }),
+          Effect.fail(silent(unusable))
+        ),
+      onSuccess: ({ warnings }) =>
+        Effect.andThen(
+          Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true }),
+          line(warnings.length === 0 ? "The settings are fine" : "The settings can be used")
+        )
+    }),
+    Effect.provide(surroundings)
+  )

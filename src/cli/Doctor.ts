@@ -1,0 +1,142 @@
+/**
+ * What `hermes doctor` does: looks at everything that a run needs, changes nothing, and shows no secret.
+ *
+ * Source: `hermes-product.md` §1.6.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Config from "../config/Config.ts"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import type { Values } from "../config/Settings.ts"
+import * as PrimaryRoute from "../routing/PrimaryRoute.ts"
+import { noKey } from "../routing/RouteKeys.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
+import * as ErrorLine from "./ErrorLine.ts"
+import { failed, Failure } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { nodeVersion } from "./internal/machine.ts"
+import { line } from "./Output.ts"
+import { version } from "./Version.ts"
+
+/** What was looked at and found. */
+interface Finding {
+  readonly level: "ok" | "warning" | "problem"
+  readonly subject: string
+  readonly text: string
+}
+
+const finding = (level: Finding["level"]) => (subject: string, text: string): Finding => ({ level, subject, text })
+const ok = finding("ok")
+const warning = finding("warning")
+const problem = finding("problem")
+
+/** A Node that is too old never comes this far. */
+const node = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion()}`)
+
+/** The directory itself, or the nearest one above it that is there. */
+const existing = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const parent = paths.dirname(path)
+    const isThere = yield* Effect.orElseSucceed(fs.exists(path), () => false)
+    return isThere || parent === path ? path : yield* existing(parent)
+  })
+
+const home = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const { root } = yield* Home
+  const nearest = yield* existing(root)
+  const writable = yield* Effect.isSuccess(fs.access(nearest, { writable: true }))
+  if (!writable) return problem("home", `${nearest} can not be written: give yourself the right to, or set HERMES_HOME`)
+  return ok("home", nearest === root ? root : `${root} (made by the first run)`)
+})
+
+/** Secrets that others can read. */
+const secrets = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const { env } = yield* Home
+  const info = yield* Effect.option(fs.stat(env))
+  if (Option.isNone(info)) return []
+  return (info.value.mode & 0o077) === 0
+    ? [ok("secrets", env)]
+    : [warning("secrets", `others can read ${env}: run \`chmod 600 ${env}\``)]
+})
+
+const settings = Effect.fnUntraced(function*(flags: Flags.Globals) {
+  const loaded = yield* Effect.result(Config.load(Flags.configOptions(flags)))
+  if (Result.isFailure(loaded)) {
+    return { values: undefined, findings: loaded.failure.message.split("\n").map((text) => problem("settings", text)) }
+  }
+  const { settings, warnings } = loaded.success
+  return {
+    values: settings,
+    findings: warnings.length === 0
+      ? [ok("settings", flags.ignoreUserConfig ? "config.yaml is ignored" : "nothing is wrong with them")]
+      : warnings.map((text) => warning("settings", text))
+  }
+})
+
+const model = (values: Values, environment: Environment["Service"]): Finding => {
+  const resolved = PrimaryRoute.resolve(values, environment)
+  if (Result.isFailure(resolved)) return problem("model", ErrorLine.of(resolved.failure).line)
+  const { apiKey, apiMode, baseUrl, model, provider } = resolved.success
+  if (provider === "offline") {
+    return warning("model", "none is configured, the built-in stand-in answers: set model.provider and model.default")
+  }
+  const key = apiKey === undefined
+    ? "credentials of the AWS SDK"
+    : Redacted.value(apiKey) === Redacted.value(noKey)
+    ? "no key"
+    : "a key is set"
+  return ok("model", `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ${key}`)
+}
+
+/** Opens the sessions, or those of a directory that goes away, so that SQLite is tried in every case. */
+const sessions = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const { database } = yield* Home
+  const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => false)
+  const path = isThere ? database : paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-doctor-" }), "state.db")
+  const [latest] = yield* Effect.provide(
+    SessionStore.use((store) => store.list({ limit: 1 })),
+    SqliteSessionStore.layer({ path })
+  )
+  return ok("sessions", isThere ? `${database}${latest === undefined ? ", none yet" : `, the latest is ${latest.id}`}` : "none yet")
+}).pipe(
+  Effect.scoped,
+  Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))
+)
+
+const marks: Readonly<Record<Finding["level"], string>> = { ok: "✓", warning: "!", problem: "✗" }
+
+const render = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
+
+/** See the module; with problems it fails. */
+export const doctor = Effect.fn("hermes doctor")(function*(flags: Flags.Globals) {
+  const environment = yield* Environment
+  const { findings, values } = yield* settings(flags)
+  const all = [
+    node(),
+    yield* home,
+    ...findings,
+    ...yield* secrets,
+    ...values === undefined ? [] : [model(values, environment)],
+    yield* sessions
+  ]
+  yield* line(all.map(render).join("\n"))
+  const count = all.filter(({ level }) => level === "problem").length
+  if (count > 0) {
+    return yield* new Failure({ code: failed, message: count === 1 ? "1 problem was found" : `${count} problems were found` })
+  }
+}, Effect.provide(Layer.provideMerge(Environment.layer, Home.layer)))

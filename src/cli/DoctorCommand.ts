@@ -1,0 +1,15 @@
+/**
+ * `hermes doctor`: says whether everything is there that a run needs.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import { hermes, perform } from "./Hermes.ts"
+
+/** See the module. */
+export const doctorCommand = Command.make(
+  "doctor",
+  {},
+  () => Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Doctor.ts"), ({ doctor }) => doctor(shared)))
+).pipe(Command.withDescription("Say whether everything is there that a run needs, and what to do about what is not"))

@@ -1,0 +1,183 @@
+/**
+ * What `hermes sessions` does.
+ *
+ * Source: `hermes-product.md` §1.7.
+ *
+ * @since 0.1.0
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type * as Prompt from "effect/ai/Prompt"
+import { Home } from "../config/Home.ts"
+import { SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
+import * as Json from "../domain/Json.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import * as Usage from "../domain/Usage.ts"
+import * as Envelope from "../session/Envelope.ts"
+import { type Session, SessionStore } from "../session/SessionStore.ts"
+import { failed, Failure, usage } from "./Failure.ts"
+import { line } from "./Output.ts"
+import { stored } from "./Session.ts"
+import * as ToolLine from "./ToolLine.ts"
+
+interface Filter {
+  readonly source: string | undefined
+  readonly limit: number | undefined
+}
+
+/** `2026-11-22 00:16`, in the machine's zone. */
+const when = (millis: number): string => {
+  const parts = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: DateTime.zoneMakeLocal() }))
+  const two = (n: number): string => String(n).padStart(2, "0")
+  return `${parts.year}-${two(parts.month)}-${two(parts.day)} ${two(parts.hour)}:${two(parts.minute)}`
+}
+
+const summary = (session: Session) => ({
+  id: session.id,
+  source: session.source,
+  title: session.title ?? null,
+  provider: session.provider,
+  model: session.model,
+  cwd: session.cwd ?? null,
+  parent_id: session.parentId ?? null,
+  started_at: session.startedAt,
+  ended_at: session.endedAt ?? null,
+  end_reason: session.endReason ?? null,
+  message_count: session.messageCount,
+  tool_call_count: session.toolCallCount,
+  usage: Usage.toWire(session.usage)
+})
+
+const checked = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> =>
+  limit !== undefined && limit < 1 ? Effect.fail(usage("--limit is a number of sessions, 1 or more")) : Effect.succeed({ limit, source })
+
+const nobody: Effect.Effect<ReadonlyArray<Session>> = Effect.succeed([])
+
+const newest = (filter: Filter) =>
+  stored<ReadonlyArray<Session>, SessionStoreError>(SessionStore.use((store) => store.list(filter)), nobody)
+
+const row = (session: Session): ReadonlyArray<string> => [
+  session.id,
+  when(session.startedAt),
+  session.source,
+  session.model,
+  `${session.messageCount} messages`,
+  session.title ?? ""
+]
+
+/** Columns side by side, as wide as their widest cell. */
+const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = rows.reduce<ReadonlyArray<number>>(
+    (widths, row) => row.map((cell, column) => Math.max(widths[column] ?? 0, cell.length)),
+    []
+  )
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n")
+}
+
+/** Prints the newest sessions. */
+export const list = Effect.fn("hermes sessions list")(function*({ json, ...flags }: Filter & { readonly json: boolean }) {
+  const sessions = yield* newest(yield* checked(flags))
+  if (json) return yield* line(JSON.stringify(sessions.map(summary), null, 2))
+  yield* line(sessions.length === 0 ? "There are no sessions yet" : table(sessions.map(row)))
+}, Effect.provide(Home.layer))
+
+const text = (part: Prompt.Part): string => {
+  switch (part.type) {
+    case "text":
+      return part.text
+    case "file":
+      return `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`
+    case "tool-call":
+      return `┊ ${part.name} ${ToolLine.preview(part.params, 0)}`.trimEnd()
+    case "tool-result":
+      return `┊ ${part.name}${part.isFailure ? " failed" : ""}: ${ToolLine.shorten(ToolLine.oneLine(Json.toText(part.result)), 160)}`
+    default:
+      return ""
+  }
+}
+
+const speakers: Readonly<Record<Prompt.Message["role"], string>> = { system: "System", user: "You", assistant: "Agent", tool: "" }
+
+const said = (message: Prompt.Message): ReadonlyArray<string> => {
+  const body = typeof message.content === "string" ? message.content : message.content.map(text).filter(Boolean).join("\n")
+  if (body.trim() === "") return []
+  const speaker = speakers[message.role]
+  return [speaker === "" ? body : `${speaker}: ${body}`]
+}
+
+const opened = <A, E>(
+  reference: string,
+  work: (session: Session) => Effect.Effect<A, E, SessionStore>
+) =>
+  stored<A, E | SessionNotFound | SessionStoreError>(
+    Effect.flatMap(SessionStore.use((store) => store.resolve(reference)), work),
+    Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
+  )
+
+/** Prints one session. */
+export const show = Effect.fn("hermes sessions show")(function*({ session }: { readonly session: string }) {
+  const text = yield* opened(session, (found) =>
+    SessionStore.use((store) =>
+      Effect.map(store.messages(found.id), (messages) =>
+        [
+          [`${found.id}${found.title === undefined ? "" : `  ${found.title}`}`,
+          `${when(found.startedAt)}, ${found.model} (${found.provider}), ${found.source}, ${
+            found.endReason ?? "not ended"
+          }, ${Usage.totalTokens(found.usage)} tokens`].join("\n"),
+          ...messages.flatMap(said)
+        ].join("\n\n"))
+    ))
+  yield* line(Redaction.redactText(text))
+}, Effect.provide(Home.layer))
+
+/** Gives a session a title. */
+export const rename = Effect.fn("hermes sessions rename")(
+  function*({ session, title }: { readonly session: string; readonly title: string }) {
+    const id = yield* opened(session, ({ id }) =>
+      Effect.as(SessionStore.use((store) => store.rename(id, title)), id))
+    yield* line(`${id} is now called ${title.trim()}`)
+  },
+  Effect.provide(Home.layer)
+)
+
+const encoded = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreError> =>
+  Result.match(Envelope.encode(message), {
+    onFailure: (problem) => Effect.fail(new SessionStoreError({ operation: "export", message: `a message ${problem.message}` })),
+    onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
+  })
+
+const record = Effect.fnUntraced(function*(session: Session) {
+  const store = yield* SessionStore
+  const messages = yield* Effect.forEach(yield* store.messages(session.id), encoded)
+  const whole = { ...summary(session), system_prompt: session.systemPrompt, messages }
+  return `${JSON.stringify(Redaction.redactValue(whole))}\n`
+})
+
+/** Writes sessions, a line of JSON each. */
+export const exportSessions = Effect.fn("hermes sessions export")(
+  function*({ output, session, ...flags }: Filter & {
+    readonly output: string | undefined
+    readonly session: string | undefined
+  }) {
+    const filter = yield* checked(flags)
+    const text = session === undefined
+      ? yield* stored<string, SessionStoreError>(
+        Effect.gen(function*() {
+          const sessions = yield* SessionStore.use((store) => store.list({ ...filter, limit: filter.limit ?? Number.MAX_SAFE_INTEGER }))
+          return (yield* Effect.forEach(sessions, record)).join("")
+        }),
+        Effect.succeed("")
+      )
+      : yield* opened(session, record)
+    if (output === undefined) return yield* line(text.trimEnd())
+    const fs = yield* FileSystem.FileSystem
+    yield* Effect.mapError(fs.writeFileString(output, text, { mode: 0o600 }), (error) =>
+      new Failure({ code: failed, message: `${output} can not be written: ${error.message}` }))
+    const count = text.split("\n").length - 1
+    yield* line(`${count === 1 ? "1 session is" : `${count} sessions are`} in ${output}`)
+  },
+  Effect.provide(Home.layer)
+)

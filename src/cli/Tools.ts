@@ -1,0 +1,70 @@
+/**
+ * What `hermes tools` does.
+ *
+ * Source: `hermes-product.md` §1.6 and §2.2.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Config from "../config/Config.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Toolsets from "../tool/Toolsets.ts"
+import * as Flags from "./Flags.ts"
+import { line } from "./Output.ts"
+import { Program } from "./Program.ts"
+import * as Tooling from "./Tooling.ts"
+
+interface Listed {
+  readonly toolset: string
+  readonly tools: ReadonlyArray<{ readonly name: string; readonly description: string; readonly selected: boolean }>
+}
+
+/** The first sentence. */
+const summary = (description: string): string => {
+  const flat = description.replaceAll(/\s+/g, " ").trim()
+  return /^.*?[.:](?= |$)/.exec(flat)?.[0] ?? flat
+}
+
+const listed = Effect.fnUntraced(function*(flags: Flags.Globals, settings: Values) {
+  const registry = yield* ToolRegistry
+  const selection = yield* Tooling.select(flags, settings)
+  const { get } = yield* registry.snapshot(selection)
+  const sets = yield* registry.list
+  return sets.map(({ tools, toolset }): Listed => ({
+    toolset,
+    tools: tools.map(({ definition: { description, name } }) => ({ name, description, selected: get(name) !== undefined }))
+  }))
+})
+
+/** Toolsets with tools of their own, none of which is here. */
+const missing = (sets: ReadonlyArray<Listed>): ReadonlyArray<string> => {
+  const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ name }) => name)))
+  const own = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) => includes === undefined ? [name] : [])
+  return Toolsets.withoutTools(own, tools)
+}
+
+const block = ({ tools, toolset }: Listed): string => {
+  const width = Math.max(...tools.map(({ name }) => name.length))
+  const rows = tools.map(({ description, name, selected }) =>
+    `  ${selected ? "+" : "-"} ${name.padEnd(width)}  ${summary(description)}`)
+  return [toolset, ...rows].join("\n")
+}
+
+/** See the module. */
+export const list = Effect.fn("hermes tools")(function*(flags: Flags.Globals, { json }: { readonly json: boolean }) {
+  const program = yield* Program
+  yield* Effect.gen(function*() {
+    const settings = yield* Settings
+    const sets = yield* listed(flags, settings).pipe(Effect.provide(program.layer(settings, { withoutModel: true })))
+    if (json) return yield* line(JSON.stringify(sets, null, 2))
+    const composed = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) =>
+      includes === undefined ? [] : [name])
+    yield* line([
+      ...sets.map(block),
+      "+ a run gets it, - it does not (choose by --toolsets, toolsets and disabled_toolsets)",
+      `Toolsets made of others: ${composed.join(", ")}, all`,
+      `Known, without tools in this version: ${missing(sets).join(", ")}`
+    ].join("\n\n"))
+  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))))
+})

@@ -1,0 +1,42 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Shown from "../../src/cli/Shown.ts"
+
+describe("Shown", () => {
+  it("texts of different steps are set apart by a blank line", () => {
+    const shown = Shown.make(true)
+    shown.step()
+    const pieces = [shown.delta("Let me "), shown.delta("look.")]
+    shown.step()
+    pieces.push(shown.delta("It is "), shown.delta("red."), shown.rest("It is red."))
+    assert.deepStrictEqual(pieces, ["Let me ", "look.", "\n\nIt is ", "red.", ""])
+    assert.strictEqual(shown.all(), pieces.join(""))
+  })
+
+  it("a line that was ended meanwhile counts", () => {
+    const shown = Shown.make(true)
+    const pieces = [shown.delta("Let me look."), shown.endLine()]
+    shown.step()
+    pieces.push(shown.delta("Red."), shown.endLine(), shown.endLine())
+    assert.deepStrictEqual(pieces, ["Let me look.", "\n", "\nRed.", "\n", ""])
+  })
+
+  it("whitespace of the model is kept", () => {
+    const shown = Shown.make(true)
+    assert.strictEqual(shown.delta("  a\n") + shown.delta("\n b "), "  a\n\n b ")
+  })
+
+  it("a final text that did not stream by is shown at the end", () => {
+    const shown = Shown.make(true)
+    shown.step()
+    assert.strictEqual(shown.rest("Stopped."), "Stopped.")
+    assert.strictEqual(shown.all(), "Stopped.")
+  })
+
+  it("a text that may still be replaced is held back", () => {
+    const shown = Shown.make(false)
+    shown.step()
+    assert.strictEqual(shown.delta("secret"), "")
+    assert.strictEqual(shown.rest("[removed]"), "[removed]")
+    assert.strictEqual(shown.all(), "[removed]")
+  })
+})

@@ -1,0 +1,108 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import * as StreamJsonView from "../../src/cli/StreamJsonView.ts"
+import type { Ending } from "../../src/cli/View.ts"
+import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as Usage from "../../src/domain/Usage.ts"
+import { capture } from "./capture.ts"
+import { display } from "./display.ts"
+
+type Line = Record<string, unknown>
+
+const lines = (text: string): ReadonlyArray<Line> =>
+  text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line))
+
+const delta = (text: string): RunEvent => ({ _tag: "TextDelta", text })
+const step = (step: number): RunEvent => ({ _tag: "StepStarted", step })
+const started: RunEvent = { _tag: "ToolStarted", callId: "c1", name: "read_file", params: { path: "a" } }
+const finished = (output: string, more: Partial<Extract<RunEvent, { _tag: "ToolFinished" }>> = {}): RunEvent => ({
+  _tag: "ToolFinished",
+  callId: "c1",
+  name: "read_file",
+  status: "ok",
+  output,
+  durationMillis: 12.4,
+  ...more
+})
+
+const ending: Ending = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, error: undefined }
+
+const project = Effect.fnUntraced(function*(
+  events: ReadonlyArray<RunEvent>,
+  end: Partial<Ending> = {},
+  live = true
+) {
+  const { output, stdout } = capture()
+  const view = StreamJsonView.make(output)
+  yield* view.begin({ model: "m", sessionId: "s1" })
+  view.prepare({ display, live })
+  yield* TestClock.adjust("250 millis")
+  for (const event of events) yield* view.events([event])
+  yield* view.end({ ...ending, ...end })
+  return lines(stdout())
+})
+
+describe("StreamJsonView", () => {
+  it.effect("one object per line, each with its time", () =>
+    Effect.gen(function*() {
+      const usage = { ...Usage.zero, inputTokens: 3, outputTokens: 4, cacheReadTokens: 5, cacheWriteTokens: 6 }
+      const found = yield* project([step(1), started, finished("ok"), step(2), delta("Hi"), delta("\n there ")], {
+        text: "Hi\n there ",
+        usage
+      })
+      assert.deepStrictEqual(found, [
+        { type: "system", timestamp: 0, subtype: "init", model: "m", session_id: "s1" },
+        { type: "tool_use", timestamp: 250, name: "read_file", tool_call_id: "c1", input: { path: "a" } },
+        { type: "tool_result", timestamp: 250, name: "read_file", tool_call_id: "c1", output: "ok", duration_ms: 12, is_error: false },
+        { type: "text", timestamp: 250, text: "Hi" },
+        { type: "text", timestamp: 250, text: "\n there " },
+        {
+          type: "result",
+          timestamp: 250,
+          session_id: "s1",
+          exit_code: 0,
+          text: "Hi\n there ",
+          tokens: { input: 3, output: 4, total: 18, cache_read: 5, cache_write: 6 },
+          duration_ms: 250
+        }
+      ])
+    }))
+
+  it.effect("the deltas together are the text of the result, also over several steps", () =>
+    Effect.gen(function*() {
+      const found = yield* project([step(1), delta("Let me look."), started, finished("x"), step(2), delta("Red"), delta(".")], { text: "Red." })
+      const deltas = found.filter(({ type }) => type === "text").map(({ text }) => text)
+      assert.strictEqual(deltas.join(""), "Let me look.\n\nRed.")
+      assert.strictEqual(found.at(-1)?.["text"], deltas.join(""))
+    }))
+
+  it.effect("so they are when the final text is another one than the model's", () =>
+    Effect.gen(function*() {
+      const found = yield* project([step(1), delta("secret")], { text: "[removed]" }, false)
+      assert.deepStrictEqual(found.filter(({ type }) => type === "text").map(({ text }) => text), ["[removed]"])
+      assert.strictEqual(found.at(-1)?.["text"], "[removed]")
+    }))
+
+  it.effect("the result of a tool is cut at 5000 characters", () =>
+    Effect.gen(function*() {
+      const found = yield* project([started, finished("x".repeat(5000)), finished("x".repeat(5001))])
+      const outputs = found.flatMap(({ output, type }) => type === "tool_result" ? [String(output)] : [])
+      assert.deepStrictEqual(outputs, ["x".repeat(5000), `${"x".repeat(5000)}…`])
+    }))
+
+  it.effect("a call that never ran has a use without input", () =>
+    Effect.gen(function*() {
+      const found = yield* project([finished("blocked", { status: "blocked" })])
+      assert.deepStrictEqual(found.slice(1, 3).map(({ timestamp: _, ...line }) => line), [
+        { type: "tool_use", name: "read_file", tool_call_id: "c1" },
+        { type: "tool_result", name: "read_file", tool_call_id: "c1", output: "blocked", duration_ms: 12, is_error: true }
+      ])
+    }))
+
+  it.effect("a run that was cut has a result with what there is, and why", () =>
+    Effect.gen(function*() {
+      const found = yield* project([step(1), delta("Half a")], { exitCode: 130, error: "interrupted" })
+      assert.deepInclude(found.at(-1), { exit_code: 130, text: "Half a", error: "interrupted" })
+    }))
+})

@@ -1,0 +1,75 @@
+// Command lines that mean nothing: one line that says what to write instead, and exit code 2.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { cli } from "./capture.ts"
+
+describe("a command line that can not be used", () => {
+  const cases: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
+    [["chat", "--modle", "x"], "unknown flag --modle: did you mean --model or --api-mode?"],
+    [["--toolset", "x"], "unknown flag --toolset: did you mean --toolsets?"],
+    [["--xyzzy"], "unknown flag --xyzzy: run `hermes --help` for those that there are"],
+    [["-q", "hi", "chat"], "--query belongs behind the command: hermes chat --query …"],
+    [["chat", "hello"], "\"hello\" is one word too many for `hermes chat`: put the prompt behind -q, in quotes"],
+    [["chat", "--max-turns", "many"], "--max-turns \"many\" can not be used: expected a whole number"],
+    [["chat", "--format", "xml"], "--format \"xml\" can not be used: expected \"text\" | \"stream-json\""],
+    [["chat", "-m"], "--model needs a value: NAME"],
+    [["chat", "-q"], "--query needs a value: TEXT"],
+    [["config", "get"], "<key> is missing: run `hermes config get --help`"],
+    [["-q", "  "], "--query is empty: say what the agent should do"],
+    [["-q", "a", "--query-file", "b"], "--query and --query-file exclude each other: give one of them"],
+    [["-q", "a", "-r", "x", "-c"], "--resume and --continue exclude each other: give one of them"],
+    [["-q", "a", "--script", "x", "--replay", "y"], "--script and --replay exclude each other: give one of them"],
+    [["--query-file", "/nowhere/at/all"], "--query-file /nowhere/at/all can not be read: there is no such file"],
+    [["-q", "a", "--image", "notes.txt"], "--image notes.txt is no image that models take: use PNG, JPEG, GIF or WebP"],
+    [["--image", "a.png"], "--image goes with a query: add -q TEXT or --query-file PATH"],
+    [["--format", "stream-json"], "--format stream-json needs a query: add -q TEXT or --query-file PATH"],
+    [["-Q"], "--quiet needs a query: add -q TEXT or --query-file PATH"],
+    [[], "nobody can type here: give a query by -q TEXT, or by --query-file - from stdin"]
+  ]
+  for (const [argv, line] of cases) {
+    it.effect(["hermes", ...argv].join(" "), () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* cli(...argv), { code: 2, stdout: "", stderr: `Error: ${line}\n` })
+      }))
+  }
+
+  it.effect("an unknown command is three short lines", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* cli("chta"), {
+        code: 2,
+        stdout: "",
+        stderr: "Error: \"chta\" is no command of hermes\nDid you mean chat?\nHelp: hermes --help\n"
+      })
+      assert.deepStrictEqual(yield* cli("config", "gte"), {
+        code: 2,
+        stdout: "",
+        stderr: "Error: \"gte\" is no command of hermes config\nDid you mean get?\nHelp: hermes config --help\n"
+      })
+      const { code, stderr } = yield* cli("xyzzy")
+      assert.strictEqual(code, 2)
+      assert.strictEqual(stderr.split("\n")[1], "The commands are chat, sessions, tools, config, doctor")
+    }))
+})
+
+describe("a command line that asks for words", () => {
+  it.effect("help and version are on stdout, with code 0", () =>
+    Effect.gen(function*() {
+      for (const argv of [["--version"], ["-V"], ["chat", "--version"]]) {
+        assert.deepStrictEqual(yield* cli(...argv), { code: 0, stdout: "hermes 0.1.0\n", stderr: "" })
+      }
+      const help = yield* cli("chat", "--help")
+      assert.strictEqual(help.code, 0)
+      for (const flag of ["--query, -q TEXT", "--quiet, -Q", "--format", "--resume, -r SESSION", "--ignore-user-config"]) {
+        assert.include(help.stdout, flag)
+      }
+      assert.strictEqual(help.stderr, "")
+    }))
+
+  it.effect("a shell's completions name every command", () =>
+    Effect.gen(function*() {
+      for (const shell of ["bash", "zsh", "fish"]) {
+        const { code } = yield* cli("--completions", shell)
+        assert.strictEqual(code, 0)
+      }
+    }))
+})

@@ -1,0 +1,89 @@
+// The real program as a child process, with a home directory and an environment of its own.
+import * as Effect from "effect/Effect"
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdirSync, realpathSync, writeFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { temporaryDirectory } from "./temporaryDirectory.ts"
+
+export const program = fileURLToPath(new URL("../../src/bin.js", import.meta.url))
+
+/** How a program ended, and all that it wrote. */
+export interface Ended {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Options {
+  readonly home: string
+  readonly cwd: string
+  /** What is written to stdin, which is closed after it; nothing when absent. */
+  readonly stdin?: string
+  readonly env?: Readonly<Record<string, string>>
+  /** Sees everything that was written to stderr so far, each time something is. */
+  readonly onError?: (stderr: string, child: ChildProcess) => void
+  /** Sees everything that was written to stdout so far, each time something is. */
+  readonly onOutput?: (stdout: string, child: ChildProcess) => void
+}
+
+/** Nothing of the environment of the tests but the search path: no key, no home directory, no address. */
+const environment = ({ env, home }: Options): NodeJS.ProcessEnv => ({
+  PATH: process.env["PATH"],
+  HOME: dirname(home),
+  HERMES_HOME: home,
+  TERM: "dumb",
+  ...env
+})
+
+/** Runs a command line to its end. */
+export const run = (command: string, args: ReadonlyArray<string>, options: Options): Effect.Effect<Ended> =>
+  Effect.callback<Ended>((resume) => {
+    const child = spawn(command, args, { cwd: options.cwd, env: environment(options), stdio: ["pipe", "pipe", "pipe"] })
+    let stdout = ""
+    let stderr = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      stdout += text
+      options.onOutput?.(stdout, child)
+    })
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      stderr += text
+      options.onError?.(stderr, child)
+    })
+    child.once("close", (code, signal) => resume(Effect.succeed({ code, signal, stdout, stderr })))
+    child.stdin.on("error", () => undefined)
+    child.stdin.end(options.stdin ?? "")
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+/** Runs the program to its end. */
+export const hermes = (args: ReadonlyArray<string>, options: Options): Effect.Effect<Ended> =>
+  run(process.execPath, [program, ...args], options)
+
+/** A home directory that does not exist yet, a directory to work in, and files for both. */
+export const machine = Effect.map(temporaryDirectory, (directory) => {
+  const root = realpathSync(directory)
+  const home = join(root, ".hermes")
+  const cwd = join(root, "work")
+  mkdirSync(cwd)
+  const write = (base: string) => (name: string, content: string): string => {
+    const path = join(base, name)
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, content)
+    return path
+  }
+  return {
+    home,
+    cwd,
+    at: (name: string) => join(cwd, name),
+    /** Puts a file into the working directory. */
+    put: write(cwd),
+    /** Puts a file into the home directory. */
+    keep: write(home),
+    hermes: (args: ReadonlyArray<string>, options: Partial<Options> = {}) => hermes(args, { home, cwd, ...options })
+  }
+})
+
+/** The id in the line that announces a session. */
+export const sessionIdOf = (stderr: string): string => /^session_id: (\S+)$/m.exec(stderr)?.[1] ?? ""

@@ -1,0 +1,13 @@
+// The sessions that a program left in its home directory.
+import * as Effect from "effect/Effect"
+import { join } from "node:path"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+
+/** Newest first, with their messages. */
+export const sessions = (home: string) =>
+  Effect.gen(function*() {
+    const store = yield* SessionStore
+    return yield* Effect.forEach(yield* store.list(), (session) =>
+      Effect.map(store.messages(session.id), (messages) => ({ session, messages })))
+  }).pipe(Effect.provide(SqliteSessionStore.layer({ path: join(home, "state.db") })))
