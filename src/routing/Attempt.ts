@@ -41,6 +41,9 @@ const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
 const isHeard = (hooks: Hooks): boolean =>
   hooks.has("pre_api_request") || hooks.has("post_api_request") || hooks.has("api_request_error")
 
+const bounded = <A, E, R>({ within }: Try, execution: Effect.Effect<A, E, R>): Effect.Effect<A, E | AiError.AiError, R> =>
+  within === undefined ? execution : within(execution)
+
 const contextOf = (
   { provider, retryCount }: Try,
   { context }: Question,
@@ -74,7 +77,8 @@ const intercepted = Effect.fnUntraced(function*(
   const { payload, trace } = yield* Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith)
   const context = contextWith(trace)
   const execute = Chain.run(stack.llmExecution, join, stack.faults, context, at.provider.execute)
-  if (!isHeard(hooks)) return yield* execute(payload, question.options)
+  const execution = bounded(at, execute(payload, question.options))
+  if (!isHeard(hooks)) return yield* execution
   const clock = yield* Clock.Clock
   const sent: AttemptEvents.Sent = {
     context,
@@ -82,10 +86,11 @@ const intercepted = Effect.fnUntraced(function*(
     userMessage: question.userMessage,
     messages: question.call.messages,
     maxRetries: at.maxRetries,
+    facts: at.facts,
     startedAt: clock.currentTimeMillisUnsafe(),
     clock
   }
-  return yield* execute(payload, question.options).pipe(
+  return yield* execution.pipe(
     Spans.bracket(hooks, {
       open: AttemptEvents.opening(sent),
       close: (exit) => AttemptEvents.closing(sent, exit)
@@ -105,7 +110,7 @@ export const run = <E>(
   const { hooks, stack } = interceptors
   return Effect.flatMap(at.provider.prepare(question.call), (prepared) =>
     stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
-      ? at.provider.execute(prepared, question.options)
+      ? bounded(at, at.provider.execute(prepared, question.options))
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
       : intercepted(interceptors, at, question, prepared) as Effect.Effect<ModelResponse, AiError.AiError | E>)
 }

@@ -17,6 +17,7 @@ import * as ApiPayload from "../hooks/ApiPayload.ts"
 import type { Fields } from "../hooks/Payloads.ts"
 import type * as Spans from "../hooks/Spans.ts"
 import type { LlmContext } from "../middleware/Kind.ts"
+import * as Classification from "./Classification.ts"
 
 /** What the events of an attempt are made of. */
 export interface Sent {
@@ -25,6 +26,7 @@ export interface Sent {
   readonly userMessage: unknown
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly maxRetries: number
+  readonly facts: (() => Classification.Facts) | undefined
   readonly startedAt: number
   readonly clock: Clock.Clock
 }
@@ -90,13 +92,12 @@ const statusOf = (error: unknown): number | null => {
   return error.reason.http?.response?.status ?? null
 }
 
-/** The word for a failure that nobody has classified yet: the tag of its reason, or that it was an interrupt. */
-const reasonOf = (error: unknown, interrupted: boolean): string => {
-  if (interrupted) return "interrupted"
-  if (!AiError.isAiError(error)) return "middleware"
-  return error.reason._tag === "InvalidResponseError" || error.reason._tag === "InvalidOutputError"
-    ? "invalid_response"
-    : error.reason._tag.replace(/Error$/, "").replaceAll(/(?<!^)[A-Z]/g, (letter) => `_${letter}`).toLowerCase()
+/** The word for a failure, and whether the same route may still answer. */
+const judged = (sent: Sent, error: unknown, interrupted: boolean): { readonly reason: string; readonly retryable: boolean } => {
+  if (interrupted) return { reason: "interrupted", retryable: false }
+  if (!AiError.isAiError(error)) return { reason: "middleware", retryable: false }
+  const { reason, retryable } = Classification.classify(error, sent.facts?.())
+  return { reason, retryable }
 }
 
 const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_error"> => {
@@ -107,8 +108,7 @@ const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_er
     ...timing(sent),
     status_code: statusOf(error),
     max_retries: sent.maxRetries,
-    retryable: AiError.isAiError(error) && error.isRetryable,
-    reason: reasonOf(error, interrupted),
+    ...judged(sent, error, interrupted),
     error: ApiPayload.error(error),
     request: ApiPayload.request(sent.request)
   }

@@ -29,6 +29,8 @@ export interface OpenProviders {
     route: Route,
     body: (provider: Provider) => Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | AiError.AiError, R>
+  /** Gives the route up as it is open now: the next call opens it anew, those that use it finish with it. */
+  readonly retire: (route: Route) => Effect.Effect<void>
   /** How many are open. */
   readonly size: () => number
 }
@@ -40,12 +42,20 @@ interface Kept {
   evicted: boolean
 }
 
+const identities = new WeakMap<Route, string>()
+
 /** Tells routes apart by everything in them. It holds the key: it stays in memory, and is never shown. */
-const identity = ({ apiKey, ...route }: Route): string =>
-  JSON.stringify([
-    Object.entries(route).toSorted(([a], [b]) => a < b ? -1 : 1),
+const identity = (route: Route): string => {
+  const known = identities.get(route)
+  if (known !== undefined) return known
+  const { apiKey, ...rest } = route
+  const made = JSON.stringify([
+    Object.entries(rest).toSorted(([a], [b]) => a < b ? -1 : 1),
     apiKey === undefined ? null : Redacted.value(apiKey)
   ])
+  identities.set(route, made)
+  return made
+}
 
 const unopened = (route: Route) => (error: AiError.AiError | ConfigError): AiError.AiError =>
   AiError.isAiError(error) ? error : AiError.make({
@@ -65,13 +75,15 @@ export const make = (open: Open, capacity = 64): Effect.Effect<OpenProviders, ne
 
     const close = ({ scope }: Kept): Effect.Effect<void> => Scope.close(scope, Exit.void)
 
-    const evict = Effect.suspend(() => {
-      const [oldest] = kept
-      if (oldest === undefined || kept.size <= capacity) return Effect.void
-      const [key, entry] = oldest
+    const remove = (key: string, entry: Kept): Effect.Effect<void> => {
       kept.delete(key)
       entry.evicted = true
       return entry.uses === 0 ? close(entry) : Effect.void
+    }
+
+    const evict = Effect.suspend(() => {
+      const [oldest] = kept
+      return oldest === undefined || kept.size <= capacity ? Effect.void : remove(...oldest)
     })
 
     /** Takes a use of what is open, as the youngest. */
@@ -116,6 +128,12 @@ export const make = (open: Open, capacity = 64): Effect.Effect<OpenProviders, ne
 
     return {
       use: (route, body) => Effect.acquireUseRelease(acquire(route), ({ provider }) => body(provider), release),
+      retire: (route) =>
+        Effect.suspend(() => {
+          const key = identity(route)
+          const entry = kept.get(key)
+          return entry === undefined ? Effect.void : remove(key, entry)
+        }),
       size: () => kept.size
     }
   })

@@ -1,0 +1,66 @@
+/**
+ * From a provider's failure to what it means and what can be done about it. Pure: the same failure under the same facts is
+ * always decided alike.
+ *
+ * Source: `hermes-llm.md` §16.
+ *
+ * @since 0.1.0
+ */
+import type * as AiError from "effect/ai/AiError"
+import * as Evidence from "./classification/Evidence.ts"
+import * as OutputCap from "./classification/OutputCap.ts"
+import type { Reason } from "./classification/Reason.ts"
+import * as Rules from "./classification/Rules.ts"
+import * as Recovery from "./Recovery.ts"
+
+export type { Facts } from "./classification/Evidence.ts"
+export { Reason } from "./classification/Reason.ts"
+
+/** See the module. */
+export interface Decision {
+  readonly reason: Reason
+  /** What may be done, in the order in which it is to be tried. None: the call fails. */
+  readonly recoveries: ReadonlyArray<Recovery.Recovery>
+  /** Whether the same route may still answer. */
+  readonly retryable: boolean
+  /** The rule that decided. */
+  readonly rule: string
+  readonly status: number | undefined
+  /** What the provider said, at most 500 characters. */
+  readonly message: string
+}
+
+const maxMessage = 500
+
+/** Decides on a failure. `facts` says how large the call was; absent facts count as small. */
+export const classify = (error: AiError.AiError, facts: Evidence.Facts = {}): Decision => {
+  const evidence = Evidence.of(error)
+  let reason: Reason = Rules.otherwise.reason
+  let rule = Rules.otherwise.name
+  for (const { judge, name } of Rules.rules) {
+    const found = judge(evidence, facts)
+    if (found === undefined) continue
+    reason = found
+    rule = name
+    break
+  }
+  const outputCap = reason === "output_cap" ? OutputCap.parse(evidence.text) : undefined
+  const recoveries = Recovery.of(reason, { retryAfter: evidence.retryAfter, outputCap })
+  return {
+    reason,
+    recoveries,
+    retryable: Recovery.isRetryable(recoveries),
+    rule,
+    status: evidence.status,
+    message: evidence.message.slice(0, maxMessage)
+  }
+}
+
+/** A decision as one line for people: what it was taken for, by which rule, and what is done about it. */
+export const explain = (error: AiError.AiError, facts: Evidence.Facts = {}): string => {
+  const { message, reason, recoveries, rule, status } = classify(error, facts)
+  const said = message === "" ? error.reason._tag : `"${message}"`
+  const from = status === undefined ? said : `HTTP ${status}, ${said}`
+  const plan = recoveries.length === 0 ? "give up" : `${recoveries.map(Recovery.describe).join(", else ")}, else give up`
+  return `${reason}: ${from}. Rule: ${rule}. Then: ${plan}.`
+}

@@ -1,0 +1,254 @@
+/**
+ * The keys of one provider, shared by everybody who asks it.
+ *
+ * **Details**
+ *
+ * A call leases a key and gives it back; while it holds one, others are served first with keys that nobody holds. When the
+ * provider refuses a key, {@link CredentialPool.rotate} sets it aside for as long as the provider says, else for a while
+ * that depends on why, and leases the next one. A pool always has a key to give: when all are set aside, the one that
+ * comes back first.
+ *
+ * A pool of one sets nothing aside: there is nothing to go on with, and the session's own cooldown keeps the route from
+ * being asked too early.
+ *
+ * **Gotchas**
+ *
+ * A key that was refused for its rate rests for a minute when the provider does not say how long. The specification has an
+ * hour; with the seed's rule that the first refusal rotates (`ARCHITECTURE.md` §7, D3) that would spend a pool within a
+ * minute for an hour. It rests an hour when money is short, five minutes when it was not accepted.
+ *
+ * Source: `hermes-llm.md` §17.2.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type * as AiError from "effect/ai/AiError"
+import type { Reason } from "./classification/Reason.ts"
+import * as Fingerprint from "./internal/Fingerprint.ts"
+import * as PoolStore from "./pool/PoolStore.ts"
+import * as Strategy from "./pool/Strategy.ts"
+
+/** A key as it is configured. */
+export interface Credential {
+  readonly key: Redacted.Redacted<string>
+  /** Gets a new key in its place: an OAuth token that can be renewed. */
+  readonly refresh?: Effect.Effect<Redacted.Redacted<string>, AiError.AiError> | undefined
+}
+
+/** A key in use. */
+export interface Lease {
+  readonly key: Redacted.Redacted<string>
+  /** Names the key without telling it; another one after a renewal. */
+  readonly id: string
+  /** Its place in the pool, from 1. */
+  readonly number: number
+}
+
+/** What may be shown of a key. */
+export interface KeyState {
+  readonly id: string
+  readonly number: number
+  readonly leases: number
+  readonly used: number
+  /** Milliseconds until it is used again, and why it is not; undefined when it is fine. */
+  readonly resting: { readonly millis: number; readonly reason: string } | undefined
+}
+
+/** See the module. */
+export interface CredentialPool {
+  readonly size: number
+  readonly lease: Effect.Effect<Lease>
+  readonly release: (lease: Lease) => void
+  /** Sets the key aside and leases the next one; undefined, and the lease stays, when there is none to go on with. */
+  readonly rotate: (
+    lease: Lease,
+    why: { readonly reason: Reason; readonly resetAfter: Duration.Duration | undefined }
+  ) => Effect.Effect<Lease | undefined>
+  /** Renews the key; undefined, and the lease stays, when it can not be renewed or the renewal failed. */
+  readonly refresh: (lease: Lease) => Effect.Effect<Lease | undefined>
+  /** Whether some key is not set aside. */
+  readonly isReady: Effect.Effect<boolean>
+  readonly state: Effect.Effect<ReadonlyArray<KeyState>>
+}
+
+interface Entry extends Strategy.Candidate {
+  readonly credential: Credential
+  readonly renewing: Semaphore.Semaphore
+  key: Redacted.Redacted<string>
+  id: string
+  leases: number
+  used: number
+  until: number
+  reason: string
+}
+
+/** How long a key rests when the provider does not say. */
+const rest = (reason: Reason): Duration.Duration => {
+  switch (reason) {
+    case "rate_limit":
+      return Duration.minutes(1)
+    case "auth":
+      return Duration.minutes(5)
+    default:
+      return Duration.hours(1)
+  }
+}
+
+/** What a pool is made of. */
+export interface Options {
+  /** Names the pool in the store. */
+  readonly name: string
+  /** One at least; the same key twice counts once. */
+  readonly credentials: ReadonlyArray<Credential>
+  /** `fill_first` when absent. */
+  readonly strategy?: Strategy.Strategy | undefined
+  /** Forgets everything with the process when absent. */
+  readonly store?: PoolStore.PoolStore | undefined
+}
+
+const distinct = (credentials: ReadonlyArray<Credential>): ReadonlyArray<Credential> => {
+  const seen = new Set<string>()
+  return credentials.filter(({ key }) => {
+    const value = Redacted.value(key)
+    return !seen.has(value) && seen.add(value)
+  })
+}
+
+const entryOf = (credential: Credential, place: number, saved: PoolStore.PoolRecord): Entry => {
+  const id = Fingerprint.of(Redacted.value(credential.key))
+  const mark = Object.hasOwn(saved.keys, id) ? saved.keys[id] : undefined
+  return {
+    place,
+    credential,
+    renewing: Semaphore.makeUnsafe(1),
+    key: credential.key,
+    id,
+    leases: 0,
+    used: mark?.used ?? 0,
+    until: mark?.until ?? 0,
+    reason: mark?.reason ?? ""
+  }
+}
+
+/** One key that is never set aside: nothing to choose, count or remember. */
+const single = (entry: Entry): Pick<CredentialPool, "lease" | "release"> => {
+  let lease: Lease | undefined
+  return {
+    lease: Effect.sync(() => {
+      entry.leases++
+      if (lease === undefined || lease.id !== entry.id) lease = { key: entry.key, id: entry.id, number: 1 }
+      return lease
+    }),
+    release: () => void entry.leases--
+  }
+}
+
+/** A pool; the scope saves what is to be remembered. */
+export const make = Effect.fnUntraced(function*(
+  { credentials, name, store = PoolStore.none, strategy = "fill_first" }: Options
+): Effect.fn.Return<CredentialPool, never, Scope.Scope> {
+  const given = distinct(credentials)
+  const saved = given.length < 2 ? { keys: {} } : yield* store.load(name)
+  const entries = given.map((credential, place) => entryOf(credential, place, saved))
+  let last = entries.findIndex(({ id }) => id === saved.last)
+  let unsaved = false
+
+  const of = ({ number }: Lease): Entry | undefined => entries[number - 1]
+
+  const take = (entry: Entry): Lease => {
+    entry.leases++
+    entry.used++
+    last = entry.place
+    unsaved = true
+    return { key: entry.key, id: entry.id, number: entry.place + 1 }
+  }
+
+  const release = (lease: Lease): void => {
+    const entry = of(lease)
+    if (entry !== undefined) entry.leases--
+  }
+
+  const save = Effect.suspend(() => {
+    unsaved = false
+    const chosen = entries[last]
+    return store.save(name, {
+      ...(chosen === undefined ? {} : { last: chosen.id }),
+      keys: Object.fromEntries(entries.map(({ id, reason, until, used }) => [id, { until, reason, used }]))
+    })
+  })
+
+  const ready = (now: number): ReadonlyArray<Entry> => entries.filter(({ until }) => until <= now)
+
+  const soonest = (): Entry | undefined => entries.toSorted((a, b) => a.until - b.until)[0]
+
+  const choose = (candidates: ReadonlyArray<Entry>): Effect.Effect<Entry | undefined> =>
+    strategy === "random"
+      ? Effect.map(Random.next, (chance) => Strategy.choose(strategy, candidates, last, chance))
+      : Effect.sync(() => Strategy.choose(strategy, candidates, last, 0))
+
+  const lease: CredentialPool["lease"] = Effect.gen(function*() {
+    const entry = (yield* choose(ready(yield* Clock.currentTimeMillis))) ?? soonest()
+    return entry === undefined ? yield* Effect.die(`the pool ${name} was made without keys`) : take(entry)
+  })
+
+  const rotate: CredentialPool["rotate"] = Effect.fnUntraced(function*(held, { reason, resetAfter }) {
+    const entry = of(held)
+    if (entry === undefined || entries.length < 2) return undefined
+    const now = yield* Clock.currentTimeMillis
+    // A key that was renewed meanwhile is another key.
+    if (entry.id === held.id) {
+      entry.until = now + Duration.toMillis(resetAfter ?? rest(reason))
+      entry.reason = reason
+    }
+    const next = yield* choose(ready(now))
+    const taken = next === undefined ? undefined : take(next)
+    if (taken !== undefined) release(held)
+    yield* save
+    return taken
+  })
+
+  const refresh: CredentialPool["refresh"] = (held) => {
+    const entry = of(held)
+    const renew = entry?.credential.refresh
+    if (entry === undefined || renew === undefined) return Effect.succeed(undefined)
+    const renewed = Effect.gen(function*() {
+      // Somebody else who held it was faster.
+      if (entry.id === held.id) {
+        const key = yield* renew
+        const id = Fingerprint.of(Redacted.value(key))
+        if (id === held.id) return undefined
+        entry.key = key
+        entry.id = id
+      }
+      return { key: entry.key, id: entry.id, number: held.number }
+    })
+    return entry.renewing.withPermits(1)(renewed).pipe(
+      Effect.catch((error) => Effect.as(Effect.logWarning(`key ${held.number} of ${name} was not renewed: ${error.message}`), undefined))
+    )
+  }
+
+  yield* Effect.addFinalizer(() => unsaved && entries.length > 1 ? save : Effect.void)
+
+  const [only] = entries
+  return {
+    size: entries.length,
+    ...(only !== undefined && entries.length === 1 ? single(only) : { lease, release }),
+    rotate,
+    refresh,
+    isReady: Effect.map(Clock.currentTimeMillis, (now) => ready(now).length > 0),
+    state: Effect.map(Clock.currentTimeMillis, (now) =>
+      entries.map(({ id, leases, place, reason, until, used }) => ({
+        id,
+        number: place + 1,
+        leases,
+        used,
+        resting: until > now ? { millis: until - now, reason } : undefined
+      })))
+  }
+})

@@ -1,0 +1,64 @@
+/**
+ * A route as the router uses it: with its keys, what was learned about it, and how long it is waited for. Lanes are shared
+ * by all sessions.
+ *
+ * @since 0.1.0
+ */
+import * as Route from "../domain/Route.ts"
+import type { Change } from "./Adaptation.ts"
+import type { CredentialPool, Lease } from "./CredentialPool.ts"
+import * as Detection from "./Detection.ts"
+import * as Timeouts from "./Timeouts.ts"
+
+/** See the module. */
+export interface Lane {
+  /** Names the lane to breakers and limits. */
+  readonly id: string
+  readonly info: Route.RouteInfo
+  readonly pool: CredentialPool | undefined
+  readonly patience: Timeouts.Patiences
+  /** Whether a broken connection is worth a new client: aggregators are behind balancers of their own. */
+  readonly isDirect: boolean
+  /** What the endpoint turned out not to take. */
+  readonly changes: Set<Change>
+  /** The route with the key of a lease; the same object for the same key. */
+  readonly routeWith: (lease: Lease | undefined) => Route.Route
+  /** Names a key of the lane to the limits; the lane itself where there is none. */
+  readonly limitKey: (lease: Lease | undefined) => string
+}
+
+/** What a lane is made of. */
+export interface Options {
+  readonly route: Route.Route
+  readonly pool: CredentialPool | undefined
+  readonly limits: Timeouts.Limits | undefined
+}
+
+const aggregators = new Set(["openrouter", "nous"])
+
+/** The lane of a route. */
+export const make = ({ limits, pool, route }: Options): Lane => {
+  const routes = new Map<string, Route.Route>()
+  const info = Route.info(route)
+  const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
+  return {
+    id,
+    info,
+    pool,
+    patience: Timeouts.of(info, limits),
+    isDirect: !aggregators.has(route.provider),
+    changes: new Set(),
+    routeWith: (lease) => {
+      if (lease === undefined) return route
+      const known = routes.get(lease.id)
+      if (known !== undefined) return known
+      const keyed: Route.Route = { ...route, apiKey: lease.key }
+      routes.set(lease.id, keyed)
+      return keyed
+    },
+    limitKey: (lease) => lease === undefined ? id : `${route.provider}|${Detection.address(route.baseUrl).host}|${lease.id}`
+  }
+}
+
+/** A lane in words. */
+export const name = ({ info }: Pick<Lane, "info">): string => `${info.provider} (${info.model})`

@@ -1,0 +1,247 @@
+/**
+ * The ordered rules from what is known of a failure to the word for it. The first rule that gives a word wins, and the
+ * last one always does: what nobody knows is `unknown`, which is tried again and then left to the next route.
+ *
+ * **Details**
+ *
+ * The order is that of the specification: what only one provider says in its own way, then the HTTP status, then codes,
+ * then wordings, then the kind of the connection's end. Where it gives several generations, the later one is taken if it
+ * is the safer: an overload that comes as 429 costs no key, a spent quota that comes as 429 is not waited for.
+ *
+ * Source: `hermes-llm.md` §16.2 and §16.3.
+ *
+ * @since 0.1.0
+ */
+import type { Evidence, Facts } from "./Evidence.ts"
+import * as OutputCap from "./OutputCap.ts"
+import * as Patterns from "./Patterns.ts"
+import { speaksOf } from "./Patterns.ts"
+import type { Reason } from "./Reason.ts"
+
+/** One rule; `name` is what an explanation says. */
+export interface Rule {
+  readonly name: string
+  readonly judge: (evidence: Evidence, facts: Facts) => Reason | undefined
+}
+
+const wording = (name: string, family: Patterns.Family, reason: Reason): Rule => ({
+  name,
+  judge: ({ text }) => speaksOf(family, text) ? reason : undefined
+})
+
+const given = (condition: (evidence: Evidence) => boolean, rules: ReadonlyArray<Rule>): ReadonlyArray<Rule> =>
+  rules.map(({ judge, name }) => ({
+    name,
+    judge: (evidence, facts) => condition(evidence) ? judge(evidence, facts) : undefined
+  }))
+
+const onStatus = (...statuses: ReadonlyArray<number>) => ({ status }: Evidence): boolean =>
+  status !== undefined && statuses.includes(status)
+
+/** What is not asked again is not a matter of 5xx: a server in trouble says anything. */
+const isRefusal = ({ status }: Evidence): boolean => status === undefined || status < 500
+
+const outputCap: Rule = {
+  name: "the answer was asked to be longer than it may be",
+  judge: ({ text }) => OutputCap.parse(text) === undefined ? undefined : "output_cap"
+}
+
+const share = ({ tokens, window }: Facts): number =>
+  tokens === undefined || window === undefined || window <= 0 ? 0 : tokens / window
+
+const isBeyond = (facts: Facts, limits: { readonly share: number; readonly tokens: number; readonly messages: number }) =>
+  share(facts) > limits.share || (facts.tokens ?? 0) > limits.tokens || (facts.messages ?? 0) > limits.messages
+
+/** A message that says nothing. */
+const isGeneric = ({ message }: Evidence): boolean => message.trim().length < 30
+
+const own: ReadonlyArray<Rule> = [
+  {
+    name: "the answer is none",
+    judge: ({ tag }) =>
+      tag === "InvalidResponseError" || tag === "InvalidOutputError" || tag === "StructuredOutputError"
+        ? "invalid_response"
+        : undefined
+  },
+  {
+    name: "the provider refuses the content",
+    judge: (evidence) =>
+      evidence.tag === "ContentPolicyError" || (isRefusal(evidence) && speaksOf(Patterns.contentPolicy, evidence.text))
+        ? "content_policy_blocked"
+        : undefined
+  },
+  ...given(onStatus(400), [
+    {
+      name: "400, thinking blocks and their signatures",
+      judge: ({ text }) =>
+        text.includes("thinking") && (text.includes("signature") || text.includes("cannot be modified"))
+          ? "thinking_signature"
+          : undefined
+    },
+    {
+      name: "400, encrypted reasoning that can not be read",
+      judge: ({ text }) =>
+        text.includes("invalid_encrypted_content") || /encrypted content.*could not be (verified|decrypted)/.test(text)
+          ? "invalid_encrypted_content"
+          : undefined
+    },
+    {
+      name: "400, the long-context beta is not for this account",
+      judge: ({ text }) =>
+        text.includes("long context beta") && text.includes("not yet available")
+          ? "oauth_long_context_beta_forbidden"
+          : undefined
+    },
+    wording("400, the grammar parser of the server", Patterns.grammar, "llama_cpp_grammar_pattern")
+  ]),
+  {
+    name: "429, long context needs extra usage",
+    judge: ({ status, text }) =>
+      status === 429 && text.includes("extra usage") && text.includes("long context") ? "long_context_tier" : undefined
+  }
+]
+
+const quotaCodes = /insufficient_quota|billing_not_active|payment_required|insufficient_balance|credits?_exhausted/
+const ambiguousAt429 = "exceeded your current quota"
+
+const byStatus: ReadonlyArray<Rule> = [
+  { name: "401", judge: ({ status }) => status === 401 ? "auth" : undefined },
+  ...given(onStatus(402), [{
+    name: "402, and whether time will mend it",
+    judge: ({ text }) =>
+      speaksOf(Patterns.usageLimit, text) && speaksOf(Patterns.passing, text) ? "rate_limit" : "billing"
+  }]),
+  ...given(onStatus(403), [
+    wording("403, a key that has spent its limit", Patterns.spendingLimit, "billing"),
+    wording("403, money", Patterns.billing, "billing"),
+    { name: "403", judge: () => "auth" }
+  ]),
+  ...given(onStatus(404), [
+    wording("404, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
+    wording("404, nobody behind the aggregator reads images", Patterns.imageUnsupported, "image_unsupported"),
+    wording("404, the model", Patterns.noModel, "model_not_found"),
+    wording("404, money", Patterns.billing, "billing"),
+    { name: "404", judge: () => "unknown" }
+  ]),
+  ...given(onStatus(413), [
+    wording("413, an image", Patterns.imageTooLarge, "image_too_large"),
+    { name: "413", judge: () => "payload_too_large" }
+  ]),
+  ...given(onStatus(429), [
+    { name: "429, a code for a spent quota", judge: ({ code }) => quotaCodes.test(code) ? "billing" : undefined },
+    {
+      name: "429, money",
+      judge: ({ text }) =>
+        speaksOf(Patterns.billing.filter((wording) => wording !== ambiguousAt429), text) ? "billing" : undefined
+    },
+    wording("429, an overload of everybody", Patterns.overload, "overloaded"),
+    { name: "429", judge: () => "rate_limit" }
+  ]),
+  ...given(onStatus(400, 422), [
+    wording("400, an image that is too large", Patterns.imageTooLarge, "image_too_large"),
+    wording("400, images at all", Patterns.imageUnsupported, "image_unsupported"),
+    wording("400, streaming", Patterns.streamUnsupported, "stream_unsupported"),
+    wording("400, a parameter that is not known", Patterns.unknownParameter, "format_error"),
+    outputCap,
+    wording("400, the window", Patterns.contextOverflow, "context_overflow"),
+    wording("400, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
+    wording("400, the model", Patterns.noModel, "model_not_found"),
+    wording("400, too many requests", Patterns.rateLimit, "rate_limit"),
+    wording("400, money", Patterns.billing, "billing"),
+    wording("400, a key", ["api key not valid", "invalid api key", "api_key_invalid"], "auth"),
+    {
+      name: "400 that says nothing, in a large conversation",
+      judge: (evidence, facts) =>
+        isGeneric(evidence) && isBeyond(facts, { share: 0.4, tokens: 80_000, messages: 80 })
+          ? "context_overflow"
+          : undefined
+    },
+    { name: "400", judge: () => "format_error" }
+  ]),
+  {
+    name: "5xx with the code for a full window",
+    judge: ({ code, status }) =>
+      status !== undefined && status >= 500 && /exceed_context_size|context_length_exceeded/.test(code)
+        ? "context_overflow"
+        : undefined
+  },
+  { name: "503 or 529", judge: ({ status }) => status === 503 || status === 529 ? "overloaded" : undefined },
+  { name: "5xx", judge: ({ status }) => status !== undefined && status >= 500 ? "server_error" : undefined },
+  { name: "408", judge: ({ status }) => status === 408 ? "timeout" : undefined },
+  ...given(({ status }) => status !== undefined && status >= 300 && status < 500, [
+    wording("4xx, an overload", Patterns.overload, "overloaded"),
+    {
+      name: "4xx that is the server's fault",
+      judge: ({ status, tag }) =>
+        status === 409 || status === 425 || tag === "InternalProviderError" ? "server_error" : undefined
+    },
+    { name: "4xx", judge: () => "format_error" }
+  ])
+]
+
+const code = (name: string, pattern: RegExp, reason: Reason): Rule => ({
+  name: `code: ${name}`,
+  judge: ({ code }) => pattern.test(code) ? reason : undefined
+})
+
+const byCode: ReadonlyArray<Rule> = [
+  code("too many requests", /resource_exhausted|throttl|rate_limit|too_many_requests|servicequotaexceeded/, "rate_limit"),
+  code("a spent quota", quotaCodes, "billing"),
+  code("the model", /model_not_found|model_not_available|invalid_model/, "model_not_found"),
+  code("the window", /context_length_exceeded|max_tokens_exceeded|exceed_context_size/, "context_overflow"),
+  code("an overload", /overloaded|serviceunavailable|service_unavailable/, "overloaded"),
+  code("the key", /authentication_error|permission_error|invalid_api_key/, "auth")
+]
+
+const transport: ReadonlyArray<Rule> = given((evidence) => evidence.transport, [
+  wording("TLS", Patterns.tls, "timeout"),
+  {
+    name: "the connection was lost under a conversation that nearly fills the window",
+    judge: ({ text }, facts) =>
+      speaksOf(Patterns.disconnect, text) && isBeyond(facts, { share: 0.6, tokens: 120_000, messages: 200 })
+        ? "context_overflow"
+        : undefined
+  },
+  { name: "the connection", judge: () => "timeout" }
+])
+
+const byWording: ReadonlyArray<Rule> = [
+  wording("a body that is too large", Patterns.tooLargeBody, "payload_too_large"),
+  wording("an image that is too large", Patterns.imageTooLarge, "image_too_large"),
+  wording("images at all", Patterns.imageUnsupported, "image_unsupported"),
+  wording("streaming", Patterns.streamUnsupported, "stream_unsupported"),
+  {
+    name: "a limit of usage, and whether time will mend it",
+    judge: ({ text }) =>
+      speaksOf(Patterns.usageLimit, text) ? speaksOf(Patterns.passing, text) ? "rate_limit" : "billing" : undefined
+  },
+  wording("an overload", Patterns.overload, "overloaded"),
+  wording("money", Patterns.billing, "billing"),
+  wording("too many requests", Patterns.rateLimit, "rate_limit"),
+  outputCap,
+  wording("the window", Patterns.contextOverflow, "context_overflow"),
+  wording("a key", Patterns.authentication, "auth"),
+  wording("the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
+  wording("the model", Patterns.noModel, "model_not_found"),
+  wording("TLS", Patterns.tls, "timeout"),
+  wording("a lost connection", Patterns.disconnect, "timeout"),
+  wording("time ran out", Patterns.timeout, "timeout")
+]
+
+const byTag: ReadonlyArray<Rule> = [
+  { name: "the server", judge: ({ tag }) => tag === "InternalProviderError" ? "server_error" : undefined },
+  {
+    name: "the request",
+    judge: ({ tag }) => tag === "UnknownError" ? undefined : "format_error"
+  }
+]
+
+/** See the module. */
+export const rules: ReadonlyArray<Rule> = [...own, ...byStatus, ...byCode, ...transport, ...byWording, ...byTag]
+
+/** What no rule knows: it may pass, and the next route may do better. */
+export const otherwise: Rule & { readonly reason: Reason } = {
+  name: "nothing that is known",
+  judge: () => "unknown",
+  reason: "unknown"
+}

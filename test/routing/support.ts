@@ -1,0 +1,133 @@
+// Routers over scripted providers: what each route answers is a list, and who was asked is a record.
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as AiError from "effect/ai/AiError"
+import { SessionId, TurnId } from "../../src/domain/Ids.ts"
+import type { ModelCall, OnPart, StreamPart } from "../../src/domain/Model.ts"
+import type { Route } from "../../src/domain/Route.ts"
+import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import type { About, Service, Try } from "../../src/routing/ModelRouter.ts"
+import type { Open } from "../../src/routing/OpenRoute.ts"
+import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
+import * as Fake from "../support/fakeModel.ts"
+
+export const route = (provider: string, model = "m", baseUrl = `https://${provider}.example/v1`): Route => ({
+  provider,
+  model,
+  apiMode: "chat_completions",
+  baseUrl
+})
+
+export const key = (text: string) => ({ key: Redacted.make(text) })
+
+const make = (reason: AiError.AiErrorReason): AiError.AiError => AiError.make({ module: "Test", method: "execute", reason })
+
+/** A failure as a provider module makes it. */
+export const http = (status: number, message: string, more: Record<string, string | number> = {}): AiError.AiError => {
+  const common = { http: { response: { status, headers: {} }, body: message }, metadata: { status, ...more } }
+  switch (status) {
+    case 401:
+      return make(new AiError.AuthenticationError({ ...common, kind: "InvalidKey", description: message }))
+    case 402:
+      return make(new AiError.QuotaExhaustedError(common))
+    case 403:
+      return make(new AiError.AuthenticationError({ ...common, kind: "InsufficientPermissions", description: message }))
+    case 429:
+      return make(new AiError.RateLimitError(common))
+    default:
+      return make(
+        status >= 500
+          ? new AiError.InternalProviderError({ ...common, description: message })
+          : new AiError.InvalidRequestError({ ...common, description: message })
+      )
+  }
+}
+
+export const network = (description: string): AiError.AiError =>
+  make(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "https://x.example", description }))
+
+export const malformed: AiError.AiError = make(new AiError.InvalidResponseError({ description: "the answer is not JSON" }))
+
+export const fails = (error: AiError.AiError): Fake.Turn => () => Effect.fail(error)
+
+/** Streams the parts, then fails. */
+export const breaks = (error: AiError.AiError, ...parts: ReadonlyArray<StreamPart>): Fake.Turn => (_, options) =>
+  Effect.andThen(options?.onPart?.(parts) ?? Effect.void, Effect.fail(error))
+
+/** What the routes of a test answer, by provider: in order, the last one for ever. */
+export type Script = Readonly<Record<string, ReadonlyArray<Fake.Turn>>>
+
+/** Opens scripted providers; `asked` has the provider and key of each execution in order. */
+export const world = (script: Script) => {
+  const asked: Array<string> = []
+  const opened: Array<string> = []
+  const closed: Array<string> = []
+  const prepared: Array<ModelCall> = []
+  const at = new Map<string, number>()
+  const open: Open = (route) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        opened.push(route.provider)
+        const { provider } = Fake.make(Fake.text("unused"))
+        return {
+          ...provider,
+          info: { provider: route.provider, model: route.model, apiMode: route.apiMode, baseUrl: route.baseUrl },
+          prepare: (call: ModelCall) => {
+            prepared.push(call)
+            return provider.prepare(call)
+          },
+          execute: (request: Parameters<Fake.Turn>[0], options?: Parameters<Fake.Turn>[1]) =>
+            Effect.suspend(() => {
+              asked.push(route.apiKey === undefined ? route.provider : `${route.provider}:${Redacted.value(route.apiKey)}`)
+              const turns = script[route.provider] ?? []
+              const index = at.get(route.provider) ?? 0
+              at.set(route.provider, index + 1)
+              const turn = turns[Math.min(index, turns.length - 1)]
+              return turn === undefined ? Effect.die(`nothing is scripted for ${route.provider}`) : turn(request, options)
+            })
+        }
+      }),
+      () => Effect.sync(() => closed.push(route.provider))
+    )
+  return { asked, opened, closed, prepared, open }
+}
+
+export const turn = (session = "s1", turn = "t1") => ({ session: SessionId.make(session), turn: TurnId.make(turn) })
+
+export const question: ModelCall = {
+  messages: [],
+  tools: [],
+  toolChoice: "auto",
+  responseFormat: { type: "text" },
+  stream: true
+}
+
+/** Asks through the router as a step does; keeps what was told and what streamed by. */
+export const asking = (router: Service, more: Partial<About> & { readonly route?: Route } = {}) => {
+  const events: Array<RunEvent> = []
+  const seen: Array<StreamPart> = []
+  let discarded = 0
+  const onPart: OnPart = (parts) => Effect.sync(() => (seen.push(...parts), parts))
+  const attempt = (at: Try) =>
+    Effect.flatMap(at.provider.prepare(more.call ?? question), (request) => {
+      const execution = at.provider.execute(request, { onPart })
+      return at.within === undefined ? execution : at.within(execution)
+    })
+  const answer = router.call(attempt, more.route, {
+    turn: turn(),
+    call: question,
+    notify: (told) => Effect.sync(() => void events.push(...told)),
+    discard: Effect.sync(() => void discarded++),
+    ...more
+  })
+  return { answer, events, seen, discarded: () => discarded }
+}
+
+export const waits = (events: ReadonlyArray<RunEvent>): ReadonlyArray<number> =>
+  events.flatMap((event) => event._tag === "Waiting" ? [event.millis] : [])
+
+export const notices = (events: ReadonlyArray<RunEvent>): ReadonlyArray<string> =>
+  events.flatMap((event) => event._tag === "Notice" ? [event.message] : [])
+
+/** No chance: every wait is the least one. */
+export const router = (options: RoutedModelRouter.Options) => Effect.map(RoutedModelRouter.make(options), ({ router }) => router)
