@@ -1,0 +1,242 @@
+/**
+ * What is known of the model on a route: how much it holds, how much it says, what it can do, what it costs. From the user, from
+ * refusals, from who serves it, from tables, in this order.
+ *
+ * **Details**
+ *
+ * The window is the first of: `model.context_length` or that of a named endpoint; what a refusal taught
+ * (`ContextWindow`); the endpoint's own list of models, for endpoints that nobody knows and for those on this machine; the
+ * lists of OpenRouter and Nous; the family's in the table; 128 000. A model that is in none of them gets safe defaults (it
+ * takes tools, sees no images, has no price) and one notice.
+ *
+ * **Gotchas**
+ *
+ * `model.context_length` is about the main model: a fallback's window is its own. Anthropic's list of models is not asked;
+ * its windows are in the table.
+ *
+ * Source: `hermes-llm.md` §4.2, §10.1, §12.3.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as BigDecimal from "effect/BigDecimal"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as HttpClient from "effect/http/HttpClient"
+import { Home } from "../config/Home.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import type { Route } from "../domain/Route.ts"
+import type { Usage } from "../domain/Usage.ts"
+import * as OutputLimits from "../provider/anthropic/OutputLimits.ts"
+import * as Families from "./catalogue/Families.ts"
+import * as LocalServer from "./catalogue/LocalServer.ts"
+import * as ModelId from "./catalogue/ModelId.ts"
+import * as ModelList from "./catalogue/ModelList.ts"
+import * as ModelLists from "./catalogue/ModelLists.ts"
+import * as ContextWindow from "./ContextWindow.ts"
+import * as Cost from "./Cost.ts"
+import * as Detection from "./Detection.ts"
+import * as Pricing from "./Pricing.ts"
+import * as Directory from "./ProviderDirectory.ts"
+
+/** Who said how large a window is. */
+export type WindowSource = "config" | "learnt" | "endpoint" | "openrouter" | "local" | "table" | "default"
+
+/** How much a model holds. */
+export interface Window {
+  readonly tokens: number
+  readonly source: WindowSource
+}
+
+/** See the module. */
+export interface ModelFacts extends Families.Abilities {
+  readonly window: Window
+  /** Tokens of one answer at most; undefined where nobody said. */
+  readonly output: number | undefined
+  readonly price: Pricing.Pricing | undefined
+  /** Whether anybody described the model. */
+  readonly known: boolean
+}
+
+/** See the module. */
+export interface Service {
+  readonly window: (route: Route) => Effect.Effect<Window>
+  readonly facts: (route: Route) => Effect.Effect<ModelFacts>
+  readonly cost: (route: Route, usage: Usage) => Effect.Effect<Cost.Cost>
+  /** Once for each model that nobody described: what the user should know. */
+  readonly notice: (route: Route) => Effect.Effect<string | undefined>
+  /** The models that a route's endpoint lists. */
+  readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelList.Listed>>
+}
+
+/** The window of a model that nobody knows. */
+export const defaultWindow = 128_000
+
+/** What a catalogue is made of. */
+export interface Options {
+  readonly settings: Pick<Values, "model" | "customProviders">
+  readonly windows: ContextWindow.ContextWindows
+  readonly lists: ModelLists.ModelLists
+  readonly get: ModelLists.GetJson
+  readonly post: ModelLists.PostJson
+}
+
+/**
+ * The catalogue of a runtime.
+ *
+ * @see {@link Service} for its members.
+ */
+export class Catalogue extends Context.Service<Catalogue, Service>()("hermes-effect/routing/Catalogue") {
+  /** Over the settings and the home directory of the surroundings. */
+  static readonly layer: Layer.Layer<
+    Catalogue,
+    never,
+    Settings | Home | HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
+  > = Layer.effect(
+    Catalogue,
+    Effect.gen(function*() {
+      const client = yield* HttpClient.HttpClient
+      const { root } = yield* Home
+      const get = ModelLists.getJson(client)
+      return make({
+        settings: yield* Settings,
+        windows: yield* ContextWindow.file(root),
+        lists: yield* ModelLists.make(root, get),
+        get,
+        post: ModelLists.postJson(client)
+      })
+    })
+  )
+}
+
+const openRouter = "https://openrouter.ai/api/v1"
+
+const isMain = ({ default: main }: Values["model"], model: string): boolean =>
+  main !== undefined && (main === model || ModelId.bare(main) === model || ModelId.withoutProvider(main) === model)
+
+const configured = ({ customProviders, model }: Options["settings"], route: Route): number | undefined => {
+  const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
+  const endpoint = customProviders.find((endpoint) =>
+    endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
+  const own = endpoint !== undefined && Object.hasOwn(endpoint.models, route.model) ? endpoint.models[route.model] : undefined
+  return (isMain(model, route.model) ? model.contextLength : undefined) ?? own?.contextLength
+}
+
+const perMillion = (price: string | undefined): BigDecimal.BigDecimal | undefined => {
+  const decimal = Pricing.decimal(price)
+  return decimal === undefined ? undefined : BigDecimal.make(decimal.value, decimal.scale - 6)
+}
+
+const listedPrice = (listed: ModelList.Listed | undefined, url: string | undefined): Pricing.Pricing | undefined => {
+  const prices = listed?.prices
+  return prices === undefined ? undefined : {
+    input: perMillion(prices.input),
+    output: perMillion(prices.output),
+    cacheRead: perMillion(prices.cacheRead),
+    cacheWrite: perMillion(prices.cacheWrite),
+    request: Pricing.decimal(prices.request),
+    source: "provider_models_api",
+    url,
+    version: undefined
+  }
+}
+
+const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
+
+/** See the module. */
+export const make = ({ get, lists, post, settings, windows }: Options): Service => {
+  const noticed = new Set<string>()
+  /** What local servers said, which must not be asked before each call. */
+  const local = new Map<string, number | undefined>()
+
+  const atEndpoint = (route: Route): boolean => {
+    const { host } = Detection.address(route.baseUrl)
+    return host !== "" && (Directory.atHost(host) === undefined)
+  }
+
+  const localWindow = (route: Route): Effect.Effect<number | undefined> =>
+    Effect.suspend(() => {
+      const key = `${route.model}@${route.baseUrl ?? ""}`
+      if (local.has(key)) return Effect.succeed(local.get(key))
+      return Effect.tap(LocalServer.window(route, get, post), (tokens) => Effect.sync(() => local.set(key, tokens)))
+    })
+
+  /** What a list says of the model, where one is asked at all. */
+  const listing = (route: Route): Effect.Effect<ModelList.Listed | undefined> => {
+    const { apiKey, baseUrl, model, provider } = route
+    if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, model))
+    if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, ModelId.bare(model)))
+    return baseUrl !== undefined && atEndpoint(route)
+      ? Effect.map(lists.at(baseUrl, apiKey), (models) => ModelList.find(models, model))
+      : Effect.succeed(undefined)
+  }
+
+  const window = Effect.fnUntraced(function*(route: Route): Effect.fn.Return<Window> {
+    const own = configured(settings, route)
+    if (own !== undefined) return { tokens: own, source: "config" }
+    const learnt = yield* windows.get(route)
+    if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
+    if (route.provider === "offline") return { tokens: defaultWindow, source: "default" }
+    if (Detection.isLocal(Detection.address(route.baseUrl).host)) {
+      const served = yield* localWindow(route)
+      if (served !== undefined) return { tokens: served, source: "local" }
+    }
+    const listed = yield* listing(route)
+    if (listed?.window !== undefined) {
+      return { tokens: listed.window, source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint" }
+    }
+    const family = Families.of(route.model)
+    return family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" }
+  })
+
+  const priceOf = (route: Route, listed: ModelList.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
+    switch (Pricing.billing(route)) {
+      case "official_docs_snapshot":
+        return Effect.succeed(Pricing.tabledPrice(route))
+      case "official_models_api":
+        return route.provider === "nous" && route.baseUrl !== undefined
+          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => listedPrice(ModelList.find(models, route.model), route.baseUrl))
+          : Effect.succeed(listedPrice(listed, route.baseUrl))
+      default:
+        return Effect.succeed(undefined)
+    }
+  }
+
+  const facts = Effect.fnUntraced(function*(route: Route): Effect.fn.Return<ModelFacts> {
+    const listed = yield* listing(route)
+    const family = Families.of(route.model)
+    return {
+      window: yield* window(route),
+      output: listed?.output ?? (isClaude(route.model) ? OutputLimits.of(route.model) : family?.output),
+      vision: listed?.vision ?? family?.vision,
+      reasoning: listed?.reasoning ?? family?.reasoning,
+      tools: listed?.tools ?? family?.tools,
+      caching: family?.caching,
+      price: yield* priceOf(route, listed),
+      known: listed !== undefined || family !== undefined
+    }
+  })
+
+  const notice = Effect.fnUntraced(function*(route: Route) {
+    const key = `${route.model}@${route.baseUrl ?? ""}`
+    if (noticed.has(key) || route.provider === "offline") return undefined
+    const found = yield* window(route)
+    if (found.source !== "default") return undefined
+    noticed.add(key)
+    return `nobody describes the model ${route.model}: it is taken to hold ${found.tokens} tokens, set model.context_length if it holds another number`
+  })
+
+  return {
+    window,
+    facts,
+    notice,
+    cost: (route, usage) =>
+      Effect.map(facts(route), ({ price }) => Cost.estimate(usage, price, Pricing.billing(route))),
+    listed: ({ apiKey, baseUrl, provider }) => {
+      const at = baseUrl ?? Directory.find(provider)?.baseUrl
+      return at === undefined ? Effect.succeed([]) : lists.at(at, apiKey)
+    }
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Windows of models that were learnt from their providers' refusals, kept in `context_length_cache.yaml` of the home
+ * directory under `<model>@<base_url>`.
+ *
+ * **Details**
+ *
+ * Only what a provider said itself is written, and only once a call has succeeded with it; a guess stays in memory (see
+ * `Probing`). The file is a flat map, so that people can read and correct it; a line that is no window is passed over. Two
+ * processes that write at once lose at most one entry, which the next refusal brings back.
+ *
+ * Source: `hermes-llm.md` §10.1, §11.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Semaphore from "effect/Semaphore"
+import * as Yaml from "../config/Yaml.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import type { Route } from "../domain/Route.ts"
+import * as HomeFile from "./catalogue/HomeFile.ts"
+import * as ModelList from "./catalogue/ModelList.ts"
+
+/** The name of the file in the home directory. */
+export const fileName = "context_length_cache.yaml"
+
+/** What counts of a route. */
+export type Asked = Pick<Route, "model" | "baseUrl">
+
+/** See the module. */
+export interface ContextWindows {
+  /** What is known of a route, or undefined. */
+  readonly get: (route: Asked) => Effect.Effect<number | undefined>
+  /** Remembers a window for good. */
+  readonly confirm: (route: Asked, tokens: number) => Effect.Effect<void>
+}
+
+/** The key of a route. */
+export const keyOf = ({ baseUrl, model }: Asked): string => `${model}@${baseUrl ?? ""}`
+
+/** Nothing outlives the process. */
+export const memory = (): ContextWindows => {
+  const known = new Map<string, number>()
+  return {
+    get: (route) => Effect.sync(() => known.get(keyOf(route))),
+    confirm: (route, tokens) => Effect.sync(() => void known.set(keyOf(route), tokens))
+  }
+}
+
+const entries = (value: unknown): Map<string, number> =>
+  new Map(
+    typeof value === "object" && value !== null && !Array.isArray(value)
+      ? Object.entries(value).flatMap(([key, tokens]): ReadonlyArray<[string, number]> => {
+        const plausible = ModelList.plausible(tokens)
+        return plausible === undefined ? [] : [[key, plausible]]
+      })
+      : []
+  )
+
+/** The file in a home directory, read when it is first asked. */
+export const file = (home: string): Effect.Effect<ContextWindows, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const home_ = yield* HomeFile.make(home, fileName)
+    const writing = yield* Semaphore.make(1)
+
+    const read: Effect.Effect<Map<string, number>> = home_.read.pipe(
+      Effect.flatMap((text) => text === undefined || text.trim() === "" ? Effect.succeed({}) : Yaml.read(text, home_.path)),
+      Effect.catch((error) => Effect.as(Effect.logWarning(`${home_.path} is not used, remove it: ${error.message}`), {})),
+      Effect.map(entries)
+    )
+    const known = yield* Effect.cached(read)
+
+    return {
+      get: (route) => Effect.map(known, (windows) => windows.get(keyOf(route))),
+      confirm: (route, tokens) =>
+        writing.withPermit(Effect.gen(function*() {
+          const windows = yield* known
+          if (windows.get(keyOf(route)) === tokens) return
+          windows.set(keyOf(route), tokens)
+          const all = new Map([...yield* read, [keyOf(route), tokens]])
+          yield* home_.write(`${Yaml.render(Object.fromEntries(all))}\n`).pipe(
+            Effect.catch((error) => Effect.logWarning(`${home_.path} can not be written: ${error.message}`))
+          )
+        }))
+    }
+  })
+
+/** The least that an agent can work with. */
+export const minimum = 64_000
+
+/** Refuses a window that is too small, unless the user said that it is meant by naming it. */
+export const require = (route: Asked, tokens: number, named: boolean): Effect.Effect<void, ConfigError> =>
+  named || tokens >= minimum ? Effect.void : Effect.fail(
+    new ConfigError({
+      path: "model.context_length",
+      message: `${route.model} holds ${tokens} tokens, and an agent needs ${minimum}: choose another model,`
+        + " or set model.context_length if it holds more or this is meant"
+    })
+  )
+
+/**
+ * What Ollama is told to hold: it takes a small default otherwise. `model.ollama_num_ctx`, else what it was found to hold,
+ * never more than `model.context_length`.
+ */
+export const ollamaBody = (
+  settings: { readonly ollamaNumCtx?: number | undefined; readonly contextLength?: number | undefined },
+  detected: number | undefined
+): NonNullable<Route["extraBody"]> => {
+  const wanted = settings.ollamaNumCtx ?? detected
+  if (wanted === undefined) return {}
+  return { options: { num_ctx: Math.min(wanted, settings.contextLength ?? wanted) } }
+}

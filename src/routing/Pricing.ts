@@ -1,0 +1,91 @@
+/**
+ * What a model costs on a route, and who says so.
+ *
+ * **Details**
+ *
+ * | route | billing |
+ * | --- | --- |
+ * | ChatGPT's Codex backend, the offline stand-in | included |
+ * | OpenRouter, Nous Portal and endpoints that list prices | their list of models |
+ * | Anthropic, OpenAI, Google, DeepSeek, MiniMax, Bedrock | the bundled table |
+ * | anything else | unknown |
+ *
+ * `vendor/model` without a known provider is looked up at that vendor.
+ *
+ * Source: `hermes-llm.md` §12.3.
+ *
+ * @since 0.1.0
+ */
+import * as BigDecimal from "effect/BigDecimal"
+import * as Option from "effect/Option"
+import type { Route } from "../domain/Route.ts"
+import * as Detection from "./Detection.ts"
+import * as PriceTable from "./catalogue/PriceTable.ts"
+
+/** What counts of a route. */
+export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
+
+/** Where prices of a route come from. */
+export type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
+
+/** Where a price was found. */
+export type Source = "provider_models_api" | "official_docs_snapshot" | "user_override"
+
+/** US dollars for a million tokens of each kind; undefined where nobody named a price. */
+export interface Pricing {
+  readonly input: BigDecimal.BigDecimal | undefined
+  readonly output: BigDecimal.BigDecimal | undefined
+  readonly cacheRead: BigDecimal.BigDecimal | undefined
+  readonly cacheWrite: BigDecimal.BigDecimal | undefined
+  /** US dollars for a request. */
+  readonly request: BigDecimal.BigDecimal | undefined
+  readonly source: Source
+  readonly url: string | undefined
+  /** Which edition of the source. */
+  readonly version: string | undefined
+}
+
+/** A decimal number; undefined for text that is none, and for negative ones, which stand for "it depends". */
+export const decimal = (value: unknown): BigDecimal.BigDecimal | undefined => {
+  const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : ""
+  const number = text === "" ? undefined : Option.getOrUndefined(BigDecimal.fromString(text))
+  return number === undefined || BigDecimal.isNegative(number) ? undefined : number
+}
+
+const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "minimax", "minimax-cn", "bedrock"])
+const isTabled = (provider: string): boolean => tabled.has(provider)
+
+/** How calls on a route are paid for. */
+export const billing = ({ baseUrl, provider }: Asked): BillingMode => {
+  const { host } = Detection.address(baseUrl)
+  if (provider === "openai-codex" || provider === "offline") return "subscription_included"
+  if (provider === "openrouter" || provider === "nous" || Detection.isUnder(host, "openrouter.ai")) return "official_models_api"
+  if (isTabled(provider)) return "official_docs_snapshot"
+  return host === "" || Detection.isLocal(host) ? "unknown" : "official_models_api"
+}
+
+const vendors = new Set(["anthropic", "openai", "google"])
+
+/** The provider in whose table a model stands: the route's own, or the vendor that the id names where it has none. */
+const tableOf = ({ model, provider }: Asked): string => {
+  if (isTabled(provider)) return provider
+  const vendor = model.slice(0, Math.max(0, model.indexOf("/"))).toLowerCase()
+  return provider === "" && vendors.has(vendor) ? vendor : provider
+}
+
+/** The price in the bundled table. */
+export const tabledPrice = (route: Asked): Pricing | undefined => {
+  const found = PriceTable.find(tableOf(route), route.model)
+  if (found === undefined) return undefined
+  const { row, url } = found
+  return {
+    input: decimal(row.input),
+    output: decimal(row.output),
+    cacheRead: decimal(row.cacheRead),
+    cacheWrite: decimal(row.cacheWrite),
+    request: undefined,
+    source: "official_docs_snapshot",
+    url,
+    version: PriceTable.date
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * Small files of the home directory that may be lost without harm, or must be kept from others: read when they are there,
+ * replaced whole, for their owner only.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Random from "effect/Random"
+
+/** See the module. */
+export interface HomeFile {
+  readonly path: string
+  /** Undefined when there is no such file. */
+  readonly read: Effect.Effect<string | undefined, PlatformError>
+  readonly write: (text: string) => Effect.Effect<void, PlatformError>
+  readonly remove: Effect.Effect<void, PlatformError>
+}
+
+/** A file at a path below the home directory; nothing is touched yet. */
+export const make = (home: string, name: string): Effect.Effect<HomeFile, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const path = paths.join(home, name)
+    return {
+      path,
+      read: Effect.catchIf(
+        fs.readFileString(path),
+        ({ reason }) => reason._tag === "NotFound",
+        () => Effect.succeed(undefined)
+      ),
+      write: (text) =>
+        Effect.gen(function*() {
+          yield* fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 })
+          const draft = `${path}.${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16)}.tmp`
+          yield* fs.writeFileString(draft, text, { mode: 0o600, flag: "wx" }).pipe(
+            Effect.andThen(fs.rename(draft, path)),
+            Effect.onError(() => Effect.ignore(fs.remove(draft, { force: true })))
+          )
+        }),
+      remove: fs.remove(path, { force: true })
+    }
+  })
