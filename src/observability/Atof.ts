@@ -1,0 +1,156 @@
+/**
+ * Events of the Agent Trajectory Observability Format 0.1: what a line of such a stream holds, how one is read, and how one
+ * is written.
+ *
+ * **Details**
+ *
+ * A scope (agent, llm, tool, …) is a start and an end with one `uuid`; a mark is a moment. `parent_uuid` says where in the
+ * tree an event belongs, `category_profile.tool_call_id` which call of the model it answers. Readers keep keys that they do
+ * not know and accept any `0.Y`; {@link decode} says of a line that it refuses why.
+ *
+ * **Gotchas**
+ *
+ * `data` is any JSON here: the format says object or null, and every producer writes strings for tool results.
+ *
+ * Source: the NeMo Relay document ("ATOF Mapping"), `relay-atof-atif.md` §1.
+ *
+ * @since 0.1.0
+ */
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+
+/** The version that is written. */
+export const version = "0.1"
+
+/** Why an event is none; `line` counts from 1, 0 for an event that is in no file yet. */
+export class AtofError extends Schema.TaggedError<AtofError>("hermes-effect/observability/AtofError")("AtofError", {
+  line: Schema.Int,
+  message: Schema.String
+}) {}
+
+const rfc3339 = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/u
+
+/** Microseconds since the epoch, or RFC 3339 with an offset. */
+export const Timestamp = Schema.Union([
+  Schema.Natural,
+  Schema.String.check(Schema.makeFilter((text: string) =>
+    rfc3339.test(text) && !Number.isNaN(Date.parse(text)) ? undefined : "an RFC 3339 time with Z or an offset"
+  ))
+])
+
+const JsonObject = Schema.Record(Schema.String, Schema.Json)
+const Named = Schema.String.check(Schema.isNonEmpty())
+
+const Profile = JsonObject
+
+const envelope = {
+  atof_version: Schema.optionalKey(Schema.String.check(Schema.isPattern(/^0\.\d+$/u))),
+  uuid: Named,
+  parent_uuid: Schema.optionalKey(Schema.NullOr(Named)),
+  timestamp: Timestamp,
+  name: Schema.String,
+  data: Schema.optionalKey(Schema.Json),
+  data_schema: Schema.optionalKey(Schema.NullOr(JsonObject)),
+  metadata: Schema.optionalKey(Schema.NullOr(JsonObject)),
+  category_profile: Schema.optionalKey(Schema.NullOr(Profile))
+}
+
+const needsSubtype = (event: { readonly category?: string | null; readonly category_profile?: Readonly<Record<string, unknown>> | null }) =>
+  event.category === "custom" && (typeof event.category_profile?.["subtype"] !== "string" || event.category_profile["subtype"] === "")
+    ? "category_profile.subtype, which a custom category needs"
+    : undefined
+
+/** One end of a scope. */
+export const ScopeEvent = Schema.Struct({
+  kind: Schema.Literal("scope"),
+  ...envelope,
+  scope_category: Schema.Literals(["start", "end"]),
+  category: Named,
+  attributes: Schema.optionalKey(Schema.Array(Schema.String))
+}).check(Schema.makeFilter(needsSubtype))
+/** See {@link ScopeEvent}. */
+export type ScopeEvent = typeof ScopeEvent.Type
+
+/** A moment. */
+export const MarkEvent = Schema.Struct({
+  kind: Schema.Literal("mark"),
+  ...envelope,
+  category: Schema.optionalKey(Schema.NullOr(Named)),
+  scope_category: Schema.optionalKey(Schema.Undefined),
+  attributes: Schema.optionalKey(Schema.Undefined)
+}).check(Schema.makeFilter(needsSubtype))
+/** See {@link MarkEvent}. */
+export type MarkEvent = typeof MarkEvent.Type
+
+/** See the module. */
+export type Event = ScopeEvent | MarkEvent
+
+const decodeScope = Schema.decodeUnknownResult(ScopeEvent)
+const decodeMark = Schema.decodeUnknownResult(MarkEvent)
+
+const oneLine = (text: string): string => text.replace(/\s+/gu, " ").trim()
+
+/** An event of an object, or why it is none. Keys that nobody knows stay. */
+export const decode = (value: unknown, line = 0): Result.Result<Event, AtofError> => {
+  const refuse = (message: string) => Result.fail(new AtofError({ line, message: line === 0 ? message : `line ${line}: ${message}` }))
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return refuse("an event is a JSON object")
+  const kind: unknown = "kind" in value ? value.kind : undefined
+  if (kind !== "scope" && kind !== "mark") return refuse("kind must be scope or mark")
+  const decoded: Result.Result<Event, Schema.SchemaError> = kind === "scope" ? decodeScope(value) : decodeMark(value)
+  // Nothing is transformed by decoding; the value itself still has the keys that nobody knows.
+  return Result.isSuccess(decoded) ? Result.succeed(value as Event) : refuse(oneLine(decoded.failure.message))
+}
+
+/** A line of the stream, without its line feed. What is no valid event is refused, and nothing is written. */
+export const encode = (event: Event): Result.Result<string, AtofError> => {
+  const missing = needsSubtype(event)
+  if (missing !== undefined) return Result.fail(new AtofError({ line: 0, message: `${event.name}: missing ${missing}` }))
+  try {
+    return Result.succeed(JSON.stringify(event))
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    return Result.fail(new AtofError({ line: 0, message: `${event.name}: not JSON: ${oneLine(reason)}` }))
+  }
+}
+
+/** The instant of a timestamp in microseconds; nanoseconds are cut. */
+export const micros = (timestamp: string | number): number => {
+  if (typeof timestamp === "number") return timestamp
+  const fraction = /\.(\d+)/u.exec(timestamp)?.[1] ?? ""
+  return Math.floor(Date.parse(timestamp.replace(/\.\d+/u, "")) / 1000) * 1_000_000 + Number(fraction.padEnd(6, "0").slice(0, 6))
+}
+
+/** RFC 3339 in UTC with six digits, as this runtime and Relay write it. */
+export const timestampOf = (micros: number): string =>
+  `${new Date(Math.floor(micros / 1000)).toISOString().slice(0, 19)}.${String(micros % 1_000_000).padStart(6, "0")}+00:00`
+
+/** Events by instant; those of one instant as they came. */
+export const sorted = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
+  events.map((event) => ({ event, at: micros(event.timestamp) })).toSorted((a, b) => a.at - b.at).map(({ event }) => event)
+
+/** What a file holds: its events by instant, and the lines that are none. */
+export interface Stream {
+  readonly events: ReadonlyArray<Event>
+  readonly faults: ReadonlyArray<AtofError>
+}
+
+/** Reads a whole stream. Blank lines are skipped; a line that is no event is a fault, and the others count. */
+export const parse = (text: string): Stream => {
+  const events: Array<Event> = []
+  const faults: Array<AtofError> = []
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue
+    const read = parseLine(line, index + 1)
+    if (Result.isSuccess(read)) events.push(read.success)
+    else faults.push(read.failure)
+  }
+  return { events: sorted(events), faults }
+}
+
+const parseLine = (line: string, number: number): Result.Result<Event, AtofError> => {
+  try {
+    return decode(JSON.parse(line), number)
+  } catch {
+    return Result.fail(new AtofError({ line: number, message: `line ${number}: not JSON; the file was cut or is damaged` }))
+  }
+}

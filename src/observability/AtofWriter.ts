@@ -1,0 +1,169 @@
+/**
+ * Writes a stream of events to a file: a line each, whole lines only, in order, as they happen.
+ *
+ * **Details**
+ *
+ * - Whoever writes hands events in and goes on; one fiber puts them on disk. When the disk is slower than the run, the run
+ *   waits once {@link capacity} events are behind.
+ * - `append` adds to what is there, after a line feed if the last line of it was cut; `overwrite` begins anew with the first
+ *   event. Without events there is no file.
+ * - With `maxBytes` a file that is full becomes `<name>.1`, the one before it `.2`, and `maxFiles` of them stay.
+ * - A directory that can not be written and a full disk are one warning each; later events are tried again.
+ *
+ * **Gotchas**
+ *
+ * Several programs may append to one file: their lines stay whole, and rotation by one of them is seen by the others. Only
+ * one of them should overwrite it.
+ *
+ * Source: `relay-atof-atif.md` §1.5 and §1.7, `hermes-contract.md` §4.2.
+ *
+ * @since 0.1.0
+ */
+import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import * as Atof from "./Atof.ts"
+
+/** Events that may wait for the disk. */
+export const capacity = 4096
+
+/** How long the end of a program waits for what is not on disk yet. */
+export const flushDeadline = Duration.seconds(5)
+
+/** Where, and how. */
+export interface Options {
+  readonly directory: string
+  readonly filename: string
+  readonly mode: "append" | "overwrite"
+  /** Bytes of a file before the next one begins; no limit when absent. */
+  readonly maxBytes?: number | undefined
+  /** Full files that are kept; 5 when absent. */
+  readonly maxFiles?: number | undefined
+}
+
+/** See the module. */
+export interface Writer {
+  readonly write: (events: ReadonlyArray<Atof.Event>) => Effect.Effect<void>
+}
+
+const encoder = new TextEncoder()
+const lineFeed = 10
+
+/** The file of a writer, by its operations. */
+const makeFile = (options: Options, fs: FileSystem.FileSystem, paths: Path.Path) => {
+  const path = paths.join(options.directory, options.filename)
+  const { maxBytes = Number.POSITIVE_INFINITY, maxFiles = 5 } = options
+  let size = 0
+  let isOpen = false
+  let isBroken = false
+
+  /** Whether the last line of what is there was cut. */
+  const endsInside = Effect.fnUntraced(function*(length: number) {
+    const file = yield* fs.open(path, { flag: "r" })
+    yield* file.seek(BigInt(length - 1), "start")
+    const last = yield* file.readAlloc(1)
+    return Option.isSome(last) && last.value[0] !== lineFeed
+  }, Effect.scoped)
+
+  const open = Effect.gen(function*() {
+    yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
+    if (options.mode === "overwrite") yield* fs.writeFile(path, new Uint8Array(), { mode: 0o600 })
+    else if (yield* fs.exists(path)) {
+      size = Number((yield* fs.stat(path)).size)
+      isBroken = size > 0 && (yield* endsInside(size))
+    }
+    isOpen = true
+  })
+
+  const numbered = (n: number): string => n === 0 ? path : `${path}.${n}`
+  const rotate = Effect.gen(function*() {
+    for (let n = maxFiles - 1; n >= 0; n--) {
+      if (yield* fs.exists(numbered(n))) yield* fs.rename(numbered(n), numbered(n + 1))
+    }
+    if (maxFiles <= 0) yield* fs.remove(path, { force: true })
+    size = 0
+    isBroken = false
+  })
+
+  /** Adds whole lines. What a failure left of one is ended before the next. */
+  const append = (text: string): Effect.Effect<void, PlatformError> =>
+    Effect.gen(function*() {
+      if (!isOpen) yield* open
+      const bytes = encoder.encode(isBroken ? `\n${text}` : text)
+      if (size > 0 && size + bytes.length > maxBytes) {
+        yield* rotate
+        return yield* append(text)
+      }
+      yield* fs.writeFile(path, bytes, { flag: "a", mode: 0o600 }).pipe(
+        Effect.tapError(() =>
+          Effect.sync(() => {
+            isBroken = true
+          })
+        )
+      )
+      isBroken = false
+      size += bytes.length
+    })
+
+  return { path, append }
+}
+
+/** Lines in groups that fit into a file of `maxBytes`, so that a burst is spread over files as single events would be. */
+const groups = (lines: ReadonlyArray<string>, maxBytes: number | undefined): ReadonlyArray<string> => {
+  if (maxBytes === undefined) return lines.length === 0 ? [] : [lines.join("")]
+  const out: Array<string> = []
+  for (const line of lines) {
+    const last = out.at(-1)
+    if (last !== undefined && last.length + line.length <= maxBytes) out[out.length - 1] = last + line
+    else out.push(line)
+  }
+  return out
+}
+
+/** A writer, for as long as the scope lives; what is handed in by then is on disk, or a warning says that it is not. */
+export const make = (
+  options: Options
+): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+  Effect.gen(function*() {
+    const file = makeFile(options, yield* FileSystem.FileSystem, yield* Path.Path)
+    const queue = yield* Queue.make<ReadonlyArray<Atof.Event>, Cause.Done>({ capacity })
+    const told = new Set<string>()
+    const warn = (message: string): Effect.Effect<void> => {
+      if (told.has(message)) return Effect.void
+      told.add(message)
+      return Effect.logWarning(message)
+    }
+    const encoded = (event: Atof.Event): Effect.Effect<string> => {
+      const line = Atof.encode(event)
+      return Result.isSuccess(line)
+        ? Effect.succeed(`${line.success}\n`)
+        : Effect.as(warn(`an event was not written: ${line.failure.message}`), "")
+    }
+    const drain = Effect.gen(function*() {
+      const batches = yield* Queue.takeAll(queue)
+      const lines = yield* Effect.forEach(batches.flat(), encoded)
+      for (const text of groups(lines, options.maxBytes)) {
+        yield* Effect.catch(file.append(text), (error) =>
+          warn(`ATOF events can not be written to ${file.path}: ${error.message}: choose another directory or free some space`))
+      }
+    })
+    // The end of the queue is how the fiber is told to stop.
+    const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(drain), "Done", () => Effect.void))
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => Queue.endUnsafe(queue)).pipe(
+        Effect.andThen(Effect.timeoutOption(Fiber.await(worker), flushDeadline)),
+        Effect.flatMap((done) => Option.isSome(done) ? Effect.void : warn(`some ATOF events were not written to ${file.path}`))
+      )
+    )
+    return {
+      write: (events) => events.length === 0 ? Effect.void : Effect.asVoid(Queue.offer(queue, events))
+    }
+  })

@@ -1,0 +1,259 @@
+/**
+ * Makes the events of a stream out of what the hooks tell: sessions and children are agent scopes, attempts are llm scopes,
+ * tool calls are tool scopes, everything else is a mark.
+ *
+ * **Details**
+ *
+ * - A session opens with its first event and closes when its identity is given up, when its delegation ends, or when the
+ *   recorder closes; what is still open in it then is ended first, as interrupted.
+ * - A child's agent scope is under the tool scope that delegated to it, whatever else runs beside it.
+ * - Marks record moments: their facts are in `metadata`, their `data` is null, so that no converter takes them for a step.
+ *
+ * **Gotchas**
+ *
+ * A call that was blocked has a pair like any other, whose end says `status: blocked`: each `pre_tool_call` has exactly one
+ * closing event (`ARCHITECTURE.md` §7).
+ *
+ * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
+ *
+ * @since 0.1.0
+ */
+import type * as Schema from "effect/Schema"
+import * as Json from "../../domain/Json.ts"
+import { type Event, type ScopeEvent, timestampOf, version } from "../Atof.ts"
+import * as Answer from "./Answer.ts"
+import { type Fields, metadata, object, pick, text } from "./Facts.ts"
+import { delegatingTool, type Facts, type Link, openTools, putTool, type Session, takeTool } from "./Session.ts"
+import * as Ticks from "./Ticks.ts"
+
+/** What a stream says of the agent that it is of. */
+export interface Agent {
+  readonly name: string
+  readonly version: string
+}
+
+/** See the module. Both give the events that follow, in order; `now` is in microseconds. */
+export interface Recorder {
+  readonly record: (name: string, payload: Fields, now: number) => ReadonlyArray<Event>
+  /** Ends everything that is open. */
+  readonly close: (now: number) => ReadonlyArray<Event>
+}
+
+type Handler = (payload: Fields) => void
+
+/** A recorder; `node` is a number below 2^32 that sets its ids apart. */
+export const make = (agent: Agent, node: number): Recorder => {
+  const ticks = Ticks.make(node)
+  const sessions = new Map<string, Session>()
+  const links = new Map<string, Link>()
+  let out: Array<Event> = []
+  let now = 0
+
+  const stamp = () => {
+    const at = ticks.next(now)
+    return { at, timestamp: timestampOf(at) }
+  }
+  const start = (
+    fields: Pick<ScopeEvent, "name" | "category" | "data" | "metadata"> & {
+      readonly parent: string | null
+      readonly profile?: Facts | undefined
+      readonly attributes?: ReadonlyArray<string> | undefined
+    }
+  ): ScopeEvent => {
+    const { at, timestamp } = stamp()
+    const event: ScopeEvent = {
+      kind: "scope",
+      atof_version: version,
+      category: fields.category,
+      name: fields.name,
+      scope_category: "start",
+      uuid: ticks.uuid(at),
+      parent_uuid: fields.parent,
+      timestamp,
+      category_profile: fields.profile ?? null,
+      attributes: fields.attributes ?? [],
+      metadata: fields.metadata ?? null,
+      data: fields.data ?? null
+    }
+    out.push(event)
+    return event
+  }
+  const end = (open: ScopeEvent, data: Schema.Json, facts: Facts, profile?: Facts): void => {
+    out.push({
+      ...open,
+      scope_category: "end",
+      timestamp: stamp().timestamp,
+      category_profile: profile ?? open.category_profile ?? null,
+      metadata: { ...open.metadata, ...facts },
+      data
+    })
+  }
+  const mark = (name: string, parent: string | null, facts: Facts): void => {
+    const { at, timestamp } = stamp()
+    out.push({
+      kind: "mark",
+      atof_version: version,
+      name,
+      uuid: ticks.uuid(at),
+      parent_uuid: parent,
+      timestamp,
+      category: null,
+      category_profile: null,
+      metadata: facts,
+      data: null
+    })
+  }
+
+  const ensure = (id: string, payload: Fields): Session => {
+    const known = sessions.get(id)
+    if (known !== undefined) return known
+    const link = links.get(id)
+    const facts = { ...pick(metadata(payload), ["telemetry_schema_version", "platform", "provider", "model"]) }
+    const session: Session = {
+      id,
+      scope: start({
+        name: `hermes-session-${id}`,
+        category: "agent",
+        parent: link?.parent ?? null,
+        metadata: {
+          ...facts, session_id: id, trajectory_id: id, agent_name: agent.name, version: agent.version, ...link?.metadata
+        },
+        data: link === undefined ? { session_id: id } : { session_id: id, input: link.goal }
+      }),
+      calls: new Map(),
+      tools: new Map()
+    }
+    sessions.set(id, session)
+    return session
+  }
+  const sessionOf = (payload: Fields): Session =>
+    ensure(text(payload, "session_id") || text(payload, "parent_session_id") || "default", payload)
+  const closeSession = (id: string, facts: Facts): void => {
+    const session = sessions.get(id)
+    if (session === undefined) return
+    for (const tool of openTools(session).toReversed()) end(tool, null, { status: "cancelled", reason: "interrupted" })
+    for (const call of session.calls.values()) end(call, null, { status: "error", reason: "interrupted" })
+    end(session.scope, null, facts)
+    sessions.delete(id)
+  }
+  const note = (name: string, ...names: ReadonlyArray<string>): Handler => (payload) =>
+    mark(name, sessionOf(payload).scope.uuid, { ...metadata(payload), ...pick(payload, names) })
+  const toolKey = (payload: Fields): string =>
+    `${text(payload, "turn_id")}:${text(payload, "tool_call_id") || text(payload, "tool_name")}`
+
+  const closeCall = (data: Facts, status: string, unmatched: string): Handler => (payload) => {
+    const session = sessionOf(payload)
+    const open = session.calls.get(text(payload, "api_request_id"))
+    session.calls.delete(text(payload, "api_request_id"))
+    if (open === undefined) return mark(unmatched, session.scope.uuid, { ...metadata(payload), ...pick(payload, ["error"]) })
+    const model = text(payload, "response_model") || text(payload, "model")
+    end(open, data, { ...metadata(payload), status, ...pick(payload, ["finish_reason"]) }, { model_name: model })
+  }
+  const approval = (name: string): Handler => (payload) => {
+    const session = sessionOf(payload)
+    const tool = session.tools.get(toolKey(payload))?.[0]
+    mark(name, (tool ?? session.scope).uuid, {
+      ...metadata(payload),
+      ...pick(payload, ["command", "description", "pattern_key", "pattern_keys", "surface", "choice", "decided_by"])
+    })
+  }
+  const subagent = (payload: Fields): { readonly parent: Session; readonly facts: Facts } => {
+    const child = text(payload, "child_session_id")
+    const parent = ensure(text(payload, "parent_session_id") || "default", { ...payload, session_id: undefined })
+    return {
+      parent,
+      facts: {
+        ...metadata(payload),
+        ...pick(payload, ["child_goal", "child_summary", "child_status"]),
+        ...(child === "" ? {} : { session_id: child, trajectory_id: child }),
+        ...(text(payload, "child_subagent_id") === "" ? {} : { subagent_id: text(payload, "child_subagent_id") })
+      }
+    }
+  }
+
+  const handlers: Readonly<Record<string, Handler>> = {
+    on_session_start: sessionOf,
+    on_session_end: note("hermes.session.end", "completed", "interrupted"),
+    on_session_finalize: (payload) => closeSession(text(payload, "session_id") || text(payload, "old_session_id"), metadata(payload)),
+    on_session_reset: (payload) => closeSession(text(payload, "old_session_id"), metadata(payload)),
+    pre_llm_call: note("hermes.turn.start", "user_message", "is_first_turn", "sender_id"),
+    post_llm_call: note("hermes.turn.end", "assistant_response"),
+    pre_api_request: (payload) => {
+      const session = sessionOf(payload)
+      const body = object(object(payload, "request") ?? {}, "body")
+      session.calls.set(text(payload, "api_request_id"), start({
+        name: text(payload, "provider") || "llm",
+        category: "llm",
+        parent: session.scope.uuid,
+        profile: { model_name: text(payload, "model") },
+        attributes: body?.["stream"] === true ? ["streaming"] : [],
+        metadata: { ...metadata(payload), ...pick(payload, ["tool_count", "message_count"]) },
+        data: body ?? payload["request"] ?? null
+      }))
+    },
+    post_api_request: (payload) => closeCall(Answer.answer(payload), "ok", "hermes.api.response.unmatched")(payload),
+    api_request_error: (payload) => closeCall(Answer.failure(payload), "error", "hermes.api.error")(payload),
+    pre_tool_call: (payload) => {
+      const session = sessionOf(payload)
+      const id = text(payload, "tool_call_id")
+      putTool(session, toolKey(payload), start({
+        name: text(payload, "tool_name") || "tool",
+        category: "tool",
+        parent: session.scope.uuid,
+        profile: id === "" ? {} : { tool_call_id: id },
+        metadata: metadata(payload),
+        data: payload["args"] ?? {}
+      }))
+    },
+    post_tool_call: (payload) => {
+      const session = sessionOf(payload)
+      const open = takeTool(session, toolKey(payload))
+      if (open === undefined) return mark("hermes.tool.response.unmatched", session.scope.uuid, metadata(payload))
+      end(open, Json.toText(payload["result"] ?? ""), metadata(payload))
+    },
+    pre_approval_request: approval("hermes.approval.request"),
+    post_approval_response: approval("hermes.approval.response"),
+    subagent_start: (payload) => {
+      const { facts, parent } = subagent(payload)
+      const goal = text(payload, "child_goal")
+      const tool = delegatingTool(parent, text(payload, "parent_tool_call_id"), goal)
+      const callId = tool?.category_profile?.["tool_call_id"]
+      const child = text(payload, "child_session_id")
+      if (child !== "") {
+        links.set(child, {
+          parent: (tool ?? parent.scope).uuid,
+          goal,
+          metadata: { ...facts, nemo_relay_scope_role: "subagent", ...(typeof callId === "string" ? { parent_tool_call_id: callId } : {}) }
+        })
+      }
+      mark("hermes.subagent.start", (tool ?? parent.scope).uuid, facts)
+    },
+    subagent_stop: (payload) => {
+      const { facts, parent } = subagent(payload)
+      const child = text(payload, "child_session_id")
+      const link = links.get(child)
+      links.delete(child)
+      closeSession(child, facts)
+      mark("hermes.subagent.stop", link?.parent ?? parent.scope.uuid, facts)
+    }
+  }
+
+  const taken = (): ReadonlyArray<Event> => {
+    const events = out
+    out = []
+    return events
+  }
+  return {
+    record: (name, payload, at) => {
+      now = at
+      if (Object.hasOwn(handlers, name)) handlers[name]?.(payload)
+      return taken()
+    },
+    close: (at) => {
+      now = at
+      // Children first: an end stands before the end of what it is in.
+      for (const id of Array.from(sessions.keys()).toReversed()) closeSession(id, { reason: "shutdown" })
+      return taken()
+    }
+  }
+}

@@ -1,0 +1,294 @@
+// ATOF: what a line may hold, what a file of a run holds, and what is left when something goes wrong.
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Deferred from "effect/Deferred"
+import * as Logger from "effect/Logger"
+import * as Result from "effect/Result"
+import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Agent from "../../src/agent/Agent.ts"
+import * as Atof from "../../src/observability/Atof.ts"
+import * as Recorder from "../../src/observability/atof/Recorder.ts"
+import * as AtofWriter from "../../src/observability/AtofWriter.ts"
+import * as TraceHook from "../../src/observability/TraceHook.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import * as Runs from "./support/runs.ts"
+
+const recorded = (turns: ReadonlyArray<Scripted.Turn>) =>
+  Effect.gen(function*() {
+    const { events, sink } = Runs.collector()
+    yield* Effect.scoped(Effect.gen(function*() {
+      const hook = yield* TraceHook.make(Runs.agent, [sink])
+      yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), Runs.runtime(turns, [hook]).layer)
+    }))
+    return events
+  })
+
+const mark = (name: string, extra: object = {}) => ({ kind: "mark", atof_version: "0.1", uuid: name, timestamp: 1, name, ...extra })
+
+const written = (options: Partial<AtofWriter.Options> & { readonly directory: string }, batches: ReadonlyArray<ReadonlyArray<Atof.Event>>) =>
+  Effect.scoped(Effect.gen(function*() {
+    const writer = yield* AtofWriter.make({ filename: "events.jsonl", mode: "append", ...options })
+    for (const batch of batches) yield* writer.write(batch)
+  })).pipe(Effect.provide(NodeServices.layer))
+
+const event = (name: string): Atof.Event => Result.getOrThrow(Atof.decode(mark(name)))
+
+describe("a stream of a run", () => {
+  it.effect("1 and 2 has whole events, each scope a start and a later end with the same words", () =>
+    Effect.gen(function*() {
+      const events = yield* recorded(Runs.parallel)
+      const open = new Map<string, Atof.ScopeEvent>()
+      let last = 0
+      for (const one of events) {
+        const read = Result.getOrThrow(Atof.decode(JSON.parse(Result.getOrThrow(Atof.encode(one)))))
+        assert.strictEqual(read.atof_version, "0.1")
+        const at = Atof.micros(read.timestamp)
+        assert.isAbove(at, last)
+        last = at
+        if (read.kind === "mark") continue
+        const start = open.get(read.uuid)
+        if (read.scope_category === "start") {
+          assert.isUndefined(start)
+          open.set(read.uuid, read)
+          continue
+        }
+        assert.isDefined(start)
+        for (const key of ["name", "category", "attributes", "parent_uuid"] as const) {
+          assert.deepStrictEqual(read[key], start?.[key], key)
+        }
+        open.delete(read.uuid)
+      }
+      assert.strictEqual(open.size, 0)
+    }))
+
+  it.effect("4, 5, 7 one root, every parent is there, models are named, marks have no scope fields", () =>
+    Effect.gen(function*() {
+      const events = yield* recorded(Runs.parallel)
+      const scopes = events.filter((one) => one.kind === "scope")
+      const roots = scopes.filter((one) => one.parent_uuid === null && one.scope_category === "start")
+      assert.deepStrictEqual(roots.map(({ category }) => category), ["agent"])
+      assert.deepInclude(roots[0]?.metadata, { session_id: "s1", version: "1.2.3" })
+      const ids = new Set(scopes.map(({ uuid }) => uuid))
+      for (const one of events) assert.isTrue(one.parent_uuid === null || ids.has(one.parent_uuid ?? ""))
+      for (const one of scopes.filter(({ category }) => category === "llm")) {
+        assert.strictEqual(one.category_profile?.["model_name"], "scripted")
+      }
+      const marks = events.filter((one) => one.kind === "mark")
+      assert.deepStrictEqual(marks.map(({ name }) => name), ["hermes.turn.start", "hermes.turn.end", "hermes.session.end"])
+      for (const one of marks) {
+        assert.notProperty(one, "scope_category")
+        assert.notProperty(one, "attributes")
+        assert.isNull(one.data)
+      }
+    }))
+
+  it.effect("11 parallel calls: both starts precede both ends, ends as they complete, ids in both places", () =>
+    Effect.gen(function*() {
+      const tools = (yield* recorded(Runs.parallel)).filter((one) => one.kind === "scope" && one.category === "tool")
+      assert.deepStrictEqual(
+        tools.map((one) => [one.kind === "scope" && one.scope_category, one.category_profile?.["tool_call_id"], one.metadata?.["tool_call_id"]]),
+        [
+          ["start", "call_alpha", "call_alpha"],
+          ["start", "call_beta", "call_beta"],
+          ["end", "call_beta", "call_beta"],
+          ["end", "call_alpha", "call_alpha"]
+        ]
+      )
+      assert.deepStrictEqual(tools.map(({ data }) => data), [{ text: "alpha" }, { text: "beta" }, "beta", "alpha"])
+      assert.strictEqual(tools[3]?.metadata?.["status"], "ok")
+    }))
+
+  it.effect("an answer is there in both forms, as converters and as the document read it", () =>
+    Effect.gen(function*() {
+      const [end] = (yield* recorded(Runs.parallel)).filter((one) =>
+        one.kind === "scope" && one.category === "llm" && one.scope_category === "end")
+      const data = end?.data as Record<string, unknown>
+      const calls = [
+        { id: "call_alpha", name: "slow", arguments: "{\"text\":\"alpha\"}" },
+        { id: "call_beta", name: "echo", arguments: "{\"text\":\"beta\"}" }
+      ]
+      assert.deepInclude(data, { content: "both", reasoning_content: "two are better", tool_calls: calls, finish_reason: "tool_calls" })
+      assert.deepInclude(data["assistant_message"], { role: "assistant", content: "both", tool_calls: calls })
+    }))
+
+  it.effect("an interrupted run ends its open scopes", () =>
+    Effect.gen(function*() {
+      const { events, sink } = Runs.collector()
+      yield* Effect.scoped(Effect.gen(function*() {
+        const hook = yield* TraceHook.make(Runs.agent, [sink])
+        const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c1", name: "hang", params: {} }] })], [hook])
+        const fiber = yield* Effect.forkChild(Effect.provide(Agent.run({ prompt: "go" }), layer))
+        yield* Deferred.await(hanging)
+        yield* Fiber.interrupt(fiber)
+      }))
+      const scopes = events.filter((one) => one.kind === "scope")
+      assert.strictEqual(scopes.length % 2, 0)
+      const tool = scopes.findLast(({ category }) => category === "tool")
+      assert.deepInclude(tool?.metadata, { status: "cancelled", error_type: "keyboard_interrupt" })
+    }))
+
+  it("55 children are under the call that delegated to them, however their events interleave", () => {
+    const recorder = Recorder.make(Runs.agent, 7)
+    const events: Array<Atof.Event> = []
+    let now = 1_000_000
+    const say = (name: string, payload: object) => events.push(...recorder.record(name, payload as never, now++))
+    const tool = (id: string, goal: string) => ({ session_id: "p", turn_id: "t", tool_call_id: id, tool_name: "delegate_task", args: { goal } })
+    const link = (child: string, goal: string) => ({
+      parent_session_id: "p", parent_turn_id: "t", child_session_id: child, child_subagent_id: `sa-${child}`, child_role: "leaf", child_goal: goal
+    })
+    say("pre_tool_call", tool("c1", "first"))
+    say("pre_tool_call", tool("c2", "second"))
+    say("subagent_start", link("k2", "second"))
+    say("subagent_start", link("k1", "first"))
+    say("pre_llm_call", { session_id: "k1", user_message: "first" })
+    say("pre_llm_call", { session_id: "k2", user_message: "second" })
+    say("subagent_stop", { ...link("k2", "second"), child_status: "completed" })
+    say("post_tool_call", { ...tool("c2", "second"), result: "{}", status: "ok" })
+    say("subagent_stop", { ...link("k1", "first"), child_status: "completed" })
+    say("post_tool_call", { ...tool("c1", "first"), result: "{}", status: "ok" })
+    events.push(...recorder.close(now))
+    const starts = events.filter((one) => one.kind === "scope" && one.scope_category === "start")
+    const id = (callId: string) => starts.find((one) => one.category_profile?.["tool_call_id"] === callId)?.uuid
+    const children = starts.filter((one) => one.kind === "scope" && one.category === "agent" && one.parent_uuid !== null)
+    assert.deepStrictEqual(children.map((one) => [one.metadata?.["session_id"], one.parent_uuid]), [["k1", id("c1")], ["k2", id("c2")]])
+    const started = events.find(({ name }) => name === "hermes.subagent.start")
+    assert.deepInclude(started?.metadata, {
+      parent_session_id: "p", session_id: "k2", subagent_id: "sa-k2", child_role: "leaf",
+      parent_trajectory_id: "p", child_trajectory_id: "k2"
+    })
+    const stopped = events.find(({ name }) => name === "hermes.subagent.stop")
+    assert.deepInclude(stopped?.metadata, { child_status: "completed", session_id: "k2" })
+  })
+
+  it("20 a denied approval is a mark under its call (the call keeps its pair, ARCHITECTURE §7: closing events)", () => {
+    const recorder = Recorder.make(Runs.agent, 7)
+    const ids = { session_id: "s", turn_id: "t", tool_call_id: "c" }
+    const [, tool] = recorder.record("pre_tool_call", { ...ids, tool_name: "terminal", args: {} }, 1)
+    const [asked] = recorder.record("pre_approval_request", { ...ids, command: "rm -rf x" }, 2)
+    const [answered] = recorder.record("post_approval_response", { ...ids, command: "rm -rf x", choice: "deny" }, 3)
+    const [ended] = recorder.record("post_tool_call", { ...ids, tool_name: "terminal", status: "blocked", result: "no" }, 4)
+    assert.strictEqual(asked?.parent_uuid, tool?.uuid)
+    assert.deepInclude(answered?.metadata, { choice: "deny", command: "rm -rf x" })
+    assert.deepInclude(ended?.metadata, { status: "blocked" })
+  })
+})
+
+describe("a line", () => {
+  it("8 a custom category without subtype is refused and not written", () => {
+    assert.isTrue(Result.isFailure(Atof.decode(mark("x", { category: "custom" }))))
+    assert.isTrue(Result.isFailure(Atof.encode({ ...event("x"), category: "custom" } as Atof.Event)))
+    assert.isTrue(Result.isSuccess(Atof.decode(mark("x", { category: "custom", category_profile: { subtype: "a" } }))))
+  })
+
+  it("16 both forms of a timestamp sort by instant, ties as they came", () => {
+    const at = (name: string, timestamp: string | number) => JSON.stringify(mark(name, { timestamp }))
+    const text = [
+      at("c", "2026-05-31T00:15:08.956804+00:00"),
+      at("a", 1780186508956732),
+      at("d", "2026-05-31T02:15:08.956804123+02:00"),
+      at("b", "2026-05-31T00:15:08.956732Z")
+    ].join("\n")
+    assert.deepStrictEqual(Atof.parse(text).events.map(({ name }) => name), ["a", "b", "c", "d"])
+  })
+
+  it("17 what is no event is a fault that names its line; the rest is read, with the keys that nobody knows", () => {
+    const bad = [
+      mark("naive", { timestamp: "2026-05-31T00:15:08" }),
+      mark("float", { timestamp: 1.5 }),
+      mark("major", { atof_version: "1.0" }),
+      mark("scope", { attributes: [] }),
+      mark("meta", { metadata: [] }),
+      mark("parent", { parent_uuid: "" }),
+      { ...mark("kind"), kind: "span" },
+      { ...mark("scope"), kind: "scope", scope_category: "Start", category: "llm" },
+      { ...mark("scope"), kind: "scope", scope_category: "start", category: "" }
+    ]
+    const text = [JSON.stringify(mark("ok", { novel: { a: 1 } })), ...bad.map((one) => JSON.stringify(one)), "{\"kind\":\"ma"].join("\n")
+    const { events, faults } = Atof.parse(text)
+    assert.deepStrictEqual(events.map((one) => ({ ...one })["novel" as never]), [{ a: 1 }])
+    assert.deepStrictEqual(faults.map(({ line }) => line), [2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+    assert.match(faults[0]?.message ?? "", /^line 2: .*timestamp/u)
+    assert.match(faults[9]?.message ?? "", /cut or is damaged/u)
+  })
+
+  it("a version 0.9 and a category that nobody knows are read", () => {
+    assert.isTrue(Result.isSuccess(Atof.decode({ ...mark("x"), atof_version: "0.9", kind: "scope", scope_category: "start", category: "quantum" })))
+  })
+})
+
+describe("a file", () => {
+  it.live("is appended to, after a line feed where the last line was cut", () =>
+    Effect.gen(function*() {
+      const directory = join(yield* temporaryDirectory, "deep", "er")
+      const path = join(directory, "events.jsonl")
+      yield* written({ directory }, [[event("a")], [event("b"), event("c")]])
+      assert.strictEqual(statSync(path).mode & 0o777, 0o600)
+      appendFileSync(path, "{\"kind\":\"mark\",\"na")
+      yield* written({ directory }, [[event("d")]])
+      const text = readFileSync(path, "utf8")
+      assert.isTrue(text.endsWith("\n"))
+      const { events, faults } = Atof.parse(text)
+      assert.deepStrictEqual(events.map(({ name }) => name), ["a", "b", "c", "d"])
+      assert.deepStrictEqual(faults.map(({ line }) => line), [4])
+    }))
+
+  it.live("is overwritten with the first event, and left alone without one", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const path = join(directory, "events.jsonl")
+      writeFileSync(path, "old\n")
+      yield* written({ directory, mode: "overwrite" }, [[]])
+      assert.strictEqual(readFileSync(path, "utf8"), "old\n")
+      yield* written({ directory, mode: "overwrite" }, [[event("a")], [event("b")]])
+      assert.deepStrictEqual(Atof.parse(readFileSync(path, "utf8")).events.map(({ name }) => name), ["a", "b"])
+    }))
+
+  it.live("gives way to the next one when it is full, and keeps as many as it should", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const names = Array.from({ length: 40 }, (_, index) => `e${index}`)
+      yield* written({ directory, maxBytes: 500, maxFiles: 3 }, [names.map(event)])
+      const files = readdirSync(directory).toSorted()
+      assert.deepStrictEqual(files, ["events.jsonl", "events.jsonl.1", "events.jsonl.2", "events.jsonl.3"])
+      const kept = files.toReversed().flatMap((file) => {
+        const text = readFileSync(join(directory, file), "utf8")
+        assert.isAtMost(text.length, 500)
+        return text.trimEnd().split("\n").map((line) => (JSON.parse(line) as { name: string }).name)
+      })
+      assert.deepStrictEqual(kept, names.slice(-kept.length))
+    }))
+
+  it.live("that can not be written is one warning, and the run goes on", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      writeFileSync(join(directory, "taken"), "")
+      const warnings: Array<string> = []
+      const log = Logger.make(({ message }) => {
+        warnings.push(String(message))
+      })
+      yield* written({ directory: join(directory, "taken") }, [[event("a")], [event("b")]]).pipe(
+        Effect.provide(Logger.layer([log]))
+      )
+      assert.strictEqual(warnings.length, 1)
+      assert.match(warnings[0] ?? "", /can not be written to .*taken/u)
+    }))
+
+  it.live("of a live run holds what the run told", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      yield* Effect.scoped(Effect.gen(function*() {
+        const writer = yield* AtofWriter.make({ directory, filename: "run.jsonl", mode: "append" })
+        const hook = yield* TraceHook.make(Runs.agent, [writer])
+        yield* Effect.provide(Agent.run({ prompt: "go" }), Runs.runtime(Runs.parallel, [hook]).layer)
+      })).pipe(Effect.provide(NodeServices.layer))
+      const { events, faults } = Atof.parse(readFileSync(join(directory, "run.jsonl"), "utf8"))
+      assert.deepStrictEqual(faults, [])
+      assert.strictEqual(events.length, 2 + 4 + 4 + 3)
+      assert.isTrue(existsSync(directory))
+    }))
+})
+

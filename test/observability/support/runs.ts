@@ -1,0 +1,75 @@
+// Real runs of the runtime with a scripted model, two tools, and the exporters under test as hooks.
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import type { Hook } from "../../../src/hooks/Hook.ts"
+import type { Event } from "../../../src/observability/Atof.ts"
+import * as TraceHook from "../../../src/observability/TraceHook.ts"
+import * as Scripted from "../../../src/provider/Scripted.ts"
+import * as Runtime from "../../../src/Runtime.ts"
+import * as Toolset from "../../../src/tool/Toolset.ts"
+
+const Echo = Tool.make("echo", {
+  description: "Says it again",
+  parameters: Schema.Struct({ text: Schema.String }),
+  success: Schema.String
+}).annotate(Tool.Readonly, true)
+const Slow = Tool.make("slow", {
+  description: "Says it again when the other call is done",
+  parameters: Schema.Struct({ text: Schema.String }),
+  success: Schema.String
+}).annotate(Tool.Readonly, true)
+const Hang = Tool.make("hang", { description: "Never ends", success: Schema.String })
+const toolkit = Toolkit.make(Echo, Slow, Hang)
+
+export const agent = { name: "Hermes Test", version: "1.2.3" }
+
+export interface Tools {
+  readonly toolset: ReturnType<typeof toolset>["toolset"]
+  readonly hanging: Deferred.Deferred<void>
+}
+
+const toolset = () => {
+  const echoed = Deferred.makeUnsafe<void>()
+  const hanging = Deferred.makeUnsafe<void>()
+  const handlers = toolkit.toLayer({
+    echo: ({ text }) => Effect.as(Deferred.succeed(echoed, undefined), text),
+    // Done some turns of the scheduler after the other call is, so that the other one is closed first.
+    slow: ({ text }) => Effect.as(Effect.andThen(Deferred.await(echoed), Effect.repeat(Effect.yieldNow, { times: 200 })), text),
+    hang: () => Effect.andThen(Deferred.succeed(hanging, undefined), Effect.never)
+  })
+  return { toolset: Toolset.make("test", toolkit, handlers), hanging }
+}
+
+export const runtime = (turns: ReadonlyArray<Scripted.Turn>, hooks: ReadonlyArray<Hook>) => {
+  const { hanging, toolset: tools } = toolset()
+  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks })), hanging }
+}
+
+/** A sink that keeps everything. */
+export const collector = () => {
+  const events: Array<Event> = []
+  const sink: TraceHook.Sink = {
+    write: (more) =>
+      Effect.sync(() => {
+        events.push(...more)
+      })
+  }
+  return { events, sink }
+}
+
+export const parallel: ReadonlyArray<Scripted.Turn> = [
+  Scripted.complete({
+    text: "both",
+    reasoning: "two are better",
+    usage: { input: 520, output: 80, cacheRead: 200 },
+    toolCalls: [
+      { id: "call_alpha", name: "slow", params: { text: "alpha" } },
+      { id: "call_beta", name: "echo", params: { text: "beta" } }
+    ]
+  }),
+  Scripted.complete("parallel tools complete.")
+]
