@@ -1,0 +1,164 @@
+/**
+ * What to do when a conversation does not fit: learn the limit from the refusal, or guess one, and have the conversation made
+ * smaller.
+ *
+ * **Details**
+ *
+ * | refusal | window | remembered |
+ * | --- | --- | --- |
+ * | names a smaller limit | that limit | on disk, after the next call that succeeds |
+ * | names none, or none that is smaller | the next tier below: 128 000, 64 000, 32 000, 16 000, 8 000 | in memory |
+ * | says only by how much (MiniMax) | unchanged | – |
+ * | body too large (413) | unchanged | – |
+ * | long contexts want extra usage (429) | 200 000 | in memory |
+ *
+ * A turn compacts three times at most; going on to another provider gives it three again. When neither the window nor the
+ * number of messages got smaller, asking again would be refused again: it is over. An answer that was asked to be too
+ * long is another matter, see `classification/OutputCap`: the window and the conversation stay as they are.
+ *
+ * The decisions are pure; {@link make} keeps what was learnt, {@link recover} takes one step with a `CompactionPort`.
+ *
+ * Source: `hermes-llm.md` §11, the usage document (context probing).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as AiError from "effect/ai/AiError"
+import type { SessionId } from "../domain/Ids.ts"
+import * as StatedLimit from "./catalogue/StatedLimit.ts"
+import * as Classification from "./Classification.ts"
+import type { Service as Compaction } from "./CompactionPort.ts"
+import * as ContextWindow from "./ContextWindow.ts"
+
+/** Windows to guess, largest first. */
+export const tiers: ReadonlyArray<number> = [128_000, 64_000, 32_000, 16_000, 8_000]
+
+/** What is served without extra usage. */
+export const withoutExtraUsage = 200_000
+
+/** Compactions of a turn. */
+export const maxAttempts = 3
+
+/** What a refusal teaches of a window. */
+export interface Learnt {
+  readonly window: number
+  /** Whether the provider said it itself. */
+  readonly stated: boolean
+}
+
+/** The first tier below a window; the window itself when there is none. */
+export const tierBelow = (window: number): number => tiers.find((tier) => tier < window) ?? window
+
+/** What a refusal teaches, by the words of it; see the module. */
+export const learn = (
+  reason: Classification.Reason,
+  message: string,
+  window: number
+): Learnt | undefined => {
+  switch (reason) {
+    case "payload_too_large":
+      return { window, stated: false }
+    case "long_context_tier":
+      return { window: Math.min(window, withoutExtraUsage), stated: false }
+    case "context_overflow": {
+      const stated = StatedLimit.read(message)
+      if (stated._tag === "Excess") return { window, stated: false }
+      return stated._tag === "Tokens" && stated.tokens < window
+        ? { window: stated.tokens, stated: true }
+        : { window: tierBelow(window), stated: false }
+    }
+    default:
+      return undefined
+  }
+}
+
+/** The compactions of one turn. */
+export interface Turn {
+  attempts: number
+}
+
+/** A turn that has not compacted yet; also what a turn is when it goes on to another provider. */
+export const turn = (): Turn => ({ attempts: 0 })
+
+/** See the module. */
+export interface Probing {
+  /** What is known of a route: the guess in memory, or else `window`. */
+  readonly window: (route: ContextWindow.Asked, window: number) => number
+  /** Remembers what a refusal taught. */
+  readonly learnt: (route: ContextWindow.Asked, learnt: Learnt) => void
+  /** A call has succeeded: a limit that its provider had stated is true. */
+  readonly succeeded: (route: ContextWindow.Asked) => Effect.Effect<void>
+}
+
+/** See the module. */
+export const make = (windows: ContextWindow.ContextWindows): Probing => {
+  const memory = new Map<string, Learnt>()
+  return {
+    window: (route, window) => Math.min(window, memory.get(ContextWindow.keyOf(route))?.window ?? window),
+    learnt: (route, learnt) => {
+      memory.set(ContextWindow.keyOf(route), learnt)
+    },
+    succeeded: (route) =>
+      Effect.suspend(() => {
+        const key = ContextWindow.keyOf(route)
+        const learnt = memory.get(key)
+        if (learnt === undefined || !learnt.stated) return Effect.void
+        memory.set(key, { ...learnt, stated: false })
+        return windows.confirm(route, learnt.window)
+      })
+  }
+}
+
+/** How one step of recovery ended. */
+export type Outcome =
+  /** The failure is about something else. */
+  | { readonly _tag: "NotAboutSize" }
+  /** Ask again: the restart costs no iteration. */
+  | { readonly _tag: "Restart"; readonly window: number; readonly attempt: number }
+  /** Nothing more can be done. `message` is for the user. */
+  | { readonly _tag: "Exhausted"; readonly message: string }
+
+/** What {@link recover} works on. */
+export interface Failed {
+  readonly error: AiError.AiError
+  readonly route: ContextWindow.Asked
+  /** The window that the call was made for. */
+  readonly window: number
+  readonly sessionId: SessionId
+  readonly facts?: Classification.Facts | undefined
+}
+
+const pause = "2 seconds"
+
+const exhausted = (message: string): Outcome => ({
+  _tag: "Exhausted",
+  message: `${message}: start a new session, or choose a model that holds more`
+})
+
+type Reason = "context_overflow" | "payload_too_large" | "long_context_tier"
+
+const isAboutSize = (reason: Classification.Reason): reason is Reason =>
+  reason === "context_overflow" || reason === "payload_too_large" || reason === "long_context_tier"
+
+/** One step: learn, compact, wait a moment; see the module. */
+export const recover = Effect.fnUntraced(function*<E>(
+  probing: Probing,
+  compaction: Compaction<E>,
+  turn: Turn,
+  { error, facts, route, sessionId, window }: Failed
+): Effect.fn.Return<Outcome, E> {
+  const { message, reason } = Classification.classify(error, facts)
+  const learnt = learn(reason, message, window)
+  if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
+  if (turn.attempts >= maxAttempts) {
+    return exhausted(`the conversation does not fit into ${route.model} after ${maxAttempts} attempts to compact it`)
+  }
+  turn.attempts++
+  if (learnt.window < window) probing.learnt(route, learnt)
+  const { messagesAfter, messagesBefore } = yield* compaction.compact({ sessionId, window: learnt.window, reason })
+  if (learnt.window >= window && messagesAfter >= messagesBefore) {
+    return exhausted(`the conversation does not fit into ${route.model} and can not be made smaller`)
+  }
+  yield* Effect.sleep(pause)
+  return { _tag: "Restart", window: learnt.window, attempt: turn.attempts }
+})
