@@ -31,7 +31,6 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import type { AiError } from "effect/ai/AiError"
 import * as Agent from "./agent/Agent.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
 import { Environment } from "./config/Environment.ts"
@@ -42,13 +41,13 @@ import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
 import type * as ShellHooks from "./hooks/ShellHooks.ts"
 import * as LoadPlugins from "./internal/LoadPlugins.ts"
-import * as OpenProvider from "./internal/OpenProvider.ts"
+import * as OpenRouter from "./internal/OpenRouter.ts"
 import type * as Middleware from "./middleware/Middleware.ts"
 import type { Plugin } from "./plugin/Plugin.ts"
 import { Plugins } from "./plugin/Plugins.ts"
 import type { Reserved } from "./plugin/Registration.ts"
 import * as Offline from "./provider/Offline.ts"
-import { Provider } from "./provider/Provider.ts"
+import type { Provider } from "./provider/Provider.ts"
 import { ModelRouter } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
@@ -61,11 +60,11 @@ import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
 import { TerminalSettings } from "./tool/builtin/terminal/TerminalSettings.ts"
 import { TodoState } from "./tool/builtin/Todo.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
-import type { Toolset } from "./tool/Toolset.ts"
+import type { Any as AnyToolset } from "./tool/Toolset.ts"
 
 /** What a runtime is made of; each part has a default. */
 export interface Options<
-  Tools extends ReadonlyArray<Toolset<unknown, unknown>>,
+  Tools extends ReadonlyArray<AnyToolset>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
   Middlewares extends ReadonlyArray<Middleware.Any>,
   Plugged extends ReadonlyArray<Plugin<unknown>>,
@@ -99,9 +98,6 @@ const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>):
     ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
   ).pipe(Layer.provide(NodeServices.layer))
 
-/** The places that the environment names. A variable that can not be read is a defect of the host. */
-const namedPlaces = Layer.orDie(Places.layerConfig)
-
 /** The services of a runtime. */
 export type Services = Agent.Agent | ModelRouter | Plugins | Registries
 
@@ -110,7 +106,7 @@ type Registries = ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
 
 /** The Layer of a runtime, with exactly what its parts fail with and need. */
 type Built<
-  Tools extends ReadonlyArray<Toolset<unknown, unknown>>,
+  Tools extends ReadonlyArray<AnyToolset>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
   Middlewares extends ReadonlyArray<Middleware.Any>,
   Plugged extends ReadonlyArray<Plugin<unknown>>,
@@ -134,7 +130,7 @@ type Built<
 
 /** See the module. */
 export const layer = <
-  const Tools extends ReadonlyArray<Toolset<unknown, unknown>> = [],
+  const Tools extends ReadonlyArray<AnyToolset> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
   const Middlewares extends ReadonlyArray<Middleware.Any> = [],
   const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
@@ -145,10 +141,22 @@ export const layer = <
 >(
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> = {}
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> =>
-  assemble(options, namedPlaces, LoadPlugins.ofApplication(options.plugins ?? []))
+  assemble(options, {
+    // A variable that can not be read is a defect of the host.
+    places: Layer.orDie(Places.layerConfig),
+    plugged: LoadPlugins.ofApplication(options.plugins ?? []),
+    router: Layer.fresh(ModelRouter.layer).pipe(Layer.provide(options.provider ?? Offline.layer()))
+  })
+
+/** Parts that an application and a program come by in different ways. */
+interface Parts {
+  readonly places: Layer.Layer<Places, never, NodeServices.NodeServices>
+  readonly plugged: ReturnType<typeof LoadPlugins.ofApplication>
+  readonly router: Layer.Layer<ModelRouter, unknown, unknown>
+}
 
 const assemble = <
-  const Tools extends ReadonlyArray<Toolset<unknown, unknown>> = [],
+  const Tools extends ReadonlyArray<AnyToolset> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
   const Middlewares extends ReadonlyArray<Middleware.Any> = [],
   const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
@@ -158,10 +166,9 @@ const assemble = <
   StoreNeeds = never
 >(
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
-  places: Layer.Layer<Places, never, NodeServices.NodeServices>,
-  plugged: ReturnType<typeof LoadPlugins.ofApplication>
+  { places, plugged, router }: Parts
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
-  const { hooks, hookSettings, middleware, plugins: _, provider, store, tools, ...settings } = options
+  const { hooks, hookSettings, middleware, plugins: _, provider: __, store, tools, ...settings } = options
   // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
   const registries = Layer.mergeAll(
     store ?? Layer.fresh(MemorySessionStore.layer),
@@ -171,7 +178,6 @@ const assemble = <
   const listening = Layer.effectDiscard(
     Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks ?? [], register, { discard: true }))
   )
-  const router = Layer.fresh(ModelRouter.layer).pipe(Layer.provide(provider ?? Offline.layer()))
   const agent = Layer.unwrap(Effect.map(Plugins.use(({ loaded }) => loaded), (loaded) =>
     // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
     Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
@@ -186,7 +192,7 @@ const assemble = <
 }
 
 /** What one start of a program says besides its settings. */
-export interface Start extends OpenProvider.Substitutes {
+export interface Start extends OpenRouter.Substitutes {
   /** Shell hooks run without consent. */
   readonly acceptHooks?: boolean | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
@@ -234,17 +240,17 @@ const toolSettings = ({ customProviders, fallbackProviders, terminal, toolOutput
 export const program = (
   settings: Values,
   start: Start = {}
-): Layer.Layer<Services, ConfigError | AiError, Home | Environment> =>
+): Layer.Layer<Services, ConfigError, Home | Environment> =>
   Layer.unwrap(Effect.gen(function*() {
     const home = yield* Home
     const environment = yield* Environment
+    const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
     yield* home.ensure
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }] = yield* Effect.promise(() =>
       Promise.all([import("./tool/builtin/Files.ts"), import("./tool/builtin/Terminal.ts"), import("./tool/builtin/Todo.ts")])
     )
     return assemble(
       {
-        provider: Layer.effect(Provider, OpenProvider.open(settings, environment, start)),
         store: SqliteSessionStore.layer({ path: home.database }),
         tools: [files, terminal, todo],
         hooks: yield* shellHooks(settings, start),
@@ -254,13 +260,14 @@ export const program = (
         maxOutputTokens: settings.model.maxTokens,
         reasoningEffort: settings.agent.reasoningEffort
       },
-      Places.layer({
-        home: environment.get("HOME") ?? environment.get("USERPROFILE"),
-        agentHome: home.root,
-        safeRoots: settings.security.writeSafeRoot
-      }),
-      LoadPlugins.ofProgram(settings, process.cwd(), start.reserved).pipe(
-        Layer.provide([Layer.succeed(Home, home), Layer.succeed(Environment, environment)])
-      )
+      {
+        places: Places.layer({
+          home: environment.get("HOME") ?? environment.get("USERPROFILE"),
+          agentHome: home.root,
+          safeRoots: settings.security.writeSafeRoot
+        }),
+        plugged: LoadPlugins.ofProgram(settings, process.cwd(), start.reserved).pipe(Layer.provide(configured)),
+        router: OpenRouter.layer(settings, start).pipe(Layer.provide(configured))
+      }
     ).pipe(Layer.provide(toolSettings(settings)))
   })).pipe(Layer.provide(NodeServices.layer))

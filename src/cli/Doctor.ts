@@ -16,7 +16,7 @@ import * as Config from "../config/Config.ts"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
-import * as PrimaryRoute from "../routing/PrimaryRoute.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { noKey } from "../routing/RouteKeys.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
@@ -87,7 +87,7 @@ const settings = Effect.fnUntraced(function*(flags: Flags.Globals) {
 })
 
 const model = (values: Values, environment: Environment["Service"]): Finding => {
-  const resolved = PrimaryRoute.resolve(values, environment)
+  const resolved = ConfiguredRoutes.primary({ settings: values, environment })
   if (Result.isFailure(resolved)) return problem("model", ErrorLine.of(resolved.failure).line)
   const { apiKey, apiMode, baseUrl, model, provider } = resolved.success
   if (provider === "offline") {

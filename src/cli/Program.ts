@@ -6,7 +6,6 @@
  */
 import * as Context from "effect/Context"
 import type * as Layer from "effect/Layer"
-import type { AiError } from "effect/ai/AiError"
 import type { Agent } from "../agent/Agent.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
@@ -44,7 +43,7 @@ export type Needs = Home | Environment
 
 /** See the module. */
 export interface Service {
-  readonly layer: (settings: Values, start: Start) => Layer.Layer<Services, ConfigError | AiError, Needs>
+  readonly layer: (settings: Values, start: Start) => Layer.Layer<Services, ConfigError, Needs>
 }
 
 /** See the module. */

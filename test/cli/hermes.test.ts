@@ -191,7 +191,9 @@ describe("what can go wrong", () => {
       const wrong = yield* hermes([...model, "--base-url", `${server.url}/v1`])
       assert.deepStrictEqual([wrong.code, wrong.stdout], [1, ""])
       assert.match(wrong.stderr, /^session_id: \S+\nError: [^\n]*has no model "nope"[^\n]*: choose another by --model\n$/)
-      const gone = yield* hermes([...model, "--base-url", `http://127.0.0.1:${yield* closedPort}/v1`])
+      const gone = yield* hermes([...model, "--base-url", `http://127.0.0.1:${yield* closedPort}/v1`], {
+        env: { HERMES_AGENT__API_MAX_RETRIES: "1" }
+      })
       assert.deepStrictEqual([gone.code, gone.stdout], [1, ""])
       assert.match(gone.stderr, /Error: nothing listens at 127\.0\.0\.1:\d+: start the server or correct the base URL\n$/)
       assert.deepStrictEqual((yield* sessions(home)).map(({ messages, session }) => [session.endReason, messages.length]), [

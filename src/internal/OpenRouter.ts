@@ -1,0 +1,111 @@
+/**
+ * The router of a program: over the chain of its routes, or over what answers in a model's place (a scenario, a recording,
+ * the stand-in). Each part is loaded when it is wanted. Used by `Runtime` alone.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import type { Values } from "../config/Settings.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as OpenRoute from "../routing/OpenRoute.ts"
+
+/** What answers in place of the configured models, and what is kept of the exchange. */
+export interface Substitutes {
+  /** File with a scenario that answers in place of a model. */
+  readonly script?: string | undefined
+  /** File with a recording that answers in place of a model. */
+  readonly replay?: string | undefined
+  /** The built-in stand-in answers, whatever is configured. */
+  readonly withoutModel?: boolean | undefined
+  /** File that the exchanges with the model are appended to. */
+  readonly record?: string | undefined
+}
+
+type Recorder = (provider: ProviderService) => ProviderService
+
+const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
+    Effect.mapError((error) =>
+      new ConfigError({
+        path,
+        message: error.reason._tag === "NotFound"
+          ? `${path}: there is no such file`
+          : `${path} can not be read: ${error.message}`
+      })
+    )
+  )
+
+/** Errors inside of a file are told with its name. */
+const inFile = (path: string) => ({ message }: ConfigError): ConfigError => new ConfigError({ path, message: `${path}: ${message}` })
+
+const scenario = Effect.fnUntraced(function*(path: string) {
+  const text = yield* readText(path)
+  const [{ parse }, { make }] = yield* Effect.promise(() =>
+    Promise.all([import("../provider/offline/Scenario.ts"), import("../provider/Offline.ts")])
+  )
+  return yield* make({ scenario: yield* Effect.mapError(parse(text), inFile(path)) })
+})
+
+const recording = Effect.fnUntraced(function*(path: string) {
+  const text = yield* readText(path)
+  const { provider } = yield* Effect.promise(() => import("../provider/Replay.ts"))
+  return yield* Effect.mapError(provider(text.split("\n")), inFile(path))
+})
+
+const standIn = Effect.flatMap(Effect.promise(() => import("../provider/Offline.ts")), ({ make }) => make())
+
+const recorder = (path: string | undefined): Effect.Effect<Recorder, never, FileSystem.FileSystem> =>
+  path === undefined
+    ? Effect.succeed((provider) => provider)
+    : Effect.gen(function*() {
+      const Replay = yield* Effect.promise(() => import("../provider/Replay.ts"))
+      const sink = yield* Replay.toFile(path)
+      return (provider) => Replay.record(provider, sink)
+    })
+
+/** What takes the place of the configured models, if anything does. */
+const substitute = ({ replay, script, withoutModel }: Substitutes) => {
+  if (script !== undefined) return scenario(script)
+  if (replay !== undefined) return recording(replay)
+  return withoutModel === true ? standIn : undefined
+}
+
+const one = (provider: ProviderService): Layer.Layer<ModelRouter> =>
+  Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
+
+const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder) {
+  const home = yield* Home
+  const environment = yield* Environment
+  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain({ settings, environment }))
+  for (const problem of problems) yield* Effect.logWarning(problem)
+  const open = OpenRoute.make({ routing: settings.providerRouting })
+  const [first, ...further] = entries
+  if (further.length === 0 && first.route.provider === "offline") return one(recorded(yield* standIn))
+  const [{ layer }, PoolStore] = yield* Effect.promise(() =>
+    Promise.all([import("../routing/RoutedModelRouter.ts"), import("../routing/pool/PoolStore.ts")])
+  )
+  const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
+  return layer({
+    chain: entries,
+    open: (route) => Effect.map(open(route), recorded),
+    maxAttempts: settings.agent.apiMaxRetries,
+    ...(pooled ? { store: yield* PoolStore.file(home.root) } : {})
+  })
+})
+
+/** See the module. */
+export const layer = (
+  settings: Values,
+  start: Substitutes
+): Layer.Layer<ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path> =>
+  Layer.unwrap(Effect.gen(function*() {
+    const recorded = yield* recorder(start.record)
+    const instead = substitute(start)
+    return instead === undefined ? yield* routed(settings, recorded) : one(recorded(yield* instead))
+  }))

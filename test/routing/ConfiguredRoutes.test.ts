@@ -1,0 +1,78 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Config from "../../src/config/Config.ts"
+import * as Environment from "../../src/config/Environment.ts"
+import * as ConfiguredRoutes from "../../src/routing/ConfiguredRoutes.ts"
+
+const chainOf = Effect.fnUntraced(function*(file: unknown, variables: Readonly<Record<string, string>> = {}) {
+  const environment = Environment.make(variables)
+  const { settings } = yield* Config.resolve({ file, environment, flags: [] })
+  return ConfiguredRoutes.chain({ settings, environment })
+})
+
+const found = (file: unknown, variables?: Readonly<Record<string, string>>) =>
+  Effect.map(chainOf(file, variables), (chain) => Result.getOrThrow(chain))
+
+describe("ConfiguredRoutes", () => {
+  it.effect("nothing configured is the stand-in", () =>
+    Effect.gen(function*() {
+      const { entries, problems } = yield* found({}, { OPENROUTER_API_KEY: "sk-or" })
+      assert.deepStrictEqual(entries.map(({ route }) => route.provider), ["offline"])
+      assert.deepStrictEqual(problems, [])
+    }))
+
+  it.effect("the key of the environment follows an address that the environment names", () =>
+    Effect.gen(function*() {
+      const variables = { OPENAI_BASE_URL: "https://proxy.example/v1", OPENAI_API_KEY: "sk-env" }
+      const { entries: [{ route }] } = yield* found({ model: { default: "m" } }, variables)
+      assert.deepInclude(route, { baseUrl: "https://proxy.example/v1", model: "m" })
+      assert.strictEqual(route.apiKey === undefined ? undefined : Redacted.value(route.apiKey), "sk-env")
+      // The same address in the file is the user's own: the key is not sent there.
+      const own = yield* chainOf({ model: { default: "m", provider: "openai", base_url: "https://proxy.example/v1" } }, { OPENAI_API_KEY: "sk-env" })
+      assert.isTrue(Result.isFailure(own))
+    }))
+
+  it.effect("the fallbacks follow in order; one that can not be used is left out and said", () =>
+    Effect.gen(function*() {
+      const { entries, problems } = yield* found({
+        model: { provider: "custom", default: "qwen3.6:35b", base_url: "http://127.0.0.1:11434/v1" },
+        fallback_providers: [
+          { provider: "openrouter", model: "a/b" },
+          { provider: "anthropic", model: "claude-opus-4-6", key_env: "MY_KEY" }
+        ]
+      }, { MY_KEY: "sk-ant-mine" })
+      assert.deepStrictEqual(entries.map(({ route }) => route.provider), ["custom", "anthropic"])
+      assert.deepStrictEqual(problems, [
+        "the fallback openrouter (a/b) is left out: no API key for OpenRouter: set OPENROUTER_API_KEY (or model.api_key)"
+      ])
+    }))
+
+  it.effect("a pool's keys are for the provider's own address", () =>
+    Effect.gen(function*() {
+      const pool = { openrouter: { api_keys: ["sk-or-1", "sk-or-2"] }, credential_pool_strategies: { openrouter: "round_robin" } }
+      const { entries: [entry] } = yield* found({ ...pool, model: { provider: "openrouter", default: "a/b" } })
+      assert.deepStrictEqual(entry.credentials?.map(({ key }) => Redacted.value(key)), ["sk-or-1", "sk-or-2"])
+      assert.strictEqual(entry.strategy, "round_robin")
+      const elsewhere = { provider: "openrouter", default: "a/b", base_url: "https://else.example/v1", api_key: "sk-own" }
+      const { entries: [other] } = yield* found({ ...pool, model: elsewhere })
+      assert.deepStrictEqual(other.credentials, [])
+      assert.strictEqual(other.route.apiKey === undefined ? undefined : Redacted.value(other.route.apiKey), "sk-own")
+    }))
+
+  it.effect("deadlines: of the model, of its provider, of all", () =>
+    Effect.gen(function*() {
+      const file = {
+        model: { provider: "custom", default: "slow", base_url: "http://127.0.0.1:1/v1" },
+        providers: { custom: { request_timeout_seconds: 20, stale_timeout_seconds: 7, models: { slow: { timeout_seconds: 30 } } } },
+        network: { request_timeout_seconds: 10, call_stale_timeout_seconds: 9 }
+      }
+      const { entries: [entry] } = yield* found(file)
+      assert.strictEqual(entry.route.requestTimeoutMillis, 30_000)
+      assert.deepStrictEqual(entry.limits, { stream: 7000, call: 7000 })
+      const { entries: [other] } = yield* found({ ...file, providers: {} })
+      assert.strictEqual(other.route.requestTimeoutMillis, 10_000)
+      assert.deepStrictEqual(other.limits, { stream: undefined, call: 9000 })
+    }))
+})
