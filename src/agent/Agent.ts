@@ -39,9 +39,12 @@ import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
+import { Delegator } from "../tool/Delegator.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Closing from "./Closing.ts"
+import * as Delegation from "./Delegation.ts"
+import type { Lineage } from "./Lineage.ts"
 import * as Loop from "./Loop.ts"
 import * as Opening from "./Opening.ts"
 import type { AgentSettings, RunInput } from "./RunInput.ts"
@@ -66,7 +69,8 @@ export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agen
 const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   { cwd, resumed, run }: Opening.Opened,
-  stopped: Deferred.Deferred<void>
+  stopped: Deferred.Deferred<void>,
+  runChild: Delegation.RunChild
 ): Effect.fn.Return<RunResult, AgentError | E> {
   yield* emit(run, {
     _tag: "RunStarted",
@@ -79,6 +83,7 @@ const conduct = Effect.fnUntraced(function*<E>(
   })
   const looped = Loop.loop(services, run).pipe(
     Effect.provideService(Hooks.Hooks, services.interceptors.hooks),
+    Effect.provideService(Delegator, Delegation.make(services, run, cwd, runChild)),
     Effect.provideService(ToolContext, {
       sessionId: run.sessionId,
       turnId: run.turnId,
@@ -139,29 +144,32 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
     const active = new Map<string, Deferred.Deferred<void>>()
 
-    const run: Service<E>["run"] = Effect.fnUntraced(function*(input) {
-      if (input.sessionId !== undefined && active.has(input.sessionId)) {
-        return yield* new SessionBusy({ sessionId: input.sessionId })
-      }
-      const stopped = Deferred.makeUnsafe<void>()
-      let key = input.sessionId
-      if (key !== undefined) active.set(key, stopped)
-      return yield* Opening.open(services, input).pipe(
-        Effect.flatMap((opened) => {
-          const { run } = opened
-          key = run.sessionId
-          active.set(key, stopped)
-          return conduct(services, opened, stopped).pipe(
-            Effect.onExit(Closing.announceEnd(services, run)),
-            Effect.tap((finished) => emit(run, finished))
-          )
-        }),
-        Effect.ensuring(Effect.sync(() => {
-          if (key !== undefined) active.delete(key)
-        })),
-        Effect.updateContext((input: Context.Context<never>) => Context.merge(needs, input))
-      )
-    })
+    const start = (input: RunInput, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | E> =>
+      Effect.suspend(() => {
+        if (input.sessionId !== undefined && active.has(input.sessionId)) {
+          return Effect.fail(new SessionBusy({ sessionId: input.sessionId }))
+        }
+        const stopped = Deferred.makeUnsafe<void>()
+        let key = input.sessionId
+        if (key !== undefined) active.set(key, stopped)
+        return Opening.open(services, input, lineage).pipe(
+          Effect.flatMap((opened) => {
+            const { run } = opened
+            key = run.sessionId
+            active.set(key, stopped)
+            return conduct(services, opened, stopped, start).pipe(
+              Effect.onExit(Closing.announceEnd(services, run)),
+              Effect.tap((finished) => emit(run, finished))
+            )
+          }),
+          Effect.ensuring(Effect.sync(() => {
+            if (key !== undefined) active.delete(key)
+          }))
+        )
+      })
+
+    const run: Service<E>["run"] = (input) =>
+      Effect.updateContext(start(input, undefined), (given: Context.Context<never>) => Context.merge(needs, given))
 
     const stream: Service<E>["stream"] = (input) =>
       Stream.unwrap(Effect.gen(function*() {

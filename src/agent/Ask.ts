@@ -67,6 +67,7 @@ export const ask = Effect.fnUntraced(function*<E>(
   run.textStored = false
   const answer = yield* ModelCalls.run<E>(services.router, services.interceptors, {
     call: question,
+    route: run.routeWanted,
     context: {
       sessionId: run.sessionId,
       taskId: run.taskId,
@@ -75,6 +76,11 @@ export const ask = Effect.fnUntraced(function*<E>(
       apiCallCount: run.steps
     },
     userMessage: run.userMessage,
+    notify: run.emit,
+    discard: Effect.suspend(() => {
+      run.text = ""
+      return emit(run, { _tag: "Notice", level: "warning", message: "The answer broke off; it starts anew" })
+    }),
     options: run.streaming ? { onPart: watch(run) } : undefined
   })
   run.route = answer.route

@@ -72,6 +72,13 @@ const recent = 5
 
 const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")
 
+/** Turns to another route because this one's answers are empty; false when there is none. */
+const leaveRoute = <E>({ router }: Services<E>, run: RunState): Effect.Effect<boolean> =>
+  Effect.map(
+    router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty"),
+    (next) => next !== undefined
+  )
+
 /** See the module. */
 export const loop = Effect.fnUntraced(function*<E>(
   services: Services<E>,
@@ -83,7 +90,12 @@ export const loop = Effect.fnUntraced(function*<E>(
     const outcome = yield* Step.step(services, run)
     const decision = Recovery.decide(state, outcome, { afterTools: isAfterTools(run) })
     const { action } = decision
-    if (action._tag === "End") return result(run, action.exit, action.text)
+    if (action._tag === "End") {
+      const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(services, run) : false
+      if (!moved) return result(run, action.exit, action.text)
+      state = Recovery.initial
+      continue
+    }
     state = decision.state
     run.messages.push(...action.add)
     run.outputTokens = action.outputFactor === 1 ? undefined : largerOutput(services, action.outputFactor)

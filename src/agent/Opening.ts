@@ -15,11 +15,13 @@ import * as Prompt from "effect/ai/Prompt"
 import { InvalidInput } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
+import { info as routeInfo } from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
+import type { Lineage } from "./Lineage.ts"
 import type { RunInput } from "./RunInput.ts"
 import type { RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -35,6 +37,7 @@ export interface Opened {
 }
 
 interface Place {
+  readonly parentId: Ids.SessionId | undefined
   readonly cwd: string
   readonly provider: string
   readonly model: string
@@ -102,13 +105,18 @@ const askListeners = (
   }))
 
 /** See the module. */
-export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput) {
+export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput, lineage?: Lineage) {
   const { settings, store } = services
   const user = yield* userMessage(input.prompt)
-  const route = yield* services.router.primary
+  const route = input.route === undefined ? yield* services.router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
-  const session = yield* openSession(services, input, { cwd, provider: route.provider, model: route.model })
-  const taskId = Ids.TaskId.make(session.id)
+  const session = yield* openSession(services, input, {
+    cwd,
+    provider: route.provider,
+    model: route.model,
+    parentId: lineage?.parentSessionId
+  })
+  const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
   yield* store.append(session.id, [user])
   const run: RunState = {
@@ -116,6 +124,8 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     taskId,
     turnId,
     platform: platformOf(services),
+    lineage,
+    routeWanted: input.route,
     maxIterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
     streaming: input.streaming ?? false,
     tools: input.tools ?? settings.tools ?? everything,

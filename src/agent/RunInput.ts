@@ -6,6 +6,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import type { ReasoningEffort } from "../domain/Model.ts"
+import type { Route } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
@@ -26,10 +27,28 @@ export interface RunInput {
   readonly tools?: Selection | undefined
   /** Model calls with tools at most; the agent's when absent. */
   readonly maxIterations?: number | undefined
+  /** The route to ask instead of the router's own choice. */
+  readonly route?: Route | undefined
   /** Whether answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
   readonly streaming?: boolean | undefined
   /** Told of events as they happen, in order; the run waits for it. */
   readonly onEvent?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+}
+
+/** What children of a run may do (`hermes-product.md` §3); each has a default. */
+export interface DelegationSettings {
+  /** 2 when absent: a grandchild never delegates. */
+  readonly maxSpawnDepth?: number | undefined
+  /** 3 when absent. */
+  readonly maxConcurrentChildren?: number | undefined
+  /** `delegate_task` calls of one message that are run; 1 when absent. */
+  readonly maxCallsPerStep?: number | undefined
+  /** Model calls of one child; 50 when absent. */
+  readonly maxIterations?: number | undefined
+  /** Without a limit when absent. */
+  readonly childTimeoutMillis?: number | undefined
+  /** The route that children ask; their parent's when absent. */
+  readonly route?: Route | undefined
 }
 
 /** What an agent is set up with; each has a default. */
@@ -48,6 +67,7 @@ export interface AgentSettings {
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
+  readonly delegation?: DelegationSettings | undefined
   /** When a run that goes in circles is warned, and when it is halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
 }

@@ -8,8 +8,9 @@ import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { Exit, RunEvent, RunResult } from "../domain/RunEvent.ts"
-import type { RouteInfo } from "../domain/Route.ts"
+import type { Route, RouteInfo } from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
+import type { Lineage } from "./Lineage.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 
@@ -19,6 +20,10 @@ export interface RunState {
   readonly taskId: TaskId
   readonly turnId: TurnId
   readonly platform: string
+  /** Of a child run. */
+  readonly lineage: Lineage | undefined
+  /** The route that the run was asked to take. */
+  readonly routeWanted: Route | undefined
   readonly maxIterations: number
   readonly streaming: boolean
   readonly tools: Selection

@@ -20,8 +20,8 @@ import type { Outcome } from "./Outcome.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
-/** `delegate_task` calls of one message that are kept (`ARCHITECTURE.md` §7). */
-const delegations = 1
+/** `delegate_task` calls of one message that are kept when nobody says otherwise (`ARCHITECTURE.md` §7). */
+const delegationsPerStep = 1
 
 const promptPart = (step: number) => (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
   switch (part.type) {
@@ -131,7 +131,9 @@ const settled = Effect.fnUntraced(function*<E>(
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, ToolContext> {
   const text = yield* Ask.showText(run, parts)
-  const normalised = Normalise.normalise(parts, tools, { delegations })
+  const normalised = Normalise.normalise(parts, tools, {
+    delegations: services.settings.delegation?.maxCallsPerStep ?? delegationsPerStep
+  })
   for (const change of normalised.changes) yield* Effect.logDebug(change)
   const content = normalised.parts.map(promptPart(run.steps))
   const calls = content.filter(isCall)

@@ -76,6 +76,23 @@ export const ToolFinished = Schema.TaggedStruct("ToolFinished", {
   output: Schema.String,
   durationMillis: Schema.Finite
 })
+/** A child agent begins to work on a part of the task; it has a session of its own. */
+export const SubagentStarted = Schema.TaggedStruct("SubagentStarted", {
+  subagentId: Schema.String,
+  sessionId: SessionId,
+  goal: Schema.String
+})
+/** A child agent does something; `text` says what, in a word or two. */
+export const SubagentProgress = Schema.TaggedStruct("SubagentProgress", {
+  subagentId: Schema.String,
+  text: Schema.String
+})
+/** A child agent is done: `completed`, `partial`, `failed`, `interrupted` or `timeout`. */
+export const SubagentFinished = Schema.TaggedStruct("SubagentFinished", {
+  subagentId: Schema.String,
+  sessionId: SessionId,
+  status: Schema.String
+})
 /** The run waits (a retry, a rate limit). `attempt` of `maxAttempts` follows the wait. */
 export const Waiting = Schema.TaggedStruct("Waiting", {
   reason: Schema.String,
@@ -126,6 +143,9 @@ export const RunEvent = Schema.Union([
   ToolStarted,
   ToolProgress,
   ToolFinished,
+  SubagentStarted,
+  SubagentProgress,
+  SubagentFinished,
   Waiting,
   Heartbeat,
   UsageReported,

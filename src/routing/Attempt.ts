@@ -11,6 +11,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import type { Route } from "../domain/Route.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import * as Spans from "../hooks/Spans.ts"
@@ -25,6 +26,8 @@ import type { About, Try } from "./ModelRouter.ts"
 /** A model call and where it belongs. */
 export interface Question {
   readonly call: ModelCall
+  /** The route to take instead of the router's own choice. */
+  readonly route?: Route | undefined
   readonly context: CallContext
   /** What the user asked, for hooks: text or parts. */
   readonly userMessage: unknown

@@ -44,7 +44,7 @@ export const run = <E>(
     return discard === undefined ? again : Effect.andThen(discard, again)
   }
   const { stack } = interceptors
-  const params: ModelCallParams = { call: question.call, route: undefined }
+  const params: ModelCallParams = { call: question.call, route: question.route }
   if (stack.wrapModelCall.length === 0) return route(params, question.options)
   const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
   // As in `Attempt.run`: the chain erases what the stack's maker states.

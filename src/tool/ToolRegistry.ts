@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { ToolDefinition } from "../domain/Model.ts"
-import type { BoundTool, Toolset } from "./Toolset.ts"
+import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 
 /** Which of the registered tools a run may use. */
 export interface Selection {
@@ -124,7 +124,7 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
   })
 
   /** A registry of these toolsets, in this order. */
-  static readonly layer = <const Sets extends ReadonlyArray<Toolset<unknown, unknown>>>(
+  static readonly layer = <const Sets extends ReadonlyArray<Any>>(
     toolsets: Sets
   ): Layer.Layer<
     ToolRegistry,
@@ -135,7 +135,8 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
       ToolRegistry,
       Effect.gen(function*() {
         const registry = yield* ToolRegistry.make
-        for (const toolset of toolsets) yield* registry.register(toolset)
+        // Whatever is in such a list was made by this module's siblings, and has its `bind`.
+        for (const toolset of toolsets) yield* registry.register(toolset as Toolset<unknown, unknown>)
         return registry
       })
       // The union over the tuple is what each `register` adds; the loop variable only knows `unknown`.

@@ -39,6 +39,8 @@ import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 import * as Annotations from "./Annotations.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
+const TypeId = "~hermes-effect/tool/Toolset"
+
 /** A tool that is ready to be called. */
 export interface BoundTool {
   readonly toolset: string
@@ -55,10 +57,18 @@ export interface BoundTool {
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
 }
 
-/** See the module. `E` and `R` are what building its handlers can fail with and needs. */
-export interface Toolset<out E = never, out R = never> {
+/**
+ * Any toolset, as lists of them are typed: without `bind`, so that a list leaves the types of a toolset that is made in
+ * place to be inferred from its handlers.
+ */
+export interface Any {
+  readonly [TypeId]: typeof TypeId
   readonly name: string
   readonly tools: ReadonlyArray<Tool.Any>
+}
+
+/** See the module. `E` and `R` are what building its handlers can fail with and needs. */
+export interface Toolset<out E = never, out R = never> extends Any {
   readonly bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
 }
 
@@ -158,6 +168,7 @@ export const fromToolkit = <Tools extends Record<string, Tool.Any>>(
   name: string,
   toolkit: Toolkit.Toolkit<Tools>
 ): Toolset<never, Tool.HandlersFor<Tools> | CallServices<Tools>> => ({
+  [TypeId]: TypeId,
   name,
   tools: Object.values(toolkit.tools),
   bind: Effect.flatMap(toolkit, (handled) => bindWith(name, toolkit.tools, handled))
@@ -171,6 +182,7 @@ export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   toolkit: Toolkit.Toolkit<Tools>,
   handlers: Layer.Layer<Tool.HandlersFor<Tools>, E, R>
 ): Toolset<E, R | CallServices<Tools>> => ({
+  [TypeId]: TypeId,
   name,
   tools: Object.values(toolkit.tools),
   bind: Effect.gen(function*() {
@@ -185,6 +197,7 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   name: string,
   handled: Toolkit.WithHandler<Tools>
 ): Toolset<never, CallServices<Tools>> => ({
+  [TypeId]: TypeId,
   name,
   tools: Object.values(handled.tools),
   bind: bindWith(name, handled.tools, handled)

@@ -1,0 +1,18 @@
+/**
+ * Where a child run comes from.
+ *
+ * @since 0.1.0
+ */
+import type { SessionId, TurnId } from "../domain/Ids.ts"
+
+/** See the module. */
+export interface Lineage {
+  readonly parentSessionId: SessionId
+  readonly parentTurnId: TurnId
+  /** Empty when the parent is no child itself. */
+  readonly parentSubagentId: string
+  /** Also the child's task id. */
+  readonly subagentId: string
+  /** 1 for a child of a top-level run. */
+  readonly depth: number
+}

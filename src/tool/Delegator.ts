@@ -1,0 +1,76 @@
+/**
+ * The port through which the tool `delegate_task` has other agents work. The agent implements it for each of its runs, so
+ * that a child always belongs to the run that asked for it.
+ *
+ * Source: `hermes-product.md` §3, `ARCHITECTURE.md` §4 and §7.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+/** Whether a child may delegate on its own. */
+export const Role = Schema.Literals(["leaf", "orchestrator"])
+/** See {@link Role}. */
+export type Role = typeof Role.Type
+
+/** What one child shall do. */
+export interface Task {
+  readonly goal: string
+  readonly context?: string | undefined
+  /** Of the parent's toolsets; all of them when absent. */
+  readonly toolsets?: ReadonlyArray<string> | undefined
+  readonly role: Role
+}
+
+/** How a child ended; its `exit_reason` says whether the work is whole. */
+export const ChildStatus = Schema.Literals(["completed", "partial", "failed", "interrupted", "timeout", "error"])
+/** See {@link ChildStatus}. */
+export type ChildStatus = typeof ChildStatus.Type
+
+/** One tool call of a child. */
+export const TraceEntry = Schema.Struct({
+  tool: Schema.String,
+  args_bytes: Schema.Int,
+  result_bytes: Schema.Int,
+  status: Schema.String
+})
+
+/** What a parent gets of a child, under the contract's names. */
+export const ChildReport = Schema.Struct({
+  task_index: Schema.Int,
+  status: ChildStatus,
+  summary: Schema.String,
+  api_calls: Schema.Int,
+  duration_seconds: Schema.Finite,
+  model: Schema.String,
+  exit_reason: Schema.String,
+  tokens: Schema.Struct({ input: Schema.Int, output: Schema.Int }),
+  tool_trace: Schema.Array(TraceEntry),
+  session_id: Schema.String,
+  error: Schema.optionalKey(Schema.String)
+})
+/** See {@link ChildReport}. */
+export type ChildReport = typeof ChildReport.Type
+
+/** Why nothing was delegated. `message` tells the model what to do instead. */
+export class DelegationRefused extends Schema.TaggedError<DelegationRefused>("hermes-effect/DelegationRefused")(
+  "DelegationRefused",
+  { message: Schema.String }
+) {}
+
+/** See the module. */
+export interface Service {
+  /** Runs a child for each task, several at a time, and waits for all; the reports are in the order of the tasks. */
+  readonly delegate: (
+    tasks: ReadonlyArray<Task>
+  ) => Effect.Effect<ReadonlyArray<ChildReport>, DelegationRefused>
+}
+
+const nobody: Service = {
+  delegate: () => Effect.fail(new DelegationRefused({ message: "there is no agent here that could take a task" }))
+}
+
+/** See the module. Outside of a run there is nobody to delegate to. */
+export const Delegator = Context.Reference<Service>("hermes-effect/tool/Delegator", { defaultValue: () => nobody })

@@ -1,0 +1,108 @@
+/**
+ * The tool `delegate_task`: gives work to child agents and waits for their summaries.
+ *
+ * Source: `hermes-product.md` §3.1, §3.2 and §3.4.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Json from "../../domain/Json.ts"
+import * as Delegator from "../Delegator.ts"
+import { ToolContext } from "../ToolContext.ts"
+import * as Toolset from "../Toolset.ts"
+
+const fields = {
+  goal: Schema.optionalKey(Schema.String.annotate({
+    description: "What the child shall achieve, complete in itself: the child knows nothing of this conversation."
+  })),
+  context: Schema.optionalKey(Schema.String.annotate({
+    description: "Facts that the child needs: paths, constraints, what was found so far."
+  })),
+  toolsets: Schema.optionalKey(Schema.Array(Schema.String).annotate({
+    description: "Toolsets of the child, out of your own (for example terminal, file). Default: all of yours."
+  })),
+  role: Schema.optionalKey(Delegator.Role.annotate({
+    description: "leaf (default) works alone; orchestrator may delegate further, where the depth allows it."
+  }))
+}
+
+const TaskParameter = Schema.Struct(fields)
+type TaskParameter = typeof TaskParameter.Type
+
+/** What the model may say. */
+export const Parameters = Schema.Struct({
+  ...fields,
+  tasks: Schema.optionalKey(
+    Schema.Union([Schema.Array(TaskParameter), Schema.String]).annotate({
+      description: "Several tasks that do not depend on each other: they run side by side. Instead of goal, not beside it."
+    })
+  )
+})
+
+/** What the model gets. */
+export const Result = Schema.Struct({
+  results: Schema.Array(Delegator.ChildReport),
+  total_duration_seconds: Schema.Finite
+})
+
+/** What the model gets instead when nothing was delegated. */
+export const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
+
+const description = [
+  "Gives a task to a child agent with a fresh conversation and tools of its own, waits for it, and returns its summary.",
+  "Use it for work that would fill this conversation with detail that only its outcome matters of, and, with tasks, for " +
+  "several independent pieces of work at once. Do not use it for a single tool call that you can make yourself.",
+  "Say everything that the child must know in goal and context. status and exit_reason of each result say whether its work " +
+  "is whole: partial work is never called completed."
+].join("\n\n")
+
+/** See the module. */
+export const tool = Tool.make("delegate_task", {
+  description,
+  parameters: Parameters,
+  success: Result,
+  failure: Refusal,
+  failureMode: "return",
+  dependencies: [ToolContext]
+}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, false).annotate(Tool.Idempotent, false)
+
+const refused = (error: string) => ({ success: false as const, error })
+
+const decodeTasks = Schema.decodeUnknownOption(Schema.Array(TaskParameter))
+
+/** The tasks of a call, or why there are none. Some models send a list as its JSON text. */
+const tasksOf = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter> | string => {
+  const { tasks, ...single } = params
+  if (tasks === undefined) return [single]
+  if (params.goal !== undefined) return "give either goal or tasks, not both"
+  if (typeof tasks !== "string") return tasks
+  const parsed = Option.flatMap(Json.parse(tasks), decodeTasks)
+  return Option.getOrElse(parsed, () => "tasks is not a list of { goal, context, toolsets, role }")
+}
+
+const complete = (task: TaskParameter): Delegator.Task | undefined =>
+  task.goal === undefined || task.goal.trim() === "" ? undefined : { ...task, goal: task.goal, role: task.role ?? "leaf" }
+
+const handler = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
+  const asked = tasksOf(params)
+  if (typeof asked === "string") return yield* Effect.fail(refused(asked))
+  const tasks = asked.map(complete)
+  const whole = tasks.filter((task) => task !== undefined)
+  if (whole.length === 0 || whole.length < tasks.length) {
+    return yield* Effect.fail(refused("each task needs a goal that says what to do"))
+  }
+  const delegator = yield* Delegator.Delegator
+  const started = yield* Clock.currentTimeMillis
+  const results = yield* Effect.mapError(delegator.delegate(whole), ({ message }) => refused(message))
+  return { results, total_duration_seconds: ((yield* Clock.currentTimeMillis) - started) / 1000 }
+})
+
+const toolkit = Toolkit.make(tool)
+
+/** The toolset `delegation`. */
+export const toolset: Toolset.Toolset = Toolset.make("delegation", toolkit, toolkit.toLayer({ delegate_task: handler }))
