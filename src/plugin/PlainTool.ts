@@ -20,7 +20,7 @@ import * as Frozen from "../middleware/Frozen.ts"
 import * as PlainReturn from "../middleware/PlainReturn.ts"
 import * as Annotations from "../tool/Annotations.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
-import type { BoundTool, Toolset } from "../tool/Toolset.ts"
+import { type BoundTool, fromBound, type Toolset } from "../tool/Toolset.ts"
 
 /** What a handler knows of the call, beside the arguments. */
 export interface Call {
@@ -127,13 +127,13 @@ export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknow
     facts: { ...Annotations.facts(tool), readonly, destructive: plain.destructive, idempotent, pathArguments },
     run: runWith(plain)
   }
-  return {
-    name: bound.toolset,
-    tools: [tool],
-    bind: Effect.contextWith((context: Context.Context<unknown>) => {
+  return fromBound(
+    bound.toolset,
+    [tool],
+    Effect.contextWith((context: Context.Context<unknown>) => {
       const run: BoundTool["run"] = (params, callId) =>
         Effect.updateContext(bound.run(params, callId), (input: Context.Context<ToolContext>) => Context.merge(context, input))
       return Effect.succeed([{ ...bound, run }])
     })
-  }
+  )
 }

@@ -202,3 +202,10 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   tools: Object.values(handled.tools),
   bind: bindWith(name, handled.tools, handled)
 })
+
+/** A toolset whose tools are bound in a way of its own: by a plugin, by a server that offers them. */
+export const fromBound = <E, R>(
+  name: string,
+  tools: ReadonlyArray<Tool.Any>,
+  bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
+): Toolset<E, R> => ({ [TypeId]: TypeId, name, tools, bind })
