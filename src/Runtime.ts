@@ -42,6 +42,7 @@ import * as Hooks from "./hooks/Hooks.ts"
 import type * as ShellHooks from "./hooks/ShellHooks.ts"
 import * as LoadPlugins from "./internal/LoadPlugins.ts"
 import * as OpenRouter from "./internal/OpenRouter.ts"
+import * as Said from "./internal/Said.ts"
 import type * as Middleware from "./middleware/Middleware.ts"
 import type { Plugin } from "./plugin/Plugin.ts"
 import { Plugins } from "./plugin/Plugins.ts"
@@ -57,7 +58,6 @@ import { FileState } from "./tool/builtin/file/FileState.ts"
 import { Places } from "./tool/builtin/file/Places.ts"
 import { ProcessEvents } from "./tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
-import { TerminalSettings } from "./tool/builtin/terminal/TerminalSettings.ts"
 import { TodoState } from "./tool/builtin/Todo.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
@@ -217,17 +217,6 @@ const shellHooks = Effect.fnUntraced(function*(settings: Values, { acceptHooks, 
   return yield* service.hooks
 })
 
-/** What the built-in tools may be told by the settings. */
-const toolSettings = ({ customProviders, fallbackProviders, terminal, toolOutput }: Values) =>
-  Layer.succeed(TerminalSettings, {
-    timeoutSeconds: terminal.timeout,
-    outputChars: toolOutput.maxBytes,
-    environment: {
-      passThrough: [],
-      reserved: [...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
-    }
-  })
-
 /**
  * The runtime of a program: what the user's settings, home directory and environment make of all parts.
  *
@@ -246,19 +235,27 @@ export const program = (
     const environment = yield* Environment
     const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
     yield* home.ensure
-    const [{ toolset: files }, { toolset: terminal }, { toolset: todo }] = yield* Effect.promise(() =>
-      Promise.all([import("./tool/builtin/Files.ts"), import("./tool/builtin/Terminal.ts"), import("./tool/builtin/Todo.ts")])
+    const builtin = yield* Effect.promise(() =>
+      Promise.all([
+        import("./tool/builtin/Files.ts"),
+        import("./tool/builtin/Terminal.ts"),
+        import("./tool/builtin/Todo.ts"),
+        import("./tool/builtin/Delegate.ts")
+      ])
     )
+    const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     return assemble(
       {
         store: SqliteSessionStore.layer({ path: home.database }),
-        tools: [files, terminal, todo],
+        tools: [files, terminal, todo, delegation],
         hooks: yield* shellHooks(settings, start),
         hookSettings: { payloadMaxChars: settings.plugins.payloadMaxChars },
         platform: "cli",
         maxIterations: settings.agent.maxTurns,
         maxOutputTokens: settings.model.maxTokens,
-        reasoningEffort: settings.agent.reasoningEffort
+        reasoningEffort: settings.agent.reasoningEffort,
+        loopGuard: Said.loopGuard(settings),
+        delegation: yield* Said.delegation(settings, environment, start)
       },
       {
         places: Places.layer({
@@ -269,5 +266,5 @@ export const program = (
         plugged: LoadPlugins.ofProgram(settings, process.cwd(), start.reserved).pipe(Layer.provide(configured)),
         router: OpenRouter.layer(settings, start).pipe(Layer.provide(configured))
       }
-    ).pipe(Layer.provide(toolSettings(settings)))
+    ).pipe(Layer.provide(Said.tools(settings)))
   })).pipe(Layer.provide(NodeServices.layer))

@@ -4,14 +4,18 @@
  * **Details**
  *
  * A key that the user gave for a route comes before those of the provider's pool (`<provider>.api_keys`); a pool's keys are
- * for the provider's own address. A fallback that can not be used is left out and said; the primary has to be right.
+ * for the provider's own address. What is wrong is an error that names its place; only what wants a key is left out and
+ * said, as long as something is left: a fallback without a key, or a primary without one that has a fallback.
+ *
+ * A fallback may differ from the primary in anything. One that is the primary itself is left out, so that a flag may choose
+ * what the file has as a fallback; one that says again what an earlier one said would make the chain a circle.
  *
  * **Gotchas**
  *
  * `OPENAI_BASE_URL` stands in the settings like every variable; the rules about keys need to know that it was the
  * environment that named the address, so it is left for them to find there.
  *
- * Source: `hermes-llm.md` §2.3, §5 and §17.
+ * Source: `hermes-llm.md` §2.3, §5, §17.3 and §17.6.
  *
  * @since 0.1.0
  */
@@ -20,7 +24,7 @@ import * as Result from "effect/Result"
 import * as Derived from "../config/Derived.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
-import type { ConfigError } from "../domain/AgentError.ts"
+import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import type { Lookup } from "./RouteKeys.ts"
@@ -52,8 +56,24 @@ const canonical = (provider: string): string => Directory.find(provider)?.name ?
 const ofProvider = <A>(record: Readonly<Record<string, A>>, provider: string): A | undefined =>
   Object.entries(record).find(([name]) => canonical(name) === canonical(provider))?.[1]
 
-const pooledKeys = (settings: Values, provider: string | undefined): ReadonlyArray<Redacted.Redacted<string>> =>
-  provider === undefined ? [] : ofProvider(settings.credentials, provider)?.apiKeys ?? []
+const isKey = (key: Redacted.Redacted<string> | undefined): boolean => key !== undefined && Redacted.value(key).trim() !== ""
+
+const pooledKeys = (
+  settings: Values,
+  provider: string | undefined
+): ReadonlyArray<Redacted.Redacted<string>> | undefined =>
+  provider === undefined ? undefined : ofProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
+
+/** Whether it is only for want of a key that a route can not be taken. */
+const wantsKey = ({ path }: ConfigError): boolean => /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path)
+
+const emptyPool = (provider: string) => (error: ConfigError): ConfigError =>
+  wantsKey(error)
+    ? new ConfigError({
+      path: `${provider}.api_keys`,
+      message: `${provider}.api_keys has no key in it: add one, or remove the list and ${error.message}`
+    })
+    : error
 
 const millis = (seconds: number | undefined): number | undefined => seconds === undefined ? undefined : seconds * 1000
 
@@ -75,14 +95,17 @@ const limitsOf = ({ model, provider }: Route, { network, providers }: Values): C
 
 const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> => {
   const { settings } = configured
-  const pool = said.baseUrl === undefined ? pooledKeys(settings, said.provider) : []
+  const listed = said.baseUrl === undefined ? pooledKeys(settings, said.provider) : undefined
+  const pool = listed ?? []
   const [first] = pool
   const model = {
     ...said,
     ...(said.apiKey === undefined && first !== undefined ? { apiKey: first } : {}),
     customProviders: settings.customProviders
   }
-  return Result.map(Routes.resolve(model, lookup(configured)), (found): ChainEntry => {
+  const resolved = Routes.resolve(model, lookup(configured))
+  const checked = listed?.length === 0 ? Result.mapError(resolved, emptyPool(said.provider ?? "")) : resolved
+  return Result.map(checked, (found): ChainEntry => {
     const route = withDeadline(found, settings)
     const own = pool.length === 0 || route.apiKey === undefined || pool.includes(route.apiKey) ? [] : [route.apiKey]
     return {
@@ -104,15 +127,90 @@ const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigE
 export const primary = (configured: Configured): Result.Result<Route, ConfigError> =>
   Result.map(primaryEntry(configured), ({ route }) => route)
 
-/** All of them, in order. The stand-in is nobody's primary with fallbacks: it always answers. */
-export const chain = (configured: Configured): Result.Result<Chain, ConfigError> =>
-  Result.map(primaryEntry(configured), (first) => {
-    const further: Array<ChainEntry> = []
-    const problems: Array<string> = []
-    for (const fallback of Derived.fallbacks(configured.settings)) {
-      const entry = entryOf(configured, fallback)
-      if (Result.isSuccess(entry)) further.push(entry.success)
-      else problems.push(`the fallback ${fallback.provider} (${fallback.model}) is left out: ${entry.failure.message}`)
-    }
-    return { entries: [first, ...further], problems }
+/**
+ * The route that delegated work takes, where the `delegation` section names one of its own. What it does not say is the
+ * main model's; one that comes out the same is none, so that parent and children share keys.
+ */
+export const delegated = (configured: Configured): Result.Result<Route | undefined, ConfigError> => {
+  const { delegation, model: main } = configured.settings
+  const { apiKey, baseUrl, model, provider } = delegation
+  if (model === undefined && provider === undefined && baseUrl === undefined) return Result.succeed(undefined)
+  const elsewhere = provider !== undefined && provider !== main.provider
+  const own = entryOf(configured, {
+    provider: provider ?? main.provider,
+    model: model ?? main.default,
+    baseUrl: baseUrl ?? (elsewhere ? undefined : main.baseUrl),
+    apiKey: apiKey ?? (elsewhere || baseUrl !== undefined ? undefined : main.apiKey),
+    apiMode: elsewhere || baseUrl !== undefined ? undefined : main.apiMode
   })
+  return Result.mapBoth(own, {
+    onFailure: relocated("delegation"),
+    onSuccess: (entry) => {
+      const first = primaryEntry(configured)
+      return Result.isSuccess(first) && isSame(first.success, entry) ? undefined : entry.route
+    }
+  })
+}
+
+/** An error of the `model` section as one of a fallback. */
+const relocated = (at: string) => (error: ConfigError): ConfigError => {
+  const move = (text: string): string =>
+    text.replaceAll(/\bmodel\.(provider|base_url|api_key|default)\b/g, (_, key: string) =>
+      `${at}.${key === "default" ? "model" : key}`)
+  return new ConfigError({ path: move(error.path), message: move(error.message) })
+}
+
+const fallbacks = (configured: Configured) =>
+  Derived.fallbacks(configured.settings).map((fallback, index) => {
+    const at = configured.settings.fallbackProviders.length === 0 ? "fallback_model" : `fallback_providers[${index}]`
+    return { at, fallback, entry: Result.mapError(entryOf(configured, fallback), relocated(at)) }
+  })
+
+const keyOf = ({ apiKey }: Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
+
+const isSame = ({ route: a }: ChainEntry, { route: b }: ChainEntry): boolean =>
+  a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
+  && keyOf(a) === keyOf(b)
+
+const nameOf = ({ route }: ChainEntry): string => `${route.provider} (${route.model})`
+
+/** All of them, in order. */
+export const chain = (configured: Configured): Result.Result<Chain, ConfigError> =>
+  Result.gen(function*() {
+    const found = primaryEntry(configured)
+    if (Result.isFailure(found) && !wantsKey(found.failure)) return yield* Result.fail(found.failure)
+    const primary = Result.isSuccess(found) ? found.success : undefined
+    const taken: Array<{ readonly at: string; readonly entry: ChainEntry }> = []
+    const problems: Array<string> = []
+    for (const { at, entry, fallback } of fallbacks(configured)) {
+      if (Result.isFailure(entry)) {
+        if (!wantsKey(entry.failure)) return yield* Result.fail(entry.failure)
+        problems.push(`the fallback ${fallback.provider} (${fallback.model}) is left out: ${entry.failure.message}`)
+        continue
+      }
+      const { success } = entry
+      if (primary !== undefined && isSame(primary, success)) continue
+      const earlier = taken.find(({ entry }) => isSame(entry, success))
+      if (earlier !== undefined) {
+        const message = `${at} comes back to ${nameOf(success)}, which ${earlier.at} tries before: remove it`
+        return yield* Result.fail(new ConfigError({ path: at, message }))
+      }
+      taken.push({ at, entry: success })
+    }
+    const rest = taken.map(({ entry }) => entry)
+    if (primary !== undefined) return { entries: [primary, ...rest], problems }
+    const [first, ...others] = rest
+    // There is no primary, so this is why.
+    if (first === undefined) return yield* Result.map(found, (entry): Chain => ({ entries: [entry], problems }))
+    const why = Result.isFailure(found) ? found.failure.message : ""
+    return { entries: [first, ...others], problems: [`${why}; until then ${nameOf(first)} answers`, ...problems] }
+  })
+
+/**
+ * The chain after the user has switched to another primary: entries of the old and of the new primary's provider are no
+ * longer wanted.
+ */
+export const switched = ({ entries: [from, ...rest], problems }: Chain, to: ChainEntry): Chain => {
+  const away = new Set([from.route.provider, to.route.provider])
+  return { entries: [to, ...rest.filter(({ route }) => !away.has(route.provider))], problems }
+}

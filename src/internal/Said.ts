@@ -1,0 +1,58 @@
+/**
+ * What a program's settings say to the parts of its runtime, in their own terms. Used by `Runtime` alone.
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { DelegationSettings } from "../agent/RunInput.ts"
+import type { Environment } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import type { ConfigError } from "../domain/AgentError.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
+import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
+import type { Substitutes } from "./OpenRouter.ts"
+
+/** What the built-in tools may be told by the settings. */
+export const tools = ({ customProviders, fallbackProviders, terminal, toolOutput }: Values) =>
+  Layer.succeed(TerminalSettings, {
+    timeoutSeconds: terminal.timeout,
+    outputChars: toolOutput.maxBytes,
+    environment: {
+      passThrough: [],
+      reserved: [...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
+    }
+  })
+
+/** When a run that goes in circles is warned or halted. */
+export const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
+  const thresholds = ({ exactFailure, idempotentNoProgress, sameToolFailure }: Values["toolLoopGuardrails"]["warnAfter"]) => ({
+    exactFailure,
+    sameToolFailure,
+    noProgress: idempotentNoProgress
+  })
+  return {
+    warnings: toolLoopGuardrails.warningsEnabled,
+    hardStop: toolLoopGuardrails.hardStopEnabled,
+    warnAfter: thresholds(toolLoopGuardrails.warnAfter),
+    hardStopAfter: thresholds(toolLoopGuardrails.hardStopAfter)
+  }
+}
+
+/** What children may do, and the model that they ask; where something answers in its place, that answers them too. */
+export const delegation = (
+  settings: Values,
+  environment: Environment["Service"],
+  { replay, script, withoutModel }: Substitutes
+): Effect.Effect<DelegationSettings, ConfigError> => {
+  const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth } = settings.delegation
+  const limits: DelegationSettings = {
+    maxCallsPerStep,
+    maxConcurrentChildren,
+    maxIterations,
+    maxSpawnDepth,
+    childTimeoutMillis: childTimeoutSeconds === undefined ? undefined : childTimeoutSeconds * 1000
+  }
+  return script !== undefined || replay !== undefined || withoutModel === true
+    ? Effect.succeed(limits)
+    : Effect.map(Effect.fromResult(ConfiguredRoutes.delegated({ settings, environment })), (route) => ({ ...limits, route }))
+}
