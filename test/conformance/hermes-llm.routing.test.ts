@@ -7,10 +7,14 @@ import * as Fiber from "effect/Fiber"
 import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as Response from "effect/ai/Response"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
+import * as Config from "../../src/config/Config.ts"
+import * as Environment from "../../src/config/Environment.ts"
 import * as Backoff from "../../src/routing/Backoff.ts"
 import * as Classification from "../../src/routing/Classification.ts"
+import * as ConfiguredRoutes from "../../src/routing/ConfiguredRoutes.ts"
 import * as Strategy from "../../src/routing/pool/Strategy.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "../routing/support.ts"
@@ -306,5 +310,46 @@ describe("streams", () => {
       yield* S.asking(router).answer
       assert.deepStrictEqual(asked, ["a", "a", "a"])
       assert.deepStrictEqual(prepared.map(({ stream }) => stream), [true, false, false])
+    }))
+})
+
+describe("the chain", () => {
+  const chainOf = Effect.fnUntraced(function*(file: unknown, variables: Readonly<Record<string, string>> = {}) {
+    const environment = Environment.make(variables)
+    const { settings } = yield* Config.resolve({ file, environment, flags: [] })
+    return ConfiguredRoutes.chain({ settings, environment })
+  })
+  const providers = ({ entries }: ConfiguredRoutes.Chain) => entries.map(({ route }) => route.provider)
+
+  describe("T8 an explicit provider without a key", () => {
+    const model = { provider: "zai", default: "glm-5" }
+    it.effect("fails, naming its variable, and nothing else is asked", () =>
+      Effect.gen(function*() {
+        const chain = yield* chainOf({ model }, { OPENROUTER_API_KEY: "sk-or" })
+        assert(Result.isFailure(chain))
+        assert.match(chain.failure.message, /ZAI_API_KEY/)
+      }))
+    it.effect("starts on a fallback that can answer, and says so", () =>
+      Effect.gen(function*() {
+        const fallback_providers = [{ provider: "openrouter", model: "a/b" }]
+        const chain = Result.getOrThrow(yield* chainOf({ model, fallback_providers }, { OPENROUTER_API_KEY: "sk-or" }))
+        assert.deepStrictEqual(providers(chain), ["openrouter"])
+        assert.match(chain.problems.join(), /ZAI_API_KEY.*until then openrouter \(a\/b\) answers/)
+      }))
+  })
+
+  it.effect("T143 a switch of the model prunes entries of both providers", () =>
+    Effect.gen(function*() {
+      const chain = Result.getOrThrow(yield* chainOf({
+        model: { provider: "openrouter", default: "a/b", api_key: "k" },
+        fallback_providers: [
+          { provider: "anthropic", model: "x", api_key: "k" },
+          { provider: "groq", model: "y", api_key: "k" },
+          { provider: "openrouter", model: "z", api_key: "k" }
+        ]
+      }))
+      const [, anthropic] = chain.entries
+      assert(anthropic !== undefined)
+      assert.deepStrictEqual(providers(ConfiguredRoutes.switched(chain, anthropic)), ["anthropic", "groq"])
     }))
 })

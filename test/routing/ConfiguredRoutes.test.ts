@@ -45,7 +45,7 @@ describe("ConfiguredRoutes", () => {
       }, { MY_KEY: "sk-ant-mine" })
       assert.deepStrictEqual(entries.map(({ route }) => route.provider), ["custom", "anthropic"])
       assert.deepStrictEqual(problems, [
-        "the fallback openrouter (a/b) is left out: no API key for OpenRouter: set OPENROUTER_API_KEY (or model.api_key)"
+        "the fallback openrouter (a/b) is left out: no API key for OpenRouter: set OPENROUTER_API_KEY (or fallback_providers[0].api_key)"
       ])
     }))
 
@@ -74,5 +74,61 @@ describe("ConfiguredRoutes", () => {
       const { entries: [other] } = yield* found({ ...file, providers: {} })
       assert.strictEqual(other.route.requestTimeoutMillis, 10_000)
       assert.deepStrictEqual(other.limits, { stream: undefined, call: 9000 })
+    }))
+
+  describe("what is wrong is found at the start, with its place", () => {
+    const primary = { provider: "custom", default: "m", base_url: "http://127.0.0.1:1/v1" }
+    const cases: ReadonlyArray<readonly [string, unknown, path: string, message: RegExp]> = [
+      [
+        "an unknown provider",
+        { model: primary, fallback_providers: [{ provider: "antropic", model: "x" }] },
+        "fallback_providers[0].provider",
+        /unknown provider "antropic": did you mean "anthropic"\?/
+      ],
+      [
+        "an address that is none",
+        { model: primary, fallback_providers: [{ provider: "custom", model: "x", base_url: "nowhere" }] },
+        "fallback_providers[0].base_url",
+        /"nowhere" is not an address/
+      ],
+      [
+        "a chain that comes back",
+        {
+          model: primary,
+          fallback_providers: [
+            { provider: "ollama", model: "a" },
+            { provider: "lmstudio", model: "b" },
+            { provider: "ollama", model: "a" }
+          ]
+        },
+        "fallback_providers[2]",
+        /comes back to ollama \(a\), which fallback_providers\[0\] tries before: remove it/
+      ],
+      [
+        "an empty pool",
+        { model: primary, groq: { api_keys: ["", " "] }, fallback_model: { provider: "groq", model: "x" } },
+        "groq.api_keys",
+        /groq\.api_keys has no key in it: add one, or remove the list/
+      ]
+    ]
+    for (const [what, file, path, message] of cases) {
+      it.effect(what, () =>
+        Effect.gen(function*() {
+          const chain = yield* chainOf(file)
+          assert(Result.isFailure(chain))
+          assert.strictEqual(chain.failure.path, path)
+          assert.match(chain.failure.message, message)
+        }))
+    }
+  })
+
+  it.effect("a fallback that is the primary is left out; another key makes another route", () =>
+    Effect.gen(function*() {
+      const primary = { provider: "openrouter", model: "a/b", api_key: "k1" }
+      const { entries } = yield* found({
+        model: { provider: "openrouter", default: "a/b", api_key: "k1" },
+        fallback_providers: [primary, { ...primary, api_key: "k2" }]
+      })
+      assert.deepStrictEqual(entries.map(({ route: { apiKey } }) => apiKey && Redacted.value(apiKey)), ["k1", "k2"])
     }))
 })

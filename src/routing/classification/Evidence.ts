@@ -45,7 +45,9 @@ const field = (value: unknown, key: string): unknown => Predicate.hasProperty(va
 
 /** The message of a body: what OpenAI, Anthropic, Google, FastAPI, Ollama and those who copy them have. */
 const messageOfBody = (body: string): string => {
-  const parsed = Option.getOrUndefined(Json.parse(body))
+  const json = Option.getOrUndefined(Json.parse(body))
+  // Google answers a list of one.
+  const parsed: unknown = Array.isArray(json) ? json[0] : json
   if (!Predicate.isObject(parsed)) return body
   const error = field(parsed, "error")
   if (typeof error === "string") return error

@@ -41,10 +41,10 @@ const onStatus = (...statuses: ReadonlyArray<number>) => ({ status }: Evidence):
 /** What is not asked again is not a matter of 5xx: a server in trouble says anything. */
 const isRefusal = ({ status }: Evidence): boolean => status === undefined || status < 500
 
-const outputCap: Rule = {
-  name: "the answer was asked to be longer than it may be",
+const outputCap = (name: string): Rule => ({
+  name,
   judge: ({ text }) => OutputCap.parse(text) === undefined ? undefined : "output_cap"
-}
+})
 
 const share = ({ tokens, window }: Facts): number =>
   tokens === undefined || window === undefined || window <= 0 ? 0 : tokens / window
@@ -142,13 +142,13 @@ const byStatus: ReadonlyArray<Rule> = [
     wording("400, images at all", Patterns.imageUnsupported, "image_unsupported"),
     wording("400, streaming", Patterns.streamUnsupported, "stream_unsupported"),
     wording("400, a parameter that is not known", Patterns.unknownParameter, "format_error"),
-    outputCap,
+    outputCap("400, the length of the answer"),
     wording("400, the window", Patterns.contextOverflow, "context_overflow"),
     wording("400, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
     wording("400, the model", Patterns.noModel, "model_not_found"),
     wording("400, too many requests", Patterns.rateLimit, "rate_limit"),
     wording("400, money", Patterns.billing, "billing"),
-    wording("400, a key", ["api key not valid", "invalid api key", "api_key_invalid"], "auth"),
+    wording("400, a key", ["api key not valid", "invalid api key", "incorrect api key", "api_key_invalid"], "auth"),
     {
       name: "400 that says nothing, in a large conversation",
       judge: (evidence, facts) =>
@@ -194,44 +194,44 @@ const byCode: ReadonlyArray<Rule> = [
 ]
 
 const transport: ReadonlyArray<Rule> = given((evidence) => evidence.transport, [
-  wording("TLS", Patterns.tls, "timeout"),
+  wording("connection: TLS", Patterns.tls, "timeout"),
   {
-    name: "the connection was lost under a conversation that nearly fills the window",
+    name: "connection: lost under a conversation that nearly fills the window",
     judge: ({ text }, facts) =>
       speaksOf(Patterns.disconnect, text) && isBeyond(facts, { share: 0.6, tokens: 120_000, messages: 200 })
         ? "context_overflow"
         : undefined
   },
-  { name: "the connection", judge: () => "timeout" }
+  { name: "connection", judge: () => "timeout" }
 ])
 
 const byWording: ReadonlyArray<Rule> = [
-  wording("a body that is too large", Patterns.tooLargeBody, "payload_too_large"),
-  wording("an image that is too large", Patterns.imageTooLarge, "image_too_large"),
-  wording("images at all", Patterns.imageUnsupported, "image_unsupported"),
-  wording("streaming", Patterns.streamUnsupported, "stream_unsupported"),
+  wording("wording: a body that is too large", Patterns.tooLargeBody, "payload_too_large"),
+  wording("wording: an image that is too large", Patterns.imageTooLarge, "image_too_large"),
+  wording("wording: images at all", Patterns.imageUnsupported, "image_unsupported"),
+  wording("wording: streaming", Patterns.streamUnsupported, "stream_unsupported"),
   {
-    name: "a limit of usage, and whether time will mend it",
+    name: "wording: a limit of usage, and whether time will mend it",
     judge: ({ text }) =>
       speaksOf(Patterns.usageLimit, text) ? speaksOf(Patterns.passing, text) ? "rate_limit" : "billing" : undefined
   },
-  wording("an overload", Patterns.overload, "overloaded"),
-  wording("money", Patterns.billing, "billing"),
-  wording("too many requests", Patterns.rateLimit, "rate_limit"),
-  outputCap,
-  wording("the window", Patterns.contextOverflow, "context_overflow"),
-  wording("a key", Patterns.authentication, "auth"),
-  wording("the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
-  wording("the model", Patterns.noModel, "model_not_found"),
-  wording("TLS", Patterns.tls, "timeout"),
-  wording("a lost connection", Patterns.disconnect, "timeout"),
-  wording("time ran out", Patterns.timeout, "timeout")
+  wording("wording: an overload", Patterns.overload, "overloaded"),
+  wording("wording: money", Patterns.billing, "billing"),
+  wording("wording: too many requests", Patterns.rateLimit, "rate_limit"),
+  outputCap("wording: the length of the answer"),
+  wording("wording: the window", Patterns.contextOverflow, "context_overflow"),
+  wording("wording: a key", Patterns.authentication, "auth"),
+  wording("wording: the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
+  wording("wording: the model", Patterns.noModel, "model_not_found"),
+  wording("wording: TLS", Patterns.tls, "timeout"),
+  wording("wording: a lost connection", Patterns.disconnect, "timeout"),
+  wording("wording: time ran out", Patterns.timeout, "timeout")
 ]
 
 const byTag: ReadonlyArray<Rule> = [
-  { name: "the server", judge: ({ tag }) => tag === "InternalProviderError" ? "server_error" : undefined },
+  { name: "kind: the server", judge: ({ tag }) => tag === "InternalProviderError" ? "server_error" : undefined },
   {
-    name: "the request",
+    name: "kind: the request",
     judge: ({ tag }) => tag === "UnknownError" ? undefined : "format_error"
   }
 ]
