@@ -1,0 +1,84 @@
+/**
+ * A command as the rules see it: expanded, without its wrappers, with what flows into it.
+ *
+ * @since 0.1.0
+ */
+import type { Terminator } from "./Tree.ts"
+
+/** A word after expansion. */
+export interface Field {
+  /** What it becomes, as far as that is known; unknown values count as nothing. */
+  readonly text: string
+  /** As {@link Field.text}, with the names of unknown variables. */
+  readonly shown: string
+  /** Whether a value in it is not known. */
+  readonly unknown: boolean
+  /** Whether `*`, `?` or `[` in it match files. */
+  readonly glob: boolean
+  /** Names of the variables that it is made of. */
+  readonly variables: ReadonlyArray<string>
+  /** Commands whose output it is made of, or that it names as a file. */
+  readonly commands: ReadonlyArray<Command>
+}
+
+/** Where a redirection goes, or where it comes from. */
+export interface Redirect {
+  readonly operator: string
+  readonly target: Field
+}
+
+/** See the module. */
+export interface Command {
+  /** In lower case, without its directory; empty when it is not known. */
+  readonly program: string
+  readonly args: ReadonlyArray<string>
+  readonly fields: ReadonlyArray<Field>
+  readonly redirects: ReadonlyArray<Redirect>
+  readonly assignments: ReadonlyArray<readonly [name: string, value: string]>
+  /** What writes into its standard input, nearest last. */
+  readonly input: ReadonlyArray<Command>
+  /** What that writes, when it is known. */
+  readonly stdin: string | undefined
+  readonly terminator: Terminator
+  /** The functions whose bodies it stands in. */
+  readonly inside: ReadonlyArray<string>
+  /** The directory that it runs in, when the line says so. */
+  readonly cwd: string | undefined
+  /** Programs that run it: `sudo`, `xargs`, `docker`. */
+  readonly wrappers: ReadonlyArray<string>
+}
+
+/** A field of known text. */
+export const known = (text: string): Field => ({
+  text,
+  shown: text,
+  unknown: false,
+  glob: false,
+  variables: [],
+  commands: []
+})
+
+/** A program's name as rules know it. */
+export const programName = (text: string): string =>
+  text.slice(Math.max(text.lastIndexOf("/"), text.lastIndexOf("\\")) + 1).toLowerCase().replace(/\.(?:exe|cmd|bat)$/, "")
+
+/** What is no flag; everything after `--`. */
+export const operands = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const end = args.indexOf("--")
+  const before = end === -1 ? args : args.slice(0, end)
+  return [...before.filter((arg) => !arg.startsWith("-") || arg === "-"), ...(end === -1 ? [] : args.slice(end + 1))]
+}
+
+/** Flags: what stands before `--` and starts with a dash. */
+export const flags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const end = args.indexOf("--")
+  return (end === -1 ? args : args.slice(0, end)).filter((arg) => arg.length > 1 && arg.startsWith("-"))
+}
+
+/** Whether one of the letters stands in a group of short flags, or a long flag (also shortened) is there. */
+export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: ReadonlyArray<string> = []): boolean =>
+  flags(args).some((flag) => {
+    if (!flag.startsWith("--")) return Array.from(flag.slice(1)).some((letter) => letters.includes(letter))
+    const name = flag.slice(2).split("=", 1)[0] ?? ""
+    return name !== "" && long.some((item) => item === name || name.length > 2 && item.startsWith(name))
+  })

@@ -1,0 +1,92 @@
+/**
+ * Judges shell commands before they run: what they would destroy, send away, run or change, and what never runs at all.
+ *
+ * **Details**
+ *
+ * A command is read as a shell would read it (quotes, ANSI-C quotes, braces, variables that the line itself sets, `$IFS`,
+ * substitutions whose output is known, here-documents, `sudo`, `env`, `xargs`, `sh -c`, `eval`, decoded pipelines), and once
+ * more without its disguise of foreign letters. Rules look at commands, never at text, so that prose which mentions a
+ * command (`git commit -m "rm -rf /"`) is no alarm.
+ *
+ * The **floor** is what no flag, mode or approval lifts: deletion of the root, a system directory or a home, file systems
+ * and raw disks, fork bombs, killing every process, shutting down, and what can not be read: quoting that does not parse,
+ * nesting and expansion beyond every ordinary command.
+ *
+ * Pure, never throws, and takes time linear in the text.
+ *
+ * **Gotchas**
+ *
+ * Defence in depth, not a boundary: a script file, a binary or a value that only the machine knows can do anything.
+ *
+ * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
+ *
+ * @since 0.1.0
+ */
+import type { Command } from "./Command.ts"
+import { ask, type Finding, floor } from "./Finding.ts"
+import * as Normalise from "./Normalise.ts"
+import * as Read from "./Read.ts"
+import * as Code from "./rules/Code.ts"
+import * as Configuration from "./rules/Configuration.ts"
+import * as Disks from "./rules/Disks.ts"
+import * as Exfiltration from "./rules/Exfiltration.ts"
+import * as Files from "./rules/Files.ts"
+import * as Git from "./rules/Git.ts"
+import * as Privileges from "./rules/Privileges.ts"
+import * as Processes from "./rules/Processes.ts"
+import * as Remote from "./rules/Remote.ts"
+import type { Rule } from "./rules/Rule.ts"
+
+/** What was found in a command. */
+export interface Verdict {
+  /** Why it never runs, if it never runs. */
+  readonly floor: Finding | undefined
+  /** Everything found, each key once, the floor included. */
+  readonly findings: ReadonlyArray<Finding>
+}
+
+/** Longer commands are not judged, and do not run. */
+export const maxLength = 262_144
+
+const rules: ReadonlyArray<Rule> = [
+  ...Disks.rules,
+  ...Processes.rules,
+  ...Files.rules,
+  ...Privileges.rules,
+  ...Exfiltration.rules,
+  ...Git.rules,
+  ...Remote.rules,
+  ...Configuration.rules,
+  ...Code.rules
+]
+
+const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> => {
+  const whole = Remote.madeExecutable(commands)
+  return [
+    ...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])),
+    ...(whole === undefined ? [] : [whole])
+  ]
+}
+
+const unreadable = (why: string): Finding => floor("unreadable", `command that can not be read: ${why}`)
+
+const verdict = (findings: ReadonlyArray<Finding>): Verdict => {
+  const unique = new Map<string, Finding>()
+  for (const finding of findings) {
+    if (!unique.has(finding.key) || finding.gravity === "floor") unique.set(finding.key, finding)
+  }
+  const all = Array.from(unique.values())
+  return { floor: all.find(({ gravity }) => gravity === "floor"), findings: all }
+}
+
+/** Judges the text of a shell command. */
+export const judge = (command: string): Verdict => {
+  if (command.length > maxLength) return verdict([unreadable("it is too long")])
+  const { commands, fault } = Read.read(command)
+  const found = [...findingsOf(commands)]
+  if (fault !== undefined) found.push(unreadable(fault))
+  const plain = Normalise.normalise(command)
+  if (plain !== command) found.push(...findingsOf(Read.read(plain).commands))
+  if (Normalise.isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
+  return verdict(found)
+}

@@ -1,0 +1,234 @@
+/**
+ * Expands words as far as the text itself says what they become: assignments of the script, quotes, braces, the operators
+ * of `${…}`, substitutions whose output is known. What only the machine knows stays unknown and counts as nothing.
+ *
+ * @since 0.1.0
+ */
+import type { Command, Field } from "./Command.ts"
+import type { Part, Script, Word } from "./Tree.ts"
+
+/** What expansion asks its surroundings. */
+export interface Scope {
+  readonly variables: Map<string, string>
+  /** Runs a substitution: its commands, and its output when that is known. */
+  readonly run: (script: Script) => { readonly commands: ReadonlyArray<Command>; readonly output: string | undefined }
+  /** Takes from the budget of characters; false when it is used up. */
+  readonly spend: (characters: number) => boolean
+}
+
+/** Values that everybody knows. `~` stands for the home directory. */
+const wellKnown: Readonly<Record<string, string>> = {
+  HOME: "~", IFS: " \t\n", "@": "", "*": "", "#": "0", "1": "", "2": "", "3": "", "4": "", "5": "", "6": "", "7": "", "8": "", "9": ""
+}
+const pathLike = new Set(["HOME", "PWD", "OLDPWD", "PATH", "SHELL", "TMPDIR"])
+
+interface Draft {
+  text: string
+  shown: string
+  unknown: boolean
+  glob: boolean
+  started: boolean
+  variables: Array<string>
+  commands: Array<Command>
+}
+
+const draft = (): Draft => ({ text: "", shown: "", unknown: false, glob: false, started: false, variables: [], commands: [] })
+
+const operandText = (word: Word, scope: Scope): { readonly text: string; readonly known: boolean } => {
+  const fields = expandParts(word.map((part) => ({ ...part, quoted: true })), scope)
+  return { text: fields.map(({ text }) => text).join(" "), known: fields.every(({ unknown }) => !unknown) }
+}
+
+const globPattern = (pattern: string): RegExp =>
+  new RegExp(`^${pattern.slice(0, 32).replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".")}$`, "s")
+
+const trimmed = (value: string, operator: string, pattern: string): string => {
+  if (value.length > 64) return value
+  try {
+    const matches = globPattern(pattern)
+    const cuts = Array.from({ length: value.length + 1 }, (_, index) => index)
+    const ordered = operator === "#" || operator === "%%" ? cuts : cuts.toReversed()
+    const cut = operator.startsWith("#")
+      ? ordered.find((at) => matches.test(value.slice(0, at)))
+      : ordered.find((at) => matches.test(value.slice(at)))
+    return cut === undefined ? value : operator.startsWith("#") ? value.slice(cut) : value.slice(0, cut)
+  } catch {
+    // The pattern is no pattern, so it takes nothing away.
+    return value
+  }
+}
+
+/** The value of a variable with its operator; `undefined` when it is not known. */
+const valueOf = (part: Part & { readonly _tag: "Variable" }, scope: Scope): string | undefined => {
+  const operand = operandText(part.operand, scope)
+  const subscript = /^(\w+)\[(.*)\]$/.exec(part.name)
+  const name = subscript?.[1] ?? part.name
+  const own = scope.variables.get(name) ?? (Object.hasOwn(wellKnown, name) ? wellKnown[name] : undefined)
+  const index = subscript?.[2]
+  const value = own !== undefined && index !== undefined && /^\d{1,4}$/.test(index) ? own.split(/\s+/)[Number(index)] ?? "" : own
+  switch (part.operator) {
+    case "":
+      return value
+    case "count":
+      return value === undefined ? undefined : String(value.length)
+    case "!":
+      return value === undefined ? undefined : scope.variables.get(value)
+    case ":-":
+    case "-":
+    case ":=":
+    case "=":
+      return scope.variables.has(name) && value !== undefined && value !== "" ? value : operand.known ? operand.text : undefined
+    case ":+":
+    case "+":
+      return value === undefined || value === "" ? value : operand.text
+    case ":": {
+      const range = /^\s*(-?\d+)\s*(?::\s*(-?\d+))?$/.exec(operand.text)
+      if (range === null) return undefined
+      const start = Number(range[1])
+      const length = range[2] === undefined ? undefined : Number(range[2])
+      if (pathLike.has(name) && start === 0 && length === 1) return "/"
+      return value?.slice(start).slice(0, length ?? value.length)
+    }
+    case "#":
+    case "##":
+    case "%":
+    case "%%":
+      if (name === "IFS") return " "
+      return value === undefined ? undefined : trimmed(value, part.operator, operand.text)
+    case "/":
+    case "//": {
+      const [from = "", ...to] = operand.text.split("/")
+      if (value === undefined || from === "") return value
+      return part.operator === "//" ? value.replaceAll(from, () => to.join("/")) : value.replace(from, () => to.join("/"))
+    }
+    case "^":
+    case "^^":
+      return value?.toUpperCase()
+    case ",":
+    case ",,":
+      return value?.toLowerCase()
+    default:
+      return value
+  }
+}
+
+/** Fields of a word whose braces are expanded. */
+const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
+  const done: Array<Field> = []
+  let now = draft()
+  const finish = (): void => {
+    const { started, ...field } = now
+    if (started) done.push(field)
+    now = draft()
+  }
+  const append = (value: string, quoted: boolean): void => {
+    if (!scope.spend(value.length)) {
+      now.unknown = now.started = true
+      return
+    }
+    if (quoted || !/[ \t\n]/.test(value)) {
+      now.text += value
+      now.shown += value
+      now.started ||= quoted || value !== ""
+      now.glob ||= !quoted && /[*?[]/.test(value)
+      return
+    }
+    value.split(/[ \t\n]+/).forEach((piece, index) => {
+      if (index > 0) finish()
+      if (piece !== "") append(piece, false)
+    })
+  }
+  const unknown = (shown: string): void => {
+    now.unknown = now.started = true
+    now.shown += shown
+  }
+  for (const part of word) {
+    switch (part._tag) {
+      case "Text":
+        if (part.text !== "" || part.quoted) {
+          now.started = true
+          now.text += part.text
+          now.shown += part.text
+          now.glob ||= !part.quoted && /[*?[]/.test(part.text)
+        }
+        break
+      case "Variable": {
+        const value = valueOf(part, scope)
+        now.variables.push(part.name.replace(/\[.*$/, ""))
+        if (value === undefined) unknown(part.name === "((" ? "$((…))" : `$${part.name}`)
+        // A list keeps its items apart, quoted or not.
+        else append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))
+        break
+      }
+      case "Substitution": {
+        const { commands, output } = scope.run(part.script)
+        now.commands.push(...commands)
+        if (part.asFile || output === undefined) unknown(part.asFile ? "<(…)" : "$(…)")
+        else append(output.replace(/\n+$/, ""), part.quoted)
+      }
+    }
+  }
+  finish()
+  return done
+}
+
+const maxAlternatives = 64
+
+/** `{a,b}` in unquoted text: one word for each alternative. */
+const braces = (word: Word): ReadonlyArray<Word> => {
+  const at = word.findIndex((part) => part._tag === "Text" && !part.quoted && part.text.includes("{"))
+  if (at === -1) return [word]
+  const commas = word.some((part) => part._tag === "Text" && !part.quoted && part.text.includes(","))
+  if (!commas) return [word]
+  // Cut into single unquoted characters, so that a quoted comma is none.
+  const atoms = word.flatMap((part): ReadonlyArray<Part> =>
+    part._tag === "Text" && !part.quoted
+      ? (part.text.match(/[{},]|[^{},]+/g) ?? []).map((text) => ({ _tag: "Text", text, quoted: false }))
+      : [part]
+  )
+  const isAtom = (part: Part | undefined, text: string) => part?._tag === "Text" && !part.quoted && part.text === text
+  const expandFrom = (atoms: Word, depth: number): ReadonlyArray<Word> => {
+    if (depth > 8) return [atoms]
+    const open = atoms.findIndex((part) => isAtom(part, "{"))
+    if (open === -1) return [atoms]
+    const alternatives: Array<Word> = []
+    let level = 0
+    let start = open + 1
+    for (let index = open; index < atoms.length; index++) {
+      if (isAtom(atoms[index], "{")) level++
+      else if (isAtom(atoms[index], ",") && level === 1) {
+        alternatives.push(atoms.slice(start, index))
+        start = index + 1
+      } else if (isAtom(atoms[index], "}") && --level === 0) {
+        if (alternatives.length === 0) return [atoms]
+        alternatives.push(atoms.slice(start, index))
+        const before = atoms.slice(0, open)
+        const after = atoms.slice(index + 1)
+        return alternatives.slice(0, maxAlternatives).flatMap((middle) =>
+          expandFrom([...before, ...middle, ...after], depth + 1)
+        ).slice(0, maxAlternatives)
+      }
+    }
+    return [atoms]
+  }
+  return atoms.length > 512 ? [word] : expandFrom(atoms, 0)
+}
+
+/** The fields that a word becomes. */
+export const expand = (word: Word, scope: Scope): ReadonlyArray<Field> =>
+  braces(word).flatMap((alternative) => expandParts(alternative, scope))
+
+/** The one field that a word becomes where words are not split: assignments, targets of redirections. */
+export const expandWhole = (word: Word, scope: Scope): Field => {
+  const fields = expandParts(word, scope)
+  const [first] = fields
+  if (first !== undefined && fields.length === 1) return first
+  return {
+    text: fields.map(({ text }) => text).join(" "),
+    shown: fields.map(({ shown }) => shown).join(" "),
+    unknown: fields.some(({ unknown }) => unknown),
+    glob: fields.some(({ glob }) => glob),
+    variables: fields.flatMap(({ variables }) => variables),
+    commands: fields.flatMap(({ commands }) => commands)
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * What a path in a command means: the root, a system directory, a home, a raw disk, a file that decides how the machine
+ * behaves, a file with secrets in it. Only the text counts; links are judged where files are opened.
+ *
+ * @since 0.1.0
+ */
+
+const systemDirectories = new Set([
+  "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/media", "/mnt", "/opt", "/proc", "/root", "/run", "/sbin",
+  "/srv", "/sys", "/usr", "/var", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/sbin", "/usr/share", "/usr/local", "/var/lib", "/boot/efi",
+  "/system", "/system/library", "/library", "/applications", "/users", "/private", "/private/etc", "/private/var", "/volumes", "/nix", "/snap"
+])
+
+/** A path without `.`, `..`, doubled slashes and a glob or slash at its end; relative ones start in `cwd` when it is known. */
+export const tidy = (path: string, cwd?: string): string => {
+  const absolute = path.startsWith("/") || path.startsWith("~") || cwd === undefined ? path : `${cwd}/${path}`
+  const parts: Array<string> = []
+  const rooted = absolute.startsWith("/")
+  for (const part of absolute.split("/")) {
+    if (part === "" || part === ".") continue
+    if (part === "..") {
+      if (parts.length > 0 && parts.at(-1) !== "..") parts.pop()
+      else if (!rooted) parts.push(part)
+    } else parts.push(part)
+  }
+  while (/^(?:\.?\*+|\{.*\}|\.\[\^?!?.*\]\*?|\.\?\?\*)$/.test(parts.at(-1) ?? "")) parts.pop()
+  const joined = parts.join("/")
+  return rooted ? `/${joined}` : joined === "" ? "." : joined
+}
+
+/** What would be lost with everything below a path. */
+export const territory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
+  if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
+  if (/^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:windows|users|program ?files.*)[\\/]*\*?$|^%(?:userprofile|systemroot|windir)%/i.test(path)) return "system"
+  const tidied = tidy(path, cwd).toLowerCase()
+  if (tidied === "/") return "root"
+  if (/^~[\w.-]*$/.test(tidied) || /^\/(?:home|users)\/[^/]+$/.test(tidied) || tidied === "/root") return "home"
+  return systemDirectories.has(tidied) ? "system" : undefined
+}
+
+/** A device that holds file systems, or memory. */
+export const isRawDevice = (path: string): boolean =>
+  /^\/+dev\/+(?:[hsv]d[a-z*?]|xvd|nvme|mmcblk|r?disk|dm-|md\d|loop\d|mapper\/|sr\d|sg\d|nbd|zd\d|zvol\/|ram\d|k?mem$|block\/|by-|pmem|\*|sd\[|\?)/i.test(path) ||
+  /^\\\\\.\\physicaldrive/i.test(path) || /^\/\/\.\/physicaldrive/i.test(path)
+
+const home = String.raw`(?:~[\w.-]*|\/root|\/home\/[^/]+|\/users\/[^/]+|\$home)`
+
+const startupFile = new RegExp(
+  String.raw`^${home}\/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile|config\/(?:fish\/|autostart\/|systemd\/)|kshrc|cshrc|tcshrc|login|pam_environment|vimrc|emacs)`
+)
+const credentialFile = new RegExp(
+  String.raw`^${home}\/\.(?:netrc|pgpass|npmrc|pypirc|git-credentials|gitconfig|my\.cnf|vault-token|docker\/config\.json|kube\/config|aws\/|azure\/|gnupg\/|config\/(?:gh|gcloud|op|git)\/|cargo\/credentials|password-store)`
+)
+const sshFile = new RegExp(String.raw`^${home}\/\.ssh(?:\/|$)`)
+const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/(?:\.env|config\.ya?ml|auth\.json|auth|state\.db|plugins(?:\/|$)|mcp-tokens|shell-hooks)`)
+const systemConfig = /^(?:\/private)?\/etc(?:\/|$)|^\/(?:boot|usr\/lib\/systemd|lib\/systemd|system|library\/launch(?:agents|daemons)|var\/spool\/cron|usr\/(?:s?bin|lib)|s?bin|lib(?:64)?)(?:\/|$)|^\/(?:proc\/sys|sys)\/|^\/(?:var\/)?run\/docker\.sock$/
+const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
+
+/** Which kind of configuration a file is, if it is one that decides how the machine or the agent behaves. */
+export const configuration = (path: string, cwd?: string): string | undefined => {
+  const tidied = tidy(path, cwd).toLowerCase()
+  if (agentFile.test(tidied)) return "the agent's own configuration"
+  if (sshFile.test(tidied) || /(?:^|\/)authorized_keys2?$/.test(tidied)) return "SSH configuration"
+  if (systemConfig.test(tidied)) return "system configuration"
+  if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
+  if (credentialFile.test(tidied)) return "a credential file"
+  if (/(?:^|\/)\.git\/(?:hooks\/|config$)/.test(tidied)) return "git hooks or git configuration"
+  if (/(?:^|\/)\.(?:envrc|npmrc|pypirc|netrc|pgpass)$/.test(tidied)) return "a credential file"
+  return /(?:^|\/)\.env(?:\.(?!example|sample|template|dist|defaults)[\w-]+)?$/.test(tidied) || /^(?:\.\/)?config\.ya?ml$/.test(tidied)
+    ? "project environment or configuration"
+    : undefined
+}
+
+const secretFile = new RegExp(
+  [
+    String.raw`^(?:\/private)?\/etc\/(?:g?shadow-?|sudoers(?:\.d\/.*)?|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key|kubernetes\/.*\.conf)$`,
+    String.raw`(?:^|\/)\.ssh(?:\/(?!known_hosts|config$|[^/]*\.pub$|authorized_keys)[^/]*)?$`,
+    String.raw`(?:^|\/)id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?$`,
+    String.raw`(?:^|\/)\.(?:aws|azure|gnupg|password-store)(?:\/|$)`,
+    String.raw`(?:^|\/)\.(?:netrc|pgpass|npmrc|pypirc|git-credentials|my\.cnf|vault-token|docker\/config\.json|kube\/config|kube)$`,
+    String.raw`(?:^|\/)\.config\/(?:gh|gcloud|op)(?:\/|$)`,
+    String.raw`(?:^|\/)\.env(?:\.(?!example|sample|template|dist|defaults)[\w-]+)?$`,
+    String.raw`^\/proc\/(?:[^/]+)\/(?:environ|mem)$`,
+    String.raw`(?:^|\/)\.hermes\/(?:auth\.json|auth|state\.db|mcp-tokens)`,
+    String.raw`(?:login\.keychain|keychains\/|logins\.json|key4\.db|login data|wallet\.dat|keystore\/)`,
+    String.raw`(?:^|\/)(?:credentials|\.?secrets?)(?:\.(?:json|ya?ml|toml|txt|ini|env))?$`,
+    String.raw`\.(?:pem|p12|pfx|keystore|jks|kdbx|ppk)$`
+  ].join("|")
+)
+
+/** Whether a file is known to hold secrets. */
+export const isSecret = (path: string, cwd?: string): boolean => secretFile.test(tidy(path, cwd).toLowerCase())

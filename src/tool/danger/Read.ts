@@ -1,0 +1,291 @@
+/**
+ * From the text of a script to the commands that it would run: expanded, unwrapped, with what flows between them, including
+ * the scripts inside it (substitutions, `sh -c`, `eval`, here-documents for a shell, decoded pipelines).
+ *
+ * **Details**
+ *
+ * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is a
+ * `fault`, and the floor fails closed on it.
+ *
+ * @since 0.1.0
+ */
+import { type Command, type Field, type Redirect } from "./Command.ts"
+import * as Expand from "./Expand.ts"
+import * as Output from "./Output.ts"
+import * as Syntax from "./Syntax.ts"
+import * as Tree from "./Tree.ts"
+import * as Wrappers from "./Wrappers.ts"
+
+/** How deep scripts stand in scripts. */
+const maxNesting = 10
+const maxLayers = 12
+const maxGroups = 200
+
+/** What became of a text. */
+export interface Reading {
+  readonly commands: ReadonlyArray<Command>
+  readonly fault: string | undefined
+}
+
+interface Frame {
+  readonly closer: string
+  readonly from: number
+  readonly cwd: string | undefined
+  readonly input: ReadonlyArray<Command>
+  readonly stdin: string | undefined
+  readonly name: string | undefined
+}
+
+const closers: Readonly<Record<string, string>> = {
+  "{": "}", "(": ")", "if": "fi", "while": "done", "until": "done", "for": "done", "select": "done", "case": "esac"
+}
+const connecting = new Set(["!", "then", "else", "elif", "do", "time"])
+const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
+const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
+
+/** The name that a word assigns to, when its text begins with `NAME=` outside of quotes. */
+const assigns = (word: Tree.Word): string | undefined => {
+  const [first] = word
+  return first?._tag === "Text" && !first.quoted ? assignment.exec(first.text)?.[1] : undefined
+}
+
+/** An unquoted word of plain text. */
+const keywordOf = (word: Tree.Word | undefined): string | undefined =>
+  word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted) ? undefined : Tree.literal(word)
+
+class Reader {
+  readonly out: Array<Command> = []
+  fault: string | undefined
+  #budget: number
+  #nesting = 0
+  #cwd: string | undefined
+  readonly #variables = new Map<string, string>()
+  readonly #functions = new Set<string>()
+  readonly #scope: Expand.Scope
+
+  constructor(length: number) {
+    this.#budget = 65_536 + 8 * length
+    this.#scope = {
+      variables: this.#variables,
+      spend: (characters) => this.#spend(characters),
+      run: (script) => this.#apart(() => this.script(script, [], undefined))
+    }
+  }
+
+  #spend(characters: number): boolean {
+    this.#budget -= characters + 1
+    if (this.#budget < 0) this.fault ??= "it grows too large to be judged"
+    return this.#budget >= 0
+  }
+
+  /** Runs what can not change the directory of what follows. */
+  #apart<A>(run: () => A): A {
+    const cwd = this.#cwd
+    const out = run()
+    this.#cwd = cwd
+    return out
+  }
+
+  /** A script that stands in another one as text. */
+  text(text: string, input: ReadonlyArray<Command>, stdin: string | undefined, trusted: boolean): void {
+    if (this.#nesting >= maxNesting) {
+      this.fault ??= "it nests too deeply"
+      return
+    }
+    if (!this.#spend(text.length)) return
+    const script = Syntax.read(text)
+    // Holes where unknown values were may have held the other quote.
+    if (script.fault !== undefined && trusted) this.fault ??= script.fault
+    this.#nesting++
+    this.script(script, input, stdin)
+    this.#nesting--
+  }
+
+  /** Its commands, and what the last pipeline writes. */
+  script(
+    script: Tree.Script,
+    input: ReadonlyArray<Command>,
+    stdin: string | undefined
+  ): { readonly commands: ReadonlyArray<Command>; readonly output: string | undefined } {
+    const start = this.out.length
+    const frames: Array<Frame> = []
+    let piped = input
+    let text = stdin
+    let last: string | undefined
+    let simple = 0
+    let pending: string | undefined
+    for (const { redirections, terminator, words } of script.commands) {
+      const from = this.out.length
+      let at = 0
+      let closed: Frame | undefined
+      for (; at < words.length; at++) {
+        const word = keywordOf(words[at])
+        if (word === undefined) break
+        const frame = frames.at(-1)
+        if (frame !== undefined && word === frame.closer) {
+          frames.pop()
+          closed = frame
+          if (frame.closer === ")") this.#cwd = frame.cwd
+        } else if (Object.hasOwn(closers, word)) {
+          const grouping = word === "{" || word === "("
+          frames.push({
+            closer: closers[word] ?? "",
+            from,
+            cwd: this.#cwd,
+            input: piped,
+            stdin: text,
+            name: grouping ? pending : undefined
+          })
+          if (grouping) pending = undefined
+          if (word === "for" || word === "select" || word === "case") {
+            this.#loop(word, words.slice(at))
+            at = words.length
+            break
+          }
+        } else if (word === "function") {
+          at++
+          pending = keywordOf(words[at])
+          if (keywordOf(words[at + 1]) === "()") at++
+        } else if (!connecting.has(word)) break
+      }
+      if (frames.length > maxGroups) this.fault ??= "it nests too deeply"
+      const rest = words.slice(at)
+      const defined = Tree.literal(rest[1] ?? []) === "()" ? Tree.literal(rest[0] ?? []) : undefined
+      if (defined !== undefined) {
+        pending = defined
+        this.#functions.add(defined)
+        continue
+      }
+      if (pending !== undefined) this.#functions.add(pending)
+      const inside = frames.flatMap(({ name }) => name === undefined ? [] : [name])
+      const group = closed === undefined ? [] : this.out.slice(closed.from)
+      const written = this.#simple(rest, redirections, { input: piped, stdin: text, terminator, inside })
+      simple += rest.length > 0 ? 1 : 0
+      last = written
+      if (terminator === "|") {
+        piped = [...(closed?.input ?? piped), ...group, ...this.out.slice(from)]
+        text = closed === undefined ? written : undefined
+      } else {
+        piped = frames.at(-1)?.input ?? input
+        text = frames.at(-1)?.stdin ?? stdin
+      }
+      // Groups and pipelines are copied: that is paid for too.
+      if (this.fault === "it nests too deeply" || !this.#spend(frames.length + piped.length + group.length)) break
+    }
+    const pipeline = script.commands.every(({ terminator }, index) =>
+      terminator === "|" || index === script.commands.length - 1)
+    return { commands: this.out.slice(start), output: pipeline && simple > 0 ? last : undefined }
+  }
+
+  /** `for x in a b`: x is all of them at once; `case word`: only its substitutions matter. */
+  #loop(keyword: string, words: ReadonlyArray<Tree.Word>): void {
+    const fields = words.slice(1).map((word) => Expand.expandWhole(word, this.#scope))
+    const name = fields[0]?.text
+    if (keyword !== "case" && name !== undefined && fields.length > 2) {
+      this.#variables.set(name, fields.slice(2).map(({ text }) => text).join(" "))
+    }
+  }
+
+  #simple(
+    words: ReadonlyArray<Tree.Word>,
+    redirections: ReadonlyArray<Tree.Redirection>,
+    flow: Pick<Command, "input" | "stdin" | "terminator" | "inside">
+  ): string | undefined {
+    const redirects = redirections.map(({ operator, target }): Redirect => ({
+      operator,
+      target: Expand.expandWhole(target, this.#scope)
+    }))
+    const assignments: Array<readonly [string, string]> = []
+    let index = 0
+    for (; index < words.length; index++) {
+      const word = words[index] ?? []
+      const name = assigns(word)
+      if (name === undefined) break
+      assignments.push(this.#assign(name, Expand.expandWhole(word, this.#scope)))
+    }
+    const fields = words.slice(index).flatMap((word) => Expand.expand(word, this.#scope))
+    const document = redirects.findLast(({ operator }) => operator.startsWith("<<"))
+    const stdin = document === undefined ? flow.stdin : document.target.unknown ? undefined : document.target.text
+    const input = document === undefined ? flow.input : [...flow.input, ...document.target.commands]
+    if (fields.length === 0 && redirects.length === 0 && assignments.length === 0) return undefined
+    return this.#layers(fields, { ...flow, redirects, assignments, stdin, input, cwd: this.#cwd, wrappers: [] })
+  }
+
+  #assign(name: string, field: Field): readonly [string, string] {
+    const at = field.text.indexOf("=")
+    const value = field.text.slice(at + 1)
+    const whole = field.text.charAt(at - 1) === "+" ? (this.#variables.get(name) ?? "") + value : value
+    if (field.unknown) this.#variables.delete(name)
+    else if (this.#spend(whole.length)) this.#variables.set(name, whole)
+    return [name, value]
+  }
+
+  /** A command and, below its wrappers, what it runs in the end. Answers what it writes. */
+  #layers(fields: ReadonlyArray<Field>, rest: Omit<Command, "program" | "args" | "fields">): string | undefined {
+    let words = fields
+    let wrappers = rest.wrappers
+    for (let layer = 0; layer < maxLayers; layer++) {
+      const [first, ...args] = words
+      const program = first === undefined ? "" : Wrappers.resolved(first)
+      const command: Command = { ...rest, program, args: args.map(({ text }) => text), fields: args, wrappers }
+      this.out.push(command)
+      this.#effects(command)
+      for (const inner of Wrappers.executed(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
+      const inner = Wrappers.wrapped(program, args, command.stdin) ?? (this.#functions.has(program) ? args : undefined)
+      if (inner === undefined || inner.length === 0) return Output.output(command)
+      wrappers = [...wrappers, program]
+      words = inner
+    }
+    this.fault ??= "it nests too deeply"
+    return undefined
+  }
+
+  /** What running it means for what follows, and the scripts that it is handed. */
+  #effects(command: Command): void {
+    const { args, fields, program, stdin } = command
+    if (program === "cd" || program === "pushd" || program === "chdir") {
+      const target = args.find((arg) => !arg.startsWith("-"))
+      this.#cwd = target === undefined ? "~" : target.startsWith("/") || target.startsWith("~") ? target : undefined
+    } else if (declaring.has(program)) {
+      for (const field of fields) {
+        const name = assignment.exec(field.text)?.[1]
+        if (name !== undefined) this.#assign(name, field)
+      }
+    } else if (program === "set") {
+      const values = args[0] === "--" ? args.slice(1) : args.filter((arg) => !/^[-+]/.test(arg))
+      if (values.length > 0) {
+        this.#variables.set("@", values.join(" ")).set("*", values.join(" "))
+        values.slice(0, 9).forEach((value, index) => this.#variables.set(String(index + 1), value))
+      }
+    } else if (program === "read" && stdin !== undefined) {
+      const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg))
+      if (name !== undefined) this.#variables.set(name, stdin.trimEnd())
+    } else if (program === "printf" && args[0] === "-v") {
+      const written = Output.output({ ...command, args: args.slice(2), fields: fields.slice(2) })
+      if (written !== undefined && args[1] !== undefined) this.#variables.set(args[1], written)
+    }
+    const script = Wrappers.scriptOf(program, fields)
+    if (script !== undefined) {
+      const run = () => this.text(script.text, command.input, stdin, !script.unknown && program !== "ssh" && program !== "watch")
+      if (program === "eval") run()
+      else this.#apart(run)
+    } else if (stdin !== undefined && readsScript(command)) this.#apart(() => this.text(stdin, [], undefined, false))
+  }
+}
+
+/** A shell, or `source`, without a file to read. */
+const readsScript = ({ args, fields, program }: Command): boolean => {
+  if (program === "source" || program === ".") return args[0] === "/dev/stdin" || args[0] === "-"
+  return Wrappers.shells.has(program) &&
+    (fields.every(({ text }) => text.startsWith("-")) || args.includes("-s") || args.includes("/dev/stdin"))
+}
+
+/** See the module. Never throws. */
+export const read = (text: string): Reading => {
+  const reader = new Reader(text.length)
+  const script = Syntax.read(text)
+  reader.fault = script.fault
+  reader.script(script, [], undefined)
+  return { commands: reader.out, fault: reader.fault }
+}
+

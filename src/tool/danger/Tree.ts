@@ -1,0 +1,73 @@
+/**
+ * What a shell script is made of, before anything is expanded.
+ *
+ * @since 0.1.0
+ */
+
+/** A piece of a word. */
+export type Part =
+  | { readonly _tag: "Text"; readonly text: string; readonly quoted: boolean }
+  | {
+    readonly _tag: "Variable"
+    readonly name: string
+    /** What follows the name in `${name…}` up to its operand: `:-`, `:`, `%%`, `""`. `!` stands for indirection. */
+    readonly operator: string
+    readonly operand: Word
+    readonly quoted: boolean
+  }
+  | { readonly _tag: "Substitution"; readonly script: Script; readonly quoted: boolean; readonly asFile: boolean }
+
+/** One word before expansion. */
+export type Word = ReadonlyArray<Part>
+
+/** What stands between a simple command and the next one; `""` at the end. */
+export type Terminator = "" | ";" | "&" | "&&" | "||" | "|"
+
+/** `> file`, `<<< text`, or a here-document, whose target is its body. */
+export interface Redirection {
+  readonly operator: string
+  readonly target: Word
+}
+
+/** One simple command. */
+export interface Simple {
+  readonly words: ReadonlyArray<Word>
+  readonly redirections: ReadonlyArray<Redirection>
+  readonly terminator: Terminator
+}
+
+/** See the module. */
+export interface Script {
+  readonly commands: ReadonlyArray<Simple>
+  /** Why the text can not be read, if it can not. */
+  readonly fault: string | undefined
+}
+
+/** The text of a word that is plain text, unquoted or not. */
+export const literal = (word: Word): string | undefined => {
+  let out = ""
+  for (const part of word) {
+    if (part._tag !== "Text") return undefined
+    out += part.text
+  }
+  return out
+}
+
+/** The same, when it must be one text. */
+export const isWord = (word: Word | undefined, text: string): boolean => word !== undefined && literal(word) === text
+
+const simpleEscapes: Readonly<Record<string, string>> = {
+  a: "\u0007", b: "\b", e: "\u001b", E: "\u001b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v"
+}
+
+/** What stands behind a backslash in `$'…'` and in `printf`: how many characters it takes, and what it means. */
+export const escape = (after: string): readonly [taken: number, value: string] => {
+  const coded = /^(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3}))/.exec(after)
+  if (coded !== null) {
+    const hex = coded[1] ?? coded[2] ?? coded[3]
+    const code = hex === undefined ? Number.parseInt(coded[4] ?? "0", 8) & 0xff : Number.parseInt(hex, 16)
+    return [coded[0].length, code <= 0x10ffff ? String.fromCodePoint(code) : ""]
+  }
+  const char = after.charAt(0)
+  return [1, simpleEscapes[char] ?? (/[\\'"?]/.test(char) ? char : `\\${char}`)]
+}

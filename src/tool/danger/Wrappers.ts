@@ -1,0 +1,225 @@
+/**
+ * Programs that run another program: what they run, word by word, and scripts that shells, `eval` and the like are handed as
+ * text.
+ *
+ * @since 0.1.0
+ */
+import { type Field, known, programName } from "./Command.ts"
+
+interface Wrapper {
+  /** Flags whose value is the next word. */
+  readonly valued?: string
+  /** Words of its own before the program. */
+  readonly skip?: number
+  /** Only what follows this word is run. */
+  readonly after?: string
+}
+
+const wrapper = (valued = "", skip = 0): Wrapper => ({ valued, skip })
+
+const wrappers: Readonly<Record<string, Wrapper>> = {
+  "sudo": wrapper("-u -g -h -p -C -D -R -T -U -r -t --user --group --host --prompt --chdir --chroot"),
+  "doas": wrapper("-u -C"),
+  "pkexec": wrapper("--user"),
+  "env": wrapper("-u --unset -C --chdir"),
+  "command": wrapper(),
+  "exec": wrapper("-a"),
+  "builtin": wrapper(),
+  "nice": wrapper("-n --adjustment"),
+  "ionice": wrapper("-c -n -p --class --classdata"),
+  "stdbuf": wrapper("-i -o -e"),
+  "nohup": wrapper(),
+  "setsid": wrapper(),
+  "time": wrapper("-o -f --output --format"),
+  "gtime": wrapper("-o -f"),
+  "timeout": wrapper("-s -k --signal --kill-after", 1),
+  "gtimeout": wrapper("-s -k", 1),
+  "chroot": wrapper("--userspec --groups", 1),
+  "unshare": wrapper("-R -w -S -G"),
+  "nsenter": wrapper("-t --target -S -G"),
+  "strace": wrapper("-o -e -p -u -s -E -P"),
+  "ltrace": wrapper("-o -e -p -u -s"),
+  "watch": wrapper("-n --interval"),
+  "xargs": wrapper("-a -d -E -I -L -n -P -s --arg-file --delimiter --replace --max-args --max-procs --max-lines --max-chars"),
+  "parallel": wrapper("-j --jobs -a -S -I -N -n --colsep"),
+  "busybox": wrapper(),
+  "toybox": wrapper(),
+  "proxychains": wrapper("-f"),
+  "proxychains4": wrapper("-f"),
+  "torsocks": wrapper(),
+  "torify": wrapper(),
+  "firejail": wrapper(),
+  "flock": wrapper("-w -E --timeout", 1),
+  "gosu": wrapper("", 1),
+  "su-exec": wrapper("", 1),
+  "runuser": wrapper("-u -g -s"),
+  "chronic": wrapper(),
+  "caffeinate": wrapper("-t -w"),
+  "eatmydata": wrapper(),
+  "fakeroot": wrapper(),
+  "taskset": wrapper("", 1),
+  "chrt": wrapper("", 1),
+  "setpriv": wrapper(),
+  "capsh": { after: "--" },
+  "prlimit": wrapper(),
+  "systemd-run": wrapper("-p --property -u --unit --uid --gid -E"),
+  "coproc": wrapper(),
+  "winpty": wrapper(),
+  "arch": wrapper(),
+  "setarch": wrapper("", 1),
+  "linux64": wrapper(),
+  "faketime": wrapper("", 1),
+  "dbus-run-session": { after: "--" },
+  "xvfb-run": wrapper("-n -s"),
+  "doppler": { after: "--" },
+  "op": { after: "--" },
+  "dotenv": { after: "--" },
+  "kubectl": { after: "--" },
+  "hyperfine": { after: "--" }
+}
+
+/** Programs that read a script: shells. */
+export const shells = new Set(["sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "busybox sh", "pwsh", "powershell"])
+
+const containers = new Set(["docker", "podman", "nerdctl"])
+const containerValues = new Set([
+  "-v", "--volume", "-e", "--env", "-p", "--publish", "-w", "--workdir", "-u", "--user", "--name", "--network", "--net", "--mount",
+  "--env-file", "--entrypoint", "-h", "--hostname", "--platform", "-m", "--memory", "--cpus", "--cap-add", "--device", "--label", "-l", "--pid"
+])
+
+/** The position after the flags, their values and assignments. */
+const afterFlags = (args: ReadonlyArray<Field>, start: number, valued: (flag: string) => boolean): number => {
+  let index = start
+  for (; index < args.length; index++) {
+    const text = args[index]?.text ?? ""
+    if (text === "--") return index + 1
+    if (text.startsWith("-") && text !== "-") {
+      if (valued(text)) index++
+    } else if (!/^[A-Za-z_]\w*=/.test(text)) break
+  }
+  return index
+}
+
+const position = (program: string, args: ReadonlyArray<Field>): number | undefined => {
+  const texts = args.map(({ text }) => text)
+  if (containers.has(program)) {
+    const verb = texts[0] === "compose" || texts[0] === "container" ? 1 : 0
+    const action = texts[verb]
+    if (action !== "exec" && action !== "run") return undefined
+    return afterFlags(args, verb + 1, (flag) => containerValues.has(flag)) + 1
+  }
+  if (program === "docker-compose") {
+    return texts[0] === "exec" || texts[0] === "run" ? afterFlags(args, 1, (flag) => containerValues.has(flag)) + 1 : undefined
+  }
+  const rule = Object.hasOwn(wrappers, program) ? wrappers[program] : undefined
+  if (rule === undefined) return undefined
+  if (rule.after !== undefined) {
+    const at = texts.indexOf(rule.after)
+    return at === -1 ? undefined : at + 1
+  }
+  const valued = new Set(rule.valued?.split(" "))
+  // `xargs -I{}` and `nice -10` carry their values themselves.
+  return afterFlags(args, 0, (flag) => valued.has(flag)) + (rule.skip ?? 0)
+}
+
+/** What a wrapper runs; undefined when it is none, or runs nothing. */
+export const wrapped = (
+  program: string,
+  args: ReadonlyArray<Field>,
+  stdin: string | undefined
+): ReadonlyArray<Field> | undefined => {
+  const at = position(program, args)
+  if (at === undefined) return undefined
+  const inner = args.slice(at)
+  if (inner.length === 0) return undefined
+  if (program !== "xargs" && program !== "parallel") return inner
+  return stdin === undefined ? inner : [...inner, ...stdin.split(/\s+/).filter((item) => item !== "").slice(0, 256).map(known)]
+}
+
+/** Commands after `-exec` and its kin of `find` and `fd`. */
+export const executed = (program: string, args: ReadonlyArray<Field>): ReadonlyArray<ReadonlyArray<Field>> => {
+  if (!/^(?:find|gfind|fd|fdfind|bfs)$/.test(program)) return []
+  const out: Array<ReadonlyArray<Field>> = []
+  args.forEach(({ text }, index) => {
+    if (!/^(?:-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/.test(text)) return
+    const end = args.findIndex(({ text }, at) => at > index && (text === ";" || text === "+"))
+    out.push(args.slice(index + 1, end === -1 ? args.length : end))
+  })
+  return out
+}
+
+const joined = (fields: ReadonlyArray<Field>): Field => ({
+  text: fields.map(({ text }) => text).join(" "),
+  shown: fields.map(({ shown }) => shown).join(" "),
+  unknown: fields.some(({ unknown }) => unknown),
+  glob: false,
+  variables: fields.flatMap(({ variables }) => variables),
+  commands: fields.flatMap(({ commands }) => commands)
+})
+
+/** The text after a flag of a shell that takes a script: `-c`, `-lc`, `-ec`. */
+const commandFlag = (args: ReadonlyArray<Field>, pattern: RegExp): Field | undefined => {
+  const index = args.findIndex(({ text }) => pattern.test(text))
+  return index === -1 ? undefined : args.slice(index + 1).find(({ text }) => !/^[-+][a-zA-Z]*$/.test(text) && text !== "--")
+}
+
+const remoteValues = new Set(Array.from("BbcDEeFIiJLlmOopQRSWw", (letter) => `-${letter}`))
+
+/** The shell text that a program is handed as an argument, if any. */
+export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
+  if (program === "pwsh" || program === "powershell") return commandFlag(args, /^-c(?:ommand)?$/i)
+  if (shells.has(program)) return commandFlag(args, /^-[a-zA-Z]*c[a-zA-Z]*$/)
+  switch (program) {
+    case "eval":
+    case "watch":
+      return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
+    case "su":
+    case "runuser":
+    case "script":
+    case "flock":
+      return commandFlag(args, /^(?:-c|--command|-[a-z]*c)$/)
+    case "trap":
+      return args[0]
+    case "env": {
+      const at = args.findIndex(({ text }) => /^-(?:[a-zA-Z]*S|-split-string)/.test(text))
+      const flag = args[at]
+      if (flag === undefined) return undefined
+      const own = flag.text.replace(/^-(?:[a-zA-Z]*S|-split-string=?)/, "")
+      return own === "" ? joined(args.slice(at + 1)) : joined([known(own), ...args.slice(at + 1)])
+    }
+    case "alias":
+      return joined(args.map((field) => ({ ...field, text: `${field.text.replace(/^[^=]*=/, "")};` })))
+    case "cmd":
+      return commandFlag(args, /^\/[ck]$/i)
+    case "ssh":
+    case "mosh": {
+      const at = afterFlags(args, 0, (flag) => remoteValues.has(flag)) + 1
+      return at < args.length ? joined(args.slice(at)) : undefined
+    }
+    case "parallel":
+    case "hyperfine":
+    case "concurrently":
+      return joined(args.filter(({ text }) => /\s/.test(text)).map((field) => ({ ...field, text: `${field.text};` })))
+    default:
+      return undefined
+  }
+}
+
+/** The program of a first word, through what only globs hide: `/bin/r?`. */
+export const resolved = (field: Field): string => {
+  const name = programName(field.text)
+  if (!field.glob || !/[*?[]/.test(name) || name.length > 24) return name
+  try {
+    const pattern = new RegExp(`^${name.replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".")}$`)
+    return globbed.find((known) => pattern.test(known)) ?? name
+  } catch {
+    // A class that is not closed matches itself.
+    return name
+  }
+}
+
+/** What an attacker would spell with globs. */
+const globbed = [
+  "rm", "dd", "mkfs.ext4", "shutdown", "reboot", "halt", "poweroff", "chmod", "chown", "shred", "curl", "wget", "bash", "sh", "zsh", "nc", "ncat", "kill",
+  "killall", "pkill", "find", "sudo", "cat", "python3", "perl", "wipefs", "init", "tee"
+]

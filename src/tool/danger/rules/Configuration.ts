@@ -1,0 +1,122 @@
+/**
+ * Configuration: files that decide how the machine, the shell or the agent behaves, schedules, firewalls, protection.
+ *
+ * @since 0.1.0
+ */
+import { type Command, hasFlag, operands } from "../Command.ts"
+import { ask, type Finding } from "../Finding.ts"
+import * as Places from "../Places.ts"
+import { asksForHelp, type Rule, written } from "./Rule.ts"
+
+const change = (what: string): Finding => ask("configuration tampering", `change of ${what}`)
+
+const template = /\.(?:example|sample|template|dist|defaults)(?:\.\w+)?$/
+
+/** Files that a command writes as an argument. */
+const destinations = (command: Command): ReadonlyArray<string> => {
+  const { args, program } = command
+  const targets = operands(args)
+  const last = targets.at(-1)
+  switch (program) {
+    case "tee":
+    case "sponge":
+    case "truncate":
+    case "touch":
+      return program === "touch" ? [] : targets
+    case "cp":
+    case "mv":
+    case "install":
+    case "ln":
+    case "rsync":
+    case "scp": {
+      const into = args[args.findIndex((arg) => arg === "-t" || arg === "--target-directory") + 1]
+      const target = hasFlag(args, "t", ["target-directory"]) ? into : last
+      if (target === undefined || targets.length < 2 && into === undefined) return []
+      // A copy of the example is how a project is set up.
+      return targets.slice(0, -1).every((path) => template.test(path)) && /(?:^|\/)(?:\.env|config\.ya?ml)/.test(target) ? [] : [target]
+    }
+    case "dd":
+      return args.flatMap((arg) => arg.startsWith("of=") ? [arg.slice(3)] : [])
+    case "sed":
+    case "gsed":
+    case "perl":
+    case "ruby":
+      return args.some((arg) => /^-(?:[a-zA-Z]*i|-in-place)/.test(arg)) ? targets.slice(1).concat(targets.length === 1 ? targets : []) : []
+    case "awk":
+    case "gawk":
+      return args.includes("inplace") ? targets : []
+    case "curl":
+      return args.flatMap((arg, index) => /^(?:-o|--output)$/.test(args[index - 1] ?? "") ? [arg] : /^-o./.test(arg) ? [arg.slice(2)] : [])
+    case "wget":
+      return args.flatMap((arg, index) => /^(?:-O|--output-document)$/.test(args[index - 1] ?? "") ? [arg] : /^-O./.test(arg) ? [arg.slice(2)] : [])
+    case "ex":
+    case "ed":
+    case "crudini":
+      return targets
+    default:
+      return []
+  }
+}
+
+const files: Rule = (command) => {
+  for (const path of [...written(command), ...destinations(command)]) {
+    if (path === "/dev/null") continue
+    const what = Places.configuration(path, command.cwd)
+    if (what !== undefined) return change(what)
+  }
+  return undefined
+}
+
+const schedules: Rule = ({ args, program }) => {
+  if (program === "crontab") {
+    return args.length === 0 || asksForHelp(args) || args.includes("-l") && !args.includes("-r") ? undefined : change("scheduled commands")
+  }
+  if (program === "at" || program === "batch") return args.some((arg) => /^-[lV]$/.test(arg)) ? undefined : change("scheduled commands")
+  return program === "schtasks" && args.some((arg) => /^\/(?:create|delete|change)$/i.test(arg)) ? change("scheduled commands") : undefined
+}
+
+const protection: Rule = ({ args, program }) => {
+  const verb = operands(args)[0] ?? ""
+  const firewall = "the firewall or another protection"
+  if (/^(?:iptables|ip6tables|ebtables|arptables)$/.test(program)) return hasFlag(args, "LS", ["list", "list-rules", "help"]) && !hasFlag(args, "FXPDAI") ? undefined : change(firewall)
+  if (program === "nft") return /^(?:list|monitor|describe)$/.test(verb) ? undefined : change(firewall)
+  if (program === "ufw") return /^(?:status|show|app|version)$/.test(verb) ? undefined : change(firewall)
+  if (program === "firewall-cmd") return args.some((arg) => /^--(?:add|remove|set|reload|panic|permanent)/.test(arg)) ? change(firewall) : undefined
+  if (program === "pfctl") return hasFlag(args, "dFfe") ? change(firewall) : undefined
+  if (program === "setenforce" || program === "csrutil" && verb !== "status" || program === "spctl" && args.some((arg) => /disable/.test(arg))) return change(firewall)
+  if (program === "aa-disable" || program === "aa-teardown" || program === "apparmor_parser" && hasFlag(args, "R")) return change(firewall)
+  if (program === "netsh" && args.some((arg) => /^(?:advfirewall|firewall)$/i.test(arg)) && !args.some((arg) => /^show$/i.test(arg))) return change(firewall)
+  if (program === "set-mppreference" || program === "set-executionpolicy") return change(firewall)
+  if (program === "chattr" || program === "xattr" && args.includes("com.apple.quarantine")) return change(firewall)
+  return program === "vssadmin" && /^delete$/i.test(verb) || program === "bcdedit" && args.some((arg) => /^\/set|^\/delete/i.test(arg)) ? change(firewall) : undefined
+}
+
+const machine: Rule = ({ args, program }) => {
+  const verb = operands(args)[0] ?? ""
+  if (program === "sysctl" && (hasFlag(args, "wp", ["write", "load", "system"]) || args.some((arg) => /^[\w.]+=/.test(arg)))) return change("kernel settings")
+  if (program === "defaults" && /^(?:write|delete)$/.test(verb) || program === "reg" && /^(?:add|delete|import)$/i.test(verb) || program === "scutil" && args.includes("--set")) return change("system configuration")
+  if (/^(?:update-alternatives|alternatives)$/.test(program) && args.some((arg) => /^--(?:set|install|remove)/.test(arg))) return change("system configuration")
+  if (/^(?:timedatectl|hostnamectl|localectl)$/.test(program) && verb.startsWith('set-') || program === "chsh") return change("system configuration")
+  if (/^(?:ip|route|ifconfig)$/.test(program) && args.some((arg) => /^(?:del|delete|flush|down)$/.test(arg))) return change("the network")
+  if (/^(?:npm|pnpm|yarn|pip3?)$/.test(program) && verb === "config" && args.includes("set") && args.some((arg) => /registry|index-url|script-shell|ignore-scripts|strict-ssl|cafile|proxy/.test(arg))) return change("where packages come from")
+  if (program === "ssh-keygen" && args.some((arg) => /^-R$/.test(arg))) return change("SSH configuration")
+  if (program === "ssh-copy-id") return change("SSH configuration")
+  return undefined
+}
+
+const preload = /^(?:LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|DYLD_INSERT_LIBRARIES|PROMPT_COMMAND|BASH_ENV|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)$/
+const yolo = /^HERMES_(?:YOLO|ACCEPT_HOOKS|REDACT_SECRETS|HOME)/
+
+const environment: Rule = ({ args, assignments, program }) => {
+  const exported = /^(?:export|declare|typeset|setx|env)$/.test(program) ? args.map((arg) => arg.split("=", 2)) : []
+  for (const [name = "", value = ""] of [...assignments, ...exported]) {
+    if (yolo.test(name) && value !== "") return change("the agent's own configuration")
+    if (preload.test(name) && name !== "LD_LIBRARY_PATH" && value !== "" && !(name === "GIT_SSH_COMMAND" && !/\s-o\s*(?:Proxy|Strict)/i.test(value))) return change("what every program loads")
+  }
+  return program === "alias" && args.some((arg) => /^(?:sudo|ls|cd|cat|git|ssh|rm|cp|su|npm|curl|which)=/.test(arg) && !/^(?:ls|rm|cp|cat)=(?:ls|rm|cp|bat)\b/.test(arg))
+    ? change("what common commands mean")
+    : undefined
+}
+
+/** See the module. */
+export const rules: ReadonlyArray<Rule> = [files, schedules, protection, machine, environment]

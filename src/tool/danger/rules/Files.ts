@@ -1,0 +1,99 @@
+/**
+ * Destruction of files: deletion of trees, of what searches find, of what input names; emptying and overwriting.
+ *
+ * @since 0.1.0
+ */
+import { type Command, hasFlag, operands } from "../Command.ts"
+import { ask, type Finding, floor } from "../Finding.ts"
+import * as Places from "../Places.ts"
+import { asksForHelp, type Rule } from "./Rule.ts"
+
+const deleters = new Set(["rm", "srm", "grm", "remove-item", "ri", "rd", "rmdir", "del", "erase", "unlink", "shred", "trash", "rimraf", "wipe"])
+
+const places = { root: "the root directory", system: "a system directory", home: "a home directory" } as const
+
+const isRecursive = ({ args, program }: Command): boolean =>
+  program === "rimraf" ||
+  hasFlag(args, "rR", ["recursive", "recurse"]) || args.some((arg) => /^\/s$/i.test(arg) || /^-recurse\b/i.test(arg))
+
+const contained = ({ wrappers }: Command): boolean => wrappers.some((wrapper) => /^(?:docker|podman|nerdctl|kubectl|docker-compose)$/.test(wrapper))
+
+/** Deletes everything below a place that nobody can miss. */
+const treeOf: Rule = (command) => {
+  const { args, cwd, fields, program, wrappers } = command
+  if (!deleters.has(program)) return undefined
+  if (args.includes("--no-preserve-root")) return floor("file destruction", "recursive delete of the root directory")
+  const recursive = isRecursive(command)
+  for (const { text, unknown } of fields) {
+    if (text.startsWith("-") || /^\/[a-z]$/i.test(text)) continue
+    const place = unknown ? undefined : Places.territory(text, cwd)
+    if (place !== undefined && (recursive || text.endsWith('*') && program === "rm")) {
+      const key = `recursive delete of ${places[place]}`
+      return contained(command) ? ask("file destruction", key) : floor("file destruction", key)
+    }
+  }
+  if (recursive && !(program === "rmdir")) {
+    return ask("file destruction", wrappers.includes("xargs") ? "delete of what the input names (xargs rm)" : "recursive delete")
+  }
+  return undefined
+}
+
+const single: Rule = ({ args, cwd, fields, program, wrappers }) => {
+  if (!deleters.has(program) || asksForHelp(args)) return undefined
+  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return ask("file destruction", "delete of what the input names (xargs rm)")
+  if (wrappers.some((wrapper) => /^(?:find|gfind|fd|fdfind|bfs)$/.test(wrapper))) {
+    return ask("file destruction", "delete of what a search finds (find -exec rm)")
+  }
+  if (program === "shred" || program === "srm" || program === "wipe") return ask("file destruction", "deletion that can not be undone (shred)")
+  for (const { text } of fields) {
+    if (text.startsWith("-")) continue
+    const path = Places.tidy(text, cwd)
+    if (/^\/[^/]+$/.test(path) && program !== "rmdir") return ask("file destruction", "delete in the root directory")
+    if (Places.configuration(text, cwd) !== undefined && !/(?:^|\/)(?:\.env[^/]*|config\.ya?ml|\.envrc|\.npmrc)$/.test(text)) {
+      return ask("configuration tampering", "delete of a configuration or credential file")
+    }
+    if (/^[~./]*\*$/.test(text) || text === ".*") return ask("file destruction", "delete of everything in a directory")
+  }
+  return /^(?:del|erase)$/.test(program) && args.some((arg) => /^\/[sqf]$/i.test(arg)) ? ask("file destruction", "recursive delete") : undefined
+}
+
+const found = (command: Command): Finding | undefined => {
+  const { args, cwd, program } = command
+  if (!/^(?:find|gfind|bfs)$/.test(program)) return undefined
+  const removes = args.some((arg, index) =>
+    /^-exec(?:dir)?$|^-ok(?:dir)?$/.test(arg) && /(?:^|\/)(?:rm|shred|unlink|srm)$/.test(args[index + 1] ?? ""))
+  if (!args.includes("-delete") && !removes) return undefined
+  const firstTest = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg))
+  const starts = firstTest === -1 ? args : args.slice(0, firstTest)
+  const filtered = args.some((arg) => /^-i?(?:name|path|regex|wholename)$|^-(?:[acm](?:time|min)|newer.*|size|empty|user|perm)$/.test(arg))
+  const whole = starts.some((start) => Places.territory(start, cwd) !== undefined)
+  if (whole && !filtered) return floor("file destruction", "recursive delete of a whole system or home (find)")
+  return ask("file destruction", removes ? "delete of what a search finds (find -exec rm)" : "delete of what a search finds (find -delete)")
+}
+
+const emptied: Rule = ({ args, cwd, fields, program }) => {
+  const targets = operands(args)
+  if (program === "truncate" && args.some((arg) => /^(?:-s|--size)=?/.test(arg)) && targets.some((path) => /^[/~]/.test(path))) {
+    return ask("file destruction", "emptying of a file outside the project")
+  }
+  if (program === "mv" && targets.length > 1) {
+    const last = targets.at(-1) ?? ""
+    if (last === "/dev/null") return ask("file destruction", "move into nothing (/dev/null)")
+    if (targets.slice(0, -1).some((path) => Places.territory(path, cwd) !== undefined)) {
+      return ask("file destruction", "move of a system or home directory")
+    }
+  }
+  if (program === "rsync" && args.some((arg) => /^--(?:delete|remove-source-files)/.test(arg)) && fields.length > 2) {
+    return ask("file destruction", "synchronisation that deletes (rsync --delete)")
+  }
+  return undefined
+}
+
+const overwritten: Rule = ({ fields, program, redirects, cwd }) => {
+  const aims = redirects.filter(({ operator }) => operator === ">" || operator === ">|").map(({ target }) => target.text)
+  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return ask("file destruction", "overwriting with nothing")
+  return aims.some((path) => Places.territory(path, cwd) !== undefined) ? ask("file destruction", "overwriting of a system path") : undefined
+}
+
+/** See the module. */
+export const rules: ReadonlyArray<Rule> = [treeOf, single, found, emptied, overwritten]

@@ -1,0 +1,113 @@
+/**
+ * Code that comes from elsewhere: downloads that are run, decoded text that is run, connections that run a shell.
+ *
+ * @since 0.1.0
+ */
+import { type Command, hasFlag, operands, programName } from "../Command.ts"
+import { ask, type Finding } from "../Finding.ts"
+import * as Wrappers from "../Wrappers.ts"
+import type { Rule } from "./Rule.ts"
+
+const downloaders = new Set(["curl", "wget", "aria2c", "fetch", "http", "https", "xh", "lynx", "w3m", "nc", "ncat", "netcat", "socat", "scp", "ftp", "tftp", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"])
+
+const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|php|lua|osascript|tclsh|rscript|groovy|julia)$/
+
+/** A program that runs what it reads. */
+const runs = (program: string): boolean => Wrappers.shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval|iex|invoke-expression|at|batch|crontab)$/.test(program)
+
+/** A shell or interpreter whose program is its standard input. */
+const readsInput = ({ args, program }: Command): boolean => {
+  if (program === "source" || program === ".") return args[0] === "/dev/stdin" || args[0] === "/proc/self/fd/0"
+  if (program === "eval") return false
+  if (program === "at" || program === "batch" || /^(?:iex|invoke-expression)$/.test(program)) return true
+  if (program === "crontab") return args.includes("-")
+  if (args.includes("-") || args.includes("-s") || args.includes("/dev/stdin")) return true
+  // What follows a script's flags is the script; with `-c` there is another one.
+  return !args.some((arg, index) => !arg.startsWith("-") && !/^-[oO]$/.test(args[index - 1] ?? "")) && !args.some((arg) => /^-[a-z]*[cem]$|^--(?:eval|print|help|version)/.test(arg))
+}
+
+const decoders = (commands: ReadonlyArray<Command>): boolean =>
+  commands.some(({ args, program }) =>
+    /^(?:base64|base32|gbase64|uudecode|basenc)$/.test(program) && (program === "uudecode" || hasFlag(args, "dD", ["decode"])) ||
+    program === "xxd" && hasFlag(args, "r", ["revert"]) ||
+    program === "openssl" && args.some((arg) => arg === "-d") ||
+    /^(?:tr|rev|tac|gunzip|zcat|bzcat|xzcat|unxz|bunzip2)$/.test(program) ||
+    /^(?:gzip|bzip2|xz|zstd)$/.test(program) && hasFlag(args, "d", ["decompress"]) ||
+    program === "printf" && args.some((arg) => /\\x[0-9a-f]{2}|\\[0-7]{3}/i.test(arg)) ||
+    program === "echo" && args.some((arg) => /\\x[0-9a-f]{2}|\\0[0-7]{2,3}/i.test(arg)))
+
+const downloads = (commands: ReadonlyArray<Command>): boolean => commands.some(({ program }) => downloaders.has(program))
+
+const piped: Rule = (command) => {
+  const { args, input, program } = command
+  if (!runs(program) || !readsInput(command)) return undefined
+  if (downloads(input)) return ask("remote code", "download piped to a shell or interpreter")
+  if (decoders(input)) return ask("encoded payload", "decoded text piped to a shell or interpreter")
+  if (Wrappers.shells.has(program) && input.length > 0) return ask("remote code", "text piped to a shell")
+  const document = command.redirects.some(({ operator }) => operator.startsWith("<<"))
+  if (document && (interpreters.test(program) || Wrappers.shells.has(program))) return ask("inline code", "script in a here-document")
+  return Wrappers.shells.has(program) && args.length === 0 && command.redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target.text))
+    ? ask("remote code", "shell over the network")
+    : undefined
+}
+
+/** `bash <(curl …)`, `eval "$(curl …)"`, `sh -c "$(curl …)"`. */
+const substituted: Rule = ({ args, fields, program, redirects }) => {
+  const made = [...fields.flatMap(({ commands }) => commands), ...(runs(program) ? redirects.flatMap(({ target }) => target.commands) : [])]
+  if (made.length === 0) return undefined
+  const handed = runs(program) || program === ""
+  if (!handed && !(Wrappers.scriptOf(program, fields) !== undefined && args.length > 0)) return undefined
+  if (downloads(made)) return ask("remote code", "download run by a shell or interpreter")
+  return decoders(made) ? ask("encoded payload", "decoded text run by a shell or interpreter") : undefined
+}
+
+/** A program whose name is made of the output of another one. */
+const computed: Rule = ({ fields, program }) =>
+  program === "" && fields.some(({ text }) => /^-[a-zA-Z]*[rRf]/.test(text)) && fields.some(({ text }) => /^[/~]/.test(text))
+    ? ask("encoded payload", "program that is not known before it runs")
+    : undefined
+
+const shellAtEnd = /(?:^|[\s:,])(?:\/\S*\/)?(?:ba|z|k|da|a)?sh\b|cmd\.exe|powershell/i
+
+const connected: Rule = ({ args, program, redirects }) => {
+  const key = "shell over the network"
+  const sockets = redirects.map(({ target }) => target.text).filter((text) => /^\/dev\/(?:tcp|udp)\//.test(text))
+  if (sockets.some((socket) => !/^\/dev\/\w+\/(?:localhost|127\.0\.0\.1|\[?::1\]?)\//.test(socket))) return ask("remote code", key)
+  if (sockets.length > 0 && Wrappers.shells.has(program)) return ask("remote code", key)
+  if (/^(?:nc|ncat|netcat|nc\.(?:traditional|openbsd))$/.test(program) && (hasFlag(args, "ec", ["exec", "sh-exec", "lua-exec"]) || args.some((arg) => shellAtEnd.test(arg)))) {
+    return ask("remote code", key)
+  }
+  if (program === "socat" && args.some((arg) => /^(?:exec|system|shell):/i.test(arg))) return ask("remote code", key)
+  if (/^(?:telnet)$/.test(program) && args.some((arg) => shellAtEnd.test(arg))) return ask("remote code", key)
+  return undefined
+}
+
+/** Programs that fetch code and run it, from an address. */
+const fetched: Rule = ({ args, program }) => {
+  const targets = operands(args)
+  const key = "run of code from an address"
+  const address = targets.some((target) => /^(?:https?|ftp|git\+\w+):\/\//i.test(target))
+  if (/^(?:deno|bun)$/.test(program) && targets[0] === "run" && address) return ask("remote code", key)
+  if (/^(?:source|\.|node|bash|sh|zsh|iex)$/.test(program) && address) return ask("remote code", key)
+  if (/^(?:pip3?|uv|pipx)$/.test(program) && args.some((arg) => /^(?:git\+)?http:\/\//i.test(arg) || /^--(?:trusted-host|extra-index-url|index-url)/.test(arg) && !/pypi\.org|pythonhosted|pytorch\.org/.test(args.join(" ")))) {
+    return ask("remote code", "packages from a source that is not trusted")
+  }
+  return /^(?:mshta|regsvr32|rundll32|certutil|bitsadmin)$/.test(program) && args.some((arg) => /https?:|-urlcache|-decode|\/i:/i.test(arg)) ? ask("remote code", key) : undefined
+}
+
+/** `chmod +x x && ./x`: judged over the whole line. */
+export const madeExecutable = (commands: ReadonlyArray<Command>): Finding | undefined => {
+  const made = new Set<string>()
+  for (const { args, fields, program } of commands) {
+    if (program === "chmod" && args.some((arg) => /^[ugoa]*\+[rwst]*x|^0?[157][0-7]{2}$/.test(arg))) {
+      for (const path of operands(args).slice(1)) made.add(programName(path))
+    } else if (made.size > 0) {
+      const runs = Wrappers.shells.has(program) ? fields.map(({ text }) => programName(text)) : [program]
+      if (runs.some((name) => name !== "" && made.has(name))) return ask("remote code", "script made executable and run at once")
+    }
+  }
+  return undefined
+}
+
+/** See the module. */
+export const rules: ReadonlyArray<Rule> = [piped, substituted, computed, connected, fetched]
