@@ -1,0 +1,94 @@
+/**
+ * The port to one connected MCP server, and to how one is connected.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import type { McpError } from "./McpError.ts"
+import type { ServerConfig } from "./ServerConfig.ts"
+
+/** What a server claims of a tool. */
+export interface Hints {
+  readonly readOnlyHint?: boolean | undefined
+  readonly destructiveHint?: boolean | undefined
+  readonly idempotentHint?: boolean | undefined
+}
+
+/** One tool as its server describes it. */
+export interface Descriptor {
+  readonly name: string
+  readonly description?: string | undefined
+  readonly inputSchema: Readonly<Record<string, unknown>>
+  readonly annotations?: Hints | undefined
+}
+
+/** A piece of what a server answers. */
+export type Block =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "media"; readonly mimeType: string; readonly data: string }
+  | { readonly type: "link"; readonly uri: string; readonly name: string | undefined }
+
+/** What a tool call gave. */
+export interface CallResult {
+  readonly blocks: ReadonlyArray<Block>
+  readonly structured: unknown
+  readonly isError: boolean
+}
+
+/** Something that can be read. */
+export interface Resource {
+  readonly uri: string
+  readonly name: string
+  readonly description?: string | undefined
+  readonly mimeType?: string | undefined
+}
+
+/** A prepared request. */
+export interface PromptInfo {
+  readonly name: string
+  readonly description?: string | undefined
+  readonly arguments: ReadonlyArray<{ readonly name: string; readonly required: boolean }>
+}
+
+/** What a server can do besides tools. */
+export interface Offers {
+  readonly tools: boolean
+  readonly resources: boolean
+  readonly prompts: boolean
+}
+
+/** See the module. It lives as long as the scope that it was connected in. */
+export interface Connection {
+  readonly protocol: string
+  /** Name and version that the server gives itself. */
+  readonly server: string
+  readonly offers: Offers
+  readonly listTools: Effect.Effect<ReadonlyArray<Descriptor>, McpError>
+  readonly callTool: (
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    onProgress?: (message: string) => void
+  ) => Effect.Effect<CallResult, McpError>
+  readonly listResources: Effect.Effect<ReadonlyArray<Resource>, McpError>
+  readonly readResource: (uri: string) => Effect.Effect<ReadonlyArray<Block>, McpError>
+  readonly listPrompts: Effect.Effect<ReadonlyArray<PromptInfo>, McpError>
+  readonly getPrompt: (
+    name: string,
+    args: Readonly<Record<string, string>>
+  ) => Effect.Effect<ReadonlyArray<Block>, McpError>
+  /** Has an element when the server said that its tools are others now. */
+  readonly toolsChanged: Queue.Dequeue<void>
+  /** Waits until the server went away, and says why. */
+  readonly closed: Effect.Effect<McpError>
+}
+
+/** How servers are connected. */
+export interface Service {
+  readonly connect: (config: ServerConfig) => Effect.Effect<Connection, McpError, Scope.Scope>
+}
+
+/** See {@link Service}. */
+export class McpConnector extends Context.Service<McpConnector, Service>()("hermes-effect/tool/McpConnector") {}

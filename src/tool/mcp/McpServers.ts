@@ -1,0 +1,190 @@
+/**
+ * The MCP servers of a runtime: connected when it starts, each a toolset for as long as it lives.
+ *
+ * **Details**
+ *
+ * All are connected at the same time, and the runtime waits for each at most its `connect_timeout`. One that can not be
+ * connected is left out with a warning, and stops neither the others nor the agent.
+ *
+ * The tools of a server are listed when it is connected and when it says that they changed; the registry's snapshot stays the
+ * same object otherwise. A server that goes away is connected again, with growing pauses and {@link maxReconnects} times; its
+ * tools stay meanwhile, and a call of them says what is going on. When it does not come back they are taken away.
+ *
+ * A server with more than {@link lazyAbove} tools is offered by one tool that searches among them: what it finds is offered
+ * from the next step on.
+ *
+ * Source: `hermes-product.md` §2.4.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import type { Values } from "../../config/Settings.ts"
+import { ToolRegistry } from "../ToolRegistry.ts"
+import type * as Toolset from "../Toolset.ts"
+import { type Connection, McpConnector } from "./Connection.ts"
+import * as LazyTools from "./LazyTools.ts"
+import { McpError } from "./McpError.ts"
+import * as ServerConfig from "./ServerConfig.ts"
+import * as ServerTools from "./ServerTools.ts"
+
+/** Times that a server which went away is connected again without success. */
+export const maxReconnects = 5
+
+/** Tools of one server that are offered as they are. */
+export const lazyAbove = 64
+
+/** How a server is. */
+export interface Status {
+  readonly name: string
+  readonly state: "connected" | "failed" | "disabled" | "reconnecting"
+  readonly tools: number
+  /** What is wrong. */
+  readonly message: string | undefined
+}
+
+/** See the module. */
+export interface Service {
+  readonly status: Effect.Effect<ReadonlyArray<Status>>
+}
+
+/** One server's place in the registry: its present toolset, replaced as a whole. */
+const place = Effect.fnUntraced(function*(parent: Scope.Scope) {
+  const registry = yield* ToolRegistry
+  let current: Scope.Closeable | undefined
+  const leave = Effect.suspend(() => current === undefined ? Effect.void : Scope.close(current, Exit.void))
+  return {
+    leave,
+    put: Effect.fnUntraced(function*(toolset: Toolset.Toolset) {
+      const scope = yield* Scope.fork(parent, "sequential")
+      const bound = yield* Scope.provide(toolset.bind, scope)
+      yield* leave
+      current = scope
+      yield* Scope.provide(registry.register({ ...toolset, bind: Effect.succeed(bound) }), scope)
+      return bound.length
+    }, Effect.uninterruptible)
+  }
+})
+
+const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
+
+/** Connects one server and keeps it connected in the background. */
+const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig, tell: (status: Omit<Status, "name">) => void) {
+  const connector = yield* McpConnector
+  const whole = yield* Effect.scope
+  // What is connected goes after the fiber that would connect it again.
+  const parent = yield* Scope.fork(whole, "sequential")
+  const { leave, put } = yield* place(parent)
+  const turns = yield* Semaphore.make(config.parallel ? Number.MAX_SAFE_INTEGER : 1)
+  /** Names of the tools that searches found. */
+  const wanted = new Set<string>()
+  let connection: Connection | undefined
+
+  const use: ServerTools.Use = (work) =>
+    turns.withPermit(Effect.suspend(() =>
+      connection === undefined
+        ? Effect.fail(
+          new McpError({
+            server: config.name,
+            reason: "closed",
+            message: `MCP server "${config.name}" went away and is being connected again: go on without it, or try later`
+          })
+        )
+        : work(connection)
+    ))
+
+  const refresh = Effect.fnUntraced(function*(connected: Connection) {
+    const descriptors = connected.offers.tools ? yield* connected.listTools : []
+    const own = ServerTools.entries(config, use, descriptors)
+    const utilities = ServerTools.utilities(config, use, connected)
+    const offer = (list: ReadonlyArray<ServerTools.Entry>) => put(ServerTools.toolset(config, list))
+    if (own.length > lazyAbove) {
+      const lazy: ServerTools.Entry = LazyTools.make(config, own, wanted, (found) => offer([lazy, ...found, ...utilities]))
+      yield* offer([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
+    } else {
+      yield* offer([...own, ...utilities])
+    }
+    tell({ state: "connected", tools: own.length + utilities.length, message: undefined })
+  })
+
+  /** A connection in a scope of its own, with its tools in the registry. */
+  const connect = Effect.gen(function*() {
+    const scope = yield* Scope.fork(parent, "sequential")
+    const connected = yield* connector.connect(config).pipe(
+      Effect.tap((connected) => refresh(connected)),
+      Scope.provide(scope),
+      Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
+    )
+    connection = connected
+    return { connected, scope }
+  })
+
+  const follow = (connected: Connection) =>
+    Queue.take(connected.toolsChanged).pipe(
+      Effect.andThen(refresh(connected)),
+      Effect.catchTag("McpError", ({ message }) => Effect.logWarning(`${message}; its tools stay as they were`)),
+      Effect.forever
+    )
+
+  /** Waits for the end of a connection, and makes another; fails when that can not be done. */
+  const keep = Effect.fnUntraced(function*({ connected, scope }: Effect.Success<typeof connect>) {
+    const { message } = yield* Effect.raceFirst(connected.closed, follow(connected))
+    connection = undefined
+    tell({ state: "reconnecting", tools: 0, message })
+    yield* Effect.logWarning(`${message}: connecting it again`)
+    yield* Scope.close(scope, Exit.void)
+    yield* Effect.sleep("1 second")
+    return yield* Effect.retry(connect, reconnecting)
+  })
+
+  const live = Effect.gen(function*() {
+    let now = yield* connect
+    yield* Effect.gen(function*() {
+      while (true) now = yield* keep(now)
+    }).pipe(
+      Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error))),
+      Effect.forkIn(whole)
+    )
+  })
+
+  const giveUp = ({ message }: McpError) => {
+    tell({ state: "failed", tools: 0, message })
+    return Effect.logWarning(`${message}; its tools are left out`)
+  }
+
+  yield* Effect.catchTag(live, "McpError", giveUp)
+})
+
+/** See the module. */
+export class McpServers extends Context.Service<McpServers, Service>()("hermes-effect/tool/McpServers") {
+  /** The servers of a configuration. */
+  static readonly layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, never, McpConnector | ToolRegistry> =>
+    Layer.effect(
+      McpServers,
+      Effect.gen(function*() {
+        const states = new Map<string, Status>()
+        const teller = (name: string) => (status: Omit<Status, "name">): void => {
+          states.set(name, { name, ...status })
+        }
+        const start = Effect.fnUntraced(function*([name, section]: readonly [string, ServerConfig.Section]) {
+          const tell = teller(name)
+          if (!section.enabled) return tell({ state: "disabled", tools: 0, message: undefined })
+          yield* Effect.matchEffect(ServerConfig.of(name, section), {
+            onFailure: ({ message }) => {
+              tell({ state: "failed", tools: 0, message })
+              return Effect.logWarning(message)
+            },
+            onSuccess: (config) => supervise(config, tell)
+          })
+        })
+        yield* Effect.forEach(Object.entries(sections), start, { concurrency: "unbounded", discard: true })
+        return { status: Effect.sync(() => Object.keys(sections).flatMap((name) => states.get(name) ?? [])) }
+      })
+    )
+}

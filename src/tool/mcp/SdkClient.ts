@@ -1,0 +1,257 @@
+/**
+ * MCP servers through the official client, which speaks every revision of the protocol from 2024 to 2026. The only place
+ * that knows it.
+ *
+ * **Details**
+ *
+ * `effect/ai` `McpClient` accepts one revision for each kind of connection and passes no notifications on, so that a changed
+ * tool list would go unnoticed; hence the official client. It is loaded when the first server is connected.
+ *
+ * A program is asked in the words of 2025 first, because some old ones die of a question that they do not know, and in those
+ * of 2026 if it refuses. A server with an address is asked what it speaks; one that refuses the present HTTP transport is
+ * tried with the one of 2024.
+ *
+ * Source: `hermes-product.md` §2.4.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { Client, ContentBlock, ReadResourceResult, RequestOptions, Transport, VersionNegotiationMode } from "@modelcontextprotocol/client"
+import * as BoundedFetch from "./BoundedFetch.ts"
+import { type Block, type Connection, McpConnector } from "./Connection.ts"
+import { McpError } from "./McpError.ts"
+import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
+import * as SdkFailure from "./SdkFailure.ts"
+import * as StdioPipe from "./StdioPipe.ts"
+
+type Sdk = typeof import("@modelcontextprotocol/client")
+
+const load = Effect.promise(() => import("@modelcontextprotocol/client"))
+
+/** The newest revision, which programs are asked for when they refuse those before it. */
+const newest = "2026-07-28"
+
+const plain = (values: Http["headers"]): Record<string, string> =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, Redacted.value(value)]))
+
+/** What a resource holds. */
+const contentBlock = (content: ReadResourceResult["contents"][number]): Block =>
+  "text" in content
+    ? { type: "text", text: content.text }
+    : { type: "media", mimeType: content.mimeType ?? "application/octet-stream", data: content.blob }
+
+const blockOf = (block: ContentBlock): Block => {
+  switch (block.type) {
+    case "text":
+      return { type: "text", text: block.text }
+    case "image":
+    case "audio":
+      return { type: "media", mimeType: block.mimeType, data: block.data }
+    case "resource":
+      return contentBlock(block.resource)
+    case "resource_link":
+      return { type: "link", uri: block.uri, name: block.name }
+  }
+}
+
+/** The client's view of a pipe. */
+const stdioTransport = Effect.fnUntraced(function*(
+  server: string,
+  stdio: Stdio,
+  ended: Deferred.Deferred<McpError>
+): Effect.fn.Return<Transport, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
+  const transport: Transport = {
+    start: () => Promise.resolve(),
+    close: () => {
+      transport.onclose?.()
+      return Promise.resolve()
+    },
+    send: (message) => {
+      pipe.send(message)
+      return Promise.resolve()
+    }
+  }
+  const pipe = yield* StdioPipe.open(server, stdio, {
+    // The client checks what it gets.
+    message: (message) => transport.onmessage?.(message as Parameters<NonNullable<Transport["onmessage"]>>[0]),
+    closed: (error) => {
+      Deferred.doneUnsafe(ended, Effect.succeed(error))
+      transport.onclose?.()
+    }
+  })
+  return transport
+})
+
+const httpTransport = (sdk: Sdk, { headers, url }: Http, kind: "streamable" | "sse") =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const options = {
+        requestInit: { headers: plain(headers) },
+        fetch: BoundedFetch.make(fetch, StdioPipe.maxMessageBytes)
+      }
+      return kind === "sse" ? new sdk.SSEClientTransport(url, options) : new sdk.StreamableHTTPClientTransport(url, options)
+    }),
+    (transport) =>
+      "terminateSession" in transport && transport.sessionId !== undefined
+        // The server forgets the session by itself if it is not told.
+        ? Effect.ignore(Effect.timeout(Effect.tryPromise(() => transport.terminateSession()), "1 second"))
+        : Effect.void
+  )
+
+/** A way to reach a server: how the transport is made, and how the revision is agreed on. */
+interface Way {
+  readonly mode: VersionNegotiationMode
+  readonly transport: (
+    ended: Deferred.Deferred<McpError>
+  ) => Effect.Effect<Transport, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope>
+}
+
+/** The ways to reach a server, each with the failure after which it is tried. */
+const ways = (sdk: Sdk, { name, transport }: ServerConfig): readonly [Way, Way, (error: McpError) => boolean] => {
+  if (transport._tag === "Stdio") {
+    const open = (ended: Deferred.Deferred<McpError>) => stdioTransport(name, transport, ended)
+    return [
+      { mode: "legacy", transport: open },
+      { mode: { pin: newest }, transport: open },
+      ({ reason }) => reason === "refused"
+    ]
+  }
+  return [
+    { mode: "auto", transport: () => httpTransport(sdk, transport, "streamable") },
+    { mode: "legacy", transport: () => httpTransport(sdk, transport, "sse") },
+    ({ cause }) => [400, 404, 405, 406, 415].includes(SdkFailure.statusOf(cause) ?? 0)
+  ]
+}
+
+const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, way: Way) {
+  const ended = yield* Deferred.make<McpError>()
+  const changed = yield* Queue.sliding<void>(1)
+  const transport = yield* way.transport(ended)
+  const client = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      new sdk.Client({ name: "hermes", version: "0.1.0" }, {
+        versionNegotiation: { mode: way.mode, probe: { timeoutMs: config.connectTimeoutMillis } },
+        listChanged: {
+          tools: { autoRefresh: false, debounceMs: 100, onChanged: () => void Queue.offerUnsafe(changed, undefined) }
+        }
+      })
+    ),
+    // What a server says while it is left is nobody's concern.
+    (client) => Effect.ignore(Effect.tryPromise(() => client.close()))
+  )
+  yield* Effect.tryPromise({
+    try: (signal) => client.connect(transport, { signal, timeout: config.connectTimeoutMillis }),
+    catch: SdkFailure.of(config.name, "connecting")
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: config.connectTimeoutMillis,
+      orElse: () => Effect.fail(SdkFailure.silent(config.name, config.connectTimeoutMillis))
+    }),
+    // A program that died says why; the request that it left open does not.
+    Effect.catch((error) =>
+      Effect.flatMap(Deferred.poll(ended), (known) =>
+        Option.match(known, { onNone: () => Effect.fail(error), onSome: Effect.flatMap(Effect.fail) }))
+    )
+  )
+  // Not before: a way that failed is closed by the client, and that is no reason of its own.
+  Object.assign(client, {
+    onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.wentAway(config.name)))
+  })
+  return connectionOf(config, client, ended, changed)
+})
+
+const connectionOf = (
+  config: ServerConfig,
+  client: Client,
+  ended: Deferred.Deferred<McpError>,
+  toolsChanged: Queue.Queue<void>
+): Connection => {
+  const ask = <A>(doing: string, request: (client: Client, options: RequestOptions) => Promise<A>): Effect.Effect<A, McpError> =>
+    Effect.tryPromise({
+      try: (signal) => request(client, { signal, timeout: config.timeoutMillis }),
+      catch: SdkFailure.of(config.name, doing)
+    })
+  const capabilities = client.getServerCapabilities()
+  const info = client.getServerVersion()
+  return {
+    protocol: client.getNegotiatedProtocolVersion() ?? "unknown",
+    server: info === undefined ? config.name : `${info.name} ${info.version}`,
+    offers: {
+      tools: capabilities?.tools !== undefined,
+      resources: capabilities?.resources !== undefined,
+      prompts: capabilities?.prompts !== undefined
+    },
+    listTools: Effect.map(ask("listing its tools", (client, options) => client.listTools(undefined, options)), ({ tools }) => tools),
+    callTool: (name, args, onProgress) =>
+      ask(`the call of ${name}`, (client, options) =>
+        client.callTool({ name, arguments: { ...args } }, {
+          ...options,
+          // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
+          resetTimeoutOnProgress: true,
+          maxTotalTimeout: config.timeoutMillis * 10,
+          ...(onProgress === undefined ? {} : {
+            onprogress: ({ message, progress, total }) =>
+              onProgress(message ?? (total === undefined ? String(progress) : `${progress}/${total}`))
+          })
+        })).pipe(Effect.map((result) => ({
+          blocks: result.content.map(blockOf),
+          structured: result.structuredContent,
+          isError: result.isError === true
+        }))),
+    listResources: Effect.map(
+      ask("listing its resources", (client, options) => client.listResources(undefined, options)),
+      ({ resources }) => resources
+    ),
+    readResource: (uri) =>
+      Effect.map(ask(`reading ${uri}`, (client, options) => client.readResource({ uri }, options)), ({ contents }) =>
+        contents.map(contentBlock)),
+    listPrompts: Effect.map(
+      ask("listing its prompts", (client, options) => client.listPrompts(undefined, options)),
+      ({ prompts }) =>
+        prompts.map(({ arguments: args = [], description, name }) => ({
+          name,
+          description,
+          arguments: args.map((argument) => ({ name: argument.name, required: argument.required === true }))
+        }))
+    ),
+    getPrompt: (name, args) =>
+      Effect.map(ask(`the prompt ${name}`, (client, options) => client.getPrompt({ name, arguments: { ...args } }, options)), ({ messages }) =>
+        messages.map(({ content }) => blockOf(content))),
+    toolsChanged,
+    closed: Deferred.await(ended)
+  }
+}
+
+/** One way, tried in a scope of its own: what it started is gone when it failed. */
+const attempt = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, way: Way) {
+  const scope = yield* Scope.fork(yield* Effect.scope, "sequential")
+  return yield* connectBy(sdk, config, way).pipe(
+    Scope.provide(scope),
+    Effect.onExit((exit) => Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)
+  )
+})
+
+/** Connections through the official client. */
+export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileSystem.FileSystem> = Layer.effect(
+  McpConnector,
+  Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({
+    connect: Effect.fn("McpConnector.connect")(function*(config: ServerConfig) {
+      const sdk = yield* load
+      const [first, second, isWorth] = ways(sdk, config)
+      return yield* attempt(sdk, config, first).pipe(
+        Effect.catchIf(isWorth, () => attempt(sdk, config, second)),
+        Effect.updateContext((input: Context.Context<Scope.Scope>) => Context.merge(context, input))
+      )
+    })
+  }))
+)

@@ -1,0 +1,67 @@
+/**
+ * What the official client throws, as our failure. Its errors are told apart by what they carry, so that nothing of the
+ * client need be loaded here: a protocol error has a number for a code, one of the client a word, an HTTP answer a status.
+ *
+ * @since 0.1.0
+ */
+import * as Predicate from "effect/Predicate"
+import { McpError, oneLine, type Reason } from "./McpError.ts"
+
+const reasons: ReadonlyMap<unknown, Reason> = new Map<unknown, Reason>([
+  ["REQUEST_TIMEOUT", "timeout"],
+  ["CONNECTION_CLOSED", "closed"],
+  ["NOT_CONNECTED", "closed"],
+  ["SEND_FAILED", "closed"],
+  ["INVALID_RESULT", "protocol"],
+  ["UNSUPPORTED_RESULT_TYPE", "protocol"],
+  ["LIST_PAGINATION_EXCEEDED", "protocol"],
+  ["ERA_NEGOTIATION_FAILED", "protocol"],
+  ["CLIENT_HTTP_UNEXPECTED_CONTENT", "protocol"],
+  ["CLIENT_HTTP_AUTHENTICATION", "unauthorized"],
+  ["CLIENT_HTTP_FORBIDDEN", "unauthorized"]
+])
+
+/** The HTTP status of an error, of one that has it. */
+export const statusOf = (error: unknown): number | undefined =>
+  Predicate.hasProperty(error, "status") && typeof error.status === "number" ? error.status : undefined
+
+const reasonOf = (error: unknown): Reason => {
+  const status = statusOf(error)
+  const name = error instanceof Error ? error.name : ""
+  if (status === 401 || status === 403 || name === "UnauthorizedError") return "unauthorized"
+  if (Predicate.hasProperty(error, "code")) {
+    return typeof error.code === "number" ? "refused" : reasons.get(error.code) ?? "start"
+  }
+  return name === "ZodError" || name === "SyntaxError" ? "protocol" : "start"
+}
+
+const advice: Readonly<Partial<Record<Reason, (name: string) => string>>> = {
+  unauthorized: (name) => `: check mcp_servers.${name}.headers`,
+  timeout: (name) => `: raise mcp_servers.${name}.timeout if it needs longer`
+}
+
+const textOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  const message = error.message === "" ? error.name : error.message
+  const inner = error.cause instanceof Error && !message.includes(error.cause.message) ? ` (${error.cause.message})` : ""
+  return message + inner
+}
+
+/** See the module. */
+export const of = (server: string, doing: string) => (error: unknown): McpError => {
+  const reason = reasonOf(error)
+  return new McpError({
+    server,
+    reason,
+    message: `MCP server "${server}": ${doing} failed: ${oneLine(textOf(error))}${advice[reason]?.(server) ?? ""}`,
+    cause: error
+  })
+}
+
+/** A server that said nothing. */
+export const silent = (server: string, millis: number): McpError =>
+  new McpError({ server, reason: "timeout", message: `MCP server "${server}" did not answer within ${millis / 1000} s` })
+
+/** A server that is not there any more. */
+export const wentAway = (server: string): McpError =>
+  new McpError({ server, reason: "closed", message: `MCP server "${server}" went away` })

@@ -1,0 +1,82 @@
+/**
+ * What the configuration says of one MCP server, checked: either a program that is started, or an address.
+ *
+ * Source: `hermes-product.md` §2.4.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+import type { Values } from "../../config/Settings.ts"
+import { McpError } from "./McpError.ts"
+
+/** `mcp_servers.<name>` as it was read. */
+export type Section = Values["mcpServers"][string]
+
+type Secrets = Readonly<Record<string, Redacted.Redacted>>
+
+/** A program that talks over its standard input and output. */
+export interface Stdio {
+  readonly _tag: "Stdio"
+  readonly command: string
+  readonly args: ReadonlyArray<string>
+  /** Given to the program besides the few variables that every program gets. */
+  readonly env: Secrets
+  readonly cwd: string | undefined
+}
+
+/** A server that runs already. */
+export interface Http {
+  readonly _tag: "Http"
+  readonly url: URL
+  readonly headers: Secrets
+}
+
+/** See the module. Times are milliseconds. */
+export interface ServerConfig {
+  readonly name: string
+  readonly transport: Stdio | Http
+  readonly timeoutMillis: number
+  readonly connectTimeoutMillis: number
+  /** Names or globs on the server's own names. */
+  readonly include: ReadonlyArray<string> | undefined
+  readonly exclude: ReadonlyArray<string>
+  /** Calls may overlap. */
+  readonly parallel: boolean
+  /** Tools that may write ask first. */
+  readonly untrusted: boolean
+}
+
+const config = (server: string, what: string): Effect.Effect<never, McpError> =>
+  Effect.fail(new McpError({ server, reason: "config", message: `mcp_servers.${server}: ${what}` }))
+
+const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http, McpError> => {
+  const { args, command, cwd, env, headers, url } = section
+  if (command !== undefined && url !== undefined) {
+    return config(name, "has a command and a url: keep the one that reaches the server")
+  }
+  if (command !== undefined) {
+    return command.trim() === ""
+      ? config(name, "the command is empty: name the program that starts the server")
+      : Effect.succeed({ _tag: "Stdio", command, args, env, cwd })
+  }
+  if (url === undefined) return config(name, "has neither a command nor a url: add one of them")
+  if (!URL.canParse(url)) return config(name, "the url is none: it looks like https://host/mcp")
+  const parsed = new URL(url)
+  return parsed.protocol === "http:" || parsed.protocol === "https:"
+    ? Effect.succeed({ _tag: "Http", url: parsed, headers })
+    : config(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
+}
+
+/** See the module. */
+export const of = (name: string, section: Section): Effect.Effect<ServerConfig, McpError> =>
+  Effect.map(transportOf(name, section), (transport) => ({
+    name,
+    transport,
+    timeoutMillis: section.timeout * 1000,
+    connectTimeoutMillis: section.connectTimeout * 1000,
+    include: section.tools.include,
+    exclude: section.tools.exclude ?? [],
+    parallel: section.supportsParallelToolCalls,
+    untrusted: section.trust === "untrusted"
+  }))

@@ -1,0 +1,204 @@
+/**
+ * The program of an MCP server: started with a filtered environment, written to and read by lines of JSON, and taken down
+ * with its scope together with everything that it started.
+ *
+ * **Details**
+ *
+ * A message of more than {@link maxMessageBytes} is thrown away while it arrives, and the request that it would have answered
+ * gets an error in its place: the connection goes on. Programs that print other lines are put up with, unless they say
+ * nothing else: {@link maxStrayLines} of those before the first message end the connection.
+ *
+ * Closing ends the program's input and gives it a moment to leave; then its process group gets SIGTERM, and SIGKILL for what
+ * is left.
+ *
+ * **Gotchas**
+ *
+ * The program gets a few variables that every program needs and those of its own configuration: no key of any provider.
+ *
+ * Source: `hermes-product.md` §2.4.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
+import * as Queue from "effect/Queue"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Json from "../../domain/Json.ts"
+import { ProcessEnvironment } from "../builtin/internal/ProcessEnvironment.ts"
+import * as ProcessTree from "../builtin/internal/ProcessTree.ts"
+import * as Framing from "./Framing.ts"
+import { McpError, oneLine, type Reason } from "./McpError.ts"
+import type { Stdio } from "./ServerConfig.ts"
+
+/** Bytes of one message at most. */
+export const maxMessageBytes = 10 * 1024 * 1024
+
+const maxStrayLines = 20
+const stderrChars = 2000
+const forceKillAfter = "2 seconds"
+const leaveAfter = "500 millis"
+
+/** Who is told what comes out of the program. */
+export interface Listener {
+  readonly message: (message: unknown) => void
+  readonly closed: (error: McpError) => void
+}
+
+/** See the module. */
+export interface Pipe {
+  readonly pid: number
+  readonly send: (message: unknown) => void
+}
+
+const inherited = /^(?:PATH|HOME|USER|LOGNAME|SHELL|TERM|LANG|LC_\w+|TZ|TMPDIR|TEMP|TMP|XDG_\w+|USERPROFILE|APPDATA|LOCALAPPDATA|SYSTEMROOT|SYSTEMDRIVE|COMSPEC|PATHEXT)$/i
+
+/** The variables of a server's program. Pure. */
+export const environmentOf = (
+  own: Stdio["env"],
+  environment: Readonly<Record<string, string | undefined>>
+): Record<string, string> => {
+  const out: Record<string, string> = {}
+  for (const [name, value] of Object.entries(environment)) {
+    // An exported shell function is code that the program's own shell would run.
+    if (value !== undefined && inherited.test(name) && !value.startsWith("()")) out[name] = value
+  }
+  for (const [name, value] of Object.entries(own)) out[name] = Redacted.value(value)
+  return out
+}
+
+const startFailure = (server: string, command: string, error: PlatformError): McpError =>
+  new McpError({
+    server,
+    reason: "start",
+    message: error.reason._tag === "NotFound"
+      ? `MCP server "${server}": there is no program "${command}": install it, or correct mcp_servers.${server}.command`
+      : `MCP server "${server}" could not be started: ${oneLine(error.message)}`,
+    cause: error
+  })
+
+/** What a message is to the bookkeeping of open requests. */
+const idOf = (message: unknown): { readonly id: unknown; readonly isRequest: boolean } =>
+  typeof message === "object" && message !== null && "id" in message
+    ? { id: message.id, isRequest: "method" in message }
+    : { id: undefined, isRequest: false }
+
+const isMessage = (value: unknown): boolean => typeof value === "object" && value !== null && "jsonrpc" in value
+
+const tooLarge = (id: unknown): unknown => ({
+  jsonrpc: "2.0",
+  id,
+  error: { code: -32603, message: `the answer is larger than ${maxMessageBytes / 1024 / 1024} MB and was not kept: ask for less` }
+})
+
+/** The reading side: bytes in, messages and stray lines out. */
+const reader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: (line: string) => void) => {
+  const frame = Framing.make(maxMessageBytes)
+  const tell = (message: unknown): void => {
+    const { id, isRequest } = idOf(message)
+    if (!isRequest) open.delete(id)
+    listener.message(message)
+  }
+  return (chunk: Uint8Array): void => {
+    for (const line of frame(chunk)) {
+      if (line._tag === "TooLong") {
+        const id = Framing.answered(line)
+        // Which request it was can not be told: none of them may wait for an answer that does not come.
+        for (const lost of id !== undefined && open.has(id) ? [id] : [...open]) tell(tooLarge(lost))
+        continue
+      }
+      const message = Option.getOrUndefined(Json.parse(line.text))
+      if (isMessage(message)) tell(message)
+      else if (line.text.trim() !== "") stray(line.text)
+    }
+  }
+}
+
+const takeDown = Effect.fnUntraced(function*(
+  fs: FileSystem.FileSystem,
+  handle: ChildProcessHandle,
+  input: Queue.Queue<Uint8Array, Cause.Done>
+) {
+  const tree = yield* ProcessTree.descendants(fs, handle.pid)
+  yield* Queue.end(input)
+  yield* Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter)
+  // It fails when there is nothing left to kill.
+  yield* Effect.ignore(handle.kill({ killSignal: "SIGTERM", forceKillAfter }))
+  yield* ProcessTree.killRemaining(fs, tree)
+})
+
+/** Starts the program in the scope. */
+export const open = Effect.fnUntraced(function*(
+  server: string,
+  { args, command, cwd, env }: Stdio,
+  listener: Listener
+): Effect.fn.Return<Pipe, McpError, ChildProcessSpawner | FileSystem.FileSystem | Scope.Scope> {
+  const spawner = yield* ChildProcessSpawner
+  const fs = yield* FileSystem.FileSystem
+  const environment = yield* ProcessEnvironment
+  const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+  const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: environmentOf(env, environment()),
+    stdin: Stream.fromQueue(input),
+    detached: true,
+    killSignal: "SIGTERM",
+    forceKillAfter
+  })).pipe(Effect.mapError((error) => startFailure(server, command, error)))
+  yield* Effect.addFinalizer(() => takeDown(fs, handle, input))
+
+  const requests = new Set<unknown>()
+  const decoder = new TextDecoder()
+  let stderr = ""
+  let strays = 0
+  let spoke = false
+  let closed = false
+
+  const close = (reason: Reason, what: string): void => {
+    if (closed) return
+    closed = true
+    const said = stderr.trim() === "" ? "" : `: ${oneLine(stderr.trim().slice(-400))}`
+    listener.closed(new McpError({ server, reason, message: `MCP server "${server}" ${what}${said}` }))
+  }
+  const read = reader(
+    {
+      message: (message) => {
+        spoke = true
+        if (!closed) listener.message(message)
+      }
+    },
+    requests,
+    (line) => {
+      strays++
+      if (!spoke && strays >= maxStrayLines) close("protocol", `does not speak MCP; it said ${JSON.stringify(oneLine(line))}`)
+    }
+  )
+  const errors = yield* Stream.runForEach(handle.stderr, (chunk) =>
+    Effect.sync(() => {
+      stderr = (stderr + decoder.decode(chunk, { stream: true })).slice(-stderrChars)
+    })).pipe(Effect.ignore, Effect.forkScoped) // a broken pipe is an end like any other
+  yield* Stream.runForEach(handle.stdout, (chunk) => Effect.sync(() => read(chunk))).pipe(
+    Effect.ignore,
+    // What it complained about before it left may still be on its way.
+    Effect.andThen(Effect.timeoutOption(Fiber.await(errors), leaveAfter)),
+    Effect.andThen(Effect.sync(() => close("closed", "went away"))),
+    Effect.forkScoped
+  )
+
+  const encoder = new TextEncoder()
+  return {
+    pid: handle.pid,
+    send: (message) => {
+      const { id, isRequest } = idOf(message)
+      if (isRequest) requests.add(id)
+      Queue.offerUnsafe(input, encoder.encode(`${JSON.stringify(message)}\n`))
+    }
+  }
+})
