@@ -15,7 +15,7 @@ export interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeou
 }
 
 /** The settings of a side task; one that nobody configured is done by `auto`. */
-export const auxiliaryTask = ({ auxiliary }: Values, task: string): AuxiliaryTask => {
+export const auxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task: string): AuxiliaryTask => {
   const configured = Object.hasOwn(auxiliary, task) ? auxiliary[task] : undefined
   return { provider: "auto", ...configured, timeout: configured?.timeout ?? taskTimeouts.get(task) ?? 30 }
 }

@@ -1,0 +1,223 @@
+/**
+ * Side tasks for a model: summaries, titles, images described, web pages condensed, commands judged. Who does them is chosen
+ * task by task (`auxiliary/Chain`).
+ *
+ * **Details**
+ *
+ * A call goes through the same attempt as the run's own: request and execution middleware and the API hooks see it, under
+ * the session it belongs to. It is told by `platform`, `auxiliary:<task>`, and by a `turn_id` that is the run's with
+ * `:<task>:<number>` behind it, so that its request ids are its own. `wrap_model_call` is not run: it wraps the steps of
+ * a run, and what it does there (compaction, failover) may itself ask for a side task.
+ *
+ * An automatic choice goes on to the next provider when the account of one is empty or it can not be reached; an explicit
+ * one never does. Each call has its task's own deadline. Usage is counted for each task, apart from the run's; the
+ * caller may have each count on its own account by `record`.
+ *
+ * **Gotchas**
+ *
+ * A model that only thought and said nothing is taken at its thoughts. Failures go up as they are: whether a task may be
+ * left undone is the caller's to decide.
+ *
+ * Source: `hermes-llm.md` §5, `ARCHITECTURE.md` §4.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Derived from "../config/Derived.ts"
+import type { Values } from "../config/Settings.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import { TurnId } from "../domain/Ids.ts"
+import type { ModelCall, ModelResponse } from "../domain/Model.ts"
+import type { RouteInfo } from "../domain/Route.ts"
+import * as Usage from "../domain/Usage.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
+import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
+import * as Attempt from "./Attempt.ts"
+import * as Chain from "./auxiliary/Chain.ts"
+import * as Elsewhere from "./auxiliary/Elsewhere.ts"
+import type { Service as ModelRouter } from "./ModelRouter.ts"
+import type { Lookup } from "./RouteKeys.ts"
+
+/** Tasks that the runtime itself has; an application may name others. */
+export type Task =
+  | "compression"
+  | "summary"
+  | "vision"
+  | "web_extract"
+  | "session_search"
+  | "skills_hub"
+  | "mcp"
+  | "flush_memories"
+  | "title"
+  | "approval"
+  | (string & {})
+
+/** What is asked, and for whom. */
+export interface Ask extends Chain.Overrides {
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly tools?: ModelCall["tools"] | undefined
+  readonly toolChoice?: ModelCall["toolChoice"] | undefined
+  readonly responseFormat?: ModelCall["responseFormat"] | undefined
+  readonly maxOutputTokens?: number | undefined
+  readonly temperature?: number | undefined
+  readonly reasoningEffort?: ModelCall["reasoningEffort"]
+  /** Whether the model must see images; by default only the task `vision` does. */
+  readonly images?: boolean | undefined
+  /** The run that needs it. */
+  readonly context: Pick<CallContext, "sessionId" | "taskId" | "turnId">
+  readonly record?: ((entry: { readonly route: RouteInfo; readonly usage: Usage.Usage }) => Effect.Effect<void>) | undefined
+}
+
+/** What came of it. */
+export interface Answer {
+  readonly text: string
+  readonly response: ModelResponse
+  readonly route: RouteInfo
+  readonly usage: Usage.Usage
+}
+
+/** See the module. */
+export interface Service<out E = never> {
+  readonly call: (task: Task, ask: Ask) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
+  /** Who would be asked first, undefined when nobody could be. */
+  readonly resolve: (task: Task, overrides?: Chain.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
+  /** What tasks have used so far. */
+  readonly usage: Effect.Effect<ReadonlyMap<string, Usage.Usage>>
+}
+
+/** What it is made of. */
+export interface Options {
+  readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "credentials">
+  readonly router: ModelRouter
+  readonly interceptors: Interceptors
+  /** Keys of the environment; none when absent. */
+  readonly lookup?: Lookup | undefined
+  /** Keys of pools and of logins, which win over the environment; those of the configuration when absent. */
+  readonly pool?: ((provider: string) => Effect.Effect<Chain.PoolKey | undefined>) | undefined
+  /** Providers that must not be asked for now (a rate limit that others have met). */
+  readonly resting?: Effect.Effect<ReadonlySet<string>> | undefined
+}
+
+/** Providers whose keys may come from a pool. */
+const pooled = ["openrouter", "nous", "openai-codex", "anthropic"]
+
+const textOf = ({ parts }: ModelResponse): string => {
+  const said = parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+  return said.trim() === "" ? parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n\n") : said
+}
+
+const late = (label: string, task: string, seconds: number): AiError.AiError =>
+  AiError.make({
+    module: "Auxiliary",
+    method: task,
+    reason: new AiError.NetworkError({
+      reason: "TransportError",
+      method: "POST",
+      url: "",
+      description: `${label} did not answer within ${seconds} s: raise auxiliary.${task}.timeout`
+    })
+  })
+
+const nobody = (task: string): ConfigError => {
+  const path = `auxiliary.${task}.provider`
+  return new ConfigError({ path, message: `nobody can do the task "${task}": set ${path}, or an API key such as OPENROUTER_API_KEY` })
+}
+
+/** See the module; `E` as in `Attempt.run`. */
+export const make = <E = never>(options: Options): Service<E> => {
+  const { interceptors, router, settings } = options
+  const used = new Map<string, Usage.Usage>()
+  let count = 0
+
+  const poolKey = (provider: string): Effect.Effect<Chain.PoolKey | undefined> => {
+    if (options.pool !== undefined) return options.pool(provider)
+    const key = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
+    return Effect.succeed(key === undefined ? undefined : { _tag: "Key", key })
+  }
+
+  const world: Effect.Effect<Chain.World> = Effect.gen(function*() {
+    const keys = new Map<string, Chain.PoolKey>()
+    for (const provider of new Set([...pooled, ...Object.keys(settings.credentials)])) {
+      const key = yield* poolKey(provider)
+      if (key !== undefined) keys.set(provider, key)
+    }
+    return {
+      settings,
+      lookup: options.lookup ?? (() => undefined),
+      main: yield* router.primary,
+      pool: (provider) => keys.get(provider),
+      resting: options.resting === undefined ? new Set<string>() : yield* options.resting
+    }
+  })
+
+  const choose = (task: string, overrides: Chain.Overrides, images: boolean) =>
+    Effect.flatMap(world, (world) => Effect.fromResult(Chain.choose(world, task, overrides, images)))
+
+  /** The ids of one call: those of the run, told apart by task and number. */
+  const contextOf = (task: string, { context }: Ask): CallContext => ({
+    ...context,
+    turnId: TurnId.make(`${context.turnId}:${task}:${++count}`),
+    platform: `auxiliary:${task}`,
+    apiCallCount: 1
+  })
+
+  const ask = (task: string, { label, route }: Chain.Candidate, given: Ask): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+    const call: ModelCall = {
+      messages: given.messages,
+      tools: given.tools ?? [],
+      toolChoice: given.toolChoice ?? "auto",
+      responseFormat: given.responseFormat ?? { type: "text" },
+      stream: false,
+      maxOutputTokens: given.maxOutputTokens,
+      temperature: given.temperature,
+      reasoningEffort: given.reasoningEffort
+    }
+    const question: Attempt.Question = { call, context: contextOf(task, given), userMessage: "", options: undefined }
+    const { timeout } = Derived.auxiliaryTask(settings, task)
+    return router.call((at) => Attempt.run<E>(interceptors, at, question), route, { call }).pipe(
+      Effect.timeoutOrElse({ duration: `${timeout} seconds`, orElse: () => Effect.fail(late(label, task, timeout)) })
+    )
+  }
+
+  const through = (
+    task: string,
+    { candidates, explicit }: Chain.Choice,
+    given: Ask,
+    index = 0
+  ): Effect.Effect<ModelAnswer, AiError.AiError | ConfigError | E> => {
+    const candidate = candidates[index]
+    if (candidate === undefined) return Effect.fail(nobody(task))
+    const asked = ask(task, candidate, given)
+    const next = candidates[index + 1]
+    if (explicit || next === undefined) return asked
+    return Effect.catchIf(
+      asked,
+      (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && Elsewhere.isPossible(error),
+      (error) =>
+        Effect.andThen(
+          Effect.logInfo(`${candidate.label} can not do the task ${task} (${error.reason._tag}): asking ${next.label}`),
+          through(task, { candidates, explicit }, given, index + 1)
+        )
+    )
+  }
+
+  return {
+    call: Effect.fnUntraced(function*(task, given) {
+      const answer = yield* through(task, yield* choose(task, given, given.images ?? task === "vision"), given)
+      const usage = Usage.fromResponse(answer.response.usage)
+      used.set(task, Usage.add(used.get(task) ?? Usage.zero, usage))
+      if (given.record !== undefined) yield* given.record({ route: answer.route, usage })
+      return { text: textOf(answer.response), response: answer.response, route: answer.route, usage }
+    }),
+    resolve: (task, overrides = {}) =>
+      Effect.flatMap(choose(task, overrides, task === "vision"), ({ candidates: [first] }) =>
+        first === undefined
+          ? Effect.succeed(undefined)
+          : first.route === undefined
+          ? router.primary
+          : Effect.succeed({ ...first.route, baseUrl: first.route.baseUrl })),
+    usage: Effect.sync(() => new Map(used))
+  }
+}

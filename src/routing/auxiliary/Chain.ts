@@ -1,0 +1,214 @@
+/**
+ * Who does a side task: the routes that could, in the order in which they are asked. Pure.
+ *
+ * **Details**
+ *
+ * What is explicit comes alone: an address, or a provider that is not `auto`, of the call, else of `auxiliary.<task>`. It
+ * is a hard constraint; only for images an explicit provider that is not available, and has no address, gives way to
+ * the automatic choice.
+ *
+ * Automatic, in the seed's order (`ARCHITECTURE.md` §7, D7 and D8):
+ *
+ * | for | order |
+ * | --- | --- |
+ * | text | OpenRouter, Nous, the custom endpoint, Codex, Anthropic, the other providers with a key |
+ * | images | the main model (if it sees), OpenRouter, Nous, Codex, Anthropic, the custom endpoint |
+ *
+ * Each with a small model of its own (`Defaults`), the custom endpoint with the main model. The main provider itself
+ * comes last for text: a runtime without any of the others still has its summaries.
+ *
+ * **Gotchas**
+ *
+ * While the main model is the offline stand-in nobody has decided to spend the keys of the environment: it does the side
+ * tasks too. A provider whose pool of keys is spent is not available, whatever the environment holds. A model of the
+ * form `vendor/model` is passed over where the automatic choice is no aggregator.
+ *
+ * Source: `hermes-llm.md` §5.1 to §5.3, the usage document (auxiliary client).
+ *
+ * @since 0.1.0
+ */
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Derived from "../../config/Derived.ts"
+import type { Values } from "../../config/Settings.ts"
+import type { ConfigError } from "../../domain/AgentError.ts"
+import type { Configurable } from "../../domain/ApiMode.ts"
+import type { Route, RouteInfo } from "../../domain/Route.ts"
+import * as Families from "../catalogue/Families.ts"
+import * as Detection from "../Detection.ts"
+import * as Directory from "../ProviderDirectory.ts"
+import type { Lookup } from "../RouteKeys.ts"
+import * as Routes from "../Routes.ts"
+import * as Defaults from "./Defaults.ts"
+
+/** What a pool of keys has to give; `undefined` where there is no pool. */
+export type PoolKey = { readonly _tag: "Spent" } | { readonly _tag: "Key"; readonly key: Redacted.Redacted<string> }
+
+/** What the choice depends on. */
+export interface World {
+  readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders">
+  readonly lookup: Lookup
+  /** The main route, with or without its key. */
+  readonly main: RouteInfo
+  readonly pool: (provider: string) => PoolKey | undefined
+  /** Providers that are not to be asked for now. */
+  readonly resting: ReadonlySet<string>
+}
+
+/** What a call says for itself. */
+export interface Overrides {
+  readonly provider?: string | undefined
+  readonly model?: string | undefined
+  readonly baseUrl?: string | undefined
+  readonly apiKey?: Redacted.Redacted<string> | undefined
+  readonly apiMode?: Configurable | undefined
+}
+
+/** A route that could do a task. */
+export interface Candidate {
+  /** Names it in messages, and tells it apart when it has failed. */
+  readonly label: string
+  /** Undefined for the main provider itself, which the router knows. */
+  readonly route: Route | undefined
+}
+
+/** See the module. */
+export interface Choice {
+  /** Whether the user named who is to do it: then nobody else may. */
+  readonly explicit: boolean
+  readonly candidates: ReadonlyArray<Candidate>
+}
+
+const mainCandidate: Candidate = { label: "main", route: undefined }
+
+const named = (endpoints: Values["customProviders"]): ReadonlyArray<Routes.NamedEndpoint> => endpoints
+
+const resolve = ({ lookup, settings }: World, model: Omit<Routes.ModelSettings, "customProviders">) =>
+  Routes.resolve({ ...model, customProviders: named(settings.customProviders) }, lookup)
+
+const isOffline = ({ main }: World): boolean => main.provider === "offline"
+
+/** A model that the automatic choice can use at a provider: `vendor/model` is for aggregators. */
+const suiting = (model: string | undefined, provider: string): string | undefined =>
+  model === undefined || !model.includes("/") || Directory.find(provider)?.aggregator === true ? model : undefined
+
+type Task = Overrides & { readonly images: boolean }
+
+const defaultModel = (provider: string, images: boolean): string | undefined =>
+  (images ? Defaults.of(Defaults.vision, provider) : undefined) ?? Defaults.of(Defaults.text, provider)
+
+const atProvider = (world: World, task: Task, provider: string): ReadonlyArray<Candidate> => {
+  const model = suiting(task.model, provider) ?? defaultModel(provider, task.images)
+  const key = world.pool(provider)
+  if (model === undefined || world.resting.has(provider) || key?._tag === "Spent") return []
+  const route = resolve(world, { provider, model, ...(key === undefined ? {} : { apiKey: key.key }) })
+  return Result.isSuccess(route) ? [{ label: provider, route: route.success }] : []
+}
+
+const endpointOf = ({ lookup, settings }: World): string | undefined => {
+  const { baseUrl, provider } = settings.model
+  const isFree = provider === "auto" || provider === "custom" || provider === "openai" || provider.startsWith("custom:")
+  const environment = lookup("OPENAI_BASE_URL")
+  const found = (isFree ? baseUrl : undefined) ?? (environment === undefined ? undefined : Redacted.value(environment))
+  const { host, path } = Detection.address(found)
+  const isOther = Detection.isUnder(host, "openrouter.ai") || (Detection.isUnder(host, "chatgpt.com") && path.includes("codex"))
+  return host === "" || isOther ? undefined : found
+}
+
+const atEndpoint = (world: World, task: Task): ReadonlyArray<Candidate> => {
+  const baseUrl = endpointOf(world)
+  const { apiKey, apiMode, baseUrl: own, default: main } = world.settings.model
+  if (baseUrl === undefined) return []
+  const route = resolve(world, {
+    provider: "custom",
+    baseUrl,
+    model: suiting(task.model, "custom") ?? main ?? Defaults.custom,
+    ...(baseUrl === own ? { apiKey, apiMode } : {})
+  })
+  return Result.isSuccess(route) ? [{ label: "custom", route: route.success }] : []
+}
+
+const others = Object.keys(Defaults.text).filter((name) =>
+  !["openrouter", "nous", "openai-codex", "anthropic"].includes(name)
+)
+
+/** The main model for images, or the one that its provider has for them; none when it does not see. */
+const mainForImages = (world: World, task: Task): ReadonlyArray<Candidate> => {
+  const { model, provider } = world.main
+  if (model === "") return []
+  const own = Defaults.of(Defaults.vision, provider)
+  if (own !== undefined) return atProvider(world, task, provider)
+  return Families.of(model)?.vision === false ? [] : [mainCandidate]
+}
+
+const distinct = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>
+  candidates.filter(({ label }, index) => candidates.findIndex((other) => other.label === label) === index)
+
+/** The candidates of the automatic choice. */
+export const automatic = (world: World, task: Task): ReadonlyArray<Candidate> => {
+  if (isOffline(world)) return [mainCandidate]
+  const at = (...providers: ReadonlyArray<string>) => providers.flatMap((provider) => atProvider(world, task, provider))
+  return distinct(
+    task.images
+      ? [
+        ...mainForImages(world, task),
+        ...at("openrouter", "nous", "openai-codex", "anthropic"),
+        ...atEndpoint(world, task)
+      ]
+      : [
+        ...at("openrouter", "nous"),
+        ...atEndpoint(world, task),
+        ...at("openai-codex", "anthropic", ...others),
+        mainCandidate
+      ]
+  )
+}
+
+const explicitOf = (world: World, task: Task, provider: string): Result.Result<Candidate, ConfigError> => {
+  const { main, settings } = world
+  const { apiKey, apiMode, baseUrl } = task
+  if (provider === "main" && baseUrl === undefined && task.model === undefined) return Result.succeed(mainCandidate)
+  const name = baseUrl !== undefined && provider === "auto" ? "custom" : provider === "main" ? settings.model.provider : provider
+  const canonical = Directory.find(name)?.name ?? name
+  const isMain = canonical === main.provider
+  const model = task.model ?? (isMain && !task.images ? main.model : undefined) ?? defaultModel(canonical, task.images)
+    ?? settings.model.default
+  const pooled = world.pool(canonical)
+  const key = apiKey ?? (pooled?._tag === "Key" ? pooled.key : undefined)
+  const route = resolve(world, {
+    provider: name,
+    model,
+    baseUrl,
+    apiMode,
+    ...(key === undefined ? {} : { apiKey: key })
+  })
+  return Result.map(route, (route) => ({ label: canonical, route }))
+}
+
+/** See the module. */
+export const choose = (
+  world: World,
+  name: string,
+  overrides: Overrides,
+  images: boolean
+): Result.Result<Choice, ConfigError> => {
+  const configured = Derived.auxiliaryTask(world.settings, name)
+  const own = overrides.baseUrl !== undefined || overrides.provider !== undefined
+  const place = own ? overrides : configured
+  const task: Task = {
+    images,
+    model: overrides.model ?? configured.model,
+    apiMode: overrides.apiMode ?? configured.apiMode,
+    baseUrl: place.baseUrl,
+    apiKey: place.apiKey
+  }
+  const provider = place.provider?.trim().toLowerCase() ?? "auto"
+  if (provider === "auto" && task.baseUrl === undefined) {
+    return Result.succeed({ explicit: false, candidates: automatic(world, task) })
+  }
+  const found = explicitOf(world, task, provider)
+  if (Result.isSuccess(found)) return Result.succeed({ explicit: true, candidates: [found.success] })
+  return images && task.baseUrl === undefined
+    ? Result.succeed({ explicit: false, candidates: automatic(world, { ...task, model: undefined }) })
+    : Result.fail(found.failure)
+}
