@@ -8,10 +8,12 @@ import { chatCommand, run } from "./ChatCommand.ts"
 import { configCommand } from "./ConfigCommand.ts"
 import { doctorCommand } from "./DoctorCommand.ts"
 import { hermes } from "./Hermes.ts"
+import { hooksCommand } from "./HooksCommand.ts"
+import { pluginsCommand } from "./PluginsCommand.ts"
 import { sessionsCommand } from "./SessionsCommand.ts"
 import { toolsCommand } from "./ToolsCommand.ts"
 
-const commands = [chatCommand, sessionsCommand, toolsCommand, configCommand, doctorCommand] as const
+const commands = [chatCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, configCommand, doctorCommand] as const
 
 /** The words that are commands. */
 export const commandNames: ReadonlyArray<string> = commands.map(({ name }) => name)

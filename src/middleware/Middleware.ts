@@ -215,26 +215,26 @@ export const llmRequest = <Needs = never>(
   options: Registration & {
     readonly rewrite: (request: ModelRequest, context: LlmContext) => Effect.Effect<Answer<ModelRequest>, unknown, Needs>
   }
-): LlmRequest<Needs> => make("llm_request", options.name, { ...base("llm_request", options), rewrite: options.rewrite })
+): LlmRequest<NoInfer<Needs>> => make("llm_request", options.name, { ...base("llm_request", options), rewrite: options.rewrite })
 
 /** A {@link ToolRequest}: answers `Middleware.unchanged` or `Middleware.rewritten(args, trace)`. */
 export const toolRequest = <Needs = never>(
   options: Registration & {
     readonly rewrite: (args: ToolArguments, context: ToolCallContext) => Effect.Effect<Answer<ToolArguments>, unknown, Needs>
   }
-): ToolRequest<Needs> =>
+): ToolRequest<NoInfer<Needs>> =>
   make("tool_request", options.name, { ...base("tool_request", options), rewrite: options.rewrite })
 
 /** A {@link LlmExecution}. */
 export const llmExecution = <Caught = never, Fails = never, Needs = never>(
   options: Registration & { readonly wrap: LlmWrap<Caught, Fails, Needs> }
-): LlmExecution<Caught, Fails, Needs> =>
+): LlmExecution<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
   make("llm_execution", options.name, { ...base("llm_execution", options), singleUse: true, wrap: options.wrap })
 
 /** A {@link ToolExecution}. */
 export const toolExecution = <Caught = never, Fails = never, Needs = never>(
   options: Registration & { readonly wrap: ToolWrap<Caught, Fails, Needs> }
-): ToolExecution<Caught, Fails, Needs> =>
+): ToolExecution<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
   make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: options.wrap })
 
 /**
@@ -251,13 +251,13 @@ export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper
 /** A {@link WrapModelCall}. */
 export const wrapModelCall = <Caught = never, Fails = never, Needs = never>(
   options: Registration & { readonly wrap: ModelCallWrap<Caught, Fails, Needs> }
-): WrapModelCall<Caught, Fails, Needs> =>
+): WrapModelCall<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
   make("wrap_model_call", options.name, { ...base("wrap_model_call", options), singleUse: false, wrap: options.wrap })
 
 /** A {@link WrapToolCall}. */
 export const wrapToolCall = <Caught = never, Fails = never, Needs = never>(
   options: Registration & { readonly wrap: ToolWrap<Caught, Fails, Needs> }
-): WrapToolCall<Caught, Fails, Needs> =>
+): WrapToolCall<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
   make("wrap_tool_call", options.name, { ...base("wrap_tool_call", options), singleUse: false, wrap: options.wrap })
 
 export { rewritten, unchanged } from "./Pipeline.ts"

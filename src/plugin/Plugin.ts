@@ -130,7 +130,7 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
 }
 
 /** A plugin that is there already; see the module. */
-export const value = <const C extends Contribution<unknown>>(
+export const value = <const C extends Contribution<unknown> & Partial<Details>>(
   options: Details & C & AddsNoFailure<C>
 ): Plugin<Exclude<NeedsOf<C>, Scope.Scope>> => {
   const { description, name, version, ...contribution } = options

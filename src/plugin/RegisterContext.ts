@@ -21,13 +21,11 @@ import { type Registrable, registrable } from "../middleware/Kind.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Plain from "../middleware/Plain.ts"
 import * as PlainReturn from "../middleware/PlainReturn.ts"
+import type { CallOf } from "./Calls.ts"
 import type { Candidate } from "./Candidate.ts"
 import type { Manifest } from "./Manifest.ts"
 import * as PlainTool from "./PlainTool.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
-
-/** A callback, given one object. */
-export type Callback = (call: Readonly<Record<string, unknown>>) => unknown
 
 /** How a callback is registered. */
 export interface CallbackOptions {
@@ -41,14 +39,18 @@ export interface CommandOptions {
   readonly argsHint?: string | undefined
 }
 
-/** See the module; the snake_case names are the contract's. */
-export interface RegisterContext {
-  readonly key: string
-  readonly manifest: Manifest
-  /** `plugins.entries.<key>` of the configuration. */
-  readonly config: Readonly<Record<string, unknown>>
-  readonly registerMiddleware: (kind: string, callback: Callback, options?: CallbackOptions) => void
-  readonly registerHook: (name: string, callback: Callback, options?: CallbackOptions) => void
+/** See the module; each member has its snake_case name too, which is the contract's. */
+export interface Members {
+  readonly registerMiddleware: <const Kind extends string>(
+    kind: Kind,
+    callback: (call: CallOf<Kind>) => unknown,
+    options?: CallbackOptions
+  ) => void
+  readonly registerHook: <const Name extends string>(
+    name: Name,
+    callback: (event: Hook.EventOf<Name>) => unknown,
+    options?: CallbackOptions
+  ) => void
   readonly registerTool: (tool: PlainTool.PlainTool) => void
   readonly registerCommand: (
     name: string,
@@ -66,6 +68,20 @@ export interface RegisterContext {
   readonly injectMessage: (content: string, role?: string) => boolean
   /** Called when the plugin goes. */
   readonly onUnload: (callback: () => unknown) => void
+}
+
+type Snake<Name extends string> = Name extends `${infer Letter}${infer Rest}`
+  ? Letter extends Lowercase<Letter> ? `${Letter}${Snake<Rest>}` : `_${Lowercase<Letter>}${Snake<Rest>}`
+  : ""
+
+type Aliases = { readonly [Name in keyof Members as Snake<Name>]: Members[Name] }
+
+/** See the module. */
+export interface RegisterContext extends Members, Aliases {
+  readonly key: string
+  readonly manifest: Manifest
+  /** `plugins.entries.<key>` of the configuration. */
+  readonly config: Readonly<Record<string, unknown>>
 }
 
 /** What the runtime lends to a plugin. */
@@ -154,7 +170,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   }
 
   const members = {
-    registerMiddleware: registering("registerMiddleware", (kind: string, callback: Callback, options?: CallbackOptions) => {
+    registerMiddleware: registering("registerMiddleware", (kind: string, callback: Plain.Callback, options?: CallbackOptions) => {
       if (!isRegistrable(kind)) {
         warn(
           `no middleware is of kind "${kind}"${suggestion(kind, registrable)} ` +
@@ -164,7 +180,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
         middleware.push(makeMiddleware[kind]({ name: labelOf(callback), onFailure: onFailureOf(options) }, callback))
       }
     }),
-    registerHook: registering("registerHook", (name: string, callback: Callback, options?: CallbackOptions) => {
+    registerHook: registering("registerHook", (name: string, callback: Plain.Callback, options?: CallbackOptions) => {
       if (!checked(`hook ${name}`, callback)) return
       const label = labelOf(callback)
       // The one hook whose failure can be a refusal.
@@ -211,14 +227,17 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
   })
   const aliases = Object.entries(members).map(([name, member]) => [snakeCase(name), member] as const)
 
+  const context = Object.freeze({
+    ...Object.fromEntries([...strangers, ...aliases]),
+    ...members,
+    key,
+    manifest,
+    config: host.config
+  })
+
   return {
-    context: Object.freeze({
-      ...Object.fromEntries([...strangers, ...aliases]),
-      ...members,
-      key,
-      manifest,
-      config: host.config
-    }),
+    // Whatever the types of a callback say, it gets what its kind gives; every member has its alias.
+    context: context as unknown as RegisterContext,
     unload,
     finish: () => {
       open = false

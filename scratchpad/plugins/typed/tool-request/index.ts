@@ -1,0 +1,20 @@
+import * as Effect from "effect/Effect"
+import { Middleware, Plugin } from "hermes-effect"
+
+export default Plugin.value({
+  name: "tool-request",
+  middleware: [
+    Middleware.toolRequest({
+      name: "normalize_terminal_workdir",
+      rewrite: (args, { toolName }) =>
+        Effect.succeed(
+          toolName === "terminal"
+            ? Middleware.rewritten(
+              { workdir: "/tmp/hermes-middleware-demo", ...args },
+              { source: "middleware-demo", reason: "defaulted terminal workdir" }
+            )
+            : Middleware.unchanged
+        )
+    })
+  ]
+})

@@ -1,0 +1,89 @@
+/**
+ * The `git` binary, for fetching plugins: nothing that a repository brings is run, nobody is asked for a password, and no
+ * command takes longer than a minute.
+ *
+ * Source: `hermes-contract.md` §3.6.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Redaction from "../domain/Redaction.ts"
+import { PluginError } from "./PluginError.ts"
+
+/** How long one command may take. */
+export const deadline = Duration.seconds(60)
+
+/** Hooks, helpers that are named by addresses, and watchers stay off; transports are those that `isUrl` knows. */
+const settings = [
+  "core.hooksPath=/dev/null", "core.fsmonitor=false", "protocol.ext.allow=never", "submodule.recurse=false"
+].flatMap((setting) => ["-c", setting])
+
+const environment = { GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1", GIT_ALLOW_PROTOCOL: "https:ssh:file", LC_ALL: "C" }
+
+const lastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
+
+/** What a command printed. `subject` is the plugin that it is about, for errors. */
+export const run = (
+  subject: string,
+  args: ReadonlyArray<string>
+): Effect.Effect<string, PluginError, ChildProcessSpawner> => {
+  const failed = (why: string): PluginError =>
+    new PluginError({ plugin: subject, message: `git ${args[0]} failed: ${Redaction.redactText(why)}` })
+  return Effect.gen(function*() {
+    const spawner = yield* ChildProcessSpawner
+    const handle = yield* spawner.spawn(ChildProcess.make("git", [...settings, ...args], {
+      env: environment,
+      extendEnv: true,
+      stdin: "ignore",
+      forceKillAfter: "1 second"
+    }))
+    const texts = yield* Effect.all(
+      [Stream.mkString(Stream.decodeText(handle.stdout)), Stream.mkString(Stream.decodeText(handle.stderr))],
+      { concurrency: 2 }
+    )
+    return { code: yield* handle.exitCode, stdout: texts[0], stderr: texts[1] }
+  }).pipe(
+    Effect.scoped,
+    Effect.timeoutOption(deadline),
+    Effect.mapError((error) =>
+      failed(error.reason._tag === "NotFound" ? "there is no program `git`: install it" : error.message)
+    ),
+    Effect.flatMap(Option.match({
+      onNone: () => Effect.fail(failed(`it took longer than ${Duration.format(deadline)}`)),
+      onSome: ({ code, stderr, stdout }) => code === 0 ? Effect.succeed(stdout) : Effect.fail(failed(lastLine(stderr) || `exit code ${code}`))
+    }))
+  )
+}
+
+/** An address that a plugin may be fetched from. */
+export const isUrl = (text: string): boolean =>
+  /^(?:https|ssh|file):\/\/[^\s-]\S*$/.test(text) || /^[\w.-]+@[\w.-]+:[^\s-]\S*$/.test(text)
+
+/** Copies the last state of a repository into a directory that does not exist yet. */
+export const clone = (subject: string, url: string, directory: string) =>
+  run(subject, ["clone", "--quiet", "--depth", "1", "--no-tags", "--single-branch", "--template=", "--", url, directory])
+
+/** Brings a checkout to the last state of where it came from, unless it has what must not be there or was changed. */
+export const update = Effect.fnUntraced(function*(subject: string, directory: string) {
+  const at = (...args: ReadonlyArray<string>) => run(subject, ["-C", directory, ...args])
+  const before = (yield* at("rev-parse", "HEAD")).trim()
+  const changed = yield* at("status", "--porcelain", "--untracked-files=no")
+  if (changed.trim() !== "") {
+    return yield* new PluginError({ plugin: subject, message: `${directory} has changes of your own: commit or undo them first` })
+  }
+  yield* at("fetch", "--quiet", "--depth", "1", "--no-tags", "origin", "HEAD")
+  const entries = (yield* at("ls-tree", "-r", "-z", "FETCH_HEAD")).split("\0")
+  const foreign = entries.find((entry) => entry.startsWith("120000") || entry.startsWith("160000"))
+  if (foreign !== undefined) {
+    const path = foreign.slice(foreign.indexOf("\t") + 1)
+    return yield* new PluginError({ plugin: subject, message: `its new version has a symbolic link or a submodule, "${path}": not updated` })
+  }
+  yield* at("reset", "--quiet", "--hard", "FETCH_HEAD")
+  const after = (yield* at("rev-parse", "HEAD")).trim()
+  return { before, after }
+})

@@ -1,0 +1,183 @@
+/**
+ * Brings plugins into the user's `plugins` directory and takes them away. No code of a plugin is run.
+ *
+ * **Details**
+ *
+ * A plugin comes from a folder, which is copied, or from a repository, which is cloned. It is looked at in a directory
+ * beside its place, and moved there when it is in order: a manifest, a name that is a name, no symbolic links. A file
+ * `x.example` is copied to `x` where that is missing.
+ *
+ * Source: `hermes-contract.md` §3.6.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import type * as Scope from "effect/Scope"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { Candidate } from "./Candidate.ts"
+import * as Directories from "./Directories.ts"
+import * as Git from "./Git.ts"
+import * as Manifest from "./Manifest.ts"
+import { PluginError } from "./PluginError.ts"
+
+/** What to install, and where. */
+export interface Request {
+  /** A folder, the address of a repository, or `owner/repo` of GitHub. */
+  readonly source: string
+  /** What a relative folder is relative to. */
+  readonly cwd: string
+  /** `HERMES_HOME/plugins`. */
+  readonly plugins: string
+  /** Whether a plugin of that name is replaced. */
+  readonly force: boolean
+}
+
+type Platform = FileSystem.FileSystem | Path.Path
+
+const refused = (plugin: string, message: string): PluginError => new PluginError({ plugin, message })
+
+const orRefused = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
+  Effect.mapError(self, (error) => refused(plugin, error.message))
+
+/** A name that is a single directory below `plugins`. */
+const isDirectoryName = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,99}$/.test(name) && name !== "node_modules"
+
+const nameOf = (source: string): string => source.replace(/\/+$/, "").replace(/\.git$/, "").replace(/^.*[/:\\]/, "")
+
+interface Entry {
+  readonly path: string
+  readonly type: FileSystem.File.Type
+}
+
+/** Everything in a directory, without the repository's own. */
+const walk = (root: string): Effect.Effect<ReadonlyArray<Entry>, PlatformError, Platform> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const inside: (directory: string) => Effect.Effect<ReadonlyArray<Entry>, PlatformError> = Effect.fnUntraced(
+      function*(directory) {
+        const entries = yield* fs.readDirectoryEntries(directory)
+        const found = yield* Effect.forEach(entries, ({ name, type }) => {
+          const path = paths.join(directory, name)
+          if (directory === root && name === ".git") return Effect.succeed([])
+          return type === "Directory" ? inside(path) : Effect.succeed([{ path, type }])
+        })
+        return found.flat()
+      }
+    )
+    return yield* inside(root)
+  })
+
+/** Refuses what is neither a file nor a directory: a link may lead anywhere, now or after the next update. */
+const refuseLinks = Effect.fnUntraced(function*(source: string, root: string) {
+  const paths = yield* Path.Path
+  const foreign = (yield* orRefused(source)(walk(root))).find(({ type }) => type !== "File")
+  if (foreign === undefined) return
+  const what = foreign.type === "SymbolicLink" ? "symbolic link" : "special file"
+  return yield* refused(source, `it has a ${what}, "${paths.relative(root, foreign.path)}": only files and directories are installed`)
+})
+
+/** Copies a folder without its repository. */
+const copy = Effect.fnUntraced(function*(source: string, from: string, to: string) {
+  yield* refuseLinks(source, from)
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  yield* orRefused(source)(Effect.gen(function*() {
+    yield* fs.copy(from, to)
+    yield* fs.remove(paths.join(to, ".git"), { recursive: true, force: true })
+  }))
+})
+
+/** Gets what `source` means into `directory`. */
+const fetch = Effect.fnUntraced(function*({ cwd, source }: Request, directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  if (Git.isUrl(source)) return yield* Git.clone(source, source, directory)
+  const folder = Option.getOrUndefined(yield* Effect.option(fs.realPath(paths.resolve(cwd, source))))
+  if (folder !== undefined) {
+    const names = yield* orRefused(source)(fs.readDirectory(folder))
+    if (Manifest.fileNames.some((name) => names.includes(name))) return yield* copy(source, folder, directory)
+    // A folder without a manifest may be a bare repository; git says what is wrong when it is none.
+    const url = yield* Effect.mapError(paths.toFileUrl(folder), () => refused(source, `${folder} is no path`))
+    return yield* Git.clone(source, url.href, directory)
+  }
+  if (/^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source)) return yield* Git.clone(source, `https://github.com/${source}.git`, directory)
+  return yield* refused(source, `"${source}" is no folder, no address of a repository (https, ssh, file), and not owner/repo`)
+})
+
+/** `x.example` as `x`, where nobody has written one. */
+const copyExamples = Effect.fnUntraced(function*(directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  for (const { path } of yield* walk(directory)) {
+    const real = path.replace(/\.example$/, "")
+    if (real !== path && !(yield* fs.exists(real))) yield* fs.copyFile(path, real)
+  }
+})
+
+/** What a fetched directory is. */
+const inspect = Effect.fnUntraced(function*(source: string, directory: string) {
+  const read = Effect.mapError(Directories.read(directory, "user", undefined), ({ message }) => refused(source, message))
+  const found = Option.getOrUndefined(yield* read)
+  if (found === undefined) return yield* refused(source, "it is no plugin: it has no plugin.yaml")
+  const { manifest } = found.candidate
+  if (manifest.manifestVersion > Manifest.latestVersion) {
+    return yield* refused(source, `its manifest_version ${manifest.manifestVersion} is newer than this program, which knows ${Manifest.latestVersion}`)
+  }
+  const name = manifest.name ?? nameOf(source)
+  if (!isDirectoryName(name)) return yield* refused(source, `its name ${JSON.stringify(name)} can not be the name of a directory`)
+  return { candidate: found.candidate, name, warnings: found.warnings }
+})
+
+/** What was installed. */
+export interface Installed {
+  readonly name: string
+  readonly directory: string
+  readonly manifest: Manifest.Manifest
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** Installs a plugin; it is not enabled by that. */
+export const install = Effect.fn("Installer.install")(function*(
+  request: Request
+): Effect.fn.Return<Installed, PluginError, Platform | ChildProcessSpawner | Scope.Scope> {
+  const { force, plugins, source } = request
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const tidy = orRefused(source)
+  yield* tidy(fs.makeDirectory(plugins, { recursive: true }))
+  // Beside its place, so that moving it there is one step; hidden, so that nobody takes it for a plugin.
+  const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".install-" }))
+  const fetched = paths.join(staging, "new")
+  yield* fetch(request, fetched)
+  yield* refuseLinks(source, fetched)
+  const { candidate, name, warnings } = yield* inspect(source, fetched)
+  const directory = paths.join(plugins, name)
+  const isThere = yield* tidy(fs.exists(directory))
+  if (isThere && !force) {
+    return yield* refused(source, `plugin "${name}" is there already (${directory}): --force replaces it`)
+  }
+  yield* tidy(copyExamples(fetched))
+  yield* tidy(Effect.uninterruptible(Effect.gen(function*() {
+    if (isThere) yield* fs.rename(directory, paths.join(staging, "old"))
+    yield* fs.rename(fetched, directory)
+  })))
+  return { name, directory, manifest: candidate.manifest, warnings }
+})
+
+/** Takes away a plugin of the user's: its directory, or the link to it. */
+export const remove = Effect.fn("Installer.remove")(function*(
+  candidate: Candidate
+): Effect.fn.Return<string, PluginError, Platform> {
+  const { key, origin, source } = candidate
+  if (origin._tag === "Value" || (source !== "user" && source !== "git")) {
+    return yield* refused(key, `plugin "${key}" was not installed by \`hermes plugins install\` (${source}): disable it instead`)
+  }
+  const fs = yield* FileSystem.FileSystem
+  const isLink = Option.isSome(yield* Effect.option(fs.readLink(origin.directory)))
+  yield* orRefused(key)(fs.remove(origin.directory, isLink ? {} : { recursive: true }))
+  return origin.directory
+})

@@ -1,0 +1,91 @@
+// What a plugin needs is exactly what its parts need, and its middleware adds no failure.
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import { Hooks, Middleware, Plugin, type PluginContext, Runtime } from "../../src/index.ts"
+
+class Clockwork extends Context.Service<Clockwork, { readonly tick: Effect.Effect<void> }>()("test/Clockwork") {}
+class Ledger extends Context.Service<Ledger, { readonly note: (line: string) => Effect.Effect<void> }>()("test/Ledger") {}
+class OverBudget extends Schema.TaggedError<OverBudget>()("OverBudget", {}) {}
+
+type NeedsOf<P> = P extends Plugin.Plugin<infer R> ? R : "no plugin"
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+const same = <A, B>(_: Same<A, B>): void => undefined
+
+const nothing = Plugin.value({ name: "nothing" })
+same<NeedsOf<typeof nothing>, never>(true)
+
+const hooking = Plugin.value({
+  name: "hooking",
+  hooks: [Hooks.on("post_tool_call", (event) => Ledger.use(({ note }) => note(event.tool_name)))]
+})
+same<NeedsOf<typeof hooking>, Ledger>(true)
+
+const building = Plugin.make({
+  name: "building",
+  build: Effect.gen(function*() {
+    yield* Effect.acquireRelease(Clockwork, () => Effect.void)
+    return {
+      hooks: [Hooks.on("post_tool_call", () => Ledger.use(({ note }) => note("called")))],
+      middleware: [
+        Middleware.llmExecution({ name: "pass", wrap: (next) => (request) => next(request) })
+      ],
+      commands: [{ name: "tick", run: () => Clockwork.use(({ tick }) => tick) }]
+    }
+  })
+})
+same<NeedsOf<typeof building>, Clockwork | Ledger>(true)
+
+const failing = Middleware.llmExecution<never, OverBudget>({
+  name: "budget",
+  wrap: () => () => Effect.fail(new OverBudget())
+})
+
+Plugin.value({
+  // @ts-expect-error: whoever runs the agent could not see OverBudget
+  name: "failing",
+  middleware: [failing]
+})
+
+// @ts-expect-error: the same of one that is built
+Plugin.make({ name: "failing", build: Effect.succeed({ middleware: [failing] }) })
+
+// A runtime with plugins needs what they need, and nothing that it has itself.
+const needy = Runtime.layer({ plugins: [hooking, building] })
+same<typeof needy extends Layer.Layer<infer _A, infer _E, infer R> ? R : never, Clockwork | Ledger>(true)
+
+const scoped = Plugin.make({
+  name: "scoped",
+  build: Effect.gen(function*() {
+    yield* Hooks.Hooks
+    yield* Effect.scope
+    return {}
+  })
+})
+same<NeedsOf<typeof scoped>, Hooks.Hooks>(true)
+same<Scope.Scope extends NeedsOf<typeof scoped> ? true : false, false>(true)
+const complete = Runtime.layer({ plugins: [scoped] })
+same<typeof complete extends Layer.Layer<infer _A, infer _E, infer R> ? R : never, never>(true)
+
+// Middleware that is written where it is listed says what it fails with as exactly as anywhere else.
+const inline = Runtime.layer({
+  middleware: [Middleware.llmExecution({ name: "pass", wrap: (next) => (request) => next(request) })]
+})
+same<typeof inline extends Layer.Layer<infer _A, infer _E, infer R> ? R : never, never>(true)
+
+Runtime.layer({
+  // @ts-expect-error: this one adds a failure
+  middleware: [Middleware.llmExecution<never, OverBudget>({ name: "budget", wrap: () => () => Effect.fail(new OverBudget()) })]
+})
+
+// Plain callbacks know what they get.
+export const register = (ctx: PluginContext): void => {
+  ctx.registerMiddleware("tool_request", ({ args, tool_name }) => ({ args: { ...args, tool: tool_name.trim() } }))
+  ctx.register_middleware("llm_execution", ({ next_call, request }) => next_call({ ...request }))
+  // @ts-expect-error: a request has no next_call
+  ctx.registerMiddleware("llm_request", ({ next_call }) => next_call)
+  ctx.registerHook("post_tool_call", ({ duration_ms }) => duration_ms.toFixed(1))
+  ctx.register_hook("on_some_day", ({ anything }) => anything)
+}
