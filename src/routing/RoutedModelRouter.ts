@@ -33,7 +33,8 @@ import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Backoff from "./Backoff.ts"
 import * as Breakers from "./Breakers.ts"
 import * as CredentialPool from "./CredentialPool.ts"
-import * as Lane from "./Lane.ts"
+import type { Shared } from "./lane/Here.ts"
+import * as Lane from "./lane/Lane.ts"
 import * as LaneCall from "./LaneCall.ts"
 import { ModelRouter, type Service } from "./ModelRouter.ts"
 import * as OpenProviders from "./OpenProviders.ts"
@@ -114,7 +115,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const breakers = yield* Breakers.make(options.breaker ?? Breakers.defaults)
   const sessions = RouteState.make()
   const own = new WeakMap<Route.Route, Lane.Lane>()
-  const shared: LaneCall.Shared = {
+  const shared: Shared = {
     providers: yield* OpenProviders.make(options.open),
     limits: yield* RateLimits.make,
     backoff: options.backoff ?? Backoff.defaults,

@@ -4,11 +4,11 @@
  *
  * @since 0.1.0
  */
-import * as Route from "../domain/Route.ts"
-import type { Change } from "./Adaptation.ts"
-import type { CredentialPool, Lease } from "./CredentialPool.ts"
-import * as Detection from "./Detection.ts"
-import * as Timeouts from "./Timeouts.ts"
+import * as Route from "../../domain/Route.ts"
+import type { Change } from "../Adaptation.ts"
+import type { CredentialPool, Lease } from "../CredentialPool.ts"
+import * as Detection from "../Detection.ts"
+import * as Timeouts from "../Timeouts.ts"
 
 /** See the module. */
 export interface Lane {
