@@ -1,0 +1,90 @@
+/**
+ * The toolset `clarify`: asks the user, with choices where there are some.
+ *
+ * **Details**
+ *
+ * One `question` with up to four `choices`, or up to five `questions`, asked one after the other. Where there is nobody to
+ * ask (a single query, a batch, a child agent), the call fails at once and tells the model to decide by itself.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Annotations from "../Annotations.ts"
+import * as Toolset from "../Toolset.ts"
+import { type Ask, Clarifier } from "./clarify/Clarifier.ts"
+import * as Problem from "./file/Problem.ts"
+
+const maxChoices = 4
+const maxQuestions = 5
+
+const fields = {
+  choices: Schema.optionalKey(
+    Schema.Array(Schema.String).annotate({ description: "Up to 4 answers to choose from; the user can always give another" })
+  ),
+  multi_select: Schema.optionalKey(Schema.Boolean.annotate({ description: "More than one choice may be taken" }))
+}
+
+const Given = Schema.Struct({ question: Schema.String, ...fields })
+
+const Answered = Schema.Struct({
+  question: Schema.String,
+  choices_offered: Schema.Array(Schema.String),
+  user_response: Schema.Union([Schema.String, Schema.Array(Schema.String)])
+})
+
+/** See the module. */
+export const tool = Tool.make("clarify", {
+  description: "Ask the user when the task can not go on without something that only they know: which of several meanings, " +
+    "which trade-off, a missing value. Do not ask what you can find out, and not for permission to run a tool.",
+  parameters: Schema.Struct({
+    question: Schema.optionalKey(Schema.String),
+    ...fields,
+    questions: Schema.optionalKey(Schema.Array(Given).annotate({ description: "Up to 5, in place of question" }))
+  }),
+  success: Schema.Union([Answered, Schema.Struct({ answers: Schema.Array(Answered) })]),
+  failure: Problem.Failure,
+  failureMode: "return"
+})
+  .annotate(Tool.Readonly, true)
+  .annotate(Tool.Destructive, false)
+  .annotate(Annotations.Interactive, true)
+
+const alone = "decide by yourself, say in your answer what you assumed, and do not ask again"
+
+const check = Effect.fnUntraced(function*({ choices = [], multi_select = false, question }: typeof Given.Type) {
+  if (question.trim() === "") return yield* Problem.fail("the question is empty")
+  if (choices.length > maxChoices) return yield* Problem.fail(`${choices.length} choices are too many: ${maxChoices} at most`)
+  return { question: question.trim(), choices: choices.map((choice) => choice.trim()), multiple: multi_select }
+})
+
+const put = Effect.fnUntraced(function*(ask: Ask, given: typeof Given.Type) {
+  const question = yield* check(given)
+  const answer = yield* ask(question)
+  if (answer === undefined) return yield* Problem.fail("the user did not answer", { hint: alone })
+  const [first = ""] = answer
+  return { question: question.question, choices_offered: question.choices, user_response: question.multiple ? answer : first }
+})
+
+const toolkit = Toolkit.make(tool)
+
+const handlers = toolkit.toLayer({
+  clarify: Effect.fnUntraced(function*({ question, questions, ...rest }) {
+    const ask = yield* Clarifier
+    if (ask === undefined) return yield* Problem.fail("there is nobody to ask in this run", { hint: alone })
+    if (questions === undefined || questions.length === 0) return yield* put(ask, { question: question ?? "", ...rest })
+    if (questions.length > maxQuestions) {
+      return yield* Problem.fail(`${questions.length} questions are too many: ${maxQuestions} at most`)
+    }
+    // All of them first: what can not be asked is known before anybody is bothered.
+    yield* Effect.forEach(questions, check)
+    return { answers: yield* Effect.forEach(questions, (given) => put(ask, given)) }
+  }, Problem.answer)
+})
+
+/** See the module. */
+export const toolset: Toolset.Toolset = Toolset.make("clarify", toolkit, handlers)

@@ -1,0 +1,210 @@
+/**
+ * The toolset `session_search`: what was said in earlier conversations, found without asking a model.
+ *
+ * **Details**
+ *
+ * The arguments choose one of four shapes: `query` finds messages in other sessions, the best of each session;
+ * `session_id` with `around_message_id` shows the messages around one; `session_id` alone shows how a session begins and
+ * ends; no arguments list the latest sessions. `message_id` is the place of a message in its session.
+ *
+ * The session that asks and those that it continues are left out of what is found and listed: the model has them. Sessions
+ * of background work are never shown; those of scheduled jobs come last.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import type { SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
+import type { SessionId } from "../../domain/Ids.ts"
+import * as SearchText from "../../session/SearchText.ts"
+import { type Hit, hiddenSources, SessionSearch } from "../../session/SessionSearch.ts"
+import { type Session, SessionStore } from "../../session/SessionStore.ts"
+import { ToolContext } from "../ToolContext.ts"
+import * as Toolset from "../Toolset.ts"
+import * as Problem from "./file/Problem.ts"
+
+const defaultLimit = 3
+const maxLimit = 10
+const defaultWindow = 5
+const maxWindow = 20
+const firstMessages = 20
+const lastMessages = 10
+const messageChars = 2000
+const maxLineage = 50
+
+const Role = Schema.Literals(["user", "assistant", "tool", "system"])
+
+/** See the module. */
+export const tool = Tool.make("session_search", {
+  description: "Recall earlier conversations. query: full-text search over other sessions (all words must fit; OR, NOT, " +
+    "\"phrases\" and prefix* work), one hit per session. session_id with around_message_id: the messages around one. " +
+    "session_id alone: the beginning and the end of that session. Without arguments: the latest sessions.",
+  parameters: Schema.Struct({
+    query: Schema.optionalKey(Schema.String.annotate({ description: "Words to look for" })),
+    session_id: Schema.optionalKey(Schema.String.annotate({ description: "Its id, the beginning of it, or its title" })),
+    around_message_id: Schema.optionalKey(Schema.Natural.annotate({ description: "Needs session_id" })),
+    window: Schema.optionalKey(Schema.Int.annotate({ description: `Messages before and after (default ${defaultWindow}, 1 to ${maxWindow})` })),
+    limit: Schema.optionalKey(Schema.Int.annotate({ description: `Sessions at most (default ${defaultLimit}, up to ${maxLimit})` })),
+    sort: Schema.optionalKey(Schema.Literals(["newest", "oldest"]).annotate({ description: "Default: what fits best" })),
+    role_filter: Schema.optionalKey(Schema.Array(Role).annotate({ description: "Default: user and assistant" }))
+  }),
+  success: Schema.Struct({
+    success: Schema.Literal(true),
+    mode: Schema.Literals(["discovery", "scroll", "read", "browse"]),
+    session_id: Schema.optionalKey(Schema.String),
+    results: Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Json))),
+    messages: Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Json))),
+    total_messages: Schema.optionalKey(Schema.Natural),
+    omitted: Schema.optionalKey(Schema.Natural),
+    hint: Schema.optionalKey(Schema.String)
+  }),
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+}).annotate(Tool.Readonly, true).annotate(Tool.Destructive, false).annotate(Tool.Idempotent, true)
+
+type Params = typeof tool.parametersSchema.Type
+
+const between = (value: number | undefined, otherwise: number, most: number): number =>
+  Math.min(most, Math.max(1, value ?? otherwise))
+
+const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
+
+const about = (session: Session) => ({
+  session_id: session.id,
+  title: session.title ?? null,
+  source: session.source,
+  model: session.model,
+  started_at: iso(session.startedAt),
+  message_count: session.messageCount
+})
+
+const shown = (roles: ReadonlyArray<string>) => (message: Prompt.Message, messageId: number) =>
+  roles.includes(message.role)
+    ? [{ message_id: messageId, role: message.role, content: SearchText.cut(SearchText.fromMessage(message).content, messageChars) }]
+    : []
+
+/** What is said of a store that fails, or of a session that is not there. */
+const problemOf = (error: SessionNotFound | SessionStoreError): Problem.Problem =>
+  new Problem.Problem({
+    message: error._tag === "SessionNotFound" && error.candidates.length === 0
+      ? `no session "${error.sessionId}"`
+      : error.message,
+    details: { hint: "call session_search without arguments to see the latest sessions" }
+  })
+
+/** A session and those that it continues. */
+const lineage = Effect.fnUntraced(function*(id: SessionId) {
+  const store = yield* SessionStore
+  const ids: Array<SessionId> = []
+  for (let next: SessionId | undefined = id; next !== undefined && ids.length < maxLineage && !ids.includes(next);) {
+    ids.push(next)
+    const session: Option.Option<Session> = yield* store.get(next)
+    next = Option.getOrUndefined(session)?.parentId
+  }
+  return ids
+})
+
+const isCron = ({ source }: Pick<Session, "source">): boolean => source === "cron"
+
+/** The scheduled jobs' sessions behind all others, the order kept otherwise. */
+const cronLast = <A>(items: ReadonlyArray<A>, session: (item: A) => Session): ReadonlyArray<A> =>
+  [...items.filter((item) => !isCron(session(item))), ...items.filter((item) => isCron(session(item)))]
+
+const oneEach = (hits: ReadonlyArray<Hit>): ReadonlyArray<Hit> => {
+  const first = new Map<SessionId, Hit>()
+  for (const hit of hits) {
+    if (!first.has(hit.sessionId)) first.set(hit.sessionId, hit)
+  }
+  return [...first.values()]
+}
+
+const discover = Effect.fnUntraced(function*(query: string, params: Params, roles: ReadonlyArray<Prompt.Message["role"]>, own: ReadonlyArray<SessionId>) {
+  const search = yield* SessionSearch
+  const store = yield* SessionStore
+  const limit = between(params.limit, defaultLimit, maxLimit)
+  const hits = yield* search.search(query, { except: own, roles, sort: params.sort, limit: limit * 20 })
+  const found = yield* Effect.forEach(oneEach(hits), (hit) =>
+    Effect.map(store.get(hit.sessionId), Option.map((session) => ({ hit, session }))))
+  const results = cronLast(found.flatMap(Option.toArray), ({ session }) => session).slice(0, limit)
+  return {
+    success: true as const,
+    mode: "discovery" as const,
+    results: results.map(({ hit, session }) => ({
+      ...about(session),
+      message_id: hit.messageId,
+      role: hit.role,
+      snippet: hit.snippet,
+      before: hit.before === undefined ? null : { ...hit.before },
+      after: hit.after === undefined ? null : { ...hit.after },
+      hits: hits.filter(({ sessionId }) => sessionId === hit.sessionId).length
+    })),
+    hint: results.length === 0
+      ? "nothing fits: use fewer or other words, OR between alternatives, or a prefix*"
+      : "session_id with around_message_id shows more of one"
+  }
+})
+
+const browse = Effect.fnUntraced(function*(params: Params, own: ReadonlyArray<SessionId>) {
+  const store = yield* SessionStore
+  const limit = between(params.limit, defaultLimit, maxLimit)
+  const sessions = yield* store.list({ limit: limit * 5 + own.length })
+  const others = sessions.filter(({ id, source }) => !own.includes(id) && !hiddenSources.includes(source))
+  return {
+    success: true as const,
+    mode: "browse" as const,
+    results: cronLast(others, (session) => session).slice(0, limit).map(about)
+  }
+})
+
+const read = Effect.fnUntraced(function*(reference: string, params: Params, roles: ReadonlyArray<string>) {
+  const store = yield* SessionStore
+  const session = yield* Effect.mapError(store.resolve(reference), problemOf)
+  const messages = yield* Effect.mapError(store.messages(session.id), problemOf)
+  const { around_message_id: around } = params
+  const whole = { success: true as const, session_id: session.id, total_messages: messages.length }
+  if (around !== undefined) {
+    if (around >= messages.length) {
+      return yield* Problem.fail(`session ${session.id} has ${messages.length} messages: message_id is below that`)
+    }
+    const window = between(params.window, defaultWindow, maxWindow)
+    const near = messages.flatMap((message, id) => Math.abs(id - around) <= window ? shown(roles)(message, id) : [])
+    return { ...whole, mode: "scroll" as const, messages: near }
+  }
+  const all = messages.flatMap((message, id) => shown(roles)(message, id))
+  const omitted = Math.max(0, all.length - firstMessages - lastMessages)
+  return {
+    ...whole,
+    mode: "read" as const,
+    messages: omitted === 0 ? all : [...all.slice(0, firstMessages), ...all.slice(-lastMessages)],
+    omitted
+  }
+})
+
+const toolkit = Toolkit.make(tool)
+
+const handlers = toolkit.toLayer(Effect.gen(function*() {
+  const services = yield* Effect.context<SessionSearch | SessionStore>()
+  const search = Effect.fnUntraced(function*(params: Params) {
+    const { sessionId } = yield* ToolContext
+    const roles = params.role_filter ?? ["user", "assistant"]
+    const query = params.query?.trim() ?? ""
+    if (params.session_id !== undefined) return yield* read(params.session_id, params, roles)
+    if (params.around_message_id !== undefined) return yield* Problem.fail("around_message_id needs the session_id that it is of")
+    const own = yield* Effect.mapError(lineage(sessionId), problemOf)
+    return query === ""
+      ? yield* Effect.mapError(browse(params, own), problemOf)
+      : yield* Effect.mapError(discover(query, params, roles, own), problemOf)
+  }, Problem.answer)
+  return { session_search: (params) => Effect.provideContext(search(params), services) }
+}))
+
+/** See the module. */
+export const toolset: Toolset.Toolset<never, SessionSearch | SessionStore> = Toolset.make("session_search", toolkit, handlers)

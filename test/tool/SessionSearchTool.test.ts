@@ -1,0 +1,87 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Prompt from "effect/ai/Prompt"
+import { SessionId } from "../../src/domain/Ids.ts"
+import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionSearchTool from "../../src/tool/builtin/SessionSearchTool.ts"
+import { callTool } from "../support/callTool.ts"
+
+const said = (role: "user" | "assistant", text: string): Prompt.Message =>
+  Prompt.makeMessage(role, { content: [Prompt.textPart({ text })] })
+
+const store = Effect.fnUntraced(function*(
+  id: string,
+  texts: ReadonlyArray<string>,
+  more: { readonly source?: string; readonly parentId?: SessionId } = {}
+) {
+  const sessions = yield* SessionStore
+  const made = { id: SessionId.make(id), source: "cli", provider: "p", model: "m", systemPrompt: "", ...more }
+  yield* sessions.create(made)
+  yield* sessions.append(made.id, texts.map((text, index) => said(index % 2 === 0 ? "user" : "assistant", text)))
+})
+
+const search = (params: unknown, session = "now") => callTool(SessionSearchTool.toolset, "session_search", params, { session })
+
+interface Row {
+  readonly session_id: string
+  readonly message_id: number
+  readonly content: string
+}
+
+const rows = (value: unknown): ReadonlyArray<Row> => value as ReadonlyArray<Row> // the shape that the tool promises
+
+const ids = (value: unknown): ReadonlyArray<string> => rows(value).map(({ session_id }) => session_id)
+
+describe("session_search", () => {
+  it.effect("discovery: the best hit of each other session, jobs last, background work never", () =>
+    Effect.gen(function*() {
+      yield* store("job", ["the zebra job"], { source: "cron" })
+      yield* store("old", ["a zebra crossed", "which zebra?"])
+      yield* store("child", ["zebra work"], { source: "subagent" })
+      yield* store("parent", ["zebra, before"])
+      yield* store("now", ["the zebra now"], { parentId: SessionId.make("parent") })
+      const { body } = yield* search({ query: "zebra" })
+      assert.strictEqual(body["mode"], "discovery")
+      assert.deepStrictEqual(ids(body["results"]), ["old", "job"])
+      const none = yield* search({ query: "unicorn" })
+      assert.deepStrictEqual(none.body["results"], [])
+      assert.include(String(none.body["hint"]), "other words")
+    }).pipe(Effect.provide(MemorySessionStore.layer)))
+
+  it.effect("scroll: the messages around one", () =>
+    Effect.gen(function*() {
+      yield* store("long", Array.from({ length: 60 }, (_, index) => `message ${index}`))
+      const { body } = yield* search({ session_id: "long", around_message_id: 30, window: 2 })
+      assert.deepStrictEqual(rows(body["messages"]).map(({ message_id }) => message_id), [28, 29, 30, 31, 32])
+      const wide = yield* search({ session_id: "long", around_message_id: 30, window: 500 })
+      assert.lengthOf(rows(wide.body["messages"]), 41)
+      assert.isTrue((yield* search({ session_id: "long", around_message_id: 60 })).isFailure)
+    }).pipe(Effect.provide(MemorySessionStore.layer)))
+
+  it.effect("read: the first 20 and the last 10", () =>
+    Effect.gen(function*() {
+      yield* store("long", Array.from({ length: 60 }, (_, index) => `message ${index}`))
+      const { body } = yield* search({ session_id: "lon" })
+      const messages = rows(body["messages"])
+      assert.deepStrictEqual([body["mode"], messages.length, messages[19]?.content, messages[20]?.content, body["omitted"]], [
+        "read", 30, "message 19", "message 50", 30
+      ])
+      const users = yield* search({ session_id: "long", role_filter: ["user"] })
+      assert.strictEqual(rows(users.body["messages"])[1]?.message_id, 2)
+    }).pipe(Effect.provide(MemorySessionStore.layer)))
+
+  it.effect("browse: the latest sessions but one's own", () =>
+    Effect.gen(function*() {
+      for (const id of ["a", "b", "c", "d", "now"]) yield* store(id, ["hello"])
+      assert.lengthOf(ids((yield* search({})).body["results"]), 3)
+      const all = ids((yield* search({ limit: 100 })).body["results"])
+      assert.deepStrictEqual([...all].toSorted(), ["a", "b", "c", "d"])
+    }).pipe(Effect.provide(MemorySessionStore.layer)))
+
+  it.effect("what is not there is an error", () =>
+    Effect.gen(function*() {
+      assert.include((yield* search({ session_id: "nope" })).text, "no session")
+      assert.isTrue((yield* search({ around_message_id: 3 })).isFailure)
+    }).pipe(Effect.provide(MemorySessionStore.layer)))
+})
