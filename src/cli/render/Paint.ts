@@ -1,0 +1,112 @@
+/**
+ * Colours and links of a terminal, or none: every view asks a `Paint` for them, and only `Paint` writes escape sequences
+ * into text.
+ *
+ * **Details**
+ *
+ * The sixteen colours of the user's theme are used, so that text is legible on any background. Each piece of text carries
+ * its own beginning and reset: whatever is written next starts from the terminal's defaults.
+ *
+ * @since 0.1.0
+ */
+
+const codes = {
+  bold: 1,
+  dim: 2,
+  italic: 3,
+  underline: 4,
+  strike: 9,
+  red: 31,
+  green: 32,
+  yellow: 33,
+  blue: 34,
+  magenta: 35,
+  cyan: 36
+} as const
+
+/** One property of how text looks. */
+export type Attribute = keyof typeof codes
+
+/** How a text looks and where it leads. */
+export interface Style {
+  readonly attributes: ReadonlyArray<Attribute>
+  /** Address that the text is a link to. */
+  readonly link?: string | undefined
+}
+
+/** Text without any style. */
+export const plainStyle: Style = { attributes: [] }
+
+/** A text in one style. */
+export interface Span {
+  readonly text: string
+  readonly style: Style
+}
+
+/** What the stream can show. */
+export interface Options {
+  readonly color: boolean
+  /** Whether the terminal knows links (OSC 8). */
+  readonly hyperlinks: boolean
+}
+
+/** See the module. */
+export interface Paint extends Options {
+  readonly text: (text: string, ...attributes: ReadonlyArray<Attribute>) => string
+  readonly span: (text: string, style: Style) => string
+}
+
+/** Whether a link may be followed by a click: nothing that runs programs. */
+export const isSafeLink = (url: string): boolean => /^(?:https?:\/\/|mailto:)\S+$/i.test(url)
+
+const linked = (text: string, url: string): string =>
+  `\u001b]8;;${encodeURI(url).replaceAll("%25", "%")}\u001b\\${text}\u001b]8;;\u001b\\`
+
+/** A paint for a stream that can show this much. */
+export const make = (options: Options): Paint => {
+  const text: Paint["text"] = (text, ...attributes) =>
+    !options.color || attributes.length === 0 || text === ""
+      ? text
+      : `\u001b[${attributes.map((attribute) => codes[attribute]).join(";")}m${text}\u001b[0m`
+  return {
+    ...options,
+    text,
+    span: (content, { attributes, link }) => {
+      const painted = text(content, ...attributes)
+      return link === undefined || !options.hyperlinks ? painted : linked(painted, link)
+    }
+  }
+}
+
+/** Nothing but the text. */
+export const plain: Paint = make({ color: false, hyperlinks: false })
+
+const sequences = new RegExp(String.raw`\u001b(?:\[[\d;]*m|\]8;;[^\u001b]*\u001b\\)`, "g")
+
+/** A painted text without what `Paint` added. */
+export const strip = (painted: string): string => painted.replace(sequences, "")
+
+/** Variables of the environment that say what a terminal shows. */
+export interface Environment {
+  readonly [name: string]: string | undefined
+}
+
+const linkingPrograms = new Set(["iTerm.app", "WezTerm", "ghostty", "vscode", "Hyper", "Tabby", "rio"])
+
+const knowsLinks = (env: Environment): boolean =>
+  env["FORCE_HYPERLINK"] === undefined
+    ? env["TMUX"] === undefined && env["STY"] === undefined && (
+      linkingPrograms.has(env["TERM_PROGRAM"] ?? "") || Number(env["VTE_VERSION"] ?? 0) >= 5000
+      || env["KITTY_WINDOW_ID"] !== undefined || env["WT_SESSION"] !== undefined
+      || /^(?:foot|alacritty|xterm-kitty|xterm-ghostty)/.test(env["TERM"] ?? "")
+    )
+    : env["FORCE_HYPERLINK"] !== "0"
+
+/** What a stream can show: nothing unless it is a terminal, no colours when `NO_COLOR` says so or the terminal has none. */
+export const capabilities = (terminal: boolean, env: Environment): Options => {
+  const escapes = terminal && env["TERM"] !== "dumb"
+  return {
+    color: escapes && (env["NO_COLOR"] ?? "") === "",
+    hyperlinks: escapes && knowsLinks(env)
+  }
+}

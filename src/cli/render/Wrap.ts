@@ -1,0 +1,219 @@
+/**
+ * Breaks lines between words so that they fit, while the text still comes in: each word is given as soon as it is certain
+ * that it is whole.
+ *
+ * **Details**
+ *
+ * Lines break at spaces and tabs, which are dropped there, and next to wide characters, which stand without spaces;
+ * punctuation that closes never begins a line. A word that fits no line begins one and goes over its edge, where the
+ * terminal breaks it without harm to copying it (`longWords: "overflow"`), or is cut (`"cut"`).
+ *
+ * What comes out does not depend on the pieces in which text comes in.
+ *
+ * @since 0.1.0
+ */
+import type { Paint, Span, Style } from "./Paint.ts"
+import * as Width from "./Width.ts"
+
+/** How a line of text is laid out. */
+export interface Layout {
+  /** Columns of a line, its indentation too; `Infinity` never breaks. */
+  readonly columns: number
+  /** What stands before the first line, painted. */
+  readonly first: string
+  /** What stands before the lines that follow. */
+  readonly rest: string
+  /** Columns of `first` and `rest`. */
+  readonly indent: number
+  readonly longWords: "overflow" | "cut"
+}
+
+/** A line that grows. Each call gives what can be written now. */
+export interface Wrap {
+  readonly add: (span: Span) => string
+  readonly end: () => string
+}
+
+const closing = /^[\p{Pe}\p{Pf}、。，．：；！？・ー々〜…‥％]/u
+
+interface Unit extends Width.Grapheme {
+  readonly style: Style
+}
+
+const widthOf = (units: ReadonlyArray<Unit>): number => units.reduce((sum, { width }) => sum + width, 0)
+
+/** Neighbours of one style are painted together. */
+const painted = (paint: Paint, units: ReadonlyArray<Unit>): string => {
+  let out = ""
+  let text = ""
+  let style: Style | undefined
+  for (const unit of units) {
+    if (style !== undefined && unit.style !== style) {
+      out += paint.span(text, style)
+      text = ""
+    }
+    style = unit.style
+    text += unit.text
+  }
+  return style === undefined ? out : out + paint.span(text, style)
+}
+
+/** Whether a space of this style can be seen: a link has no gaps. */
+const isVisible = ({ attributes, link }: Style): boolean =>
+  link !== undefined || attributes.includes("underline") || attributes.includes("strike")
+
+const breaksBetween = (a: Unit, b: Unit): boolean => (a.width > 1 || b.width > 1) && !closing.test(b.text)
+
+/** See the module. */
+export const make = (layout: Layout, paint: Paint): Wrap => {
+  const room = Math.max(1, layout.columns - layout.indent)
+  let out = layout.first
+  let column = 0
+  let space = ""
+  /** The style that the last word ended in. */
+  let before: Style | undefined
+  /** The word that is not whole yet, in pieces of one style. */
+  let word: Array<{ text: string; readonly style: Style }> = []
+  let wordAscii = true
+  /** A word that goes over the edge is under way. */
+  let overflowing = false
+
+  const newLine = (): void => {
+    out += `\n${layout.rest}`
+    column = 0
+    space = ""
+  }
+
+  const put = (units: ReadonlyArray<Unit>, width: number): void => {
+    const style = units[0]?.style
+    column += spaceWidth() + width
+    out += style !== undefined && style === before && isVisible(style) ? paint.span(space, style) : space
+    out += painted(paint, units)
+    before = units.at(-1)?.style
+    space = ""
+  }
+
+  const placeLong = (units: ReadonlyArray<Unit>): void => {
+    if (column > 0 && !overflowing) newLine()
+    overflowing = true
+    let line: Array<Unit> = []
+    let width = 0
+    for (const unit of units) {
+      if (width + unit.width > room && line.length > 0) {
+        put(line, width)
+        if (layout.longWords === "cut") newLine()
+        line = []
+        width = 0
+      }
+      line.push(unit)
+      width += unit.width
+    }
+    put(line, width)
+  }
+
+  const place = (units: ReadonlyArray<Unit>): void => {
+    const width = widthOf(units)
+    if (overflowing || width > room) return placeLong(units)
+    if (column > 0 && column + spaceWidth() + width > room) newLine()
+    put(units, width)
+  }
+
+  const spaceWidth = (): number => {
+    let at = column
+    for (const char of space) at += char === "\t" ? 8 - (layout.indent + at) % 8 : 1
+    return at - column
+  }
+
+  const unitsOf = (): Array<Unit> =>
+    word.flatMap(({ style, text }) => Array.from(Width.graphemes(text), (grapheme) => ({ ...grapheme, style })))
+
+  const keep = (units: ReadonlyArray<Unit>): void => {
+    word = []
+    for (const { style, text } of units) append(text, style)
+  }
+
+  const append = (text: string, style: Style): void => {
+    const last = word.at(-1)
+    if (last?.style === style) last.text += text
+    else word.push({ text, style })
+  }
+
+  /** Gives the parts of the word that no later character can change; all of it when it is whole. */
+  const settle = (whole: boolean): void => {
+    const units = unitsOf()
+    // A selector may still change the last character, and with it whether there is a break before it.
+    const last = whole ? units.length : units.length - 1
+    let from = 0
+    for (let index = 1; index < last; index++) {
+      const [a, b] = [units[index - 1], units[index]]
+      if (a !== undefined && b !== undefined && breaksBetween(a, b)) {
+        place(units.slice(from, index))
+        overflowing = false
+        from = index
+      }
+    }
+    if (whole) {
+      if (from < units.length) place(units.slice(from))
+      word = []
+      wordAscii = true
+      overflowing = false
+      return
+    }
+    // A word that fits no line is given in blocks of one line's width.
+    let block: Array<Unit> = []
+    let width = 0
+    for (let index = from; index < last; index++) {
+      const unit = units[index]
+      if (unit === undefined) break
+      if (width + unit.width > room) {
+        placeLong(block)
+        from += block.length
+        block = []
+        width = 0
+      }
+      block.push(unit)
+      width += unit.width
+    }
+    keep(units.slice(from))
+  }
+
+  const addText = (text: string, style: Style): void => {
+    append(text, style)
+    if (wordAscii) wordAscii = /^[\x20-\x7e]*$/.test(text)
+    const length = word.reduce((sum, piece) => sum + piece.text.length, 0)
+    if (!wordAscii || length > room) settle(false)
+  }
+
+  const addSpace = (text: string): void => {
+    if (word.length > 0) settle(true)
+    space += text
+  }
+
+  const flush = (): string => {
+    const given = out
+    out = ""
+    return given
+  }
+
+  return {
+    add: ({ style, text }) => {
+      for (const [part] of text.matchAll(/[ \t]+|[^ \t]+/g)) {
+        if (part.charCodeAt(0) === 32 || part.charCodeAt(0) === 9) addSpace(part)
+        else addText(part, style)
+      }
+      return flush()
+    },
+    end: () => {
+      if (word.length > 0) settle(true)
+      return flush()
+    }
+  }
+}
+
+/** The lines of a text that is there as a whole. */
+export const lines = (spans: ReadonlyArray<Span>, columns: number, paint: Paint): ReadonlyArray<string> => {
+  const wrap = make({ columns, first: "", rest: "", indent: 0, longWords: "cut" }, paint)
+  let out = ""
+  for (const span of spans) out += wrap.add(span)
+  return (out + wrap.end()).split("\n")
+}
