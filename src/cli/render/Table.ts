@@ -1,0 +1,123 @@
+/**
+ * Tables of Markdown, laid out for a terminal: columns as wide as they must be, and narrower with broken lines where the
+ * terminal has no room. A table that fits in no way becomes a list of its rows.
+ *
+ * @since 0.1.0
+ */
+import * as Inline from "./Inline.ts"
+import { type Paint, type Span, strip } from "./Paint.ts"
+import * as Width from "./Width.ts"
+import * as Wrap from "./Wrap.ts"
+
+type Align = "left" | "right" | "center"
+
+/** Columns of a column that is still of use. */
+const narrowest = 5
+
+/** What a table is drawn with. */
+export interface Lines {
+  readonly vertical: string
+  readonly horizontal: string
+  readonly cross: string
+}
+
+const trimmed = (row: string): string => row.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "")
+
+const content = (cell: string): string => cell.trim().replaceAll("\\|", "|").replace(/<br\s*\/?>/gi, " ")
+
+const bar = /(?<!\\)\|/
+const barOrCode = /(?<!\\)\||(`+)(?:(?!\1)[^\n]){0,500}?\1(?!`)/g
+
+/** The cells of a row; a bar inside of code separates only where the row would have too few cells otherwise. */
+const cellsOf = (row: string, count = 0): ReadonlyArray<string> => {
+  const line = trimmed(row)
+  const cells: Array<string> = []
+  let from = 0
+  for (const found of line.matchAll(barOrCode)) {
+    if (found[0] !== "|") continue
+    cells.push(line.slice(from, found.index))
+    from = found.index + 1
+  }
+  cells.push(line.slice(from))
+  return (cells.length < count ? line.split(bar) : cells).map(content)
+}
+
+const isDelimiter = (cell: string): boolean => /^:?-+:?$/.test(cell)
+
+const alignOf = (cell: string): Align => cell.endsWith(":") ? cell.startsWith(":") ? "center" : "right" : "left"
+
+/** Whether the second row makes a table of the first. */
+export const begins = (header: string, row: string): boolean => {
+  const cells = cellsOf(row)
+  return cells.every(isDelimiter) && cells.length === cellsOf(header, cells.length).length
+}
+
+/** Widths that fit, the widest columns cut first; `undefined` when there is no room for all. */
+const fit = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number> | undefined => {
+  const total = natural.reduce((sum, width) => sum + width, 0)
+  if (total <= room) return natural
+  if (natural.reduce((sum, width) => sum + Math.min(width, narrowest), 0) > room) return undefined
+  let cap = Math.max(...natural)
+  const taken = (): number => natural.reduce((sum, width) => sum + Math.min(width, cap), 0)
+  while (taken() > room) cap--
+  let spare = room - taken()
+  return natural.map((width) => {
+    if (width <= cap || spare === 0) return Math.min(width, cap)
+    spare--
+    return cap + 1
+  })
+}
+
+const textOf = (spans: ReadonlyArray<Span>): string => spans.map(({ text }) => text).join("")
+
+const bold = ({ style, text }: Span): Span => ({ text, style: { ...style, attributes: ["bold", ...style.attributes] } })
+
+/** The rows of a table, its delimiter row left out, as lines of at most so many columns. */
+export const render = (
+  rows: ReadonlyArray<string>,
+  columns: number,
+  paint: Paint,
+  lines: Lines
+): ReadonlyArray<string> => {
+  const [first = "", delimiter = "", ...others] = rows
+  const aligns = cellsOf(delimiter).map(alignOf)
+  const cells = (row: string): ReadonlyArray<ReadonlyArray<Span>> => {
+    const found = cellsOf(row, aligns.length)
+    // Cells that have no column are not lost.
+    const last = found.slice(aligns.length - 1).join(" | ")
+    return aligns.map((_, index) => Inline.render(index < aligns.length - 1 ? found[index] ?? "" : last, paint))
+  }
+  const header = cells(first).map((spans) => spans.map(bold))
+  const body = others.map(cells)
+  const natural = aligns.map((_, index) =>
+    Math.max(1, ...[header, ...body].map((row) => Width.of(textOf(row[index] ?? [])))))
+  const widths = fit(natural, columns - 3 * (aligns.length - 1))
+  if (widths === undefined) return list(header, body, columns, paint)
+
+  const vertical = paint.text(lines.vertical, "dim")
+  const row = (content: ReadonlyArray<ReadonlyArray<Span>>): ReadonlyArray<string> => {
+    const broken = widths.map((width, index) => Wrap.lines(content[index] ?? [], width, paint))
+    const height = Math.max(...broken.map((cell) => cell.length))
+    return Array.from({ length: height }, (_, line) =>
+      widths.map((width, index) => {
+        const text = broken[index]?.[line] ?? ""
+        const padded = Width.pad(strip(text), width, aligns[index])
+        return padded.replace(strip(text), () => text)
+      }).join(` ${vertical} `).trimEnd())
+  }
+  const rule = widths.map((width) => lines.horizontal.repeat(width))
+    .join(lines.horizontal + lines.cross + lines.horizontal)
+  return [...row(header), paint.text(rule, "dim"), ...body.flatMap(row)]
+}
+
+const list = (
+  header: ReadonlyArray<ReadonlyArray<Span>>,
+  body: ReadonlyArray<ReadonlyArray<ReadonlyArray<Span>>>,
+  columns: number,
+  paint: Paint
+): ReadonlyArray<string> =>
+  body.flatMap((row, index) => [
+    ...index === 0 ? [] : [""],
+    ...header.flatMap((name, column) =>
+      Wrap.lines([...name, { text: ": ", style: { attributes: [] } }, ...row[column] ?? []], columns, paint))
+  ])
