@@ -1,0 +1,203 @@
+/**
+ * What is on the terminal: text that was said, which scrolls away and stays, and below it a few lines that are alive (a
+ * spinner, the prompt), which are drawn again whenever something changes.
+ *
+ * **Details**
+ *
+ * An answer and what is said about it may go to different streams (stdout and stderr), which may or may not be the same
+ * terminal. Live lines are drawn only on a terminal; everything else works the same without one. An answer may stand in the
+ * middle of a line when live lines are drawn: they begin on the next line, and the answer goes on where it was.
+ *
+ * Everything happens at once: each call is one write, so that nothing that runs at the same time can come between.
+ *
+ * **Gotchas**
+ *
+ * What is written must be harmless (`Neutral`) and may hold no escape sequence but those of `Paint`.
+ *
+ * @since 0.1.0
+ */
+import * as Paint from "./Paint.ts"
+import * as Width from "./Width.ts"
+
+/** One stream. */
+export interface Sink {
+  readonly write: (text: string) => void
+  readonly terminal: boolean
+  readonly paint: Paint.Paint
+}
+
+/** Columns and rows of the terminal. */
+export interface Size {
+  readonly columns: number
+  readonly rows: number
+}
+
+/** Where text goes. */
+export interface Streams {
+  readonly answer: Sink
+  /** What is said about the answer. */
+  readonly aside: Sink
+  readonly size: () => Size
+}
+
+/** The live lines, none of them wider than the terminal, and where the cursor stands in them, if it is to be seen. */
+export interface Lines {
+  readonly lines: ReadonlyArray<string>
+  readonly cursor?: { readonly row: number; readonly column: number } | undefined
+}
+
+/** Makes the live lines whenever they are drawn. */
+export type View = (size: Size) => Lines
+
+/** No live lines. */
+export const nothing: View = () => ({ lines: [] })
+
+const hideCursor = "\u001b[?25l"
+const showCursor = "\u001b[?25h"
+const clearBelow = "\u001b[J"
+
+const up = (rows: number): string => rows > 0 ? `\u001b[${rows}A` : ""
+const right = (columns: number): string => columns > 0 ? `\u001b[${columns}C` : ""
+
+interface Drawn {
+  readonly widths: ReadonlyArray<number>
+  readonly row: number
+  readonly column: number
+  readonly text: string
+}
+
+/** See the module. */
+export interface Screen {
+  readonly answerPaint: Paint.Paint
+  readonly asidePaint: Paint.Paint
+  /** Whether an answer and what is said about it are seen in one place. */
+  readonly joined: boolean
+  readonly size: () => Size
+  /** Columns that lines of an answer may take: without limit where it goes to no terminal. */
+  readonly answerColumns: () => number | undefined
+  readonly asideColumns: () => number | undefined
+  /** Adds to the answer. */
+  readonly print: (text: string) => void
+  /** Adds text about the answer. */
+  readonly say: (text: string) => void
+  /** Ends a line that was begun. */
+  readonly endLine: () => void
+  /** What the live lines are from now on. */
+  readonly live: (view: View) => void
+  /** Draws the live lines, if they changed. */
+  readonly refresh: () => void
+  /** Draws the live lines after the terminal's size changed. */
+  readonly redraw: () => void
+  /** Empties the terminal; what has scrolled away stays. */
+  readonly clear: () => void
+}
+
+/** Where the cursor is after a text, of which the last line counts. */
+const columnAfter = (from: number, text: string, columns: number): number => {
+  const line = text.slice(text.lastIndexOf("\n") + 1)
+  let column = line.length === text.length ? from : 0
+  for (const part of Paint.strip(line).split(/(\t)/)) {
+    if (part === "\t") column = Math.min(columns, (Math.floor(column / 8) + 1) * 8)
+    else {
+      for (const { width } of Width.graphemes(part)) column = column + width > columns ? width : column + width
+    }
+  }
+  return column
+}
+
+/** See the module. */
+export const make = ({ answer, aside, size }: Streams): Screen => {
+  const terminal = [aside, answer].find((sink) => sink.terminal)
+  /** Where the text on the terminal ends. */
+  let column = 0
+  let view = nothing
+  let drawn: Drawn | undefined
+  let hidden = false
+  /** The cursor came back to a full line, behind which the terminal does not go on in the next line by itself any more. */
+  let returned = false
+
+  const cursorVisible = (visible: boolean): string => {
+    if (hidden !== visible) return ""
+    hidden = !visible
+    return visible ? showCursor : hideCursor
+  }
+
+  /** Goes back to where the text ended, and takes the live lines away. */
+  const erase = (): string => {
+    if (drawn === undefined) return ""
+    const { columns } = size()
+    // A terminal that became narrower has broken the lines by itself.
+    const rowsOf = (width: number): number => Math.max(1, Math.ceil(width / columns))
+    let rows = Math.floor(drawn.column / columns)
+    for (const width of drawn.widths.slice(0, drawn.row)) rows += rowsOf(width)
+    drawn = undefined
+    const begin = `\r${up(rows)}${clearBelow}`
+    returned = column >= columns
+    return column === 0 ? begin : `${begin}${up(1)}\r${right(Math.min(column, columns - 1))}`
+  }
+
+  const layOut = (): { readonly lines: ReadonlyArray<string>; readonly drawn: Drawn; readonly visible: boolean } => {
+    const { cursor, lines } = view(size())
+    const widths = lines.map((line) => Width.of(Paint.strip(line)))
+    const last = Math.max(0, lines.length - 1)
+    const at = cursor ?? { row: last, column: widths[last] ?? 0 }
+    return { lines, drawn: { widths, ...at, text: lines.join("\n") }, visible: cursor !== undefined || lines.length === 0 }
+  }
+
+  const draw = ({ drawn: next, lines, visible }: ReturnType<typeof layOut>): string => {
+    if (lines.length === 0) return cursorVisible(true)
+    drawn = next
+    return (column > 0 ? "\n" : "") + next.text + up(lines.length - 1 - next.row) + `\r${right(next.column)}` +
+      cursorVisible(visible)
+  }
+
+  const write = (sink: Sink, text: string): void => {
+    if (text === "") return
+    if (!sink.terminal) return sink.write(text)
+    const { columns } = size()
+    const before = erase()
+    const next = returned && !text.startsWith("\n") ? `\n${text}` : text
+    returned = false
+    column = columnAfter(column, next, columns)
+    sink.write(before + next + draw(layOut()))
+  }
+
+  const refresh = (): void => {
+    const next = layOut()
+    const same = drawn === undefined
+      ? next.lines.length === 0
+      : drawn.text === next.drawn.text && drawn.row === next.drawn.row && drawn.column === next.drawn.column
+    if (!same) terminal?.write(erase() + draw(next))
+  }
+
+  /** After a change of the terminal's size nothing is where it was. */
+  const redraw = (): void => {
+    if (drawn !== undefined) terminal?.write(erase() + draw(layOut()))
+  }
+
+  return {
+    answerPaint: answer.paint,
+    asidePaint: aside.paint,
+    joined: answer.terminal === aside.terminal,
+    size,
+    answerColumns: () => answer.terminal ? size().columns - 1 : undefined,
+    asideColumns: () => aside.terminal ? size().columns - 1 : undefined,
+    print: (text) => write(answer, text),
+    say: (text) => write(aside, text),
+    endLine: () => {
+      if (column > 0 && terminal !== undefined) write(terminal, "\n")
+    },
+    live: (next) => {
+      view = next
+      refresh()
+    },
+    refresh,
+    redraw,
+    clear: () => {
+      drawn = undefined
+      column = 0
+      returned = false
+      terminal?.write(`\u001b[2J\u001b[H${draw(layOut())}`)
+    }
+  }
+}
