@@ -1,0 +1,220 @@
+/**
+ * A run as a user sees it: the answer as it is written, one line for each tool call, what the run waits for. A projection
+ * of its events; it changes nothing.
+ *
+ * **Details**
+ *
+ * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only when it is asked for, and a
+ * retry by one line. What the run is at just now is in {@link Printer.view}, for live lines. Where the final text is not
+ * what streamed by (a listener replaced it), it is shown at the end.
+ *
+ * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
+import * as Markdown from "./Markdown.ts"
+import * as Neutral from "./Neutral.ts"
+import * as Reasoning from "./Reasoning.ts"
+import type { Screen, Size } from "./Screen.ts"
+import * as ToolFeed from "./ToolFeed.ts"
+import * as ToolText from "./ToolText.ts"
+import * as UsageText from "./UsageText.ts"
+import * as Width from "./Width.ts"
+
+/** What is shown, and how (`display` of the settings). */
+export interface Options extends ToolFeed.Options {
+  readonly markdown: Markdown.Mode
+  readonly showReasoning: boolean
+  readonly showCost: boolean
+  /** False where the final text may still be replaced: it is shown at the end, and nothing before. */
+  readonly live: boolean
+  /** What a user can do meanwhile, beside the spinner. */
+  readonly hint: string
+}
+
+/** See the module. */
+export interface Printer {
+  readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  /** A line of the program's own between the others: harmless, and no wider than the terminal. */
+  readonly note: (line: string) => void
+  /** Writes what is held, and ends the line. Nothing comes after it. */
+  readonly close: Effect.Effect<void>
+  /** What the run is at. */
+  readonly view: (size: Size, now: number) => ReadonlyArray<string>
+}
+
+/** What stands last on the screen. */
+type Kind = "nothing" | "text" | "reasoning" | "feed"
+
+/** A pause in the text after which the spinner comes back. */
+const pauseMillis = 1500
+
+const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
+
+/** How often live lines are drawn. */
+export const frameMillis = 100
+
+const seconds = (millis: number): string => `${Math.max(1, Math.ceil(millis / 1000))} s`
+
+/** See the module. */
+export const make = (screen: Screen, options: Options): Printer => {
+  const feed = ToolFeed.make(options, screen.asidePaint)
+  let kind: Kind = "nothing"
+  let text: Markdown.Renderer | undefined
+  let reasoning: Reasoning.Renderer | undefined
+  /** What was shown of the answer, as the model wrote it. */
+  let said = ""
+  /** Lines of the program's own that wait for the end of a text, which they would tear apart. */
+  let notes: ReadonlyArray<string> = []
+  let under: { readonly what: string; readonly since: number } | undefined
+  let lastOutput = 0
+
+  /** A blank line between things of different kinds, where both are seen. */
+  const begin = (next: Kind): void => {
+    if (kind === next) return
+    const before = kind
+    kind = next
+    if (before === "nothing") return
+    if (next === "text") screen.print(screen.joined || said.trim() !== "" ? "\n" : "")
+    else if (screen.joined) screen.say("\n")
+  }
+
+  const printText = (piece: string): void => {
+    if (piece === "") return
+    begin("text")
+    screen.print(piece)
+  }
+
+  const closeText = (): void => {
+    const open = text
+    const waiting = notes
+    text = undefined
+    notes = []
+    if (open !== undefined) printText(open.end())
+    say(waiting)
+  }
+
+  const closeReasoning = (): void => {
+    const open = reasoning
+    reasoning = undefined
+    if (open !== undefined) screen.say(open.end())
+  }
+
+  const show = (delta: string): void => {
+    closeReasoning()
+    if (text === undefined) {
+      text = Markdown.make({ mode: options.markdown, paint: screen.answerPaint, columns: screen.answerColumns })
+      if (said !== "" && kind === "text") kind = "feed"
+    }
+    printText(text.push(delta))
+    said += delta
+  }
+
+  const say = (lines: ReadonlyArray<string>): void => {
+    if (lines.length === 0) return
+    closeText()
+    closeReasoning()
+    begin("feed")
+    screen.say(lines.map((line) => `${line}\n`).join(""))
+  }
+
+  const reason = (delta: string): void => {
+    if (!options.showReasoning) return
+    closeText()
+    reasoning ??= Reasoning.make(screen.asidePaint, screen.asideColumns)
+    const piece = reasoning.push(delta)
+    if (piece === "") return
+    begin("reasoning")
+    screen.say(piece)
+  }
+
+  const aside = (line: string, attribute: "dim" | "yellow"): void => {
+    const columns = screen.asideColumns()
+    const all = Redaction.redactText(Neutral.line(line))
+    say([screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)])
+  }
+
+  const finish = (result: RunResult): void => {
+    const squeezed = (value: string): string => value.replaceAll(/\s+/g, "")
+    closeText()
+    if (result.text.trim() !== "" && !squeezed(said).endsWith(squeezed(result.text))) {
+      if (said !== "" && options.live) aside("The answer was changed:", "dim")
+      show(result.text)
+      closeText()
+    }
+    if (options.showCost && result.usage.requestCount > 0) say([screen.asidePaint.text(UsageText.line(result.usage), "dim")])
+  }
+
+  const busy = (what: string, now: number): void => {
+    if (under?.what !== what) under = { what, since: now }
+  }
+
+  const take = (event: RunEvent, now: number): void => {
+    switch (event._tag) {
+      case "StepStarted":
+        closeText()
+        return busy("waiting for the model", now)
+      case "TextDelta":
+        if (options.live) show(event.text)
+        lastOutput = now
+        return busy("writing", now)
+      case "ReasoningDelta":
+        reason(event.text)
+        return busy("thinking", now)
+      case "ToolInputStarted":
+        // What was said before is complete, and would be held while the arguments are written.
+        closeText()
+        feed.take(event, now, screen.asideColumns())
+        return busy("writing", now)
+      case "ToolInputDelta":
+      case "ToolStarted":
+      case "ToolProgress":
+      case "ToolFinished":
+        say(feed.take(event, now, screen.asideColumns()))
+        return
+      case "Waiting":
+        aside(`┊ ${event.reason}: retrying in ${seconds(event.millis)}, attempt ${event.attempt} of ${event.maxAttempts}`, "yellow")
+        return busy("waiting to try again", now)
+      case "Notice":
+        return aside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")
+      case "RunFinished":
+        finish(event)
+        under = undefined
+        return
+      case "RunStarted":
+        return busy("waiting for the model", now)
+      case "UsageReported":
+      case "StepFinished":
+        return
+    }
+  }
+
+  return {
+    events: (events) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        for (const event of events) take(event, now)
+      }),
+    note: (line) => {
+      if (text === undefined) say([line])
+      else notes = [...notes, line]
+    },
+    close: Effect.sync(() => {
+      closeText()
+      closeReasoning()
+    }),
+    view: ({ columns }, now) => {
+      const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
+      const tools = feed.live(now, columns - 1, frame)
+      if (tools.length > 0) return tools
+      if (under === undefined || now - lastOutput < pauseMillis) return []
+      const paint = screen.asidePaint
+      const time = ToolText.elapsed(now - under.since)
+      const line = `${under.what} · ${time}${options.hint === "" ? "" : ` · ${options.hint}`}`
+      return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
+    }
+  }
+}

@@ -1,0 +1,87 @@
+/**
+ * A tool call in words: what it was called with, and what came of it. Pure, harmless, without secrets.
+ *
+ * Source: `hermes-product.md` §1.8.
+ *
+ * @since 0.1.0
+ */
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { ToolStatus } from "../../domain/RunEvent.ts"
+import * as Neutral from "./Neutral.ts"
+
+/** Arguments that say best what a call is about, the first that is there. */
+const telling = [
+  "command", "path", "file_path", "pattern", "query", "url", "urls", "goal", "action", "name", "code", "question", "prompt"
+]
+
+/** Characters of an argument that are looked at: a file's whole text is no preview. */
+const looked = 2000
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) && !Array.isArray(value)
+
+const safe = (text: string): string => Redaction.redactText(Neutral.text(text.slice(0, looked)))
+
+/** The first line of a text that has any, and how many more there are. */
+const firstLine = (text: string): string => {
+  const lines = safe(text).split("\n").map((line) => line.trim()).filter((line) => line !== "")
+  const [first = ""] = lines
+  const more = lines.length - 1
+  return more < 1 ? first : `${first} … (+${more} ${more === 1 ? "line" : "lines"})`
+}
+
+/** The arguments in a few words: the telling one, or the first. */
+export const preview = (params: unknown): string => {
+  if (!isRecord(params)) return ""
+  const entries = Object.entries(params)
+  const name = telling.find((name) => Object.hasOwn(params, name))
+  const value = name === undefined ? entries[0]?.[1] : params[name]
+  return value === undefined ? "" : firstLine(Json.toText(value))
+}
+
+/** All arguments, as one line of JSON. */
+export const whole = (params: unknown): string =>
+  isRecord(params) && Object.keys(params).length > 0 ? Neutral.line(safe(JSON.stringify(params))) : ""
+
+const parsed = (output: string): Readonly<Record<string, unknown>> | undefined => {
+  if (!output.startsWith("{")) return undefined
+  const value = Option.getOrUndefined(Json.parse(output))
+  return isRecord(value) ? value : undefined
+}
+
+/** What a user should know of how a call ended; empty when it simply worked. */
+export const outcome = (status: ToolStatus, output: string): string => {
+  if (status === "cancelled") return "stopped"
+  const result = parsed(output)
+  if (status === "ok") {
+    const code = result?.["exit_code"]
+    return typeof code === "number" && code !== 0 ? `exit ${code}` : ""
+  }
+  const error = result?.["error"]
+  const said = firstLine(typeof error === "string" ? error : output)
+  return said === "" ? status : said
+}
+
+/** The result as lines, at most so many, and how many were left out. */
+export const lines = (output: string, most: number): { readonly lines: ReadonlyArray<string>; readonly more: number } => {
+  const text = parsed(output)?.["output"]
+  const all = Redaction.redactText(Neutral.text(typeof text === "string" && text !== "" ? text : output)).trimEnd()
+  const found = all === "" ? [] : all.split("\n")
+  return { lines: found.slice(0, most), more: Math.max(0, found.length - most) }
+}
+
+/** A length of time, as short as it can be read: `12 ms`, `1.2 s`, `2 min 5 s`, `1 h 4 min`. */
+export const duration = (millis: number): string => {
+  if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
+  if (millis < 59_950) return `${(millis / 1000).toFixed(1)} s`
+  const seconds = Math.round(millis / 1000)
+  return seconds < 3600
+    ? `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+    : `${Math.floor(seconds / 3600)} h ${Math.floor(seconds % 3600 / 60)} min`
+}
+
+/** The time that something takes so far, in whole seconds, so that it does not flicker. */
+export const elapsed = (millis: number): string => millis < 60_000 ? `${Math.floor(millis / 1000)} s` : duration(millis)

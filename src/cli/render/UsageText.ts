@@ -1,0 +1,78 @@
+/**
+ * Tokens and model calls in words: the line under an answer, and the table of `/usage`.
+ *
+ * Source: `hermes-product.md` §1.9.
+ *
+ * @since 0.1.0
+ */
+import * as Usage from "../../domain/Usage.ts"
+import * as Neutral from "./Neutral.ts"
+import * as Width from "./Width.ts"
+
+/** A number of tokens, short: `812`, `12.3k`, `1.2M`. */
+export const short = (count: number): string => {
+  if (count < 1000) return String(count)
+  return count < 999_950 ? `${(count / 1000).toFixed(1)}k` : `${(count / 1_000_000).toFixed(1)}M`
+}
+
+/** A number of tokens, exact: `1,234,567`. */
+export const exact = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",")
+
+/** A number of things: `1 call`, `2 calls`. */
+export const counted = (count: number, one: string, many = `${one}s`): string => `${exact(count)} ${count === 1 ? one : many}`
+
+/** What an answer took, in one line. */
+export const line = (usage: Usage.Usage): string => {
+  const cached = Usage.cacheHitPercent(usage)
+  return [
+    `${short(Usage.promptTokens(usage))} in${cached > 0 ? ` (${Math.round(cached)}% cached)` : ""}`,
+    `${short(usage.outputTokens)} out`,
+    counted(usage.requestCount, "model call")
+  ].join(" · ")
+}
+
+/** What was used of one model. */
+export interface ModelUsage {
+  readonly provider: string
+  readonly model: string
+  readonly usage: Usage.Usage
+}
+
+/** What a session took altogether. */
+export interface SessionUsage {
+  readonly usage: Usage.Usage
+  readonly models: ReadonlyArray<ModelUsage>
+  /** Milliseconds since the session began. */
+  readonly duration: string
+}
+
+/** Names and values in two columns. */
+export const pairs = (rows: ReadonlyArray<readonly [name: string, value: string]>): ReadonlyArray<string> => {
+  const width = Math.max(0, ...rows.map(([name]) => Width.of(name)))
+  return rows.map(([name, value]) => `${Width.pad(name, width)}  ${value}`)
+}
+
+/** The table of `/usage`. */
+export const table = ({ duration, models, usage }: SessionUsage): ReadonlyArray<string> => {
+  const counts: ReadonlyArray<readonly [string, number]> = [
+    ["Input", usage.inputTokens],
+    ["Cache read", usage.cacheReadTokens],
+    ["Cache write", usage.cacheWriteTokens],
+    ["Output", usage.outputTokens],
+    ["Reasoning", usage.reasoningTokens],
+    ["Total", Usage.totalTokens(usage)]
+  ]
+  const width = Math.max(...counts.map(([, count]) => exact(count).length))
+  const notes: Readonly<Record<string, string>> = {
+    "Cache read": ` (${Math.round(Usage.cacheHitPercent(usage))}% of the prompts)`,
+    "Reasoning": " (part of the output)"
+  }
+  const byModel = models.length < 2 ? [] : models.map(({ model, provider, usage }) =>
+    ["", `${Neutral.line(`${provider}/${model}`)}: ${line(usage)}`] as const)
+  return pairs([
+    ...counts.map(([name, count]) => [name, `${exact(count).padStart(width)} tokens${notes[name] ?? ""}`] as const),
+    ["Model calls", exact(usage.requestCount)],
+    ...byModel,
+    ["Duration", duration]
+  ])
+}
