@@ -1,0 +1,185 @@
+/**
+ * The program's own commands of a session.
+ *
+ * **Details**
+ *
+ * `/clear` also begins a new session, as the screen shows none then; nothing is lost, both sessions can be resumed. `/retry`
+ * asks the same again, in the same session: what is stored is never taken back.
+ *
+ * Source: `hermes-product.md` §1.8 and §1.9.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
+import * as Usage from "../../domain/Usage.ts"
+import * as Title from "../../session/Title.ts"
+import * as ErrorLine from "../ErrorLine.ts"
+import * as Neutral from "../render/Neutral.ts"
+import type { Verbosity } from "../render/ToolFeed.ts"
+import * as ToolText from "../render/ToolText.ts"
+import * as UsageText from "../render/UsageText.ts"
+import { type Next, stay } from "./Commands.ts"
+import { type Dialog, type DialogCommand, resumeCommand, say } from "./Dialog.ts"
+import * as Overview from "./Overview.ts"
+import * as Recap from "./Recap.ts"
+import * as Switching from "./Switching.ts"
+
+const leave: Next = { _tag: "Leave" }
+
+/** Sessions that `/sessions` lists. */
+const listed = 15
+
+type Failure = SessionStoreError | SessionNotFound
+
+/** A command that ends at the prompt, and whose failure is a line. */
+const doing = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure>): DialogCommand["run"] =>
+  (argument, dialog) =>
+    work(argument, dialog).pipe(
+      Effect.catch((error) =>
+        Effect.sync(() => say(dialog, dialog.screen.asidePaint.text(ErrorLine.render(ErrorLine.of(error).line).trimEnd(), "red"), ""))
+      ),
+      Effect.as(stay)
+    )
+
+const help = doing((_, dialog) =>
+  Effect.sync(() =>
+    say(
+      dialog,
+      ...UsageText.pairs(dialog.commands.map(({ aliases, help, name, usage }) => {
+        const others = aliases.map((alias) => ` (/${alias})`).join("")
+        return [`/${name}${usage === "" ? "" : ` ${usage}`}${others}`, help] as const
+      })),
+      "",
+      ...UsageText.pairs([
+        ["!COMMAND", "Run a command in the shell, without the model"],
+        ["Enter", "Send; while the agent works, for afterwards"],
+        ["Alt+Enter, Ctrl+J, \\ Enter", "Begin a new line"],
+        ["Ctrl+C", "Stop what runs, or clear the line; twice leaves"],
+        ["Ctrl+D", "Leave"]
+      ]),
+      ""
+    )
+  )
+)
+
+const begin = (prepare: (dialog: Dialog) => void) =>
+  doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+    const title = argument === "" ? undefined : yield* Title.clean("new session", argument)
+    const stored = yield* Switching.known(dialog)
+    const from = yield* Switching.begin(dialog, title)
+    prepare(dialog)
+    const { asidePaint } = dialog.screen
+    say(
+      dialog,
+      `New session ${dialog.current.id}`,
+      ...stored === undefined ? [] : [asidePaint.text(`The one before: ${resumeCommand(dialog, from)}`, "dim")],
+      ""
+    )
+  }))
+
+const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+  const { input, registry } = dialog.options
+  const sets = yield* registry.list
+  const offered = new Set((yield* registry.snapshot(input.tools ?? {})).names)
+  const rows = sets.flatMap(({ tools, toolset }) => {
+    const names = tools.map(({ tool }) => tool.name).filter((name) => offered.has(name))
+    return names.length === 0 ? [] : [[toolset, names.join(", ")] as const]
+  })
+  say(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.pairs(rows), "")
+}))
+
+const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+  const { current, options } = dialog
+  const session = yield* Switching.known(dialog)
+  const models = session === undefined ? [] : yield* options.store.usageByModel(current.id)
+  const now = yield* Clock.currentTimeMillis
+  const duration = ToolText.duration(now - current.since)
+  say(dialog, ...UsageText.table({ usage: session?.usage ?? Usage.zero, models, duration }), "")
+}))
+
+const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+  const messages = yield* dialog.options.store.messages(dialog.current.id)
+  const { asidePaint, size } = dialog.screen
+  const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
+  say(dialog, ...lines.length === 0 ? ["Nothing was said yet."] : lines, "")
+}))
+
+const title = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const session = yield* Switching.known(dialog)
+  if (argument === "") {
+    const now = session?.title ?? dialog.current.title
+    return say(dialog, now === undefined ? "No title: /title NAME gives one." : Neutral.line(now), "")
+  }
+  const wanted = yield* Title.clean("rename session", argument)
+  if (session === undefined) dialog.current = { ...dialog.current, title: wanted }
+  else yield* dialog.options.store.rename(session.id, wanted)
+  say(dialog, `Title: ${wanted}`, "")
+}))
+
+const sessions = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+  const list = yield* dialog.options.store.list({ limit: listed })
+  const now = yield* Clock.currentTimeMillis
+  const lines = Overview.sessions(list, dialog.current.id, now, dialog.screen.size().columns)
+  say(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "/resume with an id, its beginning, or a title."], "")
+}))
+
+const resume = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  if (argument === "") return say(dialog, "Which one? /resume with an id, its beginning, a title or `latest`; /sessions lists them.", "")
+  yield* Switching.go(dialog, yield* dialog.options.store.resolve(argument))
+}))
+
+const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
+  const { current, options, verbosity } = dialog
+  const session = yield* Switching.known(dialog)
+  const now = yield* Clock.currentTimeMillis
+  say(dialog, ...Overview.status(options.about, current, session, now - current.since, verbosity), "")
+}))
+
+const levels: ReadonlyArray<Verbosity> = ["off", "new", "all", "verbose"]
+
+const levelHelp: Readonly<Record<Verbosity, string>> = {
+  off: "tool calls are not shown",
+  new: "the first call of each tool is shown",
+  all: "each tool call is shown",
+  verbose: "each tool call is shown with its arguments and result"
+}
+
+const verbose = doing((argument, dialog) =>
+  Effect.sync(() => {
+    const wanted = levels.find((level) => level === argument.toLowerCase())
+    if (argument !== "" && wanted === undefined) return say(dialog, `/verbose takes one of ${levels.join(", ")}.`, "")
+    const next = wanted ?? levels[(levels.indexOf(dialog.verbosity) + 1) % levels.length] ?? "all"
+    dialog.verbosity = next
+    say(dialog, `${next}: ${levelHelp[next]}`, "")
+  })
+)
+
+const retry: DialogCommand["run"] = (_, dialog) =>
+  Effect.sync((): Next => {
+    const { lastPrompt } = dialog.current
+    if (lastPrompt !== undefined) return { _tag: "Send", prompt: lastPrompt }
+    say(dialog, "Nothing was asked yet.", "")
+    return stay
+  })
+
+const stop = doing((_, dialog) => Effect.sync(() => say(dialog, "Nothing is running.", "")))
+
+/** See the module. */
+export const commands: ReadonlyArray<DialogCommand> = [
+  { name: "help", aliases: ["?"], usage: "", help: "Show this", run: help },
+  { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Begin a new session", run: begin(() => undefined) },
+  { name: "clear", aliases: [], usage: "", help: "Clear the screen and begin a new session", run: begin(({ screen }) => screen.clear()) },
+  { name: "tools", aliases: [], usage: "", help: "List the tools that the agent has", run: tools },
+  { name: "usage", aliases: [], usage: "", help: "Show the tokens that this session took", run: usage },
+  { name: "history", aliases: [], usage: "", help: "Show what was said in this session", run: history },
+  { name: "title", aliases: [], usage: "[NAME]", help: "Show or set the title of this session", run: title },
+  { name: "resume", aliases: [], usage: "SESSION", help: "Go to another session", run: resume },
+  { name: "sessions", aliases: [], usage: "", help: "List the latest sessions", run: sessions },
+  { name: "verbose", aliases: [], usage: "[LEVEL]", help: "Show more or less of what tools do: off, new, all, verbose", run: verbose },
+  { name: "status", aliases: [], usage: "", help: "Show where this session is", run: status },
+  { name: "retry", aliases: [], usage: "", help: "Ask the last thing again", run: retry },
+  { name: "stop", aliases: [], usage: "", help: "Stop what runs", run: stop },
+  { name: "quit", aliases: ["exit"], usage: "", help: "Leave", run: () => Effect.succeed(leave) }
+]

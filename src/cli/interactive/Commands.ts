@@ -1,0 +1,87 @@
+/**
+ * Commands of a session: lines that begin with a slash. They are data, so that plugins can bring some.
+ *
+ * **Details**
+ *
+ * A command is found by its name or one of its other names, in any case, or by the beginning of exactly one command. Of two
+ * commands with one name the first in the list is meant.
+ *
+ * Source: `hermes-product.md` §1.8.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type { RunInput } from "../../agent/RunInput.ts"
+import { closest } from "../Similar.ts"
+
+/** What the session does after a command. */
+export type Next =
+  | { readonly _tag: "Stay" | "Leave" }
+  /** Asks the agent. */
+  | { readonly _tag: "Send"; readonly prompt: RunInput["prompt"] }
+  /** Does what the user could have typed. */
+  | { readonly _tag: "Type"; readonly line: string }
+
+/** The session waits for the next line. */
+export const stay: Next = { _tag: "Stay" }
+
+/** A command. `Session` is what it may use of the session. */
+export interface Command<in Session> {
+  /** Without the slash. */
+  readonly name: string
+  readonly aliases: ReadonlyArray<string>
+  /** What may follow the name, for the help: `[NAME]`; empty for nothing. */
+  readonly usage: string
+  /** One line. */
+  readonly help: string
+  readonly run: (argument: string, session: Session) => Effect.Effect<Next>
+}
+
+/** What a typed name means. */
+export type Found<C> =
+  | { readonly _tag: "Command"; readonly command: C }
+  | { readonly _tag: "Several"; readonly names: ReadonlyArray<string> }
+  | { readonly _tag: "Unknown"; readonly meant: ReadonlyArray<string> }
+
+const maxSuggestions = 3
+
+type Named = Pick<Command<never>, "name" | "aliases">
+
+const namesOf = ({ aliases, name }: Named): ReadonlyArray<string> => [name, ...aliases]
+
+/** See the module. */
+export const find = <C extends Named>(commands: ReadonlyArray<C>, typed: string): Found<C> => {
+  const name = typed.toLowerCase()
+  const exact = commands.find((command) => namesOf(command).some((other) => other.toLowerCase() === name))
+  if (exact !== undefined) return { _tag: "Command", command: exact }
+  const begun = name === "" ? [] : commands.filter((command) => namesOf(command).some((other) => other.startsWith(name)))
+  const [only] = begun
+  if (only !== undefined && begun.length === 1) return { _tag: "Command", command: only }
+  return begun.length > 1
+    ? { _tag: "Several", names: begun.map((command) => command.name) }
+    : { _tag: "Unknown", meant: closest(name, commands.flatMap(namesOf), maxSuggestions) }
+}
+
+/** A line of the form `/name argument`; undefined for any other: a path, a line that begins with a space. */
+export const parse = (line: string): { readonly name: string; readonly argument: string } | undefined => {
+  const found = /^\/([\w?-]*)(?:\s+(.*))?$/s.exec(line.trimEnd())
+  return found === null ? undefined : { name: found[1] ?? "", argument: (found[2] ?? "").trim() }
+}
+
+/** What Tab makes of a line: a longer one, or the names that it could become. */
+export const complete = (
+  commands: ReadonlyArray<Named>,
+  line: string
+): { readonly line: string; readonly names: ReadonlyArray<string> } => {
+  const typed = /^\/([\w?-]*)$/.exec(line)?.[1]?.toLowerCase()
+  if (typed === undefined) return { line, names: [] }
+  const names = commands.flatMap(namesOf).filter((name) => name.startsWith(typed)).toSorted()
+  const [first] = names
+  if (first === undefined) return { line, names: [] }
+  if (names.length === 1) return { line: `/${first} `, names: [] }
+  let common = first
+  for (const name of names) {
+    while (!name.startsWith(common)) common = common.slice(0, -1)
+  }
+  return { line: `/${common}`, names }
+}

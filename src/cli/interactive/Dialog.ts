@@ -1,0 +1,108 @@
+/**
+ * What an interactive session knows and can use: the services that it was given, the screen, and which session it is in.
+ *
+ * @since 0.1.0
+ */
+import type * as Effect from "effect/Effect"
+import type { Stream } from "effect/Stream"
+import type { RunInput } from "../../agent/RunInput.ts"
+import type { Values } from "../../config/Settings.ts"
+import type { SessionId } from "../../domain/Ids.ts"
+import type { RunEvent } from "../../domain/RunEvent.ts"
+import type { Service as Hooks } from "../../hooks/Hooks.ts"
+import type { Service as SessionStore, Session } from "../../session/SessionStore.ts"
+import type { Shell } from "../../tool/builtin/terminal/Shell.ts"
+import type { Service as ToolRegistry } from "../../tool/ToolRegistry.ts"
+import type { Screen } from "../render/Screen.ts"
+import type { Verbosity } from "../render/ToolFeed.ts"
+import type { Command } from "./Commands.ts"
+import type * as Editor from "./Editor.ts"
+import type { History } from "./History.ts"
+import type { Keyboard } from "./Keyboard.ts"
+import type { Terminal } from "./Terminal.ts"
+
+/** The agent, whatever its middleware adds to its failures. */
+export interface Agent {
+  readonly stream: (input: RunInput) => Stream<RunEvent, unknown>
+  readonly stop: (sessionId: string) => Effect.Effect<boolean>
+}
+
+/** What is said about the program at the beginning. */
+export interface About {
+  readonly version: string
+  readonly provider: string
+  readonly model: string
+  readonly cwd: string
+}
+
+/** What a session is made of. */
+export interface InteractiveOptions {
+  readonly agent: Agent
+  readonly store: SessionStore
+  readonly hooks: Hooks
+  readonly registry: ToolRegistry
+  readonly terminal: Terminal
+  readonly shell: Shell
+  readonly history: History
+  readonly display: Values["display"]
+  readonly about: About
+  /** The session to begin with; `known` is what is stored of one that is resumed. */
+  readonly session: { readonly id: SessionId; readonly known: Session | undefined }
+  /** The id of the next new session. */
+  readonly newSession: Effect.Effect<SessionId>
+  /** What every run is asked with besides the prompt: tools, source, limits. */
+  readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
+  /** A first prompt, taken literally. */
+  readonly seed?: RunInput["prompt"] | undefined
+  /** Commands of plugins, after the program's own. */
+  readonly commands?: ReadonlyArray<DialogCommand> | undefined
+  /** The user's own commands (`quick_commands`). */
+  readonly quickCommands?: Values["quickCommands"] | undefined
+  /** The directory that a resumed session works in; the program's where undefined. */
+  readonly directoryOf?: ((session: Session) => Effect.Effect<string | undefined>) | undefined
+  /** The command line that resumes a session, with the flags that it needs. */
+  readonly resumeCommand?: ((id: SessionId) => string) | undefined
+  /** What hooks are told of where users talk to the agent; `cli` when absent. */
+  readonly platform?: string | undefined
+}
+
+/** A command of this session. */
+export type DialogCommand = Command<Dialog>
+
+/** Which session is talked in. */
+export interface Current {
+  readonly id: SessionId
+  readonly cwd: string
+  /** When this program began with it. */
+  readonly since: number
+  /** Messages that the user sent, before and now. */
+  readonly prompts: number
+  /** What to call it as soon as there is something of it in the store. */
+  readonly title: string | undefined
+  /** What was asked last, for `/retry`. */
+  readonly lastPrompt: RunInput["prompt"] | undefined
+}
+
+/** See the module. What changes is changed by the session's own fiber alone. */
+export interface Dialog {
+  readonly options: InteractiveOptions
+  readonly screen: Screen
+  readonly keyboard: Keyboard
+  readonly commands: ReadonlyArray<DialogCommand>
+  current: Current
+  verbosity: Verbosity
+  /** What is being typed, also while the agent works. */
+  editor: Editor.State
+  /** Lines that were sent while the agent worked. */
+  readonly waiting: Array<string>
+  /** Lines for the screen; where an answer is being written, between its parts. */
+  note: (line: string) => void
+}
+
+/** Whole lines on the screen. */
+export const say = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>
+  screen.say(lines.map((line) => `${line}\n`).join(""))
+
+/** The command line that resumes a session. */
+export const resumeCommand = ({ options }: Pick<Dialog, "options">, id: SessionId): string =>
+  options.resumeCommand?.(id) ?? `hermes --resume ${id}`

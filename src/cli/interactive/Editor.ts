@@ -1,0 +1,220 @@
+/**
+ * The text that a user types, of one line or several, and what each key does to it. Pure: a state and a key give a state
+ * and what is to be done.
+ *
+ * **Details**
+ *
+ * The keys are those of readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter where a terminal tells it, Ctrl+J, and
+ * Enter behind a backslash begin a new line. Up and down go through the lines, and from the first and the last one through
+ * what was typed before. The cursor never stands inside of a character as a user sees it.
+ *
+ * Source: `hermes-product.md` §1.8.
+ *
+ * @since 0.1.0
+ */
+import * as Neutral from "../render/Neutral.ts"
+import * as Width from "../render/Width.ts"
+import type { Key } from "./Keys.ts"
+
+/** What was typed so far. */
+export interface State {
+  readonly text: string
+  /** Where the next character goes. */
+  readonly cursor: number
+  /** What was killed last, for Ctrl+Y. */
+  readonly killed: string
+  /** Which line of the history is shown, counted from the newest; 0 is what the user types. */
+  readonly back: number
+  /** What the user typed before going through the history. */
+  readonly draft: string
+}
+
+/** What a key asks for beyond the text. */
+export type Action =
+  | { readonly _tag: "Submit"; readonly text: string }
+  | { readonly _tag: "Leave" | "Interrupt" | "Suspend" | "ClearScreen" | "Complete" | "None" }
+
+/** What a key did. */
+export interface Applied {
+  readonly state: State
+  readonly action: Action
+}
+
+/** Nothing typed. */
+export const empty: State = { text: "", cursor: 0, killed: "", back: 0, draft: "" }
+
+const none: Action = { _tag: "None" }
+
+/** Characters that are looked at for one character as a user sees it. */
+const reach = 64
+
+const before = ({ cursor, text }: State): number => {
+  const found = Array.from(Width.graphemes(text.slice(Math.max(0, cursor - reach), cursor)))
+  return cursor - (found.at(-1)?.text.length ?? 0)
+}
+
+const after = ({ cursor, text }: State): number => {
+  const [first] = Width.graphemes(text.slice(cursor, cursor + reach))
+  return cursor + (first?.text.length ?? 0)
+}
+
+const wordBefore = ({ cursor, text }: State): number =>
+  cursor - (/[\p{L}\p{N}_]*[^\p{L}\p{N}_]*$/u.exec(text.slice(0, cursor))?.[0].length ?? 0)
+
+const wordAfter = ({ cursor, text }: State): number =>
+  cursor + (/^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(text.slice(cursor))?.[0].length ?? 0)
+
+const blankWordBefore = ({ cursor, text }: State): number =>
+  cursor - (/\S*\s*$/u.exec(text.slice(0, cursor))?.[0].length ?? 0)
+
+const lineStart = ({ cursor, text }: State): number => text.slice(0, cursor).lastIndexOf("\n") + 1
+
+const lineEnd = ({ cursor, text }: State): number => {
+  const end = text.indexOf("\n", cursor)
+  return end < 0 ? text.length : end
+}
+
+const at = (state: State, cursor: number): State => ({ ...state, cursor })
+
+/** The text with a part of it replaced, and the cursor behind what is new. */
+const replace = (state: State, from: number, to: number, text: string): State => ({
+  ...state,
+  text: state.text.slice(0, from) + text + state.text.slice(to),
+  cursor: from + text.length,
+  back: 0
+})
+
+const insert = (state: State, text: string): State => replace(state, state.cursor, state.cursor, text)
+
+const kill = (state: State, from: number, to: number): State =>
+  from === to ? state : { ...replace(state, from, to, ""), killed: state.text.slice(from, to) }
+
+/** The state with another text, the cursor at its end. */
+export const withText = (state: State, text: string): State => ({ ...state, text, cursor: text.length })
+
+const show = (state: State, back: number, history: ReadonlyArray<string>): State => {
+  const draft = state.back === 0 ? state.text : state.draft
+  const text = back === 0 ? draft : history[history.length - back]
+  return text === undefined ? state : { ...withText(state, text), back, draft }
+}
+
+/** The place in another line under or above the cursor. */
+const vertical = (state: State, start: number): State => {
+  const column = Width.of(state.text.slice(lineStart(state), state.cursor))
+  const line = state.text.slice(start, lineEnd(at(state, start)))
+  return at(state, start + Width.split(line, column)[0].length)
+}
+
+const up = (state: State, history: ReadonlyArray<string>): State => {
+  const start = lineStart(state)
+  return start === 0 ? show(state, state.back + 1, history) : vertical(state, lineStart(at(state, start - 1)))
+}
+
+const down = (state: State, history: ReadonlyArray<string>): State => {
+  const end = lineEnd(state)
+  if (end < state.text.length) return vertical(state, end + 1)
+  return state.back === 0 ? state : show(state, state.back - 1, history)
+}
+
+/** Whether a backslash stands before the cursor that no other backslash hides. */
+const isContinued = ({ cursor, text }: State): boolean => {
+  const slashes = /\\*$/.exec(text.slice(0, cursor))?.[0].length ?? 0
+  return cursor === text.length && slashes % 2 === 1
+}
+
+const enter = (state: State): Applied =>
+  isContinued(state)
+    ? { state: replace(state, state.cursor - 1, state.cursor, "\n"), action: none }
+    : { state: { ...empty, killed: state.killed }, action: { _tag: "Submit", text: state.text } }
+
+const transpose = (state: State): State => {
+  const to = state.cursor === state.text.length ? state.cursor : after(state)
+  const middle = before(at(state, to))
+  const from = before(at(state, middle))
+  return from === middle || middle === to
+    ? state
+    : replace(state, from, to, state.text.slice(middle, to) + state.text.slice(from, middle))
+}
+
+type Edit = (state: State, history: ReadonlyArray<string>) => State
+
+const edits: Readonly<Record<string, Edit>> = {
+  "left": (state) => at(state, before(state)),
+  "right": (state) => at(state, after(state)),
+  "alt-b": (state) => at(state, wordBefore(state)),
+  "alt-f": (state) => at(state, wordAfter(state)),
+  "home": (state) => at(state, lineStart(state)),
+  "end": (state) => at(state, lineEnd(state)),
+  "ctrl-home": (state) => at(state, 0),
+  "ctrl-end": (state) => at(state, state.text.length),
+  "up": up,
+  "down": down,
+  "ctrl-p": (state, history) => show(state, state.back + 1, history),
+  "ctrl-n": (state, history) => state.back === 0 ? state : show(state, state.back - 1, history),
+  "backspace": (state) => replace(state, before(state), state.cursor, ""),
+  "delete": (state) => ({ ...replace(state, state.cursor, after(state), ""), cursor: state.cursor }),
+  "ctrl-w": (state) => kill(state, blankWordBefore(state), state.cursor),
+  "alt-backspace": (state) => kill(state, wordBefore(state), state.cursor),
+  "alt-d": (state) => kill(state, state.cursor, wordAfter(state)),
+  "ctrl-u": (state) => kill(state, lineStart(state), state.cursor),
+  "ctrl-k": (state) => kill(state, state.cursor, lineEnd(state)),
+  "ctrl-y": (state) => insert(state, state.killed),
+  "ctrl-t": transpose,
+  "alt-enter": (state) => insert(state, "\n")
+}
+
+const aliases: Readonly<Record<string, string>> = {
+  "ctrl-b": "left",
+  "ctrl-f": "right",
+  "ctrl-left": "alt-b",
+  "alt-left": "alt-b",
+  "ctrl-right": "alt-f",
+  "alt-right": "alt-f",
+  "ctrl-a": "home",
+  "ctrl-e": "end",
+  "alt-<": "ctrl-home",
+  "alt->": "ctrl-end",
+  "ctrl-h": "backspace",
+  "ctrl-backspace": "ctrl-w",
+  "alt-ctrl-h": "alt-backspace",
+  "ctrl-delete": "alt-d",
+  "alt-delete": "alt-d",
+  "ctrl-j": "alt-enter",
+  "alt-ctrl-j": "alt-enter",
+  "shift-enter": "alt-enter",
+  "ctrl-enter": "alt-enter",
+  "ctrl-shift-enter": "alt-enter",
+  "alt-shift-enter": "alt-enter"
+}
+
+const requests: Readonly<Record<string, Exclude<Action["_tag"], "Submit">>> = {
+  "ctrl-c": "Interrupt",
+  "ctrl-z": "Suspend",
+  "ctrl-l": "ClearScreen",
+  "tab": "Complete"
+}
+
+const press = (state: State, name: string, history: ReadonlyArray<string>): Applied => {
+  if (name === "enter") return enter(state)
+  if (name === "ctrl-d") {
+    return state.text === "" ? { state, action: { _tag: "Leave" } } : press(state, "delete", history)
+  }
+  const edit = edits[aliases[name] ?? name]
+  const request = requests[name]
+  if (request !== undefined) return { state, action: { _tag: request } }
+  return { state: edit === undefined ? state : edit(state, history), action: none }
+}
+
+/** What is pasted or typed becomes text: its line ends are those of this editor, and nothing in it drives a terminal. */
+const clean = (text: string): string => Neutral.text(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
+
+/** See the module. `history` is what was sent before, the newest last. */
+export const apply = (state: State, key: Key, history: ReadonlyArray<string>): Applied => {
+  switch (key._tag) {
+    case "Text":
+    case "Paste":
+      return { state: insert(state, clean(key.text)), action: none }
+    case "Key":
+      return press(state, key.name, history)
+  }
+}

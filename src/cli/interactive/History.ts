@@ -1,0 +1,102 @@
+/**
+ * What was sent before, kept from session to session in a file that only the user can read.
+ *
+ * **Details**
+ *
+ * One line of JSON for each text, so that texts of several lines are kept, added at the end, so that two sessions at the
+ * same time lose nothing of each other. Secrets that are known by their shape are not kept, and neither is the same text
+ * twice in a row. The file is cut to its newest {@link maxEntries} when it has twice as many.
+ *
+ * A file that can not be read or written is a warning, once; the session goes on without it.
+ *
+ * Source: `hermes-product.md` §1.8.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+
+/** Texts that are kept. */
+export const maxEntries = 1000
+
+const ownerOnly = 0o600
+
+/** See the module. */
+export interface History {
+  /** The newest last. */
+  readonly entries: () => ReadonlyArray<string>
+  /** Adds a text; without `keep`, for this session alone. */
+  readonly add: (text: string, options: { readonly keep: boolean }) => Effect.Effect<void>
+}
+
+const remember = (entries: Array<string>, text: string): boolean => {
+  if (text.trim() === "" || entries.at(-1) === text) return false
+  entries.push(text)
+  return true
+}
+
+/** A history that ends with the session. */
+export const memory = (): History => {
+  const entries: Array<string> = []
+  return {
+    entries: () => entries,
+    add: (text) => Effect.sync(() => void remember(entries, text))
+  }
+}
+
+const parse = (content: string): ReadonlyArray<string> =>
+  content.split("\n").flatMap((line) => {
+    const entry = Option.getOrUndefined(Json.parse(line))
+    return typeof entry === "string" && entry !== "" ? [entry] : []
+  })
+
+const format = (entries: ReadonlyArray<string>): string => entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")
+
+/** What is in the file; nothing where there is none. */
+const read = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string) {
+  if (!(yield* fs.exists(path))) return []
+  // A file that others could read was not made here.
+  yield* fs.chmod(path, ownerOnly)
+  const entries = parse(yield* fs.readFileString(path))
+  if (entries.length < 2 * maxEntries) return entries.slice(-maxEntries)
+  const kept = entries.slice(-maxEntries)
+  const next = `${path}.new`
+  yield* fs.writeFileString(next, format(kept), { mode: ownerOnly })
+  yield* fs.rename(next, path)
+  return kept
+})
+
+/** The history in a file. */
+export const file = Effect.fnUntraced(function*(
+  path: string
+): Effect.fn.Return<History, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  let usable = true
+  const given = <A>(work: Effect.Effect<A, PlatformError>, otherwise: A): Effect.Effect<A> =>
+    Effect.catch(work, (error) => {
+      usable = false
+      return Effect.as(Effect.logWarning(`the history ${path} can not be used: ${error.message}`), otherwise)
+    })
+  const entries = Array.from(yield* given<ReadonlyArray<string>>(read(fs, path), []))
+  const append = (text: string): Effect.Effect<void> =>
+    given(
+      Effect.andThen(
+        fs.makeDirectory(paths.dirname(path), { recursive: true, mode: 0o700 }),
+        fs.writeFileString(path, format([text]), { flag: "a", mode: ownerOnly })
+      ),
+      undefined
+    )
+  return {
+    entries: () => entries,
+    add: (text, { keep }) =>
+      Effect.suspend(() =>
+        remember(entries, text) && keep && usable ? append(Redaction.redactText(text)) : Effect.void
+      )
+  }
+})

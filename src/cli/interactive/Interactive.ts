@@ -1,0 +1,170 @@
+/**
+ * The interactive session of `hermes chat`: a prompt, what the agent does with it, and the next prompt.
+ *
+ * **Details**
+ *
+ * - A line goes to the agent, unless it begins with `!` (the shell, without the model) or is a command (`/name`). A line
+ *   that begins with a space is never either of them.
+ * - Ctrl+C stops what runs; what was said so far stays, and so does the session. A second one within two seconds leaves, with
+ *   130; at the prompt it clears the line. Ctrl+D leaves with 0.
+ * - What the runtime logs stands between the lines of the session, not across them.
+ * - On leaving, however it comes, `on_session_finalize` is emitted and the command that resumes the session is shown.
+ *
+ * Everything comes as a value: services, settings, the terminal. The session has the terminal to itself; whether there is
+ * one is the caller's to know.
+ *
+ * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import type { RunInput } from "../../agent/RunInput.ts"
+import * as ErrorLine from "../ErrorLine.ts"
+import * as LogLine from "../LogLine.ts"
+import * as Neutral from "../render/Neutral.ts"
+import * as Screen from "../render/Screen.ts"
+import * as Width from "../render/Width.ts"
+import * as BuiltinCommands from "./BuiltinCommands.ts"
+import * as Commands from "./Commands.ts"
+import { type Dialog, type InteractiveOptions, say } from "./Dialog.ts"
+import * as Editor from "./Editor.ts"
+import * as Keyboard from "./Keyboard.ts"
+import * as Overview from "./Overview.ts"
+import * as Prompting from "./Prompting.ts"
+import * as QuickCommands from "./QuickCommands.ts"
+import * as ShellLine from "./ShellLine.ts"
+import * as Switching from "./Switching.ts"
+import * as Turn from "./Turn.ts"
+
+export type { About, Agent, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
+
+/** A quick command may name another one; so many lines in one are a circle. */
+const maxTyped = 10
+
+/** The code to leave with, or undefined to go on. */
+type Outcome = number | undefined
+
+const make = Effect.fnUntraced(function*(options: InteractiveOptions): Effect.fn.Return<Dialog> {
+  const { terminal } = options
+  const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
+  const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
+  return {
+    options,
+    screen,
+    keyboard: Keyboard.make(terminal),
+    commands: [
+      ...BuiltinCommands.commands,
+      ...QuickCommands.make(options.quickCommands ?? {}),
+      ...options.commands ?? []
+    ],
+    current: yield* Switching.fresh(options, options.session.id, undefined),
+    verbosity: options.display.toolProgress,
+    editor: Editor.empty,
+    waiting: [],
+    note: (line) => screen.say(`${line}\n`)
+  }
+})
+
+/** Logs are lines of the session. */
+const logger = (dialog: Dialog): Logger.Logger<unknown, void> =>
+  Logger.make(({ logLevel, message }) => {
+    const line = Width.cut(Neutral.line(LogLine.render(logLevel, message)), dialog.screen.size().columns - 1)
+    dialog.note(dialog.screen.asidePaint.text(line, "yellow"))
+  })
+
+const either = (names: ReadonlyArray<string>): string => {
+  const slashed = names.map((name) => `/${name}`)
+  return slashed.length < 2 ? slashed.join("") : `${slashed.slice(0, -1).join(", ")} or ${slashed.at(-1)}`
+}
+
+const misunderstood = (typed: string, found: Exclude<Commands.Found<unknown>, { readonly _tag: "Command" }>): string => {
+  if (found._tag === "Several") return `/${typed} could be ${either(found.names)}.`
+  return found.meant.length === 0
+    ? `There is no command /${typed}: /help lists them. A space before the slash sends the line to the agent.`
+    : `There is no command /${typed}. Did you mean ${either(found.meant)}?`
+}
+
+/** Does what a line says. */
+const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Outcome> = Effect.fnUntraced(
+  function*(dialog, line, depth) {
+    if (line.trim() === "") return undefined
+    if (line.startsWith("!") && line.trim() !== "!") return yield* ShellLine.run(dialog, line.slice(1).trim())
+    const parsed = Commands.parse(line)
+    if (parsed === undefined) return yield* Turn.run(dialog, line.trim())
+    const found = Commands.find(dialog.commands, parsed.name)
+    if (found._tag !== "Command" || depth > maxTyped) {
+      const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : misunderstood(parsed.name, found)
+      say(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
+      return undefined
+    }
+    const next = yield* found.command.run(parsed.argument, dialog)
+    switch (next._tag) {
+      case "Stay":
+        return undefined
+      case "Leave":
+        return 0
+      case "Send":
+        return yield* Turn.run(dialog, next.prompt)
+      case "Type":
+        return yield* perform(dialog, next.line, depth + 1)
+    }
+  }
+)
+
+/** What was sent while the agent worked, or what is typed now. */
+const nextLine = (dialog: Dialog): Effect.Effect<Prompting.Prompted> =>
+  Effect.suspend(() => {
+    const text = dialog.waiting.shift()
+    return text === undefined ? Prompting.prompt(dialog) : Effect.succeed<Prompting.Prompted>({ _tag: "Line", text })
+  })
+
+const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number> {
+  const { history, seed } = dialog.options
+  if (seed !== undefined) {
+    const code = yield* send(dialog, seed)
+    if (code !== undefined) return code
+  }
+  while (true) {
+    const line = yield* nextLine(dialog)
+    if (line._tag === "Leave") return line.code
+    if (line.text.trim() === "") continue
+    Prompting.echo(dialog, line.text)
+    // A command for the shell is remembered as long as the session, and no longer.
+    yield* history.add(line.text, { keep: !line.text.startsWith("!") })
+    const code = yield* perform(dialog, line.text, 0)
+    if (code !== undefined) return code
+  }
+})
+
+/** A prompt that was not typed is taken literally. */
+const send = (dialog: Dialog, prompt: RunInput["prompt"]): Effect.Effect<Outcome> => {
+  const text = typeof prompt === "string"
+    ? prompt
+    : prompt.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join("\n")
+  Prompting.echo(dialog, text)
+  return Turn.run(dialog, prompt)
+}
+
+const open = Effect.fnUntraced(function*(dialog: Dialog) {
+  const { options, screen } = dialog
+  const { session } = options
+  say(
+    dialog,
+    ...Overview.banner(options.about, session.id, { columns: screen.size().columns, paint: screen.asidePaint }),
+    ""
+  )
+  if (session.known === undefined) return
+  yield* Effect.catch(Switching.enter(dialog, session.known), (error) =>
+    Effect.sync(() => say(dialog, screen.asidePaint.text(ErrorLine.render(ErrorLine.of(error).line).trimEnd(), "red"), "")))
+})
+
+/** Talks until the user leaves. Gives the exit code. */
+export const run = Effect.fn("Interactive.run")(function*(options: InteractiveOptions): Effect.fn.Return<number> {
+  const dialog = yield* make(options)
+  return yield* open(dialog).pipe(
+    Effect.andThen(converse(dialog)),
+    Effect.ensuring(Switching.leave(dialog)),
+    Effect.provide(Logger.layer([logger(dialog)]))
+  )
+})

@@ -1,0 +1,186 @@
+/**
+ * What is typed, out of what a terminal sends. Pure.
+ *
+ * **Details**
+ *
+ * Input comes in pieces of any cut: the beginning of a sequence waits for its end. What is pasted (bracketed paste) is one
+ * key of its own, so that its line ends send nothing. Keys that are told in several ways (xterm, rxvt, the Linux console,
+ * the kitty protocol, `modifyOtherKeys`) have one name.
+ *
+ * **Gotchas**
+ *
+ * A lone escape is told from the beginning of a sequence only by what follows, so it has no meaning here.
+ *
+ * @since 0.1.0
+ */
+
+/** What was typed: characters, a pasted text, or a key by its name, `ctrl-` and `alt-` before it. */
+export type Key =
+  | { readonly _tag: "Text"; readonly text: string }
+  | { readonly _tag: "Paste"; readonly text: string }
+  | { readonly _tag: "Key"; readonly name: string }
+
+/** What turns bracketed paste on and off in a terminal. */
+export const pasteOn = "\u001b[?2004h"
+export const pasteOff = "\u001b[?2004l"
+
+const pasteEnd = "\u001b[201~"
+
+const finals: Readonly<Record<string, string>> = {
+  A: "up",
+  B: "down",
+  C: "right",
+  D: "left",
+  E: "clear",
+  F: "end",
+  H: "home",
+  M: "enter",
+  Z: "backtab"
+}
+
+const numbered: Readonly<Record<string, string>> = {
+  1: "home",
+  3: "delete",
+  4: "end",
+  5: "pageup",
+  6: "pagedown",
+  7: "home",
+  8: "end"
+}
+
+const controls: Readonly<Record<string, string>> = {
+  "\r": "enter",
+  "\n": "ctrl-j",
+  "\t": "tab",
+  "\b": "ctrl-h",
+  "\u007f": "backspace",
+  "\u001b": "escape",
+  "\u0000": "ctrl-space",
+  "\u001c": "ctrl-\\",
+  "\u001d": "ctrl-]",
+  "\u001e": "ctrl-^",
+  "\u001f": "ctrl-_"
+}
+
+const controlName = (char: string): string =>
+  controls[char] ?? `ctrl-${String.fromCharCode(char.charCodeAt(0) + 96)}`
+
+/** Shift counts where it makes a key of its own. */
+const modified = (name: string, modifier: number): string => {
+  const bits = Math.max(0, modifier - 1)
+  const shift = (bits & 1) !== 0 && name === "enter" ? "shift-" : ""
+  return `${(bits & 4) === 0 ? "" : "ctrl-"}${(bits & 2) === 0 ? "" : "alt-"}${shift}${name}`
+}
+
+/** A key that is told by its character (the kitty protocol). */
+const coded = (code: number): string => {
+  if (code === 13 || code === 57414) return "enter"
+  const char = String.fromCodePoint(Math.min(code, 0x10ffff))
+  return code < 32 || code === 127 ? controlName(char) : char
+}
+
+const sequenceName = (parameters: string, final: string): string | undefined => {
+  const [first = "", second = "", third = ""] = parameters.split(";")
+  const modifier = Number(second.split(":")[0] || 1)
+  if (final === "u") return modified(coded(Number(first.split(":")[0])), modifier)
+  if (final === "~") {
+    if (first === "27") return modified(coded(Number(third)), modifier)
+    const name = numbered[first]
+    return name === undefined ? undefined : modified(name, modifier)
+  }
+  const name = finals[final]
+  return name === undefined ? undefined : modified(name, modifier)
+}
+
+/** What follows the escape of a sequence, and the beginnings of it. */
+const sequence = /^(?:\[([\d;:<=>?]*)([A-Za-z~^$@])|O([A-Za-z]))/u
+const sequenceBegun = /^(?:\[[\d;:<=>?]*|O)?$/u
+
+/** Rxvt writes a modifier as another final character. */
+const rxvt: Readonly<Record<string, number>> = { "^": 5, "$": 2, "@": 6 }
+
+/** Takes what comes, and gives the keys that are whole. */
+export interface Decoder {
+  readonly push: (input: string) => ReadonlyArray<Key>
+}
+
+interface Step {
+  readonly key: Key | undefined
+  readonly length: number
+}
+
+const named = (name: string, length: number): Step => ({ key: { _tag: "Key", name }, length })
+
+const escape = (input: string): Step | undefined => {
+  const rest = input.slice(1)
+  if (sequenceBegun.test(rest)) return undefined
+  const found = sequence.exec(rest)
+  if (found !== null) {
+    const [all, parameters = "", final = "", single = ""] = found
+    const modifier = rxvt[final]
+    const name = modifier === undefined
+      ? sequenceName(parameters, final + single)
+      : modified(numbered[parameters] ?? "", modifier)
+    return name === undefined ? { key: undefined, length: 1 + all.length } : named(name, 1 + all.length)
+  }
+  const next = input.charAt(1)
+  if (next === "\u001b") return { key: undefined, length: 1 }
+  const code = input.codePointAt(1) ?? 0
+  const char = String.fromCodePoint(code)
+  const name = code < 32 || code === 127 ? controlName(char) : char
+  return named(`alt-${name}`, 1 + char.length)
+}
+
+const printable = /^[^\p{Cc}]+/u
+
+const step = (input: string): Step | undefined => {
+  const first = input.charAt(0)
+  if (first === "\u001b") return escape(input)
+  const text = printable.exec(input)?.[0]
+  if (text !== undefined) return { key: { _tag: "Text", text }, length: text.length }
+  return input.charCodeAt(0) >= 0x80 ? { key: undefined, length: 1 } : named(controlName(first), 1)
+}
+
+/** See the module. */
+export const make = (): Decoder => {
+  let input = ""
+  let pasted: string | undefined
+
+  const paste = (): Key | undefined => {
+    const text = (pasted ?? "") + input
+    const end = text.indexOf(pasteEnd)
+    input = ""
+    if (end < 0) {
+      pasted = text
+      return undefined
+    }
+    pasted = undefined
+    input = text.slice(end + pasteEnd.length)
+    return { _tag: "Paste", text: text.slice(0, end) }
+  }
+
+  return {
+    push: (piece) => {
+      input += piece
+      const keys: Array<Key> = []
+      while (input !== "") {
+        if (pasted !== undefined) {
+          const key = paste()
+          if (key === undefined) break
+          keys.push(key)
+          continue
+        }
+        if (input.startsWith("\u001b[200~")) {
+          input = input.slice(6)
+          pasted = ""
+          continue
+        }
+        const next = step(input)
+        if (next === undefined) break
+        input = input.slice(next.length)
+        if (next.key !== undefined) keys.push(next.key)
+      }
+      return keys
+    }
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * What is said about a session: at its beginning, at its end, and by `/status`.
+ *
+ * Source: `hermes-product.md` §1.7 and §1.8.
+ *
+ * @since 0.1.0
+ */
+import type { Session } from "../../session/SessionStore.ts"
+import * as Neutral from "../render/Neutral.ts"
+import type { Paint } from "../render/Paint.ts"
+import * as ToolText from "../render/ToolText.ts"
+import { counted, pairs, short } from "../render/UsageText.ts"
+import * as Usage from "../../domain/Usage.ts"
+import * as Width from "../render/Width.ts"
+import type { About } from "./Dialog.ts"
+
+/** The lines that a session begins with. */
+export const banner = (
+  about: About,
+  id: string,
+  { columns, paint }: { readonly columns: number; readonly paint: Paint }
+): ReadonlyArray<string> => {
+  const line = (text: string): string => Width.cut(Neutral.line(text), columns - 1)
+  const title = `hermes ${about.version}`
+  return [
+    `${paint.text(title, "bold")} ${paint.text(line(`· ${about.model} by ${about.provider}`), "dim")}`,
+    paint.text(line(about.cwd), "dim"),
+    paint.text(line(`session ${id} · /help for commands, Ctrl+D to leave`), "dim")
+  ]
+}
+
+/** A time as it is spoken of: `5 min ago`. */
+export const ago = (millis: number): string => {
+  const minutes = Math.floor(millis / 60_000)
+  if (minutes < 1) return "just now"
+  if (minutes < 60) return `${minutes} min ago`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`
+}
+
+/** What `/status` shows. */
+export const status = (
+  about: About,
+  current: { readonly id: string; readonly cwd: string; readonly prompts: number; readonly title: string | undefined },
+  known: Session | undefined,
+  duration: number,
+  verbosity: string
+): ReadonlyArray<string> =>
+  pairs([
+    ["Session", current.id],
+    ["Title", Neutral.line(known?.title ?? current.title ?? "none: /title NAME")],
+    ["Model", Neutral.line(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
+    ["Directory", Neutral.line(current.cwd)],
+    [
+      "Messages",
+      `${counted(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${
+        counted(known?.toolCallCount ?? 0, "tool call")
+      }`
+    ],
+    ["Tokens", known === undefined ? "0" : short(Usage.totalTokens(known.usage))],
+    ["Time", ToolText.duration(duration)],
+    ["Tool lines", `${verbosity}: /verbose changes it`]
+  ])
+
+/** What leaving a session says: how to come back to it, and what there is of it. */
+export const farewell = (
+  session: Session,
+  prompts: number,
+  duration: number,
+  resume: string
+): ReadonlyArray<string> => [
+  "Resume this session with:",
+  `  ${resume}`,
+  "",
+  ...pairs([
+    ["Session", Neutral.line(session.title === undefined ? session.id : `${session.id} (${session.title})`)],
+    ["Time", ToolText.duration(duration)],
+    [
+      "Messages",
+      `${counted(session.messageCount, "message")}, ${prompts} by you, ${counted(session.toolCallCount, "tool call")}`
+    ]
+  ])
+]
+
+/** The line over the recap of a session. */
+export const resumed = ({ id, title }: Session, exchanges: number, when: string): string =>
+  `Resumed ${title === undefined ? id : `"${Neutral.line(title)}"`} · ${counted(exchanges, "exchange")} · last used ${when}`
+
+/** A list of sessions, the newest first. */
+export const sessions = (
+  list: ReadonlyArray<Session>,
+  current: string,
+  now: number,
+  columns: number
+): ReadonlyArray<string> =>
+  list.map((session) => {
+    const when = ago(now - (session.endedAt ?? session.startedAt))
+    const mark = session.id === current ? "*" : " "
+    const head = `${mark} ${session.id}  ${Width.pad(when, 12)}  ${Width.pad(counted(session.messageCount, "message"), 12)}`
+    return Width.cut(`${head}  ${Neutral.line(session.title ?? "")}`.trimEnd(), columns - 1)
+  })

@@ -1,0 +1,120 @@
+/**
+ * The prompt: a line is typed, edited and sent.
+ *
+ * Source: `hermes-product.md` §1.8.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Neutral from "../render/Neutral.ts"
+import type { Paint } from "../render/Paint.ts"
+import * as Screen from "../render/Screen.ts"
+import * as Width from "../render/Width.ts"
+import * as Commands from "./Commands.ts"
+import type { Dialog } from "./Dialog.ts"
+import * as Editor from "./Editor.ts"
+import * as EditorView from "./EditorView.ts"
+
+/** Two Ctrl+C within this time leave. */
+export const leaveMillis = 2000
+
+/** The exit code of leaving by Ctrl+C. */
+export const interruptedCode = 130
+
+/** How the prompt ended. */
+export type Prompted =
+  | { readonly _tag: "Line"; readonly text: string }
+  | { readonly _tag: "Leave"; readonly code: number }
+
+const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
+
+/** The lines of what is being typed, with others under them. */
+export const view = (dialog: Pick<Dialog, "editor" | "screen">, below: ReadonlyArray<string>): Screen.View => (size) =>
+  EditorView.render(dialog.editor, { prompt: mark(dialog.screen.asidePaint), indent: 2, below }, size)
+
+/** Leaves what was sent on the screen, as the user typed it. */
+export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => {
+  const [first = "", ...rest] = Neutral.text(text).split("\n")
+  screen.say([`${mark(screen.asidePaint)}${first}`, ...rest.map((line) => `  ${line}`), "", ""].join("\n"))
+}
+
+/** Puts the terminal in the background, and goes on when it is back. */
+export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">): Effect.Effect<void> =>
+  Effect.andThen(
+    Effect.sync(() => {
+      screen.live(Screen.nothing)
+      screen.endLine()
+    }),
+    options.terminal.suspend
+  )
+
+/** Completes what is typed; the names that it could become are shown under it. */
+export const complete = (dialog: Dialog): ReadonlyArray<string> => {
+  const { line, names } = Commands.complete(dialog.commands, dialog.editor.text)
+  dialog.editor = Editor.withText(dialog.editor, line)
+  const { columns } = dialog.screen.size()
+  return names.length === 0
+    ? []
+    : [dialog.screen.asidePaint.text(Width.cut(names.map((name) => `/${name}`).join("  "), columns - 1), "dim")]
+}
+
+/** See the module. */
+export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Prompted> {
+  const { keyboard, options, screen } = dialog
+  let below: ReadonlyArray<string> = []
+  let interruptedAt = -Infinity
+  const show = (): void => screen.live(view(dialog, below))
+  show()
+
+  const interrupt = Effect.map(Clock.currentTimeMillis, (now): Prompted | undefined => {
+    const again = now - interruptedAt < leaveMillis
+    const typed = dialog.editor.text !== ""
+    interruptedAt = typed ? -Infinity : now
+    dialog.editor = Editor.empty
+    if (again && !typed) return { _tag: "Leave", code: interruptedCode }
+    if (!typed) below = [screen.asidePaint.text("Ctrl+C again leaves, so does Ctrl+D", "dim")]
+    return undefined
+  })
+
+  const press = Effect.fnUntraced(function*(key: Parameters<typeof Editor.apply>[1]) {
+    below = []
+    const { action, state } = Editor.apply(dialog.editor, key, options.history.entries())
+    dialog.editor = state
+    switch (action._tag) {
+      case "Submit":
+        return { _tag: "Line", text: action.text } satisfies Prompted
+      case "Leave":
+        return { _tag: "Leave", code: 0 } satisfies Prompted
+      case "Interrupt":
+        return yield* interrupt
+      case "Suspend":
+        yield* suspend(dialog)
+        return undefined
+      case "ClearScreen":
+        screen.clear()
+        return undefined
+      case "Complete":
+        below = complete(dialog)
+        return undefined
+      case "None":
+        return undefined
+    }
+  })
+
+  const read = Effect.gen(function*() {
+    while (true) {
+      const event = yield* keyboard.next
+      if (event._tag === "Resized") screen.redraw()
+      else if (event._tag !== "Resumed") {
+        const prompted = yield* press(event)
+        if (prompted !== undefined) return prompted
+      }
+      if (!keyboard.pending()) show()
+    }
+  })
+  const ended: Prompted = { _tag: "Leave", code: 0 }
+  const prompted = yield* Effect.catch(read, () => Effect.succeed(ended))
+  screen.live(Screen.nothing)
+  return prompted
+})

@@ -1,0 +1,102 @@
+/**
+ * A conversation in short: its last exchanges, each cut to a few lines, tool calls counted.
+ *
+ * Source: `hermes-product.md` §1.7.
+ *
+ * @since 0.1.0
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../domain/Conversation.ts"
+import * as Neutral from "../render/Neutral.ts"
+import type { Paint } from "../render/Paint.ts"
+import { counted } from "../render/UsageText.ts"
+import * as Wrap from "../render/Wrap.ts"
+
+/** How much is shown. */
+export interface Bounds {
+  readonly exchanges: number
+  readonly userChars: number
+  readonly answerChars: number
+  readonly answerLines: number
+}
+
+/** What is shown when a session is resumed. */
+export const resumed: Bounds = { exchanges: 10, userChars: 300, answerChars: 200, answerLines: 3 }
+
+/** What `/history` shows. */
+export const full: Bounds = { exchanges: 100, userChars: 2000, answerChars: 2000, answerLines: 40 }
+
+/** What the user said, and what came of it. */
+export interface Exchange {
+  readonly user: string
+  readonly answer: string
+  readonly tools: ReadonlyArray<string>
+}
+
+const userText = (message: Prompt.UserMessage): string =>
+  message.content.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join(" ")
+
+/** A conversation as exchanges; what stands before the first user message belongs to none. */
+export const exchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Exchange> => {
+  const found: Array<{ user: string; answer: string; tools: Array<string> }> = []
+  for (const message of messages) {
+    if (message.role === "user") {
+      found.push({ user: userText(message), answer: "", tools: [] })
+      continue
+    }
+    const current = found.at(-1)
+    if (current === undefined || message.role !== "assistant") continue
+    const said = Conversation.text(message).trim()
+    // The last that was said is the answer; what was said on the way is not.
+    if (said !== "") current.answer = said
+    current.tools.push(...Conversation.toolCalls(message).map(({ name }) => name))
+  }
+  return found
+}
+
+const cut = (text: string, chars: number): string => {
+  const all = Array.from(text)
+  return all.length > chars ? `${all.slice(0, chars).join("").trimEnd()}…` : text
+}
+
+/** Lines of at most so many columns, and as many as are allowed. */
+const lines = (text: string, columns: number, most: number, paint: Paint): ReadonlyArray<string> => {
+  const all = text.split("\n").map((line) => line.trimEnd()).filter((line) => line !== "").flatMap((line) =>
+    Wrap.lines([{ text: line, style: { attributes: ["dim"] } }], columns, paint))
+  return all.length > most ? [...all.slice(0, most - 1), `${all[most - 1] ?? ""}${paint.text(" …", "dim")}`] : all
+}
+
+/** `3 tool calls: read_file ×2, terminal`. */
+const toolsLine = (tools: ReadonlyArray<string>): string => {
+  const counts = new Map<string, number>()
+  for (const tool of tools) counts.set(tool, (counts.get(tool) ?? 0) + 1)
+  const names = Array.from(counts, ([name, count]) => count === 1 ? name : `${name} ×${count}`)
+  return `${counted(tools.length, "tool call")}: ${Neutral.line(names.join(", "))}`
+}
+
+/** The last exchanges, as lines of a terminal. */
+export const render = (
+  messages: ReadonlyArray<Prompt.Message>,
+  bounds: Bounds,
+  columns: number,
+  paint: Paint
+): ReadonlyArray<string> => {
+  const all = exchanges(messages)
+  const shown = all.slice(-bounds.exchanges)
+  const room = Math.max(20, columns - 3)
+  const indented = (found: ReadonlyArray<string>): ReadonlyArray<string> => found.map((line) => `  ${line}`)
+  const omitted = all.length - shown.length
+  return [
+    ...omitted === 0 ? [] : [paint.text(`… ${counted(omitted, "earlier exchange")} not shown`, "dim"), ""],
+    ...shown.flatMap(({ answer, tools, user }, index) => {
+      const [first = "", ...rest] = lines(Neutral.text(cut(user, bounds.userChars)), room, bounds.answerLines * 2, paint)
+      return [
+        ...index === 0 ? [] : [""],
+        `${paint.text("›", "cyan")} ${first}`,
+        ...indented(rest),
+        ...tools.length === 0 ? [] : indented(Wrap.lines([{ text: `┊ ${toolsLine(tools)}`, style: { attributes: ["dim"] } }], room, paint)),
+        ...indented(lines(Neutral.text(cut(answer, bounds.answerChars)), room, bounds.answerLines, paint))
+      ]
+    })
+  ]
+}

@@ -1,0 +1,56 @@
+/**
+ * `!command`: the user's own command, run in the shell without the model. What it prints is shown, and how it ended.
+ *
+ * **Details**
+ *
+ * It gets no input, and nothing of it is part of the conversation. Ctrl+C ends it with all that it started.
+ *
+ * Source: `hermes-product.md` §1.8.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as ErrorLine from "../ErrorLine.ts"
+import * as Neutral from "../render/Neutral.ts"
+import { elapsed } from "../render/ToolText.ts"
+import * as Clock from "effect/Clock"
+import * as Dialogs from "./Dialog.ts"
+import type { Dialog } from "./Dialog.ts"
+import * as Working from "./Working.ts"
+
+/** See the module. Gives the exit code with which the program is left, if it is. */
+export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string): Effect.fn.Return<number | undefined> {
+  const { options, screen } = dialog
+  const decoder = new TextDecoder()
+  const harmless = Neutral.stream()
+  const startedAt = yield* Clock.currentTimeMillis
+  const worked = yield* Working.during(dialog, {
+    run: Effect.scoped(Effect.flatMap(
+      options.shell.start({
+        command,
+        cwd: dialog.current.cwd,
+        stdin: "ignore",
+        onOutput: (chunks) =>
+          Effect.sync(() => {
+            for (const chunk of chunks) screen.say(harmless.push(decoder.decode(chunk, { stream: true })))
+          })
+      }),
+      ({ exit }) => exit
+    )),
+    stop: Effect.succeed(false),
+    view: (_, now) =>
+      now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${elapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
+  })
+  screen.say(harmless.push(decoder.decode()) + harmless.end())
+  screen.endLine()
+  if (worked._tag === "Leave") {
+    Dialogs.say(dialog, "")
+    return worked.code
+  }
+  const told = Exit.isSuccess(worked.exit)
+    ? `exit ${worked.exit.value.code}`
+    : worked.stopped ? "stopped" : ErrorLine.render(ErrorLine.ofCause(worked.exit.cause).line).trimEnd()
+  Dialogs.say(dialog, screen.asidePaint.text(told, Exit.isSuccess(worked.exit) && worked.exit.value.code === 0 ? "dim" : "yellow"), "")
+  return undefined
+})

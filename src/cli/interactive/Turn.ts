@@ -1,0 +1,107 @@
+/**
+ * One turn: a prompt goes to the agent, and what it does is shown until it is done or stopped.
+ *
+ * Source: `hermes-product.md` §1.8.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Stream from "effect/Stream"
+import type { RunInput } from "../../agent/RunInput.ts"
+import type { RunResult } from "../../domain/RunEvent.ts"
+import * as ErrorLine from "../ErrorLine.ts"
+import * as EventPrinter from "../render/EventPrinter.ts"
+import * as Neutral from "../render/Neutral.ts"
+import * as Dialog from "./Dialog.ts"
+import * as Working from "./Working.ts"
+
+/** Why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
+export const ending = ({ exit, steps }: Pick<RunResult, "exit" | "steps">): string | undefined => {
+  switch (exit) {
+    case "text_response":
+      return undefined
+    case "interrupted_by_user":
+      return "Stopped. What was done so far is kept; say how to go on."
+    case "max_iterations_reached":
+    case "budget_exhausted":
+      return `Stopped after ${steps} model calls without a final answer: say "continue" to go on.`
+    case "output_truncated":
+      return "The answer was cut by the output limit: say \"continue\" to go on."
+    case "empty_response_exhausted":
+      return "The model answered with nothing: /retry asks again."
+    case "invalid_tool_calls":
+      return "The model kept calling tools in a way that can not be read: /retry asks again."
+    case "content_filtered":
+      return "The provider's content filter ended the answer: ask differently."
+    case "guardrail_halt":
+      return "Stopped by a guardrail: say how to go on."
+  }
+}
+
+/** The title that was given before there was anything to give it to. */
+const entitle = Effect.fnUntraced(function*(dialog: Dialog.Dialog) {
+  const { id, title } = dialog.current
+  if (title === undefined) return
+  dialog.current = { ...dialog.current, title: undefined }
+  yield* Effect.catch(dialog.options.store.rename(id, title), (error) =>
+    Effect.sync(() => Dialog.say(dialog, dialog.screen.asidePaint.text(`The title was not set: ${error.message}`, "yellow"), "")))
+})
+
+/** See the module. Gives the exit code with which the program is left, if it is. */
+export const run = Effect.fnUntraced(function*(
+  dialog: Dialog.Dialog,
+  prompt: RunInput["prompt"]
+): Effect.fn.Return<number | undefined> {
+  const { options, screen } = dialog
+  const { display } = options
+  const { cwd, id } = dialog.current
+  const printer = EventPrinter.make(screen, {
+    markdown: display.finalResponseMarkdown,
+    showReasoning: display.showReasoning,
+    showCost: display.showCost,
+    verbosity: () => dialog.verbosity,
+    previewLength: display.toolPreviewLength,
+    live: !options.hooks.has("transform_llm_output"),
+    hint: "Ctrl+C stops"
+  })
+  let result: RunResult | undefined
+  dialog.current = { ...dialog.current, prompts: dialog.current.prompts + 1, lastPrompt: prompt }
+
+  const conversation = options.agent.stream({
+    streaming: display.streaming,
+    ...options.input,
+    prompt,
+    sessionId: id,
+    cwd
+  }).pipe(
+    Stream.runForEachArray((events) => {
+      result = events.findLast((event) => event._tag === "RunFinished") ?? result
+      return printer.events(events)
+    })
+  )
+  const before = dialog.note
+  dialog.note = printer.note
+  const worked = yield* Working.during(dialog, {
+    run: conversation,
+    stop: Effect.suspend(() => options.agent.stop(id)),
+    view: printer.view
+  }).pipe(Effect.ensuring(Effect.andThen(printer.close, Effect.sync(() => {
+    dialog.note = before
+  }))))
+  if (worked._tag === "Leave") {
+    Dialog.say(dialog, "")
+    return worked.code
+  }
+  const said = result === undefined
+    ? worked.stopped ? ending({ exit: "interrupted_by_user", steps: 0 }) : undefined
+    : ending(result)
+  if (said !== undefined) printer.note(screen.asidePaint.text(said, "yellow"))
+  if (Exit.isFailure(worked.exit) && !worked.stopped) {
+    const line = ErrorLine.render(ErrorLine.ofCause(worked.exit.cause).line)
+    printer.note(screen.asidePaint.text(Neutral.line(line), "red"))
+  }
+  Dialog.say(dialog, "")
+  yield* entitle(dialog)
+  return undefined
+})

@@ -1,0 +1,94 @@
+/**
+ * The terminal of this process: stdin in raw mode, stdout.
+ *
+ * **Details**
+ *
+ * The terminal is left as it was found, also when the process ends by a signal or an error. A terminal that is closed ends
+ * the input; what is written after that goes nowhere.
+ */
+import type * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import { StringDecoder } from "node:string_decoder"
+import * as Paint from "../../render/Paint.ts"
+import { pasteOff, pasteOn } from "../Keys.ts"
+import type { Terminal, TerminalEvent } from "../Terminal.ts"
+
+const showCursor = "\u001b[?25h"
+
+/** Takes the terminal for as long as the scope lives. */
+export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(function*() {
+  const { stdin, stdout } = process
+  const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
+  // Whoever redirects stdout later (what plugins print) does not redirect the session.
+  const write = stdout.write.bind(stdout)
+
+  const put = (text: string): void => {
+    if (!stdout.destroyed) write(text)
+  }
+  const take = (): void => {
+    stdin.setRawMode?.(true)
+    put(pasteOn)
+  }
+  const release = (): void => {
+    put(pasteOff + showCursor)
+    if (!stdin.destroyed) stdin.setRawMode?.(false)
+  }
+
+  const decoder = new StringDecoder("utf8")
+  const onData = (chunk: Buffer): void => {
+    const text = decoder.write(chunk)
+    if (text !== "") Queue.offerUnsafe(events, { _tag: "Input", text })
+  }
+  const onEnd = (): void => {
+    Queue.endUnsafe(events)
+  }
+  const onResize = (): void => {
+    Queue.offerUnsafe(events, { _tag: "Resized" })
+  }
+  const onContinue = (): void => {
+    take()
+    Queue.offerUnsafe(events, { _tag: "Resumed" })
+  }
+
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      take()
+      stdin.on("data", onData)
+      stdin.on("end", onEnd)
+      stdin.on("close", onEnd)
+      // A terminal that went away can not be read; that it is gone is all there is to know.
+      stdin.on("error", onEnd)
+      stdout.on("error", onEnd)
+      stdout.on("resize", onResize)
+      process.on("SIGCONT", onContinue)
+      process.on("exit", release)
+    }),
+    () =>
+      Effect.sync(() => {
+        stdin.off("data", onData)
+        stdin.off("end", onEnd)
+        stdin.off("close", onEnd)
+        stdin.off("error", onEnd)
+        stdout.off("error", onEnd)
+        stdout.off("resize", onResize)
+        process.off("SIGCONT", onContinue)
+        process.off("exit", release)
+        release()
+        stdin.pause()
+      })
+  )
+
+  return {
+    write: put,
+    size: () => ({ columns: stdout.columns ?? 80, rows: stdout.rows ?? 24 }),
+    paint: Paint.make(Paint.capabilities(stdout.isTTY === true, process.env)),
+    events,
+    suspend: Effect.sync(() => {
+      release()
+      // The whole group: a launcher that waits for this process has to give the terminal back too.
+      process.kill(0, "SIGTSTP")
+    })
+  }
+})

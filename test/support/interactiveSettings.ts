@@ -1,0 +1,17 @@
+import type { Values } from "../../src/config/Settings.ts"
+
+/** What the program shows when nobody says otherwise. */
+const defaults: Values["display"] = {
+  streaming: true,
+  showReasoning: false,
+  showCost: false,
+  inlineDiffs: true,
+  toolProgress: "all",
+  finalResponseMarkdown: "strip",
+  resumeDisplay: "full",
+  busyInputMode: "queue",
+  toolPreviewLength: 0
+}
+
+/** The `display` section with some keys set. */
+export const display = (changed: Partial<Values["display"]> = {}): Values["display"] => ({ ...defaults, ...changed })
