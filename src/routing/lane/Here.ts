@@ -1,0 +1,111 @@
+/**
+ * What a call on one lane works with: the lane, what all calls share, whom to tell, and the state that changes from attempt
+ * to attempt.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { RunEvent } from "../../domain/RunEvent.ts"
+import type { Change } from "../Adaptation.ts"
+import type * as Backoff from "../Backoff.ts"
+import type { Lease } from "../CredentialPool.ts"
+import type { About } from "../ModelRouter.ts"
+import type { OpenProviders } from "../OpenProviders.ts"
+import type * as RateLimits from "../RateLimits.ts"
+import type { Lane } from "./Lane.ts"
+
+/** What all calls of a router share. */
+export interface Shared {
+  readonly providers: OpenProviders
+  readonly limits: RateLimits.RateLimits
+  readonly backoff: Backoff.Limits
+  /** Attempts on one lane that failures may cost. */
+  readonly maxAttempts: number
+}
+
+/** How a lane is asked. */
+export interface Manner {
+  /** Whether there is another lane to go to. */
+  readonly hasNext: boolean
+  /** Whether it is the one that the user chose; only its connection is rebuilt. */
+  readonly isPrimary: boolean
+}
+
+/** The waits that are left; undefined when there is none. */
+export type Waits = (input: Backoff.Input) => Effect.Effect<Duration.Duration | undefined>
+
+/** What changes from attempt to attempt. */
+export interface State {
+  lease: Lease | undefined
+  slot: RateLimits.Slot | undefined
+  /** Begun with the first failure, and again with a rebuilt connection. */
+  waits: Waits | undefined
+  /** Failures that cost an attempt. */
+  failures: number
+  rebuilt: boolean
+  outputCap: number | undefined
+  /** Keys whose renewal was tried. */
+  readonly renewed: Set<number>
+  /** Changes of this call alone. */
+  readonly changes: Set<Change>
+}
+
+/** See the module. */
+export interface Here {
+  readonly shared: Shared
+  readonly lane: Lane
+  readonly about: About
+  readonly manner: Manner
+  readonly state: State
+}
+
+/** The state before the first attempt. */
+export const fresh = (): State => ({
+  lease: undefined,
+  slot: undefined,
+  waits: undefined,
+  failures: 0,
+  rebuilt: false,
+  outputCap: undefined,
+  renewed: new Set(),
+  changes: new Set()
+})
+
+/** Tells whoever listens. */
+export const tell = ({ about }: Here, event: RunEvent): Effect.Effect<void> =>
+  about.notify === undefined ? Effect.void : about.notify([event])
+
+/** Tells what changes nothing for the user. */
+export const notice = (here: Here, message: string): Effect.Effect<void> =>
+  tell(here, { _tag: "Notice", level: "info", message })
+
+/** Says that it waits, and before which attempt, then does. */
+export const wait = (
+  here: Here,
+  options: { readonly reason: string; readonly duration: Duration.Duration; readonly attempt: number }
+): Effect.Effect<void> =>
+  Effect.andThen(
+    tell(here, {
+      _tag: "Waiting",
+      reason: options.reason,
+      millis: Duration.toMillis(options.duration),
+      attempt: options.attempt,
+      maxAttempts: here.shared.maxAttempts
+    }),
+    Effect.sleep(options.duration)
+  )
+
+/** Takes a key of the lane's pool, if it has one. */
+export const takeLease = ({ lane, state }: Here): Effect.Effect<void> =>
+  lane.pool === undefined
+    ? Effect.void
+    : Effect.uninterruptible(Effect.map(lane.pool.lease, (lease) => {
+      state.lease = lease
+    }))
+
+/** Gives the key back. */
+export const giveBack = ({ lane, state }: Here): void => {
+  if (state.lease !== undefined) lane.pool?.release(state.lease)
+  state.lease = undefined
+}
