@@ -1,0 +1,176 @@
+/**
+ * Trajectories of the Agent Trajectory Interchange Format, version 1.7: the Schema of every object of a document, without
+ * the rules between them, which `AtifCheck` has.
+ *
+ * **Details**
+ *
+ * Objects know their keys: what is of somebody's own stands in `extra`. Reading keeps everything, so that writing what was
+ * read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written.
+ *
+ * Source: `relay-atof-atif.md` §2.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/** The version that is written. */
+export const version = "ATIF-v1.7"
+
+const Extra = Schema.optionalKey(Schema.NullOr(Schema.Record(Schema.String, Schema.Json)))
+const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
+const Count = Schema.optionalKey(Schema.NullOr(Schema.Natural))
+const Cost = Schema.optionalKey(Schema.NullOr(Schema.Finite))
+const Name = Schema.String.check(Schema.isNonEmpty())
+
+/** Where an image is: a path beside the file, or a URL. */
+export const ImageSource = Schema.Struct({
+  media_type: Schema.Literals(["image/jpeg", "image/png", "image/gif", "image/webp"]),
+  path: Name
+})
+
+/** A part of a message that is more than text. */
+export const ContentPart = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("image"), source: ImageSource })
+])
+/** See {@link ContentPart}. */
+export type ContentPart = typeof ContentPart.Type
+
+/** Text, or parts. */
+export const Content = Schema.Union([Schema.String, Schema.Array(ContentPart)])
+/** See {@link Content}. */
+export type Content = typeof Content.Type
+
+/** A call of a tool. */
+export const ToolCall = Schema.Struct({
+  tool_call_id: Name,
+  function_name: Schema.String,
+  arguments: Schema.Record(Schema.String, Schema.Json),
+  extra: Extra
+})
+/** See {@link ToolCall}. */
+export type ToolCall = typeof ToolCall.Type
+
+/** Points to the trajectory of a child. */
+export const SubagentRef = Schema.Struct({
+  trajectory_id: Text,
+  trajectory_path: Text,
+  session_id: Text,
+  extra: Extra
+}).check(Schema.makeFilter((ref) =>
+  ref.trajectory_id || ref.trajectory_path ? undefined : "a ref needs trajectory_id or trajectory_path"
+))
+/** See {@link SubagentRef}. */
+export type SubagentRef = typeof SubagentRef.Type
+
+/** What came of a call. */
+export const ObservationResult = Schema.Struct({
+  source_call_id: Text,
+  content: Schema.optionalKey(Schema.NullOr(Content)),
+  subagent_trajectory_ref: Schema.optionalKey(Schema.NullOr(Schema.Array(SubagentRef))),
+  extra: Extra
+})
+/** See {@link ObservationResult}. */
+export type ObservationResult = typeof ObservationResult.Type
+
+/** What came of a step. */
+export const Observation = Schema.Struct({ results: Schema.Array(ObservationResult) })
+
+/** What an inference cost. `prompt_tokens` includes `cached_tokens`. */
+export const Metrics = Schema.Struct({
+  prompt_tokens: Count,
+  completion_tokens: Count,
+  cached_tokens: Count,
+  cost_usd: Cost,
+  prompt_token_ids: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Int))),
+  completion_token_ids: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Int))),
+  logprobs: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Finite))),
+  extra: Extra
+})
+/** See {@link Metrics}. */
+export type Metrics = typeof Metrics.Type
+
+const calendar = /^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d(:?\d\d)?)?)?$/u
+
+/** ISO 8601; a date alone and a time without an offset are allowed, and warned about by `AtifCheck`. */
+export const Timestamp = Schema.String.check(Schema.makeFilter((text: string) =>
+  calendar.test(text) && !Number.isNaN(Date.parse(text.slice(0, 10))) ? undefined : "an ISO 8601 time"
+))
+
+/** One turn of somebody: the system, the user, the agent. */
+export const Step = Schema.Struct({
+  step_id: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
+  timestamp: Schema.optionalKey(Schema.NullOr(Timestamp)),
+  source: Schema.Literals(["system", "user", "agent"]),
+  message: Content,
+  model_name: Text,
+  reasoning_effort: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Finite]))),
+  reasoning_content: Text,
+  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(ToolCall))),
+  observation: Schema.optionalKey(Schema.NullOr(Observation)),
+  metrics: Schema.optionalKey(Schema.NullOr(Metrics)),
+  llm_call_count: Count,
+  is_copied_context: Schema.optionalKey(Schema.NullOr(Schema.Boolean)),
+  extra: Extra
+})
+/** See {@link Step}. */
+export type Step = typeof Step.Type
+
+/** Who ran. */
+export const Agent = Schema.Struct({
+  name: Name,
+  version: Name,
+  model_name: Text,
+  tool_definitions: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Record(Schema.String, Schema.Json)))),
+  extra: Extra
+})
+/** See {@link Agent}. */
+export type Agent = typeof Agent.Type
+
+/** Sums over a trajectory. */
+export const FinalMetrics = Schema.Struct({
+  total_prompt_tokens: Count,
+  total_completion_tokens: Count,
+  total_cached_tokens: Count,
+  total_cost_usd: Cost,
+  total_steps: Count,
+  extra: Extra
+})
+/** See {@link FinalMetrics}. */
+export type FinalMetrics = typeof FinalMetrics.Type
+
+/** A whole document, or the part of one that is a child's. */
+export interface Trajectory {
+  readonly schema_version: typeof versions[number]
+  readonly session_id?: string | null
+  readonly trajectory_id?: string | null
+  readonly agent: Agent
+  readonly steps: ReadonlyArray<Step>
+  readonly notes?: string | null
+  readonly final_metrics?: FinalMetrics | null
+  readonly continued_trajectory_ref?: string | null
+  readonly extra?: { readonly [key: string]: Schema.Json } | null
+  readonly subagent_trajectories?: ReadonlyArray<Trajectory> | null
+}
+
+/** The versions that are read. */
+export const versions = [
+  "ATIF-v1.0", "ATIF-v1.1", "ATIF-v1.2", "ATIF-v1.3", "ATIF-v1.4", "ATIF-v1.5", "ATIF-v1.6", "ATIF-v1.7"
+] as const
+
+/** See {@link Trajectory}. */
+export const Trajectory: Schema.Codec<Trajectory> = Schema.Struct({
+  schema_version: Schema.Literals(versions),
+  session_id: Text,
+  trajectory_id: Text,
+  agent: Agent,
+  steps: Schema.Array(Step).check(Schema.isMinLength(1)),
+  notes: Text,
+  final_metrics: Schema.optionalKey(Schema.NullOr(FinalMetrics)),
+  continued_trajectory_ref: Text,
+  extra: Extra,
+  subagent_trajectories: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.suspend((): Schema.Codec<Trajectory> => Trajectory))))
+})
+
+/** A document of a JSON value, or everything about its form that is wrong. */
+export const decode = Schema.decodeUnknownResult(Trajectory, { onExcessProperty: "error", errors: "all" })

@@ -1,0 +1,154 @@
+/**
+ * A trajectory that is still being put together, and the document that it makes.
+ *
+ * **Details**
+ *
+ * A child is embedded under its session's id, made unique in the document, and its own children in it. One that did nothing
+ * has its goal as its only step; without a goal it is left out, and so is what points to it. Sums are over the own steps of
+ * a trajectory that are no copies; a root's cost is that of its children too, and says so.
+ *
+ * Source: `relay-atof-atif.md` §2.2, §2.3 and §2.7.
+ *
+ * @since 0.1.0
+ */
+import type * as Schema from "effect/Schema"
+import * as Atif from "../Atif.ts"
+
+/** Fields of an `extra`. */
+export type Extra = Record<string, Schema.Json>
+
+/** What came of a call so far. */
+export interface Result {
+  readonly callId: string | undefined
+  content: Atif.Content | undefined
+  readonly children: Array<Draft>
+  extra: Extra
+}
+
+/** A call and its place. */
+export interface Call {
+  readonly id: string
+  readonly name: string
+  readonly args: { readonly [key: string]: Schema.Json }
+  readonly extra: Extra
+}
+
+/** A step so far. */
+export interface Step {
+  readonly source: Atif.Step["source"]
+  readonly message: Atif.Content
+  readonly timestamp: string | undefined
+  readonly rest: Partial<Atif.Step>
+  readonly calls: Array<Call>
+  readonly results: Array<Result>
+  readonly extra: Extra
+}
+
+/** See the module. */
+export interface Draft {
+  readonly sessionId: string
+  readonly agent: Atif.Agent
+  readonly goal: string | undefined
+  readonly steps: Array<Step>
+  /** What is known of the agent by now: its model, its tools. */
+  model: string | undefined
+  tools: ReadonlyArray<{ readonly [key: string]: Schema.Json }>
+  readonly extra: Extra
+}
+
+/** A step with nothing but these. */
+export const step = (fields: Pick<Step, "source" | "message" | "timestamp"> & Partial<Step>): Step => ({
+  rest: {}, calls: [], results: [], extra: {}, ...fields
+})
+
+const said = (extra: Extra): { readonly extra?: Extra } => Object.keys(extra).length === 0 ? {} : { extra }
+
+interface Build {
+  readonly ids: Map<Draft, string>
+  readonly taken: Set<string>
+  readonly children: Array<Draft>
+}
+
+const stepsOf = (draft: Draft): ReadonlyArray<Step> =>
+  draft.steps.length > 0 || draft.goal === undefined
+    ? draft.steps
+    : [step({ source: "user", message: draft.goal, timestamp: undefined })]
+
+const refs = (children: ReadonlyArray<Draft>, build: Build): ReadonlyArray<Atif.SubagentRef> =>
+  children.flatMap((child) => {
+    if (stepsOf(child).length === 0) return []
+    let id = child.sessionId
+    for (let n = 2; build.taken.has(id); n++) id = `${child.sessionId}#${n}`
+    build.taken.add(id)
+    build.ids.set(child, id)
+    build.children.push(child)
+    return [{ trajectory_id: id, session_id: child.sessionId }]
+  })
+
+const resultOf = (result: Result, build: Build): Atif.ObservationResult => {
+  const pointing = refs(result.children, build)
+  return {
+    ...(result.callId === undefined ? {} : { source_call_id: result.callId }),
+    ...(result.content === undefined ? {} : { content: result.content }),
+    ...(pointing.length === 0 ? {} : { subagent_trajectory_ref: pointing }),
+    ...said(result.extra)
+  }
+}
+
+const stepOf = (one: Step, index: number, build: Build): Atif.Step => ({
+  step_id: index + 1,
+  ...(one.timestamp === undefined ? {} : { timestamp: one.timestamp }),
+  source: one.source,
+  message: one.message,
+  ...one.rest,
+  ...(one.calls.length === 0 ? {} : {
+    tool_calls: one.calls.map(({ args, extra, id, name }) => ({ tool_call_id: id, function_name: name, arguments: args, ...said(extra) }))
+  }),
+  ...(one.results.length === 0 ? {} : { observation: { results: one.results.map((result) => resultOf(result, build)) } }),
+  ...said(one.extra)
+})
+
+const sum = (steps: ReadonlyArray<Atif.Step>, of: (metrics: Atif.Metrics) => number | null | undefined): number | undefined => {
+  const counts = steps.flatMap((one) => one.is_copied_context === true || !one.metrics ? [] : of(one.metrics) ?? [])
+  return counts.length === 0 ? undefined : counts.reduce((a, b) => a + b, 0)
+}
+
+const finalMetrics = (steps: ReadonlyArray<Atif.Step>, children: ReadonlyArray<Atif.Trajectory>): Atif.FinalMetrics => {
+  const prompt = sum(steps, (one) => one.prompt_tokens)
+  const completion = sum(steps, (one) => one.completion_tokens)
+  const cached = sum(steps, (one) => one.cached_tokens)
+  const costs = [sum(steps, (one) => one.cost_usd), ...children.map((child) => child.final_metrics?.total_cost_usd ?? undefined)]
+  const known = costs.filter((cost) => cost !== undefined)
+  return {
+    ...(prompt === undefined ? {} : { total_prompt_tokens: prompt }),
+    ...(completion === undefined ? {} : { total_completion_tokens: completion }),
+    ...(cached === undefined ? {} : { total_cached_tokens: cached }),
+    ...(known.length === 0 ? {} : { total_cost_usd: known.reduce((a, b) => a + b, 0) }),
+    total_steps: steps.length,
+    ...(children.length === 0 ? {} : { extra: { scope: "tokens and steps of this trajectory alone; cost with its subagents" } })
+  }
+}
+
+const document = (draft: Draft, id: string, taken: Set<string>): Atif.Trajectory => {
+  const build: Build = { ids: new Map(), taken, children: [] }
+  const steps = stepsOf(draft).map((one, index) => stepOf(one, index, build))
+  const children = build.children.map((child) => document(child, build.ids.get(child) ?? child.sessionId, taken))
+  return {
+    schema_version: Atif.version,
+    session_id: draft.sessionId,
+    trajectory_id: id,
+    agent: {
+      ...draft.agent,
+      ...(draft.model === undefined ? {} : { model_name: draft.model }),
+      ...(draft.tools.length === 0 ? {} : { tool_definitions: draft.tools })
+    },
+    steps,
+    final_metrics: finalMetrics(steps, children),
+    ...said(draft.extra),
+    ...(children.length === 0 ? {} : { subagent_trajectories: children })
+  }
+}
+
+/** The document; undefined for a trajectory without a step, which no reader would take. */
+export const trajectory = (draft: Draft): Atif.Trajectory | undefined =>
+  stepsOf(draft).length === 0 ? undefined : document(draft, draft.sessionId, new Set([draft.sessionId]))

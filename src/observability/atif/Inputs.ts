@@ -1,0 +1,68 @@
+/**
+ * Which messages of a request are new: by their position in the conversation, so that a text that is said twice is two steps
+ * and a request that is repeated is none.
+ *
+ * Source: `relay-atof-atif.md` §2.4, §2.6 and §2.7.
+ *
+ * @since 0.1.0
+ */
+import type * as Atif from "../Atif.ts"
+import { plain, type Request, type Said } from "./Message.ts"
+
+/** What a request adds to the conversation so far. */
+export interface News {
+  /** Messages of the system and of the user that were not there before. */
+  readonly fresh: ReadonlyArray<Said & { readonly copied: boolean }>
+  /** What the conversation was replaced with, when the request has less of it than there was. */
+  readonly replaced: Atif.Content | undefined
+  /** The request has nothing of the conversation: another question, asked beside it. */
+  readonly isAside: boolean
+}
+
+/** See the module. */
+export interface Inputs {
+  readonly take: (request: Request) => News
+}
+
+const spoken = (said: Said): boolean => said.role === "system" || said.role === "user"
+
+/** The beginning of a conversation. */
+export const make = (): Inputs => {
+  let users: ReadonlyArray<string> = []
+  let systems = 0
+  let isFirst = true
+
+  const fresh = (messages: ReadonlyArray<Said>, skipUsers: number, skipSystems: number) => {
+    const lastUser = messages.findLastIndex(({ role }) => role === "user")
+    const answered = messages.findLastIndex(({ role }, index) => role === "assistant" && index < lastUser)
+    let user = 0
+    let system = 0
+    return messages.flatMap((said, index) => {
+      const isNew = said.role === "user" ? user++ >= skipUsers : said.role === "system" && system++ >= skipSystems
+      // What stands before an answer that nobody saw being given is copied from an earlier part of the session.
+      return isNew ? [{ ...said, copied: isFirst && said.role === "user" && index < answered }] : []
+    })
+  }
+
+  return {
+    take: ({ messages }) => {
+      const said = messages.filter(spoken)
+      const now = said.flatMap((one) => one.role === "user" ? [plain(one.content)] : [])
+      const before = new Set(users)
+      const shrunk = now.length < users.length
+      if (shrunk && !now.some((text) => before.has(text))) return { fresh: [], replaced: undefined, isAside: true }
+      const known = shrunk ? now.findLastIndex((text) => before.has(text)) + 1 : users.length
+      const news: News = {
+        fresh: fresh(messages, known, systems),
+        replaced: shrunk
+          ? messages.filter(({ role }) => role !== "system").slice(0, -1).map(({ content }) => plain(content)).filter(Boolean).join("\n\n")
+          : undefined,
+        isAside: false
+      }
+      isFirst = false
+      users = now
+      systems = Math.max(systems, said.length - now.length)
+      return news
+    }
+  }
+}
