@@ -13,6 +13,11 @@ export class PathArguments extends Context.Service<PathArguments, ReadonlyArray<
   "hermes-effect/tool/PathArguments"
 ) {}
 
+/** Names of the arguments that hold shell commands; they are judged before they run, whoever allowed the call. */
+export class CommandArguments extends Context.Service<CommandArguments, ReadonlyArray<string>>()(
+  "hermes-effect/tool/CommandArguments"
+) {}
+
 /** The tool talks to the user, or otherwise must never share a batch. */
 export class Interactive extends Context.Service<Interactive, boolean>()("hermes-effect/tool/Interactive") {}
 
@@ -26,6 +31,7 @@ export interface Facts {
   readonly idempotent: boolean | undefined
   readonly interactive: boolean
   readonly pathArguments: ReadonlyArray<string>
+  readonly commandArguments: ReadonlyArray<string>
   readonly resultBound: number | undefined
 }
 
@@ -36,5 +42,6 @@ export const facts = (tool: Tool.Any): Facts => ({
   idempotent: Context.getOrUndefined(tool.annotations, Tool.Idempotent),
   interactive: Context.getOrUndefined(tool.annotations, Interactive) ?? false,
   pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],
+  commandArguments: Context.getOrUndefined(tool.annotations, CommandArguments) ?? [],
   resultBound: Context.getOrUndefined(tool.annotations, ResultBound)
 })

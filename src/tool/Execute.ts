@@ -12,10 +12,12 @@ import { ExecutionBlocked } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
 import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
+import type { BlockReason } from "../hooks/ToolOutcome.ts"
 import * as Chain from "../middleware/Chain.ts"
 import * as Faults from "../middleware/Faults.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
+import * as Floor from "./Floor.ts"
 import type { Ready } from "./Prepare.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
@@ -26,6 +28,8 @@ export interface Settlement {
   readonly output: string
   readonly isFailure: boolean
   readonly modelOutput: ToolOutput["modelOutput"]
+  /** Who stopped a call whose status is `blocked`. */
+  readonly blockedBy: BlockReason | undefined
   /** The arguments that reached the tool; of a call that a wrapper answered or stopped, the last that were known. */
   readonly args: ToolArguments
 }
@@ -33,23 +37,27 @@ export interface Settlement {
 /** Told of what a tool reports before it ends. */
 export type OnProgress = (output: unknown) => Effect.Effect<void>
 
-const failed = (status: ToolStatus, error: string): Omit<Settlement, "args"> => ({
+const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): Omit<Settlement, "args"> => ({
   status,
   output: JSON.stringify({ error }),
   isFailure: true,
-  modelOutput: undefined
+  modelOutput: undefined,
+  blockedBy
 })
 
 const succeeded = (output: ToolOutput): Omit<Settlement, "args"> => ({
   status: output.isFailure ? "error" : "ok",
   output: Json.toText(output.output),
   isFailure: output.isFailure,
-  modelOutput: output.modelOutput
+  modelOutput: output.modelOutput,
+  blockedBy: undefined
 })
 
 const settle = (tool: string, error: unknown): Omit<Settlement, "args"> =>
   error instanceof ExecutionBlocked
-    ? failed("blocked", error.reason)
+    ? failed("blocked", error.reason, "plugin_block")
+    : error instanceof Floor.BelowFloor
+    ? failed("blocked", error.message, "hardline")
     : failed("error", `Error executing tool '${tool}': ${Faults.describe(error)}`)
 
 /** See the module. */
@@ -59,9 +67,10 @@ export const execute = (
   onProgress: OnProgress | undefined
 ): Effect.Effect<Settlement, never, ToolContext> => {
   let reached = args
-  const handler = (given: ToolArguments): Effect.Effect<ToolOutput, ToolFailed, ToolContext> => {
+  const handler = (given: ToolArguments): Effect.Effect<ToolOutput, ToolFailed | Floor.BelowFloor, ToolContext> => {
     reached = given
-    return bound.run(given, call.id, onProgress)
+    const refusal = bound.facts.commandArguments.length === 0 ? undefined : Floor.judge(bound.facts, given)
+    return refusal === undefined ? bound.run(given, call.id, onProgress) : Effect.fail(refusal)
   }
   const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, handler)
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)

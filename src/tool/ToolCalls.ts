@@ -71,7 +71,7 @@ const close = Effect.fnUntraced(function*<E>(
 const observe = (
   { hooks }: Interceptors,
   { announced, context }: Prepare.Ready,
-  { args, output, status }: Execute.Settlement,
+  { args, blockedBy, output, status }: Execute.Settlement,
   durationMillis: number
 ): Effect.Effect<string> => {
   if (!hooks.has("post_tool_call") && !hooks.has("transform_tool_result")) return Effect.succeed(output)
@@ -79,7 +79,7 @@ const observe = (
     args,
     result: output,
     durationMillis,
-    outcome: ToolEvents.outcome(status, output)
+    outcome: ToolEvents.outcome(status, output, blockedBy)
   }
   const closed = ToolEvents.close(announced, context, end)
   return status === "blocked"
@@ -105,6 +105,7 @@ const guarded = (ready: Prepare.Ready, refusal: string): Execute.Settlement => (
   output: JSON.stringify({ error: refusal, guardrail: "tool_loop" }),
   isFailure: true,
   modelOutput: undefined,
+  blockedBy: "guardrail_block",
   args: ready.args
 })
 
@@ -148,7 +149,7 @@ const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect
   prepared._tag === "Ready"
     ? runReady(batch, prepared)
     : Effect.map(
-      close(batch, prepared.call, { ...prepared, isFailure: true, modelOutput: undefined }, 0),
+      close(batch, prepared.call, { ...prepared, isFailure: true, modelOutput: undefined, blockedBy: undefined }, 0),
       (message) => ({ message })
     )
 

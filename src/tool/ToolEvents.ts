@@ -85,9 +85,13 @@ export const guardrail = (reason: string): ToolOutcome.ToolOutcome => {
 }
 
 /** The observer's view of how a call ended. */
-export const outcome = (status: ToolStatus, result: string): ToolOutcome.ToolOutcome => {
+export const outcome = (
+  status: ToolStatus,
+  result: string,
+  blockedBy: ToolOutcome.BlockReason | undefined
+): ToolOutcome.ToolOutcome => {
   if (status === "blocked") {
-    const { result: _, ...blocked } = ToolOutcome.blocked("plugin_block", messageOf(result))
+    const { result: _, ...blocked } = ToolOutcome.blocked(blockedBy ?? "plugin_block", messageOf(result))
     return blocked
   }
   const read = ToolOutcome.fromResult(result)

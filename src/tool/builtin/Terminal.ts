@@ -23,6 +23,7 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Annotations from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Process from "./Process.ts"
@@ -111,7 +112,10 @@ export const Terminal = Tool.make("terminal", {
   failure: Result,
   failureMode: "return",
   dependencies: [ToolContext]
-}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(Tool.Idempotent, false)
+}).annotate(Tool.Readonly, false)
+  .annotate(Tool.Destructive, true)
+  .annotate(Tool.Idempotent, false)
+  .annotate(Annotations.CommandArguments, ["command"])
 
 const tooLong = (seconds: number): string =>
   `Not run: a foreground timeout is at most ${maxForegroundSeconds} s, and ${seconds} were asked for. ` +
