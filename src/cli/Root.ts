@@ -9,11 +9,12 @@ import { configCommand } from "./ConfigCommand.ts"
 import { doctorCommand } from "./DoctorCommand.ts"
 import { hermes } from "./Hermes.ts"
 import { hooksCommand } from "./HooksCommand.ts"
+import { modelCommand } from "./ModelCommand.ts"
 import { pluginsCommand } from "./PluginsCommand.ts"
 import { sessionsCommand } from "./SessionsCommand.ts"
 import { toolsCommand } from "./ToolsCommand.ts"
 
-const commands = [chatCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, configCommand, doctorCommand] as const
+const commands = [chatCommand, modelCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, configCommand, doctorCommand] as const
 
 /** The words that are commands. */
 export const commandNames: ReadonlyArray<string> = commands.map(({ name }) => name)

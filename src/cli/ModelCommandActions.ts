@@ -1,0 +1,198 @@
+/**
+ * What `hermes model` does.
+ *
+ * **Details**
+ *
+ * `test` makes one call with the smallest output limit that the protocol takes, without hooks, retries and fallbacks: it is
+ * about the route itself. What the provider refuses is explained as a run would take it.
+ *
+ * Source: `hermes-llm.md` §2, §10.1, §12.3, §16.
+ *
+ * @since 0.1.0
+ */
+import * as BigDecimal from "effect/BigDecimal"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { Environment } from "../config/Environment.ts"
+import { Settings } from "../config/Settings.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import type { Route } from "../domain/Route.ts"
+import { Catalogue, type ModelFacts } from "../routing/Catalogue.ts"
+import * as Classification from "../routing/Classification.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import * as OpenRoute from "../routing/OpenRoute.ts"
+import * as Directory from "../routing/ProviderDirectory.ts"
+import { noKey } from "../routing/RouteKeys.ts"
+import { failed, Failure, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { line, note } from "./Output.ts"
+
+interface AsJson {
+  readonly json: boolean
+}
+
+/** Settings under the flags, and what is known of models. */
+const surroundings = (flags: Flags.Globals) =>
+  Catalogue.layer.pipe(
+    Layer.provide(FetchHttpClient.layer),
+    Layer.provideMerge(Config.layerAll(Flags.configOptions(flags)))
+  )
+
+const configured: Effect.Effect<Route, ConfigError, Settings | Environment> = Effect.gen(function*() {
+  const settings = yield* Settings
+  const environment = yield* Environment
+  return yield* Effect.fromResult(ConfiguredRoutes.primary({ settings, environment }))
+})
+
+const keyOf = ({ apiKey, apiMode }: Route): string =>
+  apiKey === undefined
+    ? apiMode === "bedrock_converse" ? "credentials of the AWS SDK" : "none"
+    : Redacted.value(apiKey) === Redacted.value(noKey) ? "none" : "set"
+
+const abilities = (facts: ModelFacts): ReadonlyArray<string> =>
+  (["tools", "vision", "reasoning", "caching"] as const).filter((name) => facts[name] === true)
+
+const prices = ({ price }: ModelFacts): Readonly<Record<string, string>> | null => {
+  if (price === undefined) return null
+  const named = { input: price.input, output: price.output, cache_read: price.cacheRead, cache_write: price.cacheWrite }
+  return Object.fromEntries(
+    Object.entries(named).flatMap(([name, rate]) => rate === undefined ? [] : [[name, BigDecimal.format(rate)]])
+  )
+}
+
+const fallbackNames: Effect.Effect<ReadonlyArray<string>, never, Settings> = Effect.map(Settings, ({ fallbackModel, fallbackProviders }) =>
+  [...fallbackProviders, ...(fallbackProviders.length === 0 && fallbackModel !== undefined ? [fallbackModel] : [])].map(
+    ({ model, provider }) => `${model} of ${provider}`
+  ))
+
+/** Shows the model that answers, and what is known of it. */
+export const show = (flags: Flags.Globals, { json }: AsJson) =>
+  Effect.gen(function*() {
+    const route = yield* configured
+    const catalogue = yield* Catalogue
+    const facts = yield* catalogue.facts(route)
+    const fallbacks = yield* fallbackNames
+    const { apiMode, baseUrl, model, provider } = route
+    if (json) {
+      return yield* line(JSON.stringify({
+        provider,
+        model,
+        api_mode: apiMode,
+        base_url: baseUrl ?? null,
+        key: keyOf(route),
+        context_length: facts.window.tokens,
+        context_length_source: facts.window.source,
+        max_output_tokens: facts.output ?? null,
+        abilities: abilities(facts),
+        usd_per_million_tokens: prices(facts),
+        fallbacks
+      }, null, 2))
+    }
+    const rates = prices(facts)
+    const rows: ReadonlyArray<readonly [string, string]> = [
+      ["model", model],
+      ["provider", provider === "offline" ? "offline (the built-in stand-in: set model.provider and model.default)" : provider],
+      ["protocol", baseUrl === undefined ? apiMode : `${apiMode} at ${baseUrl}`],
+      ["key", keyOf(route)],
+      ["window", `${facts.window.tokens} tokens (${facts.window.source})`],
+      ["answer", facts.output === undefined ? "nobody says how long" : `${facts.output} tokens at most`],
+      ["able to", facts.known ? abilities(facts).join(", ") : "nobody describes this model"],
+      [
+        "price",
+        rates === null ? "unknown" : `${Object.entries(rates).map(([name, rate]) => `${name} $${rate}`).join(", ")} for a million tokens`
+      ],
+      ["fallbacks", fallbacks.length === 0 ? "none" : fallbacks.join(", ")]
+    ]
+    yield* line(rows.map(([name, text]) => `${name.padEnd(9)}  ${text}`).join("\n"))
+  }).pipe(Effect.provide(surroundings(flags)))
+
+/** Lists the models that the provider serves. */
+export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly search: string }) =>
+  Effect.gen(function*() {
+    const settings = yield* Settings
+    const environment = yield* Environment
+    // Which model is set does not matter here, and another provider may not have it.
+    const asked = { ...settings, model: { ...settings.model, default: settings.model.default ?? "any" } }
+    const route = yield* Effect.fromResult(ConfiguredRoutes.primary({ settings: asked, environment }))
+    if (route.provider === "offline") {
+      const names = Directory.entries.map(({ name }) => name).join(", ")
+      return yield* usage(`no provider is chosen: add --provider with one of ${names}`)
+    }
+    const models = yield* Catalogue.use((catalogue) => catalogue.listed(route))
+    const found = models.filter(({ id }) => id.toLowerCase().includes(search.toLowerCase()))
+    if (json) return yield* line(JSON.stringify(found, null, 2))
+    if (models.length === 0) {
+      return yield* new Failure({ code: failed, message: `${route.provider} gives no list of its models: see its documentation, then \`hermes model set\`` })
+    }
+    if (found.length === 0) return yield* note(`None of the ${models.length} models has "${search}" in its name`)
+    const width = Math.max(...found.map(({ id }) => id.length))
+    yield* line(found.map(({ id, window }) => window === undefined ? id : `${id.padEnd(width)}  ${window} tokens`).join("\n"))
+  }).pipe(Effect.provide(surroundings(flags)))
+
+const remember = (key: string, value: string | undefined) => value === undefined ? Effect.void : Effect.asVoid(Edit.set(key, value))
+
+/** Makes a model the main one, if the settings can mean it. */
+export const set = (flags: Flags.Globals, { model }: { readonly model: string }) =>
+  Effect.gen(function*() {
+    const route = yield* configured
+    yield* remember("model.default", model)
+    yield* remember("model.provider", flags.provider)
+    yield* remember("model.base_url", flags.baseUrl)
+    yield* remember("model.api_mode", flags.apiMode)
+    yield* line(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
+  }).pipe(Effect.provide(surroundings({ ...flags, model })))
+
+/** OpenAI's Responses API takes no smaller limit. */
+const leastOutput = ({ apiMode }: Route): number => apiMode === "codex_responses" ? 16 : 1
+
+const ping = Effect.fnUntraced(function*(route: Route) {
+  const { providerRouting } = yield* Settings
+  const provider = yield* OpenRoute.make({ routing: providerRouting })(route)
+  const request = yield* provider.prepare({
+    messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "Say ok." })] })],
+    tools: [],
+    toolChoice: "auto",
+    responseFormat: { type: "text" },
+    stream: false,
+    maxOutputTokens: leastOutput(route),
+    reasoningEffort: "none"
+  })
+  return yield* provider.execute(request)
+}, Effect.scoped)
+
+const refusal = ({ model, provider }: Route) => (error: AiError.AiError | ConfigError): Failure | ConfigError => {
+  if (!AiError.isAiError(error)) return error
+  return new Failure({ code: failed, message: `${model} of ${provider} does not answer: ${Redaction.redactText(Classification.explain(error))}` })
+}
+
+/** Asks the model for the shortest answer. */
+export const test = (flags: Flags.Globals, { json }: AsJson) =>
+  Effect.gen(function*() {
+    const route = yield* configured
+    const started = yield* Clock.currentTimeMillis
+    const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route), {
+      duration: "60 seconds",
+      orElse: () => Effect.fail(new Failure({ code: failed, message: `${route.model} of ${route.provider} did not answer within a minute` }))
+    }))
+    const millis = (yield* Clock.currentTimeMillis) - started
+    if (Result.isFailure(answered)) {
+      const { failure } = answered
+      return yield* failure instanceof Failure ? failure : refusal(route)(failure)
+    }
+    const { model, usage } = answered.success
+    const tokens = usage.outputTokens.total ?? 0
+    if (json) {
+      return yield* line(JSON.stringify({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
+    }
+    const as = model === undefined || model === route.model ? "" : ` as ${model}`
+    yield* line(`${route.model} of ${route.provider} answers${as}: ${millis} ms, ${tokens} ${tokens === 1 ? "token" : "tokens"}`)
+  }).pipe(Effect.provide(surroundings(flags)))
