@@ -6,8 +6,8 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import type { ChatFlags } from "./Asking.ts"
 import { usage } from "./Failure.ts"
-import type * as Flags from "./Flags.ts"
 import { Output } from "./Output.ts"
 import * as Query from "./Query.ts"
 import * as SingleQuery from "./SingleQuery.ts"
@@ -15,7 +15,7 @@ import * as SingleQuery from "./SingleQuery.ts"
 const needsQuery = (what: string) => usage(`${what} needs a query: add -q TEXT or --query-file PATH`)
 
 /** See the module. */
-export const chat = Effect.fn("hermes chat")(function*(flags: Flags.Globals & Flags.Chat) {
+export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
   if (flags.resume !== undefined && flags.continue !== undefined) {
     return yield* usage("--resume and --continue exclude each other: give one of them")
   }
@@ -33,4 +33,6 @@ export const chat = Effect.fn("hermes chat")(function*(flags: Flags.Globals & Fl
   if (!terminal.input) {
     return yield* usage("nobody can type here: give a query by -q TEXT, or by --query-file - from stdin")
   }
+  const Conversation = yield* Effect.promise(() => import("./Conversation.ts"))
+  return yield* Conversation.run(flags)
 })

@@ -21,7 +21,6 @@ export const chatCommand = Command.make(
   Command.withDescription("Talk to the agent, or ask it one thing with --query"),
   Command.withExamples([
     { command: "hermes chat", description: "A conversation in the terminal" },
-    { command: "hermes chat -q 'What is in README.md?' --toolsets file", description: "One question, with tools that see files" },
     { command: "git diff | hermes chat --query-file - --quiet", description: "A question from a pipe, its answer into the next" }
   ])
 )

@@ -34,6 +34,14 @@ const versionFlag = GlobalFlag.Action({
 
 const config = CliConfig.make({ builtIns: [GlobalFlag.Help, versionFlag, GlobalFlag.Completions] })
 
+/** Flags that every command has are told by `hermes --help`, and by that of the command that they are for. */
+const formatter = (colors: boolean, command: string | undefined): CliOutput.Formatter =>
+  CliOutput.defaultFormatter({
+    colors,
+    inheritedFlags: command === "chat" ? "full" : "summary",
+    globalFlags: "none"
+  })
+
 const presenter = (
   { err, out }: Output["Service"],
   { canColor }: TerminalCapabilities.TerminalCapabilities
@@ -41,7 +49,7 @@ const presenter = (
   present: (event) => {
     switch (event._tag) {
       case "Help":
-        return out(`${CliOutput.defaultFormatter({ colors: canColor }).formatHelpDoc(event.helpDoc)}\n`)
+        return out(`${formatter(canColor, event.commandPath[1]).formatHelpDoc(event.helpDoc)}\n`)
       case "Version":
         return out(`${event.name} ${event.version}\n`)
       case "InvalidInvocation":

@@ -34,7 +34,7 @@ export const globals = {
   toolsets: text("toolsets", "A,B", "Toolsets of this run, see `hermes tools`", "t"),
   resume: text("resume", "SESSION", "Continue a session: its id, the beginning of it, its title, or latest", "r"),
   continue: last(
-    Flag.String("continue").pipe(Flag.withAlias("c"), Flag.withMetavar("[NAME]"), Flag.withOptionalValue("latest")),
+    Flag.String("continue").pipe(Flag.withAlias("c"), Flag.withMetavar("NAME"), Flag.withOptionalValue("latest")),
     "Continue the latest session, or the named one"
   ),
   acceptHooks: yes("accept-hooks", "Run the shell hooks of the configuration without asking"),

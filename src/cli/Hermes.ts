@@ -13,7 +13,12 @@ export const hermes = Command.make("hermes", Flags.chat).pipe(
   Command.withSharedFlags(Flags.globals),
   Command.withDescription(
     "An agent that works on this machine: it asks a model, runs its tools, and goes on until there is an answer."
-  )
+  ),
+  Command.withExamples([
+    { command: "hermes", description: "Talk to it" },
+    { command: "hermes -q 'What is in README.md?' -t file", description: "Ask one thing, with tools that see files" },
+    { command: "hermes -c", description: "Go on where you left" }
+  ])
 )
 
 /** Runs the part of the program that does the work of a command, loaded only now, as loud as the user wants it. */

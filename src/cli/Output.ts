@@ -11,6 +11,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { Streams } from "./render/Screen.ts"
 
 /** See the module. */
 export interface Service {
@@ -18,8 +19,12 @@ export interface Service {
   readonly out: (text: string) => Effect.Effect<void>
   /** Text to stderr, as it is. */
   readonly err: (text: string) => Effect.Effect<void>
-  /** Whether somebody may type, and whether stderr shows colours. */
-  readonly terminal: { readonly input: boolean; readonly colours: boolean }
+  /** The same two streams for a screen that draws on them. */
+  readonly streams: Streams
+  readonly terminal: {
+    /** Whether somebody may type. */
+    readonly input: boolean
+  }
   /** As long as the scope lives, whatever else in this process prints to stdout goes to stderr: plugins, libraries. */
   readonly protect: Effect.Effect<void, never, Scope.Scope>
 }

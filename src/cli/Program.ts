@@ -12,6 +12,7 @@ import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
+import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import type { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
 import type { ModelRouter } from "../routing/ModelRouter.ts"
@@ -31,6 +32,8 @@ export interface Start {
   readonly withoutModel?: boolean | undefined
   /** Shell hooks run without consent. */
   readonly acceptHooks?: boolean | undefined
+  /** Asks whether a shell hook may run; absent where there is nobody to ask. */
+  readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** Names of commands that plugins can not have. */
   readonly reserved?: Reserved | undefined
 }

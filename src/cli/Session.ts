@@ -9,14 +9,14 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import { Home } from "../config/Home.ts"
 import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
-import * as Ids from "../domain/Ids.ts"
+import type * as Ids from "../domain/Ids.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
 import type * as Flags from "./Flags.ts"
 
 /** See the module. */
 export interface Chosen {
-  readonly id: string
+  readonly id: Ids.SessionId
   /** What is stored of it; undefined for a new one. */
   readonly known: Session | undefined
 }

@@ -21,7 +21,8 @@ import { type Session, SessionStore } from "../session/SessionStore.ts"
 import { failed, Failure, usage } from "./Failure.ts"
 import { line } from "./Output.ts"
 import { stored } from "./Session.ts"
-import * as ToolLine from "./ToolLine.ts"
+import * as ToolText from "./render/ToolText.ts"
+import * as Width from "./render/Width.ts"
 
 interface Filter {
   readonly source: string | undefined
@@ -84,6 +85,9 @@ export const list = Effect.fn("hermes sessions list")(function*({ json, ...flags
   yield* line(sessions.length === 0 ? "There are no sessions yet" : table(sessions.map(row)))
 }, Effect.provide(Home.layer))
 
+/** Columns of a tool's arguments or result. */
+const previewColumns = 120
+
 const text = (part: Prompt.Part): string => {
   switch (part.type) {
     case "text":
@@ -91,9 +95,11 @@ const text = (part: Prompt.Part): string => {
     case "file":
       return `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`
     case "tool-call":
-      return `┊ ${part.name} ${ToolLine.preview(part.params, 0)}`.trimEnd()
+      return `┊ ${part.name} ${Width.cut(ToolText.preview(part.params), previewColumns)}`.trimEnd()
     case "tool-result":
-      return `┊ ${part.name}${part.isFailure ? " failed" : ""}: ${ToolLine.shorten(ToolLine.oneLine(Json.toText(part.result)), 160)}`
+      return `┊ ${part.name}${part.isFailure ? " failed" : ""}: ${
+        Width.cut(ToolText.lines(Json.toText(part.result), 1).lines.join(""), previewColumns)
+      }`
     default:
       return ""
   }

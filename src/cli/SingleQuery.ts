@@ -12,7 +12,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Agent from "../agent/Agent.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
@@ -22,26 +23,30 @@ import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.t
 import * as Usage from "../domain/Usage.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import * as Offline from "../provider/Offline.ts"
-import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as Asking from "./Asking.ts"
 import * as Ending from "./Ending.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { failed, InterruptCode, silent } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { note, Output } from "./Output.ts"
+import * as LogLine from "./LogLine.ts"
+import { Output } from "./Output.ts"
 import { Program } from "./Program.ts"
 import * as QuietView from "./QuietView.ts"
 import * as Session from "./Session.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
 import * as TextView from "./TextView.ts"
-import * as Tooling from "./Tooling.ts"
 import type * as View from "./View.ts"
 
-type ChatFlags = Flags.Globals & Flags.Chat
-
-const viewOf = ({ format, quiet }: ChatFlags, output: Output["Service"]): View.View => {
+const viewOf = ({ format, quiet }: Asking.ChatFlags, output: Output["Service"]): View.View => {
   if (format === "stream-json") return StreamJsonView.make(output)
   return quiet ? QuietView.make(output) : TextView.make(output)
 }
+
+/** What the runtime logs stands between what the view shows, not across it. */
+const logging = ({ note }: View.View): Layer.Layer<never> =>
+  note === undefined
+    ? Layer.empty
+    : Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => note(LogLine.render(logLevel, message).trimEnd()))])
 
 /** What is known of the run so far, for an ending that comes early. */
 interface Known {
@@ -72,45 +77,21 @@ const endingOf = (
   return { exitCode: code, sessionId, text: "", usage, error: line }
 }
 
-/** Says so where nobody configured a model, and nobody asked for the stand-in either. */
-const mention = Effect.fnUntraced(function*(flags: ChatFlags, { model }: Values) {
-  const router = yield* ModelRouter
-  const { provider } = yield* router.primary
-  const isMeant = flags.script !== undefined || model.provider.toLowerCase() === provider || model.default === provider
-  if (provider === Offline.route.provider && !isMeant) yield* note(`Note: ${Offline.notice}`)
-})
-
-/** The directory that a session was about, as long as it is there. */
-const directoryOf = Effect.fnUntraced(function*({ known }: Session.Chosen) {
-  const cwd = known?.cwd
-  if (cwd === undefined) return undefined
-  const fs = yield* FileSystem.FileSystem
-  if (yield* Effect.orElseSucceed(fs.exists(cwd), () => false)) return cwd
-  yield* note(`Warning: the session's directory ${cwd} is gone: its tools work here`)
-  return undefined
-})
-
 const converse = Effect.fnUntraced(function*(
-  flags: ChatFlags,
+  flags: Asking.ChatFlags,
   settings: Values,
   view: View.View,
   input: Pick<RunInput, "prompt" | "sessionId" | "cwd" | "onEvent">
 ) {
   const hooks = yield* Hooks
-  const tools = yield* Tooling.select(flags, settings)
-  yield* mention(flags, settings)
+  const asked = yield* Asking.prepare(flags, settings)
   view.prepare({ display: settings.display, live: !hooks.has("transform_llm_output") })
-  return yield* Agent.run({
-    ...input,
-    tools,
-    source: flags.source ?? (flags.oneshot ? "oneshot" : "cli"),
-    maxIterations: settings.agent.maxTurns,
-    streaming: settings.model.streaming && settings.display.streaming
-  })
+  if (view.live !== undefined) yield* Effect.forkScoped(view.live)
+  return yield* Agent.run({ ...asked, ...input })
 })
 
 /** See the module. */
-export const run = Effect.fnUntraced(function*(flags: ChatFlags, prompt: RunInput["prompt"]) {
+export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: RunInput["prompt"]) {
   const output = yield* Output
   const program = yield* Program
   const interruptCode = yield* InterruptCode
@@ -139,11 +120,11 @@ export const run = Effect.fnUntraced(function*(flags: ChatFlags, prompt: RunInpu
     const session = yield* Session.choose(flags, fresh)
     known.sessionId = session.id
     yield* begin(settings.model.default ?? Offline.route.model)
-    const cwd = yield* directoryOf(session)
+    const cwd = session.known === undefined ? undefined : yield* Asking.directoryOf(session.known)
     return yield* converse(flags, settings, view, { prompt, sessionId: session.id, cwd, onEvent }).pipe(
       Effect.provide(program.layer(settings, flags))
     )
-  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)
+  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(logging(view)))
 
   const finish = (exit: Exit.Exit<RunResult, unknown>) =>
     Effect.gen(function*() {

@@ -1,72 +1,53 @@
 /**
  * The answer on stdout as it is written, and what the agent does meanwhile on stderr.
  *
- * Source: `hermes-product.md` §1.8 (tool feed) and §6 (`display`).
+ * **Details**
+ *
+ * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks, and
+ * a line tells what the run is at.
+ *
+ * Source: `hermes-product.md` §1.8 and §6 (`display`).
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { RunEvent } from "../domain/RunEvent.ts"
 import type * as Output from "./Output.ts"
-import * as Shown from "./Shown.ts"
-import * as ToolLine from "./ToolLine.ts"
-import type { Circumstances, View } from "./View.ts"
-
-const maxVerbose = 2000
-
-const seconds = (millis: number): string => `${Math.ceil(millis / 1000)} s`
+import * as EventPrinter from "./render/EventPrinter.ts"
+import * as Screen from "./render/Screen.ts"
+import type { View } from "./View.ts"
 
 /** See the module. */
-export const make = ({ err, out, terminal }: Output.Service): View => {
-  let shown = Shown.make(true)
-  let display: Circumstances["display"] | undefined
-  const params = new Map<string, unknown>()
-  const seen = new Set<string>()
+export const make = ({ streams }: Output.Service): View => {
+  const { answer, aside } = streams
+  const screen = Screen.make(streams)
+  let printer: EventPrinter.Printer | undefined
 
-  const write = (piece: string): Effect.Effect<void> => piece === "" ? Effect.void : out(piece)
-  /** A line about the work, on a line of its own. */
-  const aside = (line: string): Effect.Effect<void> =>
-    Effect.andThen(write(shown.endLine()), err(terminal.colours ? `\u001b[2m${line}\u001b[22m\n` : `${line}\n`))
-
-  const finished = (event: Extract<RunEvent, { readonly _tag: "ToolFinished" }>): Effect.Effect<void> => {
-    const progress = display?.toolProgress ?? "all"
-    const isNew = !seen.has(event.name)
-    seen.add(event.name)
-    if (progress === "off" || (progress === "new" && !isNew && event.status === "ok")) return Effect.void
-    const line = ToolLine.render({ ...event, params: params.get(event.callId) }, display?.toolPreviewLength ?? 0)
-    return aside(progress === "verbose" ? `${line}\n${event.output.slice(0, maxVerbose)}` : line)
-  }
-
-  const tell = (event: RunEvent): Effect.Effect<void> => {
-    switch (event._tag) {
-      case "StepStarted":
-        shown.step()
-        return Effect.void
-      case "TextDelta":
-        return write(shown.delta(event.text))
-      case "ReasoningDelta":
-        return display?.showReasoning === true ? err(event.text) : Effect.void
-      case "ToolStarted":
-        params.set(event.callId, event.params)
-        return Effect.void
-      case "ToolFinished":
-        return finished(event)
-      case "Waiting":
-        return aside(`┊ waiting ${seconds(event.millis)}: ${event.reason} (try ${event.attempt} of ${event.maxAttempts})`)
-      case "Notice":
-        return aside(`${event.level === "warning" ? "Warning: " : ""}${event.message}`)
-      default:
-        return Effect.void
-    }
-  }
+  const refresh = Effect.map(Clock.currentTimeMillis, (now) =>
+    screen.live((size) => ({ lines: printer?.view(size, now) ?? [] })))
 
   return {
     begin: () => Effect.void,
-    prepare: (circumstances) => {
-      display = circumstances.display
-      shown = Shown.make(circumstances.live)
+    prepare: ({ display, live }) => {
+      printer = EventPrinter.make(screen, {
+        markdown: answer.terminal ? display.finalResponseMarkdown : "raw",
+        showReasoning: display.showReasoning,
+        showCost: display.showCost,
+        verbosity: () => display.toolProgress,
+        previewLength: display.toolPreviewLength,
+        live,
+        hint: "Ctrl+C stops"
+      })
     },
-    events: (events) => Effect.forEach(events, tell, { discard: true }),
-    end: ({ text }) => Effect.andThen(write(shown.rest(text)), Effect.suspend(() => write(shown.endLine())))
+    events: (events) => printer === undefined ? Effect.void : printer.events(events),
+    end: () =>
+      Effect.suspend(() => {
+        screen.live(Screen.nothing)
+        return printer === undefined ? Effect.void : printer.close
+      }),
+    note: (line) => printer === undefined ? screen.say(`${line}\n`) : printer.note(line),
+    live: answer.terminal || aside.terminal
+      ? Effect.forever(Effect.andThen(refresh, Effect.sleep(EventPrinter.frameMillis)))
+      : undefined
   }
 }

@@ -38,4 +38,8 @@ export interface View {
   readonly prepare: (circumstances: Circumstances) => void
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   readonly end: (ending: Ending) => Effect.Effect<void>
+  /** Keeps what is shown of the present up to date, until it is interrupted. */
+  readonly live?: Effect.Effect<never> | undefined
+  /** Says a line without disturbing what is shown. */
+  readonly note?: ((line: string) => void) | undefined
 }

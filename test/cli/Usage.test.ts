@@ -47,7 +47,7 @@ describe("a command line that can not be used", () => {
       })
       const { code, stderr } = yield* cli("xyzzy")
       assert.strictEqual(code, 2)
-      assert.strictEqual(stderr.split("\n")[1], "The commands are chat, sessions, tools, config, doctor")
+      assert.match(stderr.split("\n")[1] ?? "", /^The commands are chat, .*sessions, .*doctor$/)
     }))
 })
 

@@ -6,6 +6,7 @@ import { execute } from "../../src/cli/Execute.ts"
 import type { Service } from "../../src/cli/Output.ts"
 import { Output } from "../../src/cli/Output.ts"
 import { Program } from "../../src/cli/Program.ts"
+import * as Paint from "../../src/cli/render/Paint.ts"
 
 export interface Captured {
   readonly output: Service
@@ -14,16 +15,22 @@ export interface Captured {
 }
 
 /** An output that keeps what is written. */
-export const capture = (terminal: Partial<Service["terminal"]> = {}): Captured => {
+export const capture = (): Captured => {
   let stdout = ""
   let stderr = ""
+  const sink = (write: (text: string) => void) => ({ write, terminal: false, paint: Paint.plain })
   return {
     stdout: () => stdout,
     stderr: () => stderr,
     output: {
       out: (text) => Effect.sync(() => void (stdout += text)),
       err: (text) => Effect.sync(() => void (stderr += text)),
-      terminal: { input: false, colours: false, ...terminal },
+      streams: {
+        answer: sink((text) => void (stdout += text)),
+        aside: sink((text) => void (stderr += text)),
+        size: () => ({ columns: 80, rows: 24 })
+      },
+      terminal: { input: false },
       protect: Effect.void
     }
   }

@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { Service } from "../Output.ts"
+import * as Paint from "../render/Paint.ts"
 
 /** Broken pipe, and a terminal that was closed. */
 const isGone = (error: unknown): boolean =>
@@ -23,6 +24,12 @@ export interface Streams {
   readonly flushed: () => Promise<void>
 }
 
+const sink = (stream: NodeJS.WriteStream, write: (text: string) => void) => ({
+  write,
+  terminal: stream.isTTY === true,
+  paint: Paint.make(Paint.capabilities(stream.isTTY === true, process.env))
+})
+
 const drained = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((resolve) => {
     if (stream.destroyed || stream.writableLength === 0) resolve()
@@ -35,6 +42,9 @@ export const make = (): Streams => {
   swallow(stdout)
   swallow(stderr)
   const write = stdout.write.bind(stdout)
+  const put = (text: string): void => {
+    if (!stdout.destroyed) write(text)
+  }
   const say = (text: string): void => {
     if (!stderr.destroyed) stderr.write(text)
   }
@@ -55,15 +65,17 @@ export const make = (): Streams => {
       await Promise.all([drained(stdout), drained(stderr)])
     },
     output: {
-      out: (text) =>
-        Effect.sync(() => {
-          if (!stdout.destroyed) write(text)
-        }),
+      out: (text) => Effect.sync(() => put(text)),
       err: (text) => Effect.sync(() => say(text)),
-      terminal: {
-        input: process.stdin.isTTY,
-        colours: stderr.isTTY && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb"
+      streams: {
+        answer: sink(stdout, put),
+        aside: sink(stderr, say),
+        size: () => {
+          const { columns = 80, rows = 24 } = stderr.isTTY ? stderr : stdout
+          return { columns, rows }
+        }
       },
+      terminal: { input: process.stdin.isTTY === true },
       protect: Effect.asVoid(redirect)
     }
   }

@@ -1,0 +1,82 @@
+/**
+ * `hermes chat` on a terminal: makes the interactive session of the settings, and leaves with its exit code.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Prompt from "effect/cli/Prompt"
+import { Agent } from "../agent/Agent.ts"
+import * as Config from "../config/Config.ts"
+import { Home } from "../config/Home.ts"
+import { Settings } from "../config/Settings.ts"
+import * as Ids from "../domain/Ids.ts"
+import { Hooks } from "../hooks/Hooks.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import * as Shell from "../tool/builtin/terminal/Shell.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Asking from "./Asking.ts"
+import { silent } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import * as History from "./interactive/History.ts"
+import * as Interactive from "./interactive/Interactive.ts"
+import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
+import { workingDirectory } from "./internal/machine.ts"
+import { Program, type Start } from "./Program.ts"
+import * as Session from "./Session.ts"
+import { version } from "./Version.ts"
+
+const historyFile = "history.jsonl"
+
+/** Asks whether a program of the configuration may run. */
+const confirmHook: Effect.Effect<Start["confirmHook"], never, Prompt.Environment> = Effect.map(
+  Effect.context<Prompt.Environment>(),
+  (context) => (hook, consent) => {
+    const message = `${consent === "changed" ? "The program changed since you agreed to it. " : ""}Run "${hook.command}" on ${hook.event}?`
+    return Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(
+      Effect.provideContext(context),
+      // Who leaves the question has not said yes.
+      Effect.orElseSucceed(() => false)
+    )
+  }
+)
+
+const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: Session.Chosen) {
+  const settings = yield* Settings
+  const home = yield* Home
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const router = yield* ModelRouter
+  const { model, provider } = yield* router.primary
+  const input = yield* Asking.prepare(flags, settings)
+  return yield* Interactive.run({
+    agent: yield* Agent,
+    store: yield* SessionStore,
+    hooks: yield* Hooks,
+    registry: yield* ToolRegistry,
+    shell: yield* Shell.make,
+    history: yield* History.file(paths.join(home.root, historyFile)),
+    terminal: yield* NodeTerminal.make,
+    display: settings.display,
+    about: { version, provider, model, cwd: workingDirectory() },
+    session,
+    newSession: Ids.makeSessionId,
+    input,
+    quickCommands: settings.quickCommands,
+    directoryOf: (session) => Effect.provideService(Asking.directoryOf(session), FileSystem.FileSystem, fs)
+  })
+})
+
+/** See the module. */
+export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags) {
+  const program = yield* Program
+  const code = yield* Effect.gen(function*() {
+    const settings = yield* Settings
+    const session = yield* Session.choose(flags, yield* Ids.makeSessionId)
+    const start = { ...flags, confirmHook: yield* confirmHook }
+    return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))
+  }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)
+  return code === 0 ? undefined : yield* silent(code)
+})
