@@ -193,15 +193,13 @@ const assemble = <
 
 /** What one start of a program says besides its settings. */
 export interface Start extends OpenRouter.Substitutes {
-  /** Shell hooks run without consent. */
-  readonly acceptHooks?: boolean | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** Names of commands that plugins can not have. */
   readonly reserved?: Reserved | undefined
 }
 
-const shellHooks = Effect.fnUntraced(function*(settings: Values, { acceptHooks, confirmHook }: Start) {
+const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
   if (Object.keys(settings.hooks).length === 0) return []
   const home = yield* Home
   const environment = yield* Environment
@@ -209,7 +207,7 @@ const shellHooks = Effect.fnUntraced(function*(settings: Values, { acceptHooks, 
   const service = yield* make({
     block: settings.hooks,
     home: home.root,
-    accept: acceptHooks === true || settings.hooksAutoAccept,
+    accept: settings.hooksAutoAccept,
     confirm: confirmHook,
     cwd: process.cwd(),
     environment: environment.process

@@ -75,7 +75,9 @@ const settings = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.Flag> =>
   { name: "--base-url", key: "model.base_url", value: flags.baseUrl },
   { name: "--api-mode", key: "model.api_mode", value: flags.apiMode },
   { name: "--toolsets", key: "toolsets", value: flags.toolsets === undefined ? undefined : names(flags.toolsets) },
-  { name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns }
+  { name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns },
+  { name: "--accept-hooks", key: "hooks_auto_accept", value: flags.acceptHooks ? true : undefined },
+  { name: "--yolo", key: "approvals.mode", value: flags.yolo ? "off" : undefined }
 ]
 
 /** How the settings are loaded under these flags. */

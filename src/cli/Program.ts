@@ -30,8 +30,6 @@ export interface Start {
   readonly replay?: string | undefined
   /** No model is needed: the built-in stand-in is there, and nothing is asked of the configuration of one. */
   readonly withoutModel?: boolean | undefined
-  /** Shell hooks run without consent. */
-  readonly acceptHooks?: boolean | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
   /** Names of commands that plugins can not have. */

@@ -249,6 +249,24 @@ describe("what can go wrong", () => {
     }))
 })
 
+describe("shell hooks", () => {
+  it.live("run where they were accepted, and are left out with a warning where nobody can be asked", () =>
+    Effect.gen(function*() {
+      const { at, hermes, keep, put } = yield* machine
+      put("turns.yaml", "turns: [{ text: ok }]")
+      const script = put("told.sh", "#!/bin/sh\ncat > told.json\n")
+      keep("config.yaml", `hooks: { on_session_end: [{ command: "sh ${script}" }] }\n`)
+      const args = ["-Q", "-q", "hi", "--script", "turns.yaml"]
+      const refused = yield* hermes(args)
+      assert.deepInclude(refused, { code: 0, stdout: "ok\n" })
+      assert.match(refused.stderr, /^Warning: [^\n]*told\.sh[^\n]*\nsession_id: \S+\n$/)
+      assert.isFalse(existsSync(at("told.json")))
+      const accepted = yield* hermes([...args, "--accept-hooks"])
+      assert.match(accepted.stderr, /^session_id: \S+\n$/)
+      assert.include(readFileSync(at("told.json"), "utf8"), "text_response")
+    }))
+})
+
 describe("recordings", () => {
   it.live("what was recorded plays again without a model", () =>
     Effect.gen(function*() {

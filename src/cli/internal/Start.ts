@@ -22,6 +22,7 @@ import * as LogLine from "../LogLine.ts"
 import * as Streams from "./Streams.ts"
 
 const graceMillis = 1500
+const showCursor = "\u001b[?25h"
 
 /** 128 and the number of the signal. */
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
@@ -60,12 +61,17 @@ export const start = (
     Effect.runFork
   )
 
+  /** Ends without waiting for anybody, the terminal's cursor shown again. */
+  const abandon = (code: number): never => {
+    if (output.streams.aside.terminal) say(showCursor)
+    process.exit(code)
+  }
   for (const [signal, code] of Object.entries(signals)) {
     process.on(signal, () => {
-      if (signalled !== undefined) process.exit(signalled)
+      if (signalled !== undefined) return abandon(signalled)
       signalled = code
       fiber.interruptUnsafe()
-      setTimeout(() => process.exit(code), graceMillis).unref()
+      setTimeout(() => abandon(code), graceMillis).unref()
     })
   }
   warnOfRejections(say)
