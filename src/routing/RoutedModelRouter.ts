@@ -168,7 +168,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     for (let position = from; position < lanes.length; position++) {
       const lane = lanes[position]
       if (lane === undefined) break
-      const hasNext = position + 1 < lanes.length
+      const hasNext = position + 1 < lanes.length || passedOver.length > 0
       const outcome = hasNext && !(yield* isReady(lane))
         ? { _tag: "Rejected" as const }
         : yield* breakers.guard(lane.id, LaneCall.run(shared, lane, call, { hasNext, isPrimary: position === 0 }))
@@ -185,14 +185,15 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
         case "Elsewhere":
           failed = outcome
           yield* tellOf(lane, `can not answer (${outcome.decision.reason})`, lanes[position + 1])
-          yield* settle(position + 1)
+          if (position + 1 < lanes.length) yield* settle(position + 1)
           break
       }
     }
     for (const position of passedOver) {
       const lane = lanes[position]
       if (lane === undefined) continue
-      const outcome = yield* LaneCall.run(shared, lane, call, { hasNext: false, isPrimary: position === 0 })
+      const hasNext = position !== passedOver.at(-1)
+      const outcome = yield* LaneCall.run(shared, lane, call, { hasNext, isPrimary: position === 0 })
       if (outcome._tag === "Answered") {
         yield* settle(position)
         return outcome.answer
