@@ -43,6 +43,8 @@ export interface Verdict {
   readonly floor: Finding | undefined
   /** Everything found, each key once, the floor included. */
   readonly findings: ReadonlyArray<Finding>
+  /** The commands that would run, each as its words; for globs. */
+  readonly commands: ReadonlyArray<string>
 }
 
 /** Longer commands are not judged, and do not run. */
@@ -70,23 +72,27 @@ const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
 
 const unreadable = (why: string): Finding => floor("unreadable", `command that can not be read: ${why}`)
 
-const verdict = (findings: ReadonlyArray<Finding>): Verdict => {
+const verdict = (findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
   const unique = new Map<string, Finding>()
   for (const finding of findings) {
     if (!unique.has(finding.key) || finding.gravity === "floor") unique.set(finding.key, finding)
   }
   const all = Array.from(unique.values())
-  return { floor: all.find(({ gravity }) => gravity === "floor"), findings: all }
+  return {
+    floor: all.find(({ gravity }) => gravity === "floor"),
+    findings: all,
+    commands: commands.flatMap(({ args, program }) => program === "" && args.length === 0 ? [] : [[program, ...args].join(" ")])
+  }
 }
 
 /** Judges the text of a shell command. */
 export const judge = (command: string): Verdict => {
-  if (command.length > maxLength) return verdict([unreadable("it is too long")])
+  if (command.length > maxLength) return verdict([unreadable("it is too long")], [])
   const { commands, fault } = Read.read(command)
   const found = [...findingsOf(commands)]
   if (fault !== undefined) found.push(unreadable(fault))
   const plain = Normalise.normalise(command)
   if (plain !== command) found.push(...findingsOf(Read.read(plain).commands))
   if (Normalise.isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
-  return verdict(found)
+  return verdict(found, commands)
 }

@@ -1,0 +1,112 @@
+/**
+ * Who is asked for an approval: a person at a terminal, a callback of the application, somebody at the other end of a
+ * messenger.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Question, type Reply, replyOf } from "./Question.ts"
+
+/** See the module. */
+export interface Approver {
+  /** Where the question is shown, as hooks are told: `cli`, `gateway`, … */
+  readonly surface: string
+  /** Whether questions wait for one another, or are shown all at once. */
+  readonly order: "one at a time" | "all at once"
+  /** How long it may take; the setting `approvals.timeout` when absent. Silence is deny. */
+  readonly timeout?: Duration.Duration | undefined
+  /** `undefined` is no answer. A failure is none either. */
+  readonly answer: (question: Question) => Effect.Effect<Reply | undefined, unknown>
+}
+
+/** The port that a program with a terminal implements: shows one question and reads one answer. */
+export class ApprovalPrompt extends Context.Service<ApprovalPrompt, {
+  readonly ask: (question: Question) => Effect.Effect<Reply | undefined>
+}>()("hermes-effect/tool/approval/ApprovalPrompt") {}
+
+/** A person at a terminal. */
+export const terminal = (prompt: ApprovalPrompt["Service"]): Approver => ({
+  surface: "cli",
+  order: "one at a time",
+  answer: prompt.ask
+})
+
+/** A function of the application. It may answer a word (`"once"`); one that it should not know is deny. */
+export const callback = (
+  answer: (question: Question) => Effect.Effect<unknown, unknown>,
+  options: { readonly surface?: string | undefined; readonly timeout?: Duration.Duration | undefined } = {}
+): Approver => ({
+  surface: options.surface ?? "callback",
+  order: "all at once",
+  timeout: options.timeout,
+  answer: (question) =>
+    Effect.map(answer(question), (given) =>
+      typeof given === "object" && given !== null && "choice" in given
+        ? withReason(given)
+        : replyOf(given))
+})
+
+const withReason = (given: { readonly choice: unknown; readonly reason?: unknown }): Reply | undefined => {
+  const reply = replyOf(given.choice)
+  return reply === undefined || typeof given.reason !== "string" ? reply : { ...reply, reason: given.reason }
+}
+
+/** Questions that wait for an answer from outside, oldest first. */
+export interface Pending {
+  readonly approver: Approver
+  readonly waiting: (session: string) => ReadonlyArray<Question>
+  /** Answers the oldest question of a session, or all; how many were answered. */
+  readonly resolve: (session: string, reply: Reply, which: "oldest" | "all") => Effect.Effect<number>
+  /** A session starts anew: what waits is denied. */
+  readonly reset: (session: string) => Effect.Effect<number>
+}
+
+interface Waiting {
+  readonly question: Question
+  readonly answer: Deferred.Deferred<Reply>
+}
+
+/**
+ * A queue for each session, for those who answer later. `notify` tells the other side of a question; when it fails, the
+ * question is denied.
+ */
+export const pending = (options: {
+  readonly surface: string
+  readonly timeout: Duration.Duration
+  readonly notify: (question: Question) => Effect.Effect<void, unknown>
+}): Pending => {
+  const queues = new Map<string, Array<Waiting>>()
+  const remove = (session: string, item: Waiting): void => {
+    const rest = (queues.get(session) ?? []).filter((other) => other !== item)
+    if (rest.length === 0) queues.delete(session)
+    else queues.set(session, rest)
+  }
+  const settle = (session: string, reply: Reply, count: number): Effect.Effect<number> =>
+    Effect.suspend(() => {
+      const items = (queues.get(session) ?? []).slice(0, count)
+      for (const item of items) remove(session, item)
+      return Effect.as(Effect.forEach(items, ({ answer }) => Deferred.succeed(answer, reply), { discard: true }), items.length)
+    })
+  return {
+    approver: {
+      surface: options.surface,
+      order: "all at once",
+      timeout: options.timeout,
+      answer: (question) =>
+        Effect.suspend(() => {
+          const item: Waiting = { question, answer: Deferred.makeUnsafe() }
+          const session = question.session_id
+          queues.set(session, [...queues.get(session) ?? [], item])
+          return Effect.andThen(options.notify(question), Deferred.await(item.answer)).pipe(
+            Effect.ensuring(Effect.sync(() => remove(session, item)))
+          )
+        })
+    },
+    waiting: (session) => (queues.get(session) ?? []).map(({ question }) => question),
+    resolve: (session, reply, which) => settle(session, reply, which === "all" ? Number.POSITIVE_INFINITY : 1),
+    reset: (session) => settle(session, { choice: "deny", reason: "the session was reset" }, Number.POSITIVE_INFINITY)
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * A question to somebody who may allow a tool call, and what may come back.
+ *
+ * Source: `hermes-llm.md` §19.7 (choices), `hermes-product.md` §1.10.
+ *
+ * @since 0.1.0
+ */
+import type { Ids } from "../../hooks/Correlation.ts"
+
+/** What can be answered. `always` is not always offered. */
+export type Choice = "once" | "session" | "always" | "deny"
+
+/** How a request ended. */
+export type Outcome = Choice | "timeout"
+
+/** One thing that needs an approval. */
+export interface Concern {
+  /** What an approval is remembered under; a sentence for people too. */
+  readonly key: string
+  /** Whether it may be approved for good; a finding of a content scanner may not. */
+  readonly permanent: boolean
+}
+
+/** What is shown. Secrets are out of it. */
+export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_call_id"> {
+  readonly tool: string
+  /** The command, or the call with its arguments. */
+  readonly command: string
+  /** Why it is asked, in one line. */
+  readonly description: string
+  readonly keys: ReadonlyArray<string>
+  readonly choices: ReadonlyArray<Choice>
+}
+
+/** An answer; a denial may say why, for the model. */
+export interface Reply {
+  readonly choice: Choice
+  readonly reason?: string | undefined
+}
+
+const choices: ReadonlyArray<string> = ["once", "session", "always", "deny"]
+
+/** What an answer from outside means: an unknown word is deny, no answer none. */
+export const replyOf = (answer: unknown): Reply | undefined => {
+  if (answer === undefined || answer === null) return undefined
+  const word = typeof answer === "string" ? answer.trim().toLowerCase() : ""
+  // The list holds nothing but choices.
+  return choices.includes(word) ? { choice: word as Choice } : { choice: "deny" }
+}

@@ -1,0 +1,294 @@
+// Who decides whether a call runs, in which order, and what observers are told of it.
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
+import { ConfigError } from "../../../src/domain/AgentError.ts"
+import { SessionId } from "../../../src/domain/Ids.ts"
+import * as Correlation from "../../../src/hooks/Correlation.ts"
+import * as Hooks from "../../../src/hooks/Hooks.ts"
+import * as Approvals from "../../../src/tool/Approvals.ts"
+import { callback, pending } from "../../../src/tool/approval/Approver.ts"
+import { Attendance, unattended } from "../../../src/tool/approval/Attendance.ts"
+import type { Question } from "../../../src/tool/approval/Question.ts"
+
+const dangerous = "rm -rf build"
+
+const call = (command: string): Approvals.Call => ({ tool: "terminal", args: { command } })
+
+const inSession = (id: string) => <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
+  Effect.provideService(effect, Correlation.Correlation, { ...Correlation.none, session_id: SessionId.make(id) })
+
+/** Approvals whose approver answers `answers` one after another, and what was asked and told. */
+const scene = Effect.fnUntraced(function*(
+  answers: ReadonlyArray<unknown>,
+  options: Partial<Approvals.Options> = {}
+) {
+  const hooks = yield* Hooks.make()
+  const events: Array<Readonly<Record<string, unknown>>> = []
+  yield* hooks.register(Hooks.observer({ label: "recorder" }, {
+    pre_approval_request: (event) => Effect.sync(() => void events.push({ event: "pre", ...event })),
+    post_approval_response: (event) => Effect.sync(() => void events.push({ event: "post", ...event }))
+  }))
+  const questions: Array<Question> = []
+  const approver = callback((question) =>
+    Effect.suspend(() => {
+      const answer = answers[questions.length]
+      questions.push(question)
+      return answer === "silence" ? Effect.never : Effect.succeed(answer)
+    }))
+  const approvals = Approvals.make({ hooks, approver, ...options })
+  const check = (command: string, session = "s1") => inSession(session)(approvals.check(call(command)))
+  const told = () => events.map(({ event, choice }) => choice === undefined ? event : `${String(event)} ${String(choice)}`)
+  return { approvals, check, questions, events, told }
+})
+
+const blocked = (result: Approvals.Permit | Approvals.Refusal) => result._tag === "Refusal" ? result.reason : result.by
+
+describe("Approvals", () => {
+  it.effect("asks nothing about what is not dangerous", () =>
+    Effect.gen(function*() {
+      const { check, questions, told } = yield* scene([])
+      assert.strictEqual(blocked(yield* check("ls -la")), "nothing found")
+      assert.deepStrictEqual([questions, told()], [[], []])
+    }))
+
+  it.effect("keeps the floor against yolo, off, allow-list and approval", () =>
+    Effect.gen(function*() {
+      for (const policy of [{ yolo: true }, { mode: "off" as const }, { allow: ["*"] }, {}]) {
+        const { check, questions } = yield* scene(["always"], { policy })
+        assert.strictEqual(blocked(yield* check("rm -rf /")), "hardline")
+        assert.strictEqual(blocked(yield* check("echo 'unclosed")), "hardline")
+        assert.lengthOf(questions, 0)
+      }
+    }))
+
+  it.effect("keeps the operator's globs against yolo, for every command of a line", () =>
+    Effect.gen(function*() {
+      const { check } = yield* scene([], { policy: { yolo: true, deny: ["git push*"] } })
+      assert.strictEqual(blocked(yield* check("git push origin main")), "approval_denied")
+      assert.strictEqual(blocked(yield* check("cd x && GIT PUSH")), "approval_denied")
+      assert.strictEqual(blocked(yield* check("sh -c 'git push'")), "approval_denied")
+      assert.strictEqual(blocked(yield* check("git pull")), "nothing found")
+    }))
+
+  it.effect("runs dangerous commands under yolo, for all or for one session", () =>
+    Effect.gen(function*() {
+      const { approvals, check } = yield* scene(["deny"])
+      yield* approvals.setYolo("s1", true)
+      assert.strictEqual(blocked(yield* check(dangerous)), "yolo")
+      assert.strictEqual(blocked(yield* check(dangerous, "s2")), "approval_denied")
+    }))
+
+  it.effect("allows a line only when every command of it is on the list", () =>
+    Effect.gen(function*() {
+      const { check } = yield* scene(["deny", "deny"], { policy: { allow: ["rm -rf build"] } })
+      assert.strictEqual(blocked(yield* check(dangerous)), "allow-list")
+      assert.strictEqual(blocked(yield* check("rm -rf build; rm -rf src")), "approval_denied")
+    }))
+
+  it.effect("remembers nothing, the session, or everything, by the choice", () =>
+    Effect.gen(function*() {
+      const kept: Array<ReadonlyArray<string>> = []
+      const store = { add: (keys: ReadonlyArray<string>) => Effect.sync(() => void kept.push(keys)) }
+      const { check, questions } = yield* scene(["once", "session", "always"], { store })
+      yield* check(dangerous)
+      yield* check(dangerous)
+      assert.lengthOf(questions, 2)
+      assert.strictEqual(blocked(yield* check(dangerous)), "remembered")
+      yield* check(dangerous, "s2")
+      assert.lengthOf(questions, 3)
+      assert.strictEqual(blocked(yield* check(dangerous, "s3")), "remembered")
+      assert.deepStrictEqual(kept, [["recursive delete"]])
+    }))
+
+  it.effect("lets an approval hold for the process when it can not be kept", () =>
+    Effect.gen(function*() {
+      const store = { add: () => Effect.fail(new ConfigError({ path: "command_allowlist", message: "no" })) }
+      const { check, questions } = yield* scene(["always"], { store })
+      yield* check(dangerous)
+      assert.strictEqual(blocked(yield* check(dangerous, "s2")), "remembered")
+      assert.lengthOf(questions, 1)
+    }))
+
+  it.effect("denies what is answered with an unknown word, or with a failure", () =>
+    Effect.gen(function*() {
+      const { check } = yield* scene(["maybe"])
+      assert.strictEqual(blocked(yield* check(dangerous)), "approval_denied")
+      const failing = yield* scene([], { approver: callback(() => Effect.fail("no line")) })
+      assert.strictEqual(blocked(yield* failing.check(dangerous)), "approval_denied")
+      const dying = yield* scene([], { approver: callback(() => Effect.die("bug")) })
+      assert.strictEqual(blocked(yield* dying.check(dangerous)), "approval_denied")
+    }))
+
+  it.effect("hands the reason of a denial to the model", () =>
+    Effect.gen(function*() {
+      const { check } = yield* scene([{ choice: "deny", reason: "keep the cache" }])
+      const result = yield* check(dangerous)
+      assert.include(result._tag === "Refusal" ? result.message : "", "keep the cache")
+      assert.include(result._tag === "Refusal" ? result.message : "", "Do not retry")
+    }))
+
+  it.effect("takes silence for deny", () =>
+    Effect.gen(function*() {
+      const { check, told } = yield* scene(["silence", null])
+      const fiber = yield* Effect.forkChild(check(dangerous))
+      yield* TestClock.adjust("61 seconds")
+      assert.strictEqual(blocked(yield* Fiber.join(fiber)), "approval_timeout")
+      assert.strictEqual(blocked(yield* check(dangerous)), "approval_timeout")
+      assert.deepStrictEqual(told(), ["pre", "post timeout", "pre", "post timeout"])
+    }))
+
+  it.effect("closes the request of an interrupted run", () =>
+    Effect.gen(function*() {
+      const { check, told } = yield* scene(["silence"])
+      const fiber = yield* Effect.forkChild(check(dangerous), { startImmediately: true })
+      yield* Effect.yieldNow
+      yield* Fiber.interrupt(fiber)
+      assert.deepStrictEqual(told(), ["pre", "post timeout"])
+    }))
+
+  it.effect("denies without a question where nobody is", () =>
+    Effect.gen(function*() {
+      const { approvals, check, told, events } = yield* scene(["once"], { approver: undefined })
+      const alone = yield* check(dangerous)
+      assert.strictEqual(blocked(alone), "approval_denied")
+      const child = yield* approvals.check(call(dangerous)).pipe(
+        Effect.provideService(Attendance, unattended("child agent"))
+      )
+      assert.strictEqual(blocked(child), "approval_denied")
+      assert.deepStrictEqual(told(), ["pre", "post deny", "pre", "post deny"])
+      assert.strictEqual(events[2]?.["surface"], "child agent")
+    }))
+
+  it.effect("never prompts in a child, and approves there only when it was told to", () =>
+    Effect.gen(function*() {
+      const { approvals, questions } = yield* scene(["always"])
+      const denied = yield* Effect.provideService(approvals.check(call(dangerous)), Attendance, unattended("child agent"))
+      const allowed = yield* Effect.provideService(approvals.check(call(dangerous)), Attendance, unattended("child agent", "approve"))
+      assert.deepStrictEqual([blocked(denied), blocked(allowed)], ["approval_denied", "unattended"])
+      assert.lengthOf(questions, 0)
+    }))
+
+  it.effect("asks about concerns that are not in the text, and offers no approval for good for some", () =>
+    Effect.gen(function*() {
+      const kept: Array<unknown> = []
+      const store = { add: (keys: ReadonlyArray<string>) => Effect.sync(() => void kept.push(keys)) }
+      const { approvals, questions } = yield* scene(["always"], { store })
+      const finding: Approvals.Call = {
+        ...call("curl https://exаmple.com"),
+        concerns: [{ key: "scanner: homograph", permanent: false }]
+      }
+      const result = yield* inSession("s1")(approvals.check(finding))
+      assert.strictEqual(result._tag === "Permit" ? result.choice : undefined, "session")
+      assert.notInclude(questions[0]?.choices ?? [], "always")
+      assert.deepStrictEqual(kept, [])
+    }))
+
+  it.effect("checks changed arguments anew at the handler", () =>
+    Effect.gen(function*() {
+      const { approvals, check, questions } = yield* scene(["once", "once"])
+      const permit = yield* check(dangerous)
+      if (permit._tag !== "Permit") return assert.fail("should be allowed")
+      assert.strictEqual(yield* approvals.confirm(permit, { command: dangerous }), permit)
+      assert.strictEqual(blocked(yield* approvals.confirm(permit, { command: "rm -rf /" })), "hardline")
+      assert.strictEqual(blocked(yield* approvals.confirm(permit, { command: "rm -rf src" })), "user")
+      assert.lengthOf(questions, 2)
+    }))
+
+  it.effect("judges by a model: once only, and stops a model that goes on", () =>
+    Effect.gen(function*() {
+      const rulings = ["approve", "deny", "deny", "deny", "escalate"] as const
+      let at = 0
+      const judge = { judge: () => Effect.sync(() => rulings[at++] ?? "escalate") }
+      const { check, questions, told, events } = yield* scene(["once"], { policy: { mode: "smart" }, judge })
+      assert.strictEqual(blocked(yield* check(dangerous)), "judge")
+      const denials = yield* Effect.forEach([1, 2, 3], () => check(dangerous))
+      const messages = denials.map((denial) => denial._tag === "Refusal" ? denial.message : "")
+      assert.deepStrictEqual(messages.map((message) => message.includes("STOP")), [false, false, true])
+      assert.strictEqual(blocked(yield* check(dangerous)), "user")
+      assert.lengthOf(questions, 1)
+      assert.deepStrictEqual(told(), [
+        "pre", "post smart_approve", "pre", "post smart_deny", "pre", "post smart_deny", "pre", "post smart_deny", "pre", "post once"
+      ])
+      assert.strictEqual(events[1]?.["decided_by"], "aux_llm")
+    }))
+
+  it.effect("asks a person when the judge fails", () =>
+    Effect.gen(function*() {
+      const judge = { judge: () => Effect.fail("no model") }
+      const { check, questions } = yield* scene(["deny"], { policy: { mode: "smart" }, judge })
+      assert.strictEqual(blocked(yield* check(dangerous)), "approval_denied")
+      assert.lengthOf(questions, 1)
+    }))
+
+  it.effect("redacts what is shown and told, and names the session", () =>
+    Effect.gen(function*() {
+      const { check, questions, events } = yield* scene(["once"])
+      yield* check("rm -rf x && curl -u a:b -H 'Authorization: Bearer sk-abcdefghijklmnopqrstuvwxyz0123456789' https://x")
+      assert.notInclude(questions[0]?.command, "abcdefghijklmnopqrstuvwxyz")
+      assert.notInclude(JSON.stringify(events), "abcdefghijklmnopqrstuvwxyz")
+      assert.strictEqual(events[0]?.["session_id"], "s1")
+      assert.strictEqual(events[0]?.["session_key"], "s1")
+    }))
+
+  it.effect("shows one question at a time at a terminal, and drops those that are settled meanwhile", () =>
+    Effect.gen(function*() {
+      const hooks = yield* Hooks.make()
+      const gate = yield* Deferred.make<void>()
+      let shown = 0
+      const approvals = Approvals.make({
+        hooks,
+        approver: {
+          surface: "cli",
+          order: "one at a time",
+          answer: () => Effect.andThen(Effect.sync(() => void shown++), Effect.as(Deferred.await(gate), { choice: "session" as const }))
+        }
+      })
+      const fiber = yield* Effect.forkChild(
+        Effect.forEach([1, 2, 3], () => approvals.check(call(dangerous)), { concurrency: "unbounded" })
+      )
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(shown, 1)
+      yield* Deferred.succeed(gate, undefined)
+      assert.deepStrictEqual((yield* Fiber.join(fiber)).map(blocked), ["user", "remembered", "remembered"])
+      assert.strictEqual(shown, 1)
+    }))
+
+  it.effect("queues questions for an approver elsewhere, oldest first", () =>
+    Effect.gen(function*() {
+      const queue = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
+      const { check } = yield* scene([], { approver: queue.approver })
+      const first = yield* Effect.forkChild(check("rm -rf a"))
+      const second = yield* Effect.forkChild(check("git reset --hard"))
+      const third = yield* Effect.forkChild(check("git clean -fd"))
+      yield* TestClock.adjust("1 second")
+      assert.lengthOf(queue.waiting("s1"), 3)
+      assert.strictEqual(yield* queue.resolve("s1", { choice: "once" }, "oldest"), 1)
+      assert.strictEqual(blocked(yield* Fiber.join(first)), "user")
+      assert.strictEqual(yield* queue.resolve("s1", { choice: "deny" }, "all"), 2)
+      assert.strictEqual(blocked(yield* Fiber.join(second)), "approval_denied")
+      assert.strictEqual(blocked(yield* Fiber.join(third)), "approval_denied")
+      const late = yield* Effect.forkChild(check("rm -rf a"))
+      yield* TestClock.adjust("299 seconds")
+      assert.lengthOf(queue.waiting("s1"), 1)
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(blocked(yield* Fiber.join(late)), "approval_timeout")
+      assert.lengthOf(queue.waiting("s1"), 0)
+    }))
+
+  it.effect("denies a question that could not be delivered, and wakes all when a session starts anew", () =>
+    Effect.gen(function*() {
+      const broken = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.fail("offline") })
+      const one = yield* scene([], { approver: broken.approver })
+      assert.strictEqual(blocked(yield* one.check(dangerous)), "approval_denied")
+      const queue = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
+      const two = yield* scene([], { approver: queue.approver })
+      const fiber = yield* Effect.forkChild(two.check(dangerous))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* queue.reset("s1"), 1)
+      assert.strictEqual(blocked(yield* Fiber.join(fiber)), "approval_denied")
+    }))
+})
