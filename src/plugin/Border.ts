@@ -14,9 +14,10 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { AgentError, ExecutionBlocked, TranslatedFailure } from "../domain/AgentError.ts"
-import * as Faults from "../middleware/Faults.ts"
+import * as Json from "../domain/Json.ts"
 import type { Next, Wrapper } from "../middleware/Frame.ts"
 import type { Kind } from "../middleware/Kind.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -33,10 +34,16 @@ export const bring = (context: Context.Context<never>) => <A, E>(effect: Effect.
   // Whoever loads a plugin in an application has what the plugin's type asks for.
   Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) => Context.merge(context, input))
 
+/** What a failure says of itself. */
+const reasonOf = (thrown: unknown): string =>
+  Predicate.isObject(thrown) && typeof thrown["message"] === "string" && thrown["message"] !== ""
+    ? thrown["message"]
+    : Json.toText(thrown)
+
 /** A failure that is nobody's, in words that every run knows. */
 const known = (kind: Kind, name: string, thrown: unknown, below: ReadonlyArray<unknown>): AgentError =>
   below.length === 0
-    ? new ExecutionBlocked({ reason: Faults.describe(thrown), metadata: { checked_by: name } })
+    ? new ExecutionBlocked({ reason: reasonOf(thrown), metadata: { checked_by: name } })
     : new TranslatedFailure({ kind, middleware: name, thrown, downstream: below.at(-1) })
 
 const wrapper = <Req, Options, A, Info>(

@@ -1,7 +1,12 @@
-// Cases 118–131 of the plugin contract (and 19, 65 as plugins on disk meet them), and case 92 of the program.
+// Cases 118–137 of the plugin contract (and 19, 65 as plugins on disk meet them), and case 92 of the program.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { ProcessVariables } from "../../src/config/internal/ProcessVariables.ts"
 import type { PluginInfo } from "../../src/plugin/Loading.ts"
+import { cli } from "../cli/capture.ts"
+import { machine } from "../support/hermes.ts"
 import { rewriteArgs, withWarnings } from "../support/middlewareContexts.ts"
 import { loaded, place } from "../plugin/support/plugins.ts"
 
@@ -14,7 +19,7 @@ const infoOf = (plugins: ReadonlyArray<PluginInfo>, key: string): PluginInfo => 
 }
 
 describe("plugins", () => {
-  it.effect("118 a user plugin in enabled is loaded; another one is only known", () =>
+  it.live("118 a user plugin in enabled is loaded; another one is only known", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("wanted", "export const register = (ctx) => { ctx.register_hook('on_session_start', () => {}) }", "name: wanted\nversion: 1.0.2\ndescription: Does things\n")
@@ -30,7 +35,7 @@ describe("plugins", () => {
       assert.strictEqual(unwanted.error, "not enabled in config (run `hermes plugins enable unwanted` to activate)")
     }))
 
-  it.effect("119 plugins of a project are found only when the variable says so", () =>
+  it.live("119 plugins of a project are found only when the variable says so", () =>
     Effect.gen(function*() {
       const { places, write } = yield* place
       write({ "work/.hermes/plugins/local/plugin.yaml": "name: local\n", "work/.hermes/plugins/local/index.js": quiet })
@@ -41,7 +46,7 @@ describe("plugins", () => {
       assert.deepInclude(infoOf(found.plugins, "local"), { source: "project", enabled: true })
     }))
 
-  it.effect("121 disabled beats enabled, by key or by bare name", () =>
+  it.live("121 disabled beats enabled, by key or by bare name", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("observability/langfuse", quiet)
@@ -49,7 +54,7 @@ describe("plugins", () => {
       assert.deepInclude(infoOf(plugins, "observability/langfuse"), { enabled: false, error: "disabled via config" })
     }))
 
-  it.effect("122 one that can not be loaded is recorded with its error, leaves nothing behind (ARCHITECTURE §5), and the others load", () =>
+  it.live("122 one that can not be loaded is recorded with its error, leaves nothing behind (ARCHITECTURE §5), and the others load", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("a-moduleless", undefined)
@@ -67,7 +72,7 @@ describe("plugins", () => {
       assert.strictEqual(warnings.length, 3)
     }))
 
-  it.effect("124 loading twice is once; reload takes everything back first; a look that failed is repeated", () =>
+  it.live("124 loading twice is once; reload takes everything back first; a look that failed is repeated", () =>
     Effect.gen(function*() {
       const { directory, places, plugin, write } = yield* place
       plugin("once", "export const register = (ctx) => { ctx.registerHook('post_tool_call', () => {}); ctx.registerMiddleware('tool_request', () => {}) }")
@@ -87,7 +92,7 @@ describe("plugins", () => {
       assert.strictEqual(second.warnings.length, 1)
     }))
 
-  it.effect("125 kinds: an unknown one is standalone, a provider of memory is left to who uses it, what is said counts", () =>
+  it.live("125 kinds: an unknown one is standalone, a provider of memory is left to who uses it, what is said counts", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("weird", quiet, "name: weird\nkind: weird\n")
@@ -105,7 +110,40 @@ describe("plugins", () => {
       assert.deepInclude(infoOf(value.plugins, "memory-two"), { kind: "standalone", enabled: true })
     }))
 
-  it.effect("130 names of commands are tidied; one without a name and one of the program's own are ignored", () =>
+  it.live("127 enable writes the string that was given, sorted, and takes it out of disabled; an unknown name changes nothing", () =>
+    Effect.gen(function*() {
+      const { home, keep } = yield* machine
+      const plugins = (...argv: ReadonlyArray<string>) =>
+        Effect.provideService(cli("plugins", ...argv), ProcessVariables, { HERMES_HOME: home })
+      const read = () => readFileSync(join(home, "config.yaml"), "utf8")
+      keep("plugins/observability/nemo_relay/plugin.yaml", "name: nemo_relay\n")
+      keep("config.yaml", "# mine\nplugins:\n  enabled:\n    - zeta\n  disabled:\n    - other\n    - observability/nemo_relay\n")
+      const { code, stdout } = yield* plugins("enable", "observability/nemo_relay")
+      assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "enabled observability/nemo_relay; it takes effect in the next session\n" })
+      const written = "# mine\nplugins:\n  enabled:\n    - observability/nemo_relay\n    - zeta\n  disabled:\n    - other\n"
+      assert.strictEqual(read(), written)
+      assert.match((yield* plugins("enable", "observability/nemo_relay")).stdout, /is enabled already/)
+      assert.strictEqual((yield* plugins("enable", "observability/nemo_relais")).code, 1)
+      assert.strictEqual(read(), written)
+      const disabled = yield* plugins("disable", "nemo_relay")
+      assert.strictEqual(disabled.stdout, "disabled nemo_relay; it takes effect in the next session\n")
+      const again = yield* plugins("enable", "observability/nemo_relay")
+      assert.match(again.stderr, /stays disabled: plugins\.disabled names it in another way/)
+    }))
+
+  it.live("128 list --json is an array of name, status, version, description and source; categories are listed (J)", () =>
+    Effect.gen(function*() {
+      const { home, keep } = yield* machine
+      keep("plugins/observability/langfuse/plugin.yaml", "name: langfuse\nversion: 2\ndescription: Traces\n")
+      keep("plugins/flat/plugin.yaml", "name: flat\n")
+      const { stdout } = yield* Effect.provideService(cli("plugins", "list", "--json"), ProcessVariables, { HERMES_HOME: home })
+      assert.deepStrictEqual(JSON.parse(stdout), [
+        { name: "flat", status: "not enabled", version: "", description: "", source: "user" },
+        { name: "observability/langfuse", status: "not enabled", version: "2", description: "Traces", source: "user" }
+      ])
+    }))
+
+  it.live("130 names of commands are tidied; one without a name and one of the program's own are ignored", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("commands", `export const register = (ctx) => {
@@ -129,7 +167,7 @@ describe("plugins", () => {
       assert.deepInclude(infoOf(value.plugins, "commands"), { commands: 2 })
     }))
 
-  it.effect("131 a message needs a conversation: queued when it is idle, an interruption when it runs", () =>
+  it.live("131 a message needs a conversation: queued when it is idle, an interruption when it runs", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("speaker", `export const register = (ctx) => {
@@ -157,7 +195,22 @@ describe("plugins", () => {
       assert.match(warnings.join(), /needs a conversation/)
     }))
 
-  it.effect("19 one function registered twice for a kind runs twice; an unknown kind names the nearest (§1.1)", () =>
+  it.live("137 of a plugin's block and a shell hook's, the plugin's message is told", () =>
+    Effect.gen(function*() {
+      const { hermes, keep, put } = yield* machine
+      put("guard.sh", "#!/bin/sh\necho '{\"decision\":\"block\",\"reason\":\"said by the shell\"}'\n")
+      keep("plugins/guard/plugin.yaml", "name: guard\n")
+      keep("plugins/guard/index.js", "export const register = (ctx) => { ctx.registerHook('pre_tool_call', () => ({ action: 'block', message: 'said by the plugin' })) }\n")
+      keep("config.yaml", "hooks:\n  pre_tool_call:\n    - command: sh guard.sh\nplugins:\n  enabled: [guard]\n")
+      const { stderr, stdout } = yield* hermes([
+        "chat", "-q", "Run the command: echo hello", "--toolsets", "terminal", "--format", "stream-json", "--accept-hooks"
+      ])
+      const result = stdout.split("\n").find((line) => line.includes("tool_result")) ?? ""
+      assert.match(result, /said by the plugin/, stderr)
+      assert.notMatch(result, /said by the shell/)
+    }))
+
+  it.live("19 one function registered twice for a kind runs twice; an unknown kind names the nearest (§1.1)", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("twice", `export const register = (ctx) => {
@@ -177,7 +230,7 @@ describe("plugins", () => {
       assert.match(warnings[1] ?? "", /"tool_requests", did you mean tool_request\?/)
     }))
 
-  it.effect("65 a hook that nobody emits is a warning, and can be invoked by its name", () =>
+  it.live("65 a hook that nobody emits is a warning, and can be invoked by its name", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("banana", "export const register = (ctx) => { ctx.register_hook('on_banana', ({ n }) => n + 1) }")
@@ -189,7 +242,7 @@ describe("plugins", () => {
       assert.match(warnings.join(), /on_banana/)
     }))
 
-  it.effect("92 of hermes-product.md: nothing of a plugin that is installed and not enabled runs", () =>
+  it.live("92 of hermes-product.md: nothing of a plugin that is installed and not enabled runs", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place
       plugin("sleeping", "globalThis.awake = true\nexport const register = (ctx) => { ctx.registerMiddleware('tool_request', () => {}); ctx.registerHook('pre_tool_call', () => {}) }")
