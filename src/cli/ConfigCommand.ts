@@ -38,6 +38,9 @@ const set = Command.make(
 const unset = Command.make("unset", { key }, (flags) => act(({ unset }) => unset(flags))).pipe(
   Command.withDescription("Remove one key")
 )
+const edit = Command.make("edit", {}, () => act(({ edit }) => edit)).pipe(
+  Command.withDescription("Open config.yaml in $VISUAL or $EDITOR, and check it afterwards")
+)
 const check = Command.make("check", {}, () => act(({ check }, shared) => check(shared))).pipe(
   Command.withDescription("Say everything that is wrong with the settings")
 )
@@ -46,5 +49,5 @@ const check = Command.make("check", {}, () => act(({ check }, shared) => check(s
 export const configCommand = Command.make("config", { json }, (flags) => act((actions, shared) => actions.show(shared, flags)))
   .pipe(
     Command.withDescription("Show and change the settings"),
-    Command.withSubcommands([show, get, set, unset, check, path, envPath])
+    Command.withSubcommands([show, get, set, unset, edit, check, path, envPath])
   )

@@ -8,6 +8,8 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Environment } from "../config/Environment.ts"
@@ -69,7 +71,29 @@ export const unset = ({ key }: { readonly key: string }) =>
 
 /** Says everything that is wrong, a line each. */
 export const check = (flags: Flags.Globals) =>
-  Config.load(Flags.configOptions(flags)).pipe(
+  judge(Flags.configOptions(flags)).pipe(Effect.provide(surroundings))
+
+/** Lets the user's editor change the file, and says what is wrong with it then. */
+export const edit = Effect.gen(function*() {
+  const home = yield* Home
+  const environment = yield* Environment
+  yield* home.ensure
+  const editor = environment.get("VISUAL") ?? environment.get("EDITOR") ?? "vi"
+  // The variable may hold arguments, so the shell reads it; the path is no part of what it reads.
+  const command = ChildProcess.make("sh", ["-c", `${editor} "$1"`, "sh", home.config], {
+    stdin: "inherit",
+    stdout: "inherit",
+    stderr: "inherit"
+  })
+  const code = yield* ChildProcessSpawner.use(({ exitCode }) => exitCode(command)).pipe(
+    Effect.mapError((error) => new Failure({ code: failed, message: `the editor can not be started: ${error.message}` }))
+  )
+  if (code !== 0) return yield* new Failure({ code: failed, message: `the editor "${editor}" ended with ${code}: set EDITOR` })
+  return yield* judge({})
+}).pipe(Effect.provide(surroundings))
+
+const judge = (options: Config.Options) =>
+  Config.load(options).pipe(
     Effect.matchEffect({
       onFailure: (error) =>
         Effect.andThen(
@@ -81,6 +105,5 @@ export const check = (flags: Flags.Globals) =>
           Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true }),
           line(warnings.length === 0 ? "The settings are fine" : "The settings can be used")
         )
-    }),
-    Effect.provide(surroundings)
+    })
   )

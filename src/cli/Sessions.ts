@@ -17,7 +17,8 @@ import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as Envelope from "../session/Envelope.ts"
-import { type Session, SessionStore } from "../session/SessionStore.ts"
+import { hiddenSources } from "../session/SessionSearch.ts"
+import { defaultLimit, type Session, SessionStore } from "../session/SessionStore.ts"
 import { failed, Failure, usage } from "./Failure.ts"
 import { line } from "./Output.ts"
 import { stored } from "./Session.ts"
@@ -57,8 +58,16 @@ const checked = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> =>
 
 const nobody: Effect.Effect<ReadonlyArray<Session>> = Effect.succeed([])
 
-const newest = (filter: Filter) =>
-  stored<ReadonlyArray<Session>, SessionStoreError>(SessionStore.use((store) => store.list(filter)), nobody)
+/** The newest sessions; those that nobody talked in (children, tools) only when their source is asked for. */
+const found = Effect.fnUntraced(function*(filter: Filter, otherwise: number) {
+  const { limit = otherwise, source } = filter
+  const store = yield* SessionStore
+  if (source !== undefined) return yield* store.list({ source, limit })
+  const all = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
+  return all.filter(({ source }) => !hiddenSources.includes(source)).slice(0, limit)
+})
+
+const newest = (filter: Filter) => stored<ReadonlyArray<Session>, SessionStoreError>(found(filter, defaultLimit), nobody)
 
 const row = (session: Session): ReadonlyArray<string> => [
   session.id,
@@ -172,7 +181,7 @@ export const exportSessions = Effect.fn("hermes sessions export")(
     const text = session === undefined
       ? yield* stored<string, SessionStoreError>(
         Effect.gen(function*() {
-          const sessions = yield* SessionStore.use((store) => store.list({ ...filter, limit: filter.limit ?? Number.MAX_SAFE_INTEGER }))
+          const sessions = yield* found(filter, Number.MAX_SAFE_INTEGER)
           return (yield* Effect.forEach(sessions, record)).join("")
         }),
         Effect.succeed("")

@@ -20,7 +20,9 @@ const session = Argument.String("session").pipe(
 )
 const source = Flags.text("source", "TAG", "Only those that this made: cli, oneshot, batch, …")
 const json = Flags.yes("json", "One JSON document")
-const limit = Flags.last(Flag.Int("limit").pipe(Flag.withMetavar("N")), "At most this many; 20 when not given")
+const atMost = (otherwise: string) =>
+  Flags.last(Flag.Int("limit").pipe(Flag.withMetavar("N")), `At most this many; ${otherwise} when not given`)
+const limit = atMost("20")
 
 const list = Command.make("list", { source, limit, json }, (flags) => act(({ list }) => list(flags))).pipe(
   Command.withDescription("The newest sessions")
@@ -38,7 +40,7 @@ const exportCommand = Command.make(
   {
     session: Flags.text("session-id", "SESSION", "Only this one"),
     source,
-    limit,
+    limit: atMost("all"),
     format: Flags.last(Flag.Literals("format", ["jsonl"]), "A line of JSON for each session"),
     output: Flags.text("output", "PATH", "File to write; stdout when not given", "o")
   },

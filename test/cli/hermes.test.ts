@@ -1,7 +1,7 @@
 // The real program, as a user runs it: own home directory, real files, a real shell, models over HTTP or none.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { createServer } from "node:net"
 import * as Ask from "../provider/Ask.ts"
 import { machine, program, run, sessionIdOf } from "../support/hermes.ts"
@@ -137,6 +137,33 @@ describe("prompts", () => {
       assert.strictEqual((yield* hermes(["-Q", "--query-file", "-", "--script", "turns.yaml"], { stdin: piped })).code, 0)
       const asked = (yield* sessions(home)).map(({ messages }) => messages[0]?.content[0])
       assert.deepStrictEqual(asked.map((part) => typeof part === "object" && part.type === "text" ? part.text : part), [piped, "- a list"])
+    }))
+})
+
+describe("an image", () => {
+  it.live("goes to the model beside the query", () =>
+    Effect.gen(function*() {
+      const { at, hermes } = yield* machine
+      const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+      writeFileSync(at("dot.png"), Buffer.from(pixel, "base64"))
+      const server = yield* Ask.mock
+      server.onMessage("what", { content: "a dot" })
+      const model = ["--provider", "custom", "-m", "m", "--base-url", `${server.url}/v1`]
+      assert.deepInclude(yield* hermes(["-Q", "-q", "what is it?", "--image", "dot.png", ...model]), { code: 0, stdout: "a dot\n" })
+      assert.include(JSON.stringify(server.getLastRequest()?.body), `data:image/png;base64,${pixel}`)
+    }))
+})
+
+describe("the settings", () => {
+  it.live("are changed in the user's editor, and checked afterwards", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      keep("config.yaml", "agent: { max_turns: 5 }\n")
+      assert.deepInclude(yield* hermes(["config", "edit"], { env: { EDITOR: "sed -i s/5/x/" } }), {
+        code: 2,
+        stdout: "",
+        stderr: "Error: config.yaml: agent.max_turns: expected a positive integer, got \"x\"\n"
+      })
     }))
 })
 
