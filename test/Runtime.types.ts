@@ -5,7 +5,11 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { type AgentError, Agent, Files, Hooks, Provider, Runtime, Terminal, Toolset } from "../src/index.ts"
+import type { Environment } from "../src/config/Environment.ts"
+import type { Home } from "../src/config/Home.ts"
+import { Settings } from "../src/config/Settings.ts"
+import type { ConfigError } from "../src/domain/AgentError.ts"
+import { Files, Hooks, Provider, Runtime, Terminal, Toolset } from "../src/index.ts"
 import * as Todo from "../src/tool/builtin/Todo.ts"
 
 class Weather extends Context.Service<Weather, { readonly celsius: number }>()("test/Weather") {}
@@ -22,25 +26,27 @@ const weather = Toolset.make(
 const diary = Hooks.on("post_tool_call", () => Effect.flatMap(Diary, ({ write }) => write("a tool ran")))
 const provider = Layer.effect(Provider.Provider, Effect.fail(new Broken()))
 
-const run = Agent.run({ prompt: "hello" })
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends (<T>() => T extends B ? 1 : 2) ? true : false
+const same = <A, B>(_: Same<A, B>): void => undefined
+type ErrorOf<L> = L extends Layer.Layer<infer _A, infer E, infer _R> ? E : never
+type NeedsOf<L> = L extends Layer.Layer<infer _A, infer _E, infer R> ? R : never
 
-/** Nothing is missing: the built-in toolsets need no more than the runtime. */
-export const whole: Effect.Effect<unknown, typeof AgentError.AgentError.Type> = run.pipe(
-  Effect.provide(Runtime.layer({ tools: [Files.toolset, Terminal.toolset, Todo.toolset] }))
-)
+// The built-in toolsets need no more than the runtime has.
+const whole = Runtime.layer({ tools: [Files.toolset, Terminal.toolset, Todo.toolset] })
+same<ErrorOf<typeof whole>, never>(true)
+same<NeedsOf<typeof whole>, never>(true)
 
-/** What a toolset and a hook need is missing until it is given. */
-export const open: Effect.Effect<unknown, typeof AgentError.AgentError.Type, Weather | Diary> = run.pipe(
-  Effect.provide(Runtime.layer({ tools: [weather, Files.toolset], hooks: [diary] }))
-)
+// What a toolset and a hook need is missing until it is given.
+const open = Runtime.layer({ tools: [weather, Files.toolset], hooks: [diary] })
+same<ErrorOf<typeof open>, never>(true)
+same<NeedsOf<typeof open>, Weather | Diary>(true)
 
-// @ts-expect-error Weather is missing
-export const withoutWeather: Effect.Effect<unknown, unknown, Diary> = open
+// What a provider fails with, the whole fails with.
+const failing = Runtime.layer({ provider })
+same<ErrorOf<typeof failing>, Broken>(true)
+same<NeedsOf<typeof failing>, never>(true)
 
-/** What a provider fails with, the whole fails with. */
-export const failing: Effect.Effect<unknown, typeof AgentError.AgentError.Type | Broken> = run.pipe(
-  Effect.provide(Runtime.layer({ provider }))
-)
-
-// @ts-expect-error Broken is not among these failures
-export const withoutFailure: Effect.Effect<unknown, typeof AgentError.AgentError.Type> = failing
+// A program needs its surroundings, and fails with one kind of error.
+const program = Effect.map(Settings, (settings) => Runtime.program(settings))
+same<ErrorOf<Effect.Success<typeof program>>, ConfigError>(true)
+same<NeedsOf<Effect.Success<typeof program>>, Home | Environment>(true)
