@@ -27,6 +27,10 @@ export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
     if (flags.quiet) return yield* needsQuery("--quiet")
     if (flags.oneshot) return yield* needsQuery("--oneshot")
   }
+  if (flags.ignoreUserConfig) {
+    const PluginsLost = yield* Effect.promise(() => import("./PluginsLost.ts"))
+    yield* PluginsLost.tell
+  }
   const prompt = yield* Query.read(flags)
   if (prompt !== undefined) return yield* SingleQuery.run(flags, prompt)
   const { terminal } = yield* Output

@@ -33,7 +33,8 @@ const register = () =>
   registerHooks({
     resolve: (specifier, context, next) => {
       if (!isPluginFile(context.parentURL)) return next(specifier, context)
-      if (specifier === "hermes-effect") return next(self, context)
+      // Both `import` and `require` take an address that needs no resolving.
+      if (specifier === "hermes-effect") return { url: self, shortCircuit: true }
       return isShared(specifier) || specifier.startsWith("hermes-effect/")
         ? next(specifier, { ...context, parentURL: import.meta.url })
         : next(specifier, context)
