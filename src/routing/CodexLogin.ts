@@ -1,0 +1,231 @@
+/**
+ * The login that models of a ChatGPT subscription want: by a code that the user types into a browser, and renewed before it
+ * ends.
+ *
+ * **Details**
+ *
+ * {@link Service.login} asks for a code, has it shown, and asks at the given pace whether the user has typed it.
+ * {@link Service.token} gives the access token, renewed five minutes before its end. Only one renewal runs at a time, and
+ * it looks into the store first: a refresh token is good for one use, and another process may have used it.
+ *
+ * **Gotchas**
+ *
+ * The endpoints are those of OpenAI's own command line program; they are not documented as an API, and were not exercised
+ * against the real service here.
+ *
+ * Source: `hermes-llm.md` §2.4, §5.2, §16.5.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import * as AiError from "effect/ai/AiError"
+import * as Base64Url from "effect/encoding/Base64Url"
+import * as HttpBody from "effect/http/HttpBody"
+import type * as HttpClient from "effect/http/HttpClient"
+import type { ConfigError } from "../domain/AgentError.ts"
+import * as Json from "../domain/Json.ts"
+import type * as TokenStore from "./TokenStore.ts"
+
+/** The login did not come about, or can not be renewed. `message` says what to do. */
+export class LoginError extends Schema.TaggedError<LoginError>("hermes-effect/routing/LoginError")("LoginError", {
+  message: Schema.String
+}) {}
+
+/** Where to log in, and as which program. */
+export interface Endpoints {
+  readonly clientId: string
+  /** Gives a code. */
+  readonly code: string
+  /** Says whether the code was typed. */
+  readonly poll: string
+  /** Gives tokens. */
+  readonly token: string
+  /** Where the user types the code. */
+  readonly page: string
+  readonly redirect: string
+}
+
+const issuer = "https://auth.openai.com"
+
+/** OpenAI's, as its command line program uses them (2026-04-30). */
+export const openAi: Endpoints = {
+  clientId: "app_EMoamEEZ73f0CkXaXp7hrann",
+  code: `${issuer}/api/accounts/deviceauth/usercode`,
+  poll: `${issuer}/api/accounts/deviceauth/token`,
+  token: `${issuer}/oauth/token`,
+  page: `${issuer}/codex/device`,
+  redirect: `${issuer}/deviceauth/callback`
+}
+
+/** What came back: undefined where nothing did. */
+export interface Reply {
+  readonly status: number
+  readonly body: unknown
+}
+
+/** Sends JSON, or a form, and gives the answer whatever its status. */
+export interface Http {
+  readonly json: (url: string, body: Readonly<Record<string, string>>) => Effect.Effect<Reply, LoginError>
+  readonly form: (url: string, body: Readonly<Record<string, string>>) => Effect.Effect<Reply, LoginError>
+}
+
+/** {@link Http} over an HTTP client. */
+export const http = (client: HttpClient.HttpClient): Http => {
+  const send = (url: string, body: HttpBody.HttpBody): Effect.Effect<Reply, LoginError> =>
+    client.post(url, { body, headers: { accept: "application/json" } }).pipe(
+      Effect.flatMap((response) => Effect.map(response.text, (text) => ({
+        status: response.status,
+        body: Option.getOrUndefined(Json.parse(text))
+      }))),
+      Effect.timeout("30 seconds"),
+      Effect.mapError(() =>
+        new LoginError({ message: `${URL.parse(url)?.host ?? url} can not be reached: check the network, then log in again` })
+      )
+    )
+  return {
+    json: (url, body) => send(url, HttpBody.jsonUnsafe(body)),
+    form: (url, body) => send(url, HttpBody.text(new URLSearchParams(body).toString(), "application/x-www-form-urlencoded"))
+  }
+}
+
+/** What the user has to do. */
+export interface Invitation {
+  readonly page: string
+  readonly code: string
+}
+
+/** See the module. */
+export interface Service {
+  /** Logs in; `show` tells the user where to type what. */
+  readonly login: (show: (invitation: Invitation) => Effect.Effect<void>) => Effect.Effect<void, LoginError | ConfigError>
+  readonly logout: Effect.Effect<void, ConfigError>
+  /** The access token, renewed if need be; undefined when nobody has logged in. */
+  readonly token: Effect.Effect<Redacted.Redacted<string> | undefined, LoginError | ConfigError>
+  /** Renews the token whether or not it has ended, as a pool of keys wants it. */
+  readonly refresh: Effect.Effect<Redacted.Redacted<string>, AiError.AiError>
+}
+
+/** The provider that the tokens are for. */
+export const provider = "openai-codex"
+
+const early = 300_000
+const deadline = "15 minutes"
+const defaultLife = 3_600_000
+
+const Code = Schema.Struct({
+  device_auth_id: Schema.String,
+  user_code: Schema.String,
+  interval: Schema.optionalKey(Schema.Union([Schema.Finite, Schema.String]))
+})
+const Typed = Schema.Struct({ authorization_code: Schema.String, code_verifier: Schema.String })
+const Granted = Schema.Struct({
+  access_token: Schema.String,
+  refresh_token: Schema.optionalKey(Schema.String),
+  expires_in: Schema.optionalKey(Schema.Finite)
+})
+
+/** When a token says itself that it ends, in milliseconds. */
+const endOf = (token: string): number | undefined => {
+  const payload = token.split(".")[1]
+  const text = payload === undefined ? "" : Result.getOrElse(Base64Url.decodeString(payload), () => "")
+  const claims = Option.getOrUndefined(Json.parse(text))
+  const end = typeof claims === "object" && claims !== null && "exp" in claims ? claims.exp : undefined
+  return typeof end === "number" ? end * 1_000 : undefined
+}
+
+const read = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: string): Effect.Effect<A, LoginError> =>
+  status === 200
+    ? Effect.mapError(
+      Schema.decodeUnknownEffect(schema)(body),
+      () => new LoginError({ message: `the answer to ${what} can not be read: this version does not know the login service any more` })
+    )
+    : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): log in again` }))
+
+/** See the module. */
+export const make = (
+  store: TokenStore.Service,
+  { form, json }: Http,
+  endpoints: Endpoints = openAi
+): Service => {
+  const renewing = Semaphore.makeUnsafe(1)
+
+  const keep = Effect.fnUntraced(function*(reply: Reply, what: string, previous: TokenStore.Tokens | undefined) {
+    const { access_token, expires_in, refresh_token } = yield* read(Granted, reply, what)
+    const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
+    if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: log in again` })
+    const now = yield* Clock.currentTimeMillis
+    const life = expires_in === undefined ? defaultLife : expires_in * 1_000
+    const tokens = { access: Redacted.make(access_token), refresh, expiresAt: endOf(access_token) ?? now + life }
+    yield* store.set(provider, tokens)
+    return tokens.access
+  })
+
+  const renew = Effect.fnUntraced(function*(tokens: TokenStore.Tokens) {
+    const reply = yield* form(endpoints.token, {
+      grant_type: "refresh_token",
+      client_id: endpoints.clientId,
+      refresh_token: Redacted.value(tokens.refresh)
+    })
+    return yield* keep(reply, "the renewal of the ChatGPT login", tokens)
+  })
+
+  /** The stored token if it is still good, else a new one. `spent` is one that is known to be no good. */
+  const current = (spent: string | undefined) =>
+    renewing.withPermit(Effect.gen(function*() {
+      const tokens = yield* store.get(provider)
+      if (tokens === undefined) return undefined
+      const now = yield* Clock.currentTimeMillis
+      const isGood = tokens.expiresAt - early > now && Redacted.value(tokens.access) !== spent
+      return isGood ? tokens.access : yield* Effect.uninterruptible(renew(tokens))
+    }))
+
+  const waitForUser = Effect.fnUntraced(function*({ device_auth_id, interval, user_code }: typeof Code.Type) {
+    const pace = Math.max(1, Number(interval ?? 5) || 5)
+    while (true) {
+      yield* Effect.sleep(`${pace} seconds`)
+      const reply = yield* json(endpoints.poll, { device_auth_id, user_code })
+      // Both mean that the user has not typed it yet.
+      if (reply.status !== 403 && reply.status !== 404) return yield* read(Typed, reply, "the code")
+    }
+  })
+
+  return {
+    login: Effect.fn("CodexLogin.login")(function*(show) {
+      const code = yield* read(Code, yield* json(endpoints.code, { client_id: endpoints.clientId }), "the request for a code")
+      yield* show({ page: endpoints.page, code: code.user_code })
+      const { authorization_code, code_verifier } = yield* Effect.timeoutOrElse(waitForUser(code), {
+        duration: deadline,
+        orElse: () => Effect.fail(new LoginError({ message: "the code was not typed within 15 minutes: log in again" }))
+      })
+      const reply = yield* form(endpoints.token, {
+        grant_type: "authorization_code",
+        client_id: endpoints.clientId,
+        code: authorization_code,
+        code_verifier,
+        redirect_uri: endpoints.redirect
+      })
+      yield* keep(reply, "the login", undefined)
+    }),
+    logout: store.remove(provider),
+    token: current(undefined),
+    refresh: Effect.flatMap(store.get(provider), (tokens) =>
+      current(tokens === undefined ? undefined : Redacted.value(tokens.access))).pipe(
+        Effect.flatMap((token) =>
+          token === undefined ? Effect.fail(new LoginError({ message: "nobody has logged in to ChatGPT: log in" })) : Effect.succeed(token)
+        ),
+        Effect.mapError(({ message }) =>
+          AiError.make({
+            module: "CodexLogin",
+            method: "refresh",
+            reason: new AiError.AuthenticationError({ kind: "ExpiredKey", description: message })
+          })
+        )
+      )
+  }
+}

@@ -1,0 +1,109 @@
+/**
+ * Tokens of logins, in `auth.json` of the home directory, which only its owner can read.
+ *
+ * **Details**
+ *
+ * The file is replaced whole, so that a crash leaves the old tokens or the new ones. It is read anew each time: another
+ * process may have renewed a token meanwhile, and using the old one then would end that login.
+ *
+ * **Gotchas**
+ *
+ * A file that can not be understood is an error and is not overwritten: it may hold a login that somebody needs.
+ *
+ * Source: `hermes-llm.md` §17.2.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import { Home } from "../config/Home.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as HomeFile from "./catalogue/HomeFile.ts"
+
+/** The tokens of one login. */
+export interface Tokens {
+  readonly access: Redacted.Redacted<string>
+  readonly refresh: Redacted.Redacted<string>
+  /** Milliseconds since 1970 at which `access` ends. */
+  readonly expiresAt: number
+}
+
+/** See the module. */
+export interface Service {
+  readonly get: (provider: string) => Effect.Effect<Tokens | undefined, ConfigError>
+  readonly set: (provider: string, tokens: Tokens) => Effect.Effect<void, ConfigError>
+  readonly remove: (provider: string) => Effect.Effect<void, ConfigError>
+}
+
+/** The name of the file in the home directory. */
+export const fileName = "auth.json"
+
+const Login = Schema.Struct({ access_token: Schema.String, refresh_token: Schema.String, expires_at: Schema.Finite })
+const Saved = Schema.fromJsonString(
+  Schema.Struct({ version: Schema.Literal(1), logins: Schema.Record(Schema.String, Login) })
+)
+type Logins = (typeof Saved.Type)["logins"]
+
+/** Tokens in a home directory. */
+export const file = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const stored = yield* HomeFile.make(home, fileName)
+    const changing = yield* Semaphore.make(1)
+
+    const unusable = (what: string) => (): ConfigError =>
+      new ConfigError({ path: stored.path, message: `${stored.path}: can not be ${what}: correct it, or remove it and log in again` })
+
+    const read: Effect.Effect<Logins, ConfigError> = stored.read.pipe(
+      Effect.flatMap((text) =>
+        text === undefined
+          ? Effect.succeed({})
+          : Effect.map(Schema.decodeUnknownEffect(Saved)(text), ({ logins }) => logins)
+      ),
+      // What the file holds must not show in a message.
+      Effect.mapError(unusable("read"))
+    )
+
+    const change = (next: (logins: Logins) => Logins): Effect.Effect<void, ConfigError> =>
+      changing.withPermit(Effect.flatMap(read, (logins) =>
+        Schema.encodeEffect(Saved)({ version: 1, logins: next(logins) }).pipe(
+          Effect.flatMap((text) => stored.write(`${text}\n`)),
+          Effect.mapError(unusable("written"))
+        )))
+
+    return {
+      get: (provider) =>
+        Effect.map(read, (logins) => {
+          const login = Object.hasOwn(logins, provider) ? logins[provider] : undefined
+          return login === undefined ? undefined : {
+            access: Redacted.make(login.access_token),
+            refresh: Redacted.make(login.refresh_token),
+            expiresAt: login.expires_at
+          }
+        }),
+      set: (provider, { access, expiresAt, refresh }) =>
+        change((logins) => ({
+          ...logins,
+          [provider]: { access_token: Redacted.value(access), refresh_token: Redacted.value(refresh), expires_at: expiresAt }
+        })),
+      remove: (provider) => change((logins) => Object.fromEntries(Object.entries(logins).filter(([name]) => name !== provider)))
+    }
+  })
+
+/**
+ * The tokens of this user.
+ *
+ * @see {@link Service} for its members.
+ */
+export class TokenStore extends Context.Service<TokenStore, Service>()("hermes-effect/routing/TokenStore") {
+  /** Those in the home directory of the surroundings. */
+  static readonly layer: Layer.Layer<TokenStore, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
+    TokenStore,
+    Effect.flatMap(Home, ({ root }) => file(root))
+  )
+}
