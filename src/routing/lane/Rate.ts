@@ -10,7 +10,7 @@ import * as Backoff from "../Backoff.ts"
 import { type Here, wait } from "./Here.ts"
 
 /** A wait that is over sooner is waited for, even where there is another lane. */
-const shortWait = Duration.seconds(5)
+const shortWait = Duration.seconds(2)
 
 const tooLong = ({ lane }: Here, delay: Duration.Duration): AiError.AiError =>
   AiError.make({
