@@ -6,9 +6,13 @@ import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as AiError from "effect/ai/AiError"
+import * as Agent from "../../src/agent/Agent.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import * as LlmFailover from "../../src/builtin/LlmFailover.ts"
 import * as Trigger from "../../src/builtin/failover/Trigger.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
 import * as Failover from "../support/failover.ts"
 import * as Fake from "../support/fakeModel.ts"
 
@@ -35,6 +39,29 @@ const message = (options: unknown): string => {
 }
 
 describe("LlmFailover", () => {
+  it.live("works in a runtime by itself: another provider finishes the run, and the run says which", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) =>
+        HttpServer.json(response, 200, {
+          id: "c-1",
+          model: "backup-1",
+          choices: [{ index: 0, message: { role: "assistant", content: "from the backup" }, finish_reason: "stop" }],
+          usage: { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 }
+        })
+      )
+      const result = yield* Agent.run({ prompt: "hello" }).pipe(Effect.provide(Runtime.layer({
+        provider: Scripted.layer([Scripted.fail(Failover.status(503))]),
+        middleware: [
+          LlmFailover.make({
+            fallbackProviders: [{ name: "backup", llmConfig: { model: "backup-1", base_url: `${server.url}/v1`, api_key: "k" } }],
+            circuitBreaker: {}
+          })
+        ]
+      })))
+      assert.deepInclude(result, { exit: "text_response", text: "from the backup", model: "backup-1" })
+      assert.strictEqual(server.requests[0]?.headers.authorization, "Bearer k")
+    }))
+
   it.effect("a fallback at the primary's host inherits its key, headers and fields", () =>
     Effect.gen(function*() {
       const route = yield* derived({ model: "vendor/small" })
