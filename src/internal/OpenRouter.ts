@@ -6,14 +6,19 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import * as Result from "effect/Result"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
+import type { ProviderSource } from "../plugin/Plugin.ts"
+import { Plugins } from "../plugin/Plugins.ts"
+import * as ProviderSources from "../plugin/ProviderSources.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
+import { offline } from "../routing/Routes.ts"
 
 /** What answers in place of the configured models, and what is kept of the exchange. */
 export interface Substitutes {
@@ -79,12 +84,27 @@ const substitute = ({ replay, script, withoutModel }: Substitutes) => {
 const one = (provider: ProviderService): Layer.Layer<ModelRouter> =>
   Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
 
+/** The chain, behind a provider that a plugin brings where the settings name that. */
+const chainOf = (settings: Values, environment: Environment["Service"], source: ProviderSource | undefined) => {
+  if (source === undefined) return ConfiguredRoutes.chain({ settings, environment })
+  const { chain } = ConfiguredRoutes
+  // Whatever the primary is, the fallbacks behind it are the same.
+  const others = chain({ environment, settings: { ...settings, model: { ...settings.model, provider: offline.provider } } })
+  return Result.map(others, ({ entries: [_, ...fallbacks], problems }): ConfiguredRoutes.Chain => ({
+    entries: [{ route: ProviderSources.routeTo(source, settings.model) }, ...fallbacks],
+    problems
+  }))
+}
+
 const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder) {
   const home = yield* Home
   const environment = yield* Environment
-  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain({ settings, environment }))
+  const { providers } = yield* Plugins.use(({ loaded }) => loaded)
+  const source = ProviderSources.find(providers, settings.model.provider)
+  const { entries, problems } = yield* Effect.fromResult(chainOf(settings, environment, source))
   for (const problem of problems) yield* Effect.logWarning(problem)
-  const open = OpenRoute.make({ routing: settings.providerRouting })
+  const known = OpenRoute.make({ routing: settings.providerRouting })
+  const open: OpenRoute.Open = (route) => (ProviderSources.find(providers, route.provider)?.open ?? known)(route)
   const [first, ...further] = entries
   if (further.length === 0 && first.route.provider === "offline") return one(recorded(yield* standIn))
   const [{ layer }, PoolStore] = yield* Effect.promise(() =>
@@ -103,7 +123,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder)
 export const layer = (
   settings: Values,
   start: Substitutes
-): Layer.Layer<ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path> =>
+): Layer.Layer<ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
   Layer.unwrap(Effect.gen(function*() {
     const recorded = yield* recorder(start.record)
     const instead = substitute(start)

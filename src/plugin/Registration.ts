@@ -14,6 +14,7 @@ import type { Toolset } from "../tool/Toolset.ts"
 import * as Border from "./Border.ts"
 import * as Commands from "./Commands.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
+import * as ProviderSources from "./ProviderSources.ts"
 
 /** Names that the program has for itself. */
 export interface Reserved {
@@ -75,12 +76,16 @@ export const register = Effect.fnUntraced(function*(
   }
   const accepted = Commands.accept(commands, reserved.commands)
   const acceptedCli = Commands.accept(cliCommands, reserved.cliCommands)
-  for (const warning of [...accepted.warnings, ...acceptedCli.warnings]) yield* Effect.logWarning(`plugin ${key}: ${warning}`)
+  const occupied = providers.flatMap((source) => ProviderSources.taken(source) ?? [])
+  const warnings = occupied.map((name) => `its provider "${name}" is ignored: the program has one of that name`)
+  for (const warning of [...accepted.warnings, ...acceptedCli.warnings, ...warnings]) yield* Effect.logWarning(`plugin ${key}: ${warning}`)
   return {
     tools: names.flat(),
     listeners: hooks.reduce((count, { listeners }) => count + listeners.length, 0),
     middleware: middleware.map((entry) => Border.middleware(entry, context, named(key, entry.name))),
-    providers: providers.map((source) => ({ ...source, open: (route) => bring(source.open(route)) })),
+    providers: providers
+      .filter((source) => ProviderSources.taken(source) === undefined)
+      .map((source) => ({ ...source, open: (route) => bring(source.open(route)) })),
     commands: accepted.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) })),
     cliCommands: acceptedCli.commands.map((command) => ({ ...command, run: (args) => bring(command.run(args)) }))
   }

@@ -86,6 +86,31 @@ describe("the program with plugins", () => {
       assert.match(listed.stdout, /^not enabled\tasleep\t\tpackage\t$/m)
     }))
 
+  it.live("asks a model of a provider that a plugin brings", () =>
+    Effect.gen(function*() {
+      const { hermes, keep, put } = yield* machine
+      keep("plugins/cloud/plugin.yaml", "name: cloud\n")
+      keep("plugins/cloud/index.ts", `
+        import * as Effect from "effect/Effect"
+        import { Plugin, type Route, Scripted } from "hermes-effect"
+
+        const play = (route: Route.Route) => {
+          return Effect.map(Scripted.make([Scripted.complete(\`\${route.model} of \${route.provider}\`)]), ({ provider }) => provider)
+        }
+        export default Plugin.value({
+          name: "cloud",
+          providers: [{ name: "my-cloud", aliases: ["mc"], open: play }, { name: "openai", open: play }]
+        })
+      `)
+      keep("config.yaml", "model: { provider: mc, default: big }\nplugins: { enabled: [cloud] }\n")
+      const first = yield* hermes(["chat", "-q", "hello", "-Q"])
+      assert.deepInclude(first, { code: 0, stdout: "big of my-cloud\n" }, first.stderr)
+      assert.deepStrictEqual(said(first.stderr), ["Warning: plugin cloud: its provider \"openai\" is ignored: the program has one of that name"])
+      put("hi.yaml", "turns: [{ text: hi }]")
+      const scripted = yield* hermes(["chat", "-q", "hello", "-Q", "--script", "hi.yaml"])
+      assert.strictEqual(scripted.stdout, "hi\n")
+    }))
+
   it.live("says what --ignore-user-config leaves out, when that was to export the run", () =>
     Effect.gen(function*() {
       const { hermes, keep } = yield* machine
