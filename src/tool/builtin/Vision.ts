@@ -1,0 +1,117 @@
+/**
+ * The toolset `vision`: an image, described by the model that the settings name for it.
+ *
+ * **Details**
+ *
+ * The image is a file, an http(s) address (with the rules of `web_extract`) or a data URL. What it is, is told by its bytes,
+ * not by its name.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Base64 from "effect/encoding/Base64"
+import { ToolContext } from "../ToolContext.ts"
+import * as Toolset from "../Toolset.ts"
+import * as Problem from "./file/Problem.ts"
+import { SideModel } from "./vision/SideModel.ts"
+import * as Download from "./web/Download.ts"
+import * as UrlGuard from "./web/UrlGuard.ts"
+import { WebAllowance } from "./Web.ts"
+
+/** Bytes of an image at most. */
+export const maxBytes = 20 * 1024 * 1024
+
+/** See the module. */
+export const tool = Tool.make("vision_analyze", {
+  description: "Looks at an image and answers a question about it. The image is a path, an http(s) URL or a data: URL.",
+  parameters: Schema.Struct({
+    image_url: Schema.String.annotate({ description: "Path, URL or data: URL of a PNG, JPEG, GIF or WebP" }),
+    question: Schema.optionalKey(Schema.String.annotate({ description: "Default: describe everything that is in it" }))
+  }),
+  success: Schema.Struct({ success: Schema.Literal(true), analysis: Schema.String }),
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+}).annotate(Tool.Readonly, true).annotate(Tool.Destructive, false)
+
+/** The media type that the first bytes tell. Pure. */
+export const mediaType = (bytes: Uint8Array): string | undefined => {
+  const ascii = (from: number, to: number): string => String.fromCharCode(...bytes.subarray(from, to))
+  if (ascii(1, 4) === "PNG" && bytes[0] === 0x89) return "image/png"
+  if (bytes[0] === 0xff && bytes[1] === 0xd8) return "image/jpeg"
+  if (ascii(0, 4) === "GIF8") return "image/gif"
+  return ascii(0, 4) === "RIFF" && ascii(8, 12) === "WEBP" ? "image/webp" : undefined
+}
+
+const tooLarge = Problem.fail(`the image is larger than ${maxBytes / 1024 / 1024} MB: make it smaller first`)
+
+const download = Effect.fnUntraced(function*(url: string) {
+  const judged = yield* UrlGuard.judge(url, yield* WebAllowance)
+  const { body, status, truncated } = yield* Download.request(judged, { maxBytes })
+  if (truncated) return yield* tooLarge
+  if (status !== 200) return yield* Problem.fail(`${judged.url.host} answered ${status}`, { hint: "give the address of the image itself" })
+  return body
+})
+
+const fromUrl = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
+  download(url).pipe(
+    Effect.catchTag("WebError", ({ message }) => Problem.fail(message)),
+    Effect.timeoutOrElse({ duration: Download.timeout, orElse: () => Problem.fail("the image was not sent in time") })
+  )
+
+const fromFile = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: Path.Path, name: string) {
+  const { cwd } = yield* ToolContext
+  const at = path.resolve(cwd, name)
+  const { size, type } = yield* fs.stat(at)
+  if (type !== "File") return yield* Problem.fail(`${at} is no file`)
+  return Number(size) > maxBytes ? yield* tooLarge : yield* fs.readFile(at)
+})
+
+const fromData = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
+  Option.match(Result.getSuccess(Base64.decode(url.slice(url.indexOf(",") + 1))), {
+    onNone: () => Problem.fail("the data URL is not valid base64"),
+    onSome: (bytes) => bytes.length > maxBytes ? tooLarge : Effect.succeed(bytes)
+  })
+
+const toolkit = Toolkit.make(tool)
+
+const handlers = toolkit.toLayer(Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const load = (image: string): Effect.Effect<Uint8Array, Problem.Problem | PlatformError, ToolContext> => {
+    if (image.startsWith("data:")) return fromData(image)
+    return /^[a-z][a-z+.-]*:\/\//i.test(image) ? fromUrl(image) : fromFile(fs, path, image)
+  }
+  return {
+    vision_analyze: Effect.fnUntraced(function*({ image_url, question }) {
+      const ask = yield* SideModel
+      if (ask === undefined) {
+        return yield* Problem.fail("there is no model that can look at images", { hint: "the user can name one in auxiliary.vision" })
+      }
+      const call = yield* ToolContext
+      const bytes = yield* load(image_url)
+      const type = mediaType(bytes)
+      if (type === undefined) return yield* Problem.fail("this is no PNG, JPEG, GIF or WebP image")
+      const text = question?.trim() || "Describe everything that is in this image, with all text in it."
+      const content = [Prompt.textPart({ text }), Prompt.filePart({ mediaType: type, data: bytes })]
+      const analysis = yield* ask("vision", [Prompt.userMessage({ content })], call).pipe(
+        Effect.catch(({ message }) => Problem.fail(`the image could not be looked at: ${message}`))
+      )
+      return { success: true as const, analysis }
+    }, Problem.answer)
+  }
+}))
+
+/** See the module. */
+export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path> = Toolset.make("vision", toolkit, handlers)

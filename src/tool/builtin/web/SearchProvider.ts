@@ -1,0 +1,142 @@
+/**
+ * The port to a search engine, and the engines that a key opens.
+ *
+ * Source: `hermes-product.md` §2.3.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import * as Json from "../../../domain/Json.ts"
+import * as Download from "./Download.ts"
+import * as UrlGuard from "./UrlGuard.ts"
+import { failed, type WebError } from "./WebError.ts"
+
+/** One thing that was found. */
+export interface Found {
+  readonly title: string
+  readonly url: string
+  readonly description: string
+}
+
+/** See the module. */
+export interface SearchProvider {
+  readonly name: string
+  readonly search: (query: string, limit: number) => Effect.Effect<ReadonlyArray<Found>, WebError>
+}
+
+/** The engine of a runtime; absent where there is no key for any. */
+export const WebSearch = Context.Reference<SearchProvider | undefined>("hermes-effect/tool/WebSearch", {
+  defaultValue: () => undefined
+})
+
+/** How one engine is asked. Pure. */
+interface Engine {
+  readonly variable: string
+  readonly address: string
+  readonly ask: (query: string, limit: number, key: string) => {
+    readonly path: string
+    readonly headers: Readonly<Record<string, string>>
+    readonly body?: unknown
+  }
+  readonly results: (body: unknown) => Option.Option<ReadonlyArray<Found>>
+}
+
+const optional = Schema.optionalKey(Schema.NullOr(Schema.String))
+
+const plain = (text: string | null | undefined): string => (text ?? "").replaceAll(/<[^>]+>/g, "").replaceAll(/\s+/g, " ").trim()
+
+const reader = <A>(schema: Schema.Codec<A, unknown>, found: (body: A) => ReadonlyArray<Found>) => {
+  const decode = Schema.decodeUnknownOption(schema)
+  return (body: unknown) => Option.map(decode(body), found)
+}
+
+const engines: Readonly<Record<string, Engine>> = {
+  tavily: {
+    variable: "TAVILY_API_KEY",
+    address: "https://api.tavily.com",
+    ask: (query, limit, key) => ({
+      path: "/search",
+      headers: { authorization: `Bearer ${key}` },
+      body: { query, max_results: limit }
+    }),
+    results: reader(
+      Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, content: optional })) }),
+      ({ results }) => results.map(({ content, title, url }) => ({ title: plain(title), url, description: plain(content) }))
+    )
+  },
+  exa: {
+    variable: "EXA_API_KEY",
+    address: "https://api.exa.ai",
+    ask: (query, limit, key) => ({
+      path: "/search",
+      headers: { "x-api-key": key },
+      body: { query, numResults: limit, contents: { text: { maxCharacters: 500 } } }
+    }),
+    results: reader(
+      Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, text: optional })) }),
+      ({ results }) => results.map(({ text, title, url }) => ({ title: plain(title), url, description: plain(text) }))
+    )
+  },
+  brave: {
+    variable: "BRAVE_API_KEY",
+    address: "https://api.search.brave.com",
+    ask: (query, limit, key) => ({
+      path: `/res/v1/web/search?q=${encodeURIComponent(query)}&count=${limit}`,
+      headers: { "x-subscription-token": key, accept: "application/json" }
+    }),
+    results: reader(
+      Schema.Struct({
+        web: Schema.optionalKey(
+          Schema.Struct({ results: Schema.Array(Schema.Struct({ title: optional, url: Schema.String, description: optional })) })
+        )
+      }),
+      ({ web }) => (web?.results ?? []).map(({ description, title, url }) => ({ title: plain(title), url, description: plain(description) }))
+    )
+  }
+}
+
+const maxBytes = 2 * 1024 * 1024
+const timeout = "20 seconds"
+
+const refusal = (name: string, variable: string, status: number): WebError => {
+  if (status === 401 || status === 403) return failed(`${name} refuses the key: correct ${variable}`)
+  if (status === 429) return failed(`${name} is asked too often now: wait, or go on without searching`)
+  return failed(`${name} answered ${status}`)
+}
+
+const make = (name: string, engine: Engine, key: Redacted.Redacted, address: string): SearchProvider => ({
+  name,
+  search: Effect.fnUntraced(function*(query, limit) {
+    const { body, headers, path } = engine.ask(query, limit, Redacted.value(key))
+    // The address is the user's or ours, not the model's: it may be private.
+    const judged = yield* UrlGuard.judge(address, { privateUrls: true })
+    const answer = yield* Download.request({ ...judged, url: new URL(path, address) }, {
+      maxBytes,
+      headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+      ...(body === undefined ? {} : { method: "POST" as const, body: JSON.stringify(body) })
+    })
+    if (answer.status !== 200) return yield* refusal(name, engine.variable, answer.status)
+    const found = Option.flatMap(Json.parse(new TextDecoder().decode(answer.body)), engine.results)
+    return yield* Option.match(found, {
+      onNone: () => Effect.fail(failed(`${name} answered something that is no search result`)),
+      onSome: (results) => Effect.succeed(results.slice(0, limit))
+    })
+  }, (effect) => Effect.timeoutOrElse(effect, { duration: timeout, orElse: () => Effect.fail(failed(`${name} did not answer within ${timeout}`)) }))
+})
+
+/**
+ * The first engine that the environment has a key for: Tavily, Exa, Brave. `<NAME>_BASE_URL` changes where it is asked.
+ */
+export const fromEnvironment = (get: (variable: string) => string | undefined): SearchProvider | undefined => {
+  for (const [name, engine] of Object.entries(engines)) {
+    const key = get(engine.variable)
+    if (key !== undefined && key.trim() !== "") {
+      return make(name, engine, Redacted.make(key.trim()), get(`${name.toUpperCase()}_BASE_URL`) ?? engine.address)
+    }
+  }
+  return undefined
+}

@@ -1,0 +1,28 @@
+// A web server on the loopback interface, until the scope ends.
+import * as Effect from "effect/Effect"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+
+export const webServer = (answer: (request: IncomingMessage, response: ServerResponse, body: string) => void) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.callback<ReturnType<typeof createServer>>((resume) => {
+        const server = createServer((request, response) => {
+          let body = ""
+          request.on("data", (chunk) => {
+            body += String(chunk)
+          })
+          request.on("end", () => answer(request, response, body))
+        })
+        server.listen(0, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) =>
+        Effect.callback<void>((resume) => {
+          server.closeAllConnections()
+          server.close(() => resume(Effect.void))
+        })
+    ),
+    (server) => {
+      const address = server.address()
+      return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`
+    }
+  )
