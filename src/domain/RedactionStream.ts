@@ -1,0 +1,122 @@
+/**
+ * {@link redactText} for text that comes in pieces: a secret that is split over two of them is hidden as a whole.
+ *
+ * **Details**
+ *
+ * Text is let go up to a place behind which no secret can have begun: after white space, when the line holds no name of a
+ * secret whose value may still come, and no key block is open. So prose passes word by word, a line such as
+ * `api_key: …` is held until it ends, and a private key until its last line. What is held is bounded: a line of
+ * {@link maxHeld} characters is let go redacted as far as it came, and of a longer key block nothing is shown.
+ *
+ * Source: `hermes-llm.md` §19.11.
+ *
+ * @since 0.1.0
+ */
+import { redactText } from "./Redaction.ts"
+
+/** Characters that are held back at most. */
+export const maxHeld = 16_384
+
+/** See the module. */
+export interface RedactionStream {
+  /** What of the text so far may be shown, and was not yet. */
+  readonly push: (piece: string) => string
+  /** The text is over: the rest. */
+  readonly end: () => string
+}
+
+const blockHead = "-----BEGIN "
+const blockEnd = /-----END [A-Z0-9 ]{1,64}-----/
+const isBlockHead = /^-----BEGIN (?:[A-Z0-9]{1,16} ){0,4}(?:PRIVATE KEY(?: BLOCK)?-----)?/
+
+/** Names whose values are secrets, and schemes that one follows. A superset of what the rules know. */
+const name =
+  /(?:(?:api|access|secret|private|signing|encryption|master|shared|account|service|ssh)[^A-Za-z0-9\r\n]?keys?|tokens?|secrets?|passw(?:or)?ds?|pwd|passphrase|credentials?|authorization|cookies?|_key|_auth|signature|\bsig|\bbasic|\bbearer)(?:[_-]?(?:value|\d{1,3}))?/gi
+
+/** Behind a name: its value is still to come, or may be. */
+const mayFollow = /^(?:\\{0,3}["'])?[\s]{0,8}(?:$|\\?["']?[:=])|^(?:=|[\s]{1,8})\\?["']?[^\s"']*$/
+
+/** The last character of a text that no key has in it, or -1. */
+const lastForeign = (text: string): number => {
+  for (let at = text.length - 1; at >= 0; at--) if (text.charCodeAt(at) > 0x2ff) return at
+  return -1
+}
+
+/** The place in `text` from which on it must be held. */
+const holdFrom = (text: string): number => {
+  let hold = Math.max(text.lastIndexOf(" "), text.lastIndexOf("\n"), text.lastIndexOf("\t")) + 1
+  const token = text.slice(hold)
+  // Scripts without blanks end a token too, except in an address, which may have a password in it.
+  if (!token.includes("://")) hold += lastForeign(token) + 1
+  // `; password=` belongs together.
+  if (/[;"']\s$/.test(text.slice(Math.max(0, hold - 2), hold))) hold -= 2
+  // The line that is not over, and the one before: a value may stand below its name.
+  const line = text.lastIndexOf("\n", text.length - 1)
+  const before = line === -1 ? 0 : text.lastIndexOf("\n", line - 1) + 1
+  const from = Math.max(0, Math.min(before, hold))
+  for (const match of text.slice(from).matchAll(name)) {
+    const at = from + match.index
+    const end = at + match[0].length
+    const rest = text.slice(end)
+    const inLine = !rest.includes("\n")
+    const assigned = inLine && /^[^\r\n]{0,12}[:=]/.test(rest)
+    if (assigned || mayFollow.test(rest)) {
+      let start = at
+      while (start > 0 && !/\s/.test(text.charAt(start - 1))) start--
+      // With what stands before it: quotes, `--`, a semicolon and a blank.
+      return Math.min(hold, Math.max(0, start - 2))
+    }
+  }
+  return hold
+}
+
+/** The last key block of a text; its end is infinite when it is still to come. */
+const lastBlock = (text: string): { readonly start: number; readonly end: number } | undefined => {
+  const start = text.lastIndexOf(blockHead)
+  if (start === -1 || !isBlockHead.test(text.slice(start, start + 128))) return undefined
+  const end = blockEnd.exec(text.slice(start))
+  return { start, end: end === null ? Number.POSITIVE_INFINITY : start + end.index + end[0].length }
+}
+
+/** See the module. */
+export const make = (): RedactionStream => {
+  let held = ""
+  /** Inside a key block that is too long to be held: nothing is shown until it ends. */
+  let swallowing = false
+
+  const letGo = (): string => {
+    const block = lastBlock(held)
+    let cut = holdFrom(held)
+    if (block !== undefined && cut > block.start && cut < block.end) cut = Math.min(block.start, holdFrom(held.slice(0, block.start)))
+    if (held.length - cut > maxHeld) {
+      swallowing = block?.end === Number.POSITIVE_INFINITY
+      cut = held.length
+    }
+    const out = redactText(held.slice(0, cut))
+    held = held.slice(cut)
+    return out
+  }
+
+  const swallow = (): string => {
+    const end = blockEnd.exec(held)
+    if (end === null) {
+      held = held.slice(-128)
+      return ""
+    }
+    swallowing = false
+    held = held.slice(end.index + end[0].length)
+    return letGo()
+  }
+
+  return {
+    push: (piece) => {
+      held += piece
+      return swallowing ? swallow() : letGo()
+    },
+    end: () => {
+      const out = swallowing ? "" : redactText(held)
+      held = ""
+      return out
+    }
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Cuts long text: never inside a character as people see it (an emoji of several code points, a letter with its accents), and
+ * with a note of what is missing.
+ *
+ * @since 0.1.0
+ */
+
+/** How far back a border is looked for; no character is longer. */
+const window = 64
+
+const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" })
+
+const isSimple = (text: string): boolean => /^[\t\n\r -~]*$/.test(text)
+
+const isLowSurrogate = (text: string, at: number): boolean => {
+  const code = text.charCodeAt(at)
+  return code >= 0xdc00 && code <= 0xdfff
+}
+
+/** The last border between characters that is not behind `at`. */
+export const borderBefore = (text: string, at: number): number => {
+  if (at <= 0) return 0
+  if (at >= text.length) return text.length
+  const around = text.slice(at - 1, at + 1)
+  if (isSimple(around) && around !== "\r\n") return at
+  const wished = Math.max(0, at - window)
+  const start = isLowSurrogate(text, wished) ? wished - 1 : wished
+  let border = start
+  for (const { index, segment } of segmenter.segment(text.slice(start, at + window))) {
+    const end = start + index + segment.length
+    if (end > at) break
+    border = end
+  }
+  // A heap of marks longer than the window is no character that anybody reads: it may be cut between code points.
+  return border === start && start > 0 ? at - (isLowSurrogate(text, at) ? 1 : 0) : border
+}
+
+/** The first border between characters that is not before `at`. */
+export const borderAfter = (text: string, at: number): number => {
+  const before = borderBefore(text, at)
+  if (before >= at) return before
+  for (const { segment } of segmenter.segment(text.slice(before, before + 2 * window))) return Math.min(text.length, before + segment.length)
+  return at
+}
+
+/** At most `chars` code units from the beginning. */
+export const head = (text: string, chars: number): string => text.length <= chars ? text : text.slice(0, borderBefore(text, chars))
+
+/** At most `chars` code units from the end. */
+export const tail = (text: string, chars: number): string =>
+  text.length <= chars ? text : chars <= 0 ? "" : text.slice(borderAfter(text, text.length - chars))
+
+/** The beginning and the end with a note between them, at most `chars` in all; `share` of it is the beginning. */
+export const middle = (text: string, chars: number, share = 0.4): string => {
+  if (text.length <= chars) return text
+  const note = `\n\n... [${text.length - chars} of ${text.length} characters left out] ...\n\n`
+  const room = chars - note.length
+  if (room < 2) return head(text, chars)
+  const first = Math.floor(room * share)
+  return head(text, first) + note + tail(text, room - first)
+}

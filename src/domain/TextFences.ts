@@ -1,0 +1,137 @@
+/**
+ * Takes `<memory-context>` and `<plugin-context>` out of text. They fence what the runtime adds to a request; neither a user
+ * may write them, nor may a model repeat them.
+ *
+ * **Details**
+ *
+ * In **input** ({@link strip}) whole blocks go first, then the note that comes with them, then tags without a partner. In
+ * **output** ({@link stream}) text comes in pieces: what might become a tag is held back until it is clear, a block is
+ * dropped while it passes, and one that never ends drops the rest. {@link stripOutput} does the same to a whole text.
+ *
+ * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is talked about, not used, and stays in output.
+ *
+ * Source: `hermes-llm.md` §8 and §19.2, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+
+const maxGap = 16
+const gap = String.raw`\s{0,${maxGap}}`
+const tag = new RegExp(String.raw`<${gap}(/?)${gap}(memory|plugin)-context${gap}>`, "gi")
+const note = /\[system note:[^\]]{0,400}\bcontext\b[^\]]{0,400}\]\s?/gi
+
+/** Takes fences out of what a user or a memory provider wrote. Linear, whatever the nesting. */
+export const strip = (text: string): string => {
+  if (!/<|\[system note:/i.test(text)) return text
+  const found = Array.from(text.matchAll(tag), (match) => ({
+    at: match.index,
+    end: match.index + match[0].length,
+    closes: match[1] === "/",
+    kind: match[2]?.toLowerCase()
+  }))
+  const lastClose = new Map(found.filter(({ closes }) => closes).map(({ at, kind }) => [kind, at]))
+  let out = ""
+  let from = 0
+  let open: string | undefined
+  for (const { at, closes, end, kind } of found) {
+    if (open !== undefined) {
+      if (closes && kind === open) {
+        open = undefined
+        from = end
+      }
+      continue
+    }
+    out += text.slice(from, at)
+    from = end
+    // A tag whose partner is missing goes alone.
+    if (!closes && (lastClose.get(kind) ?? -1) > at) open = kind
+  }
+  return (out + text.slice(from)).replace(note, "")
+}
+
+/** Reads text in pieces. */
+export interface FenceStream {
+  /** What of the text so far may be shown, and was not yet. */
+  readonly push: (piece: string) => string
+  /** The text is over: what was held back. */
+  readonly end: () => string
+}
+
+const longest = "</memory-context>".length + 3 * maxGap
+/** What the beginning of a tag looks like, at the end of a text. */
+const beginning = new RegExp(String.raw`^<${gap}/?${gap}[a-z-]{0,14}${gap}$`, "i")
+const words = ["memory-context", "plugin-context"]
+
+/** Where a text that is not over may end in a part of a tag, or -1. */
+const heldFrom = (text: string): number => {
+  const at = text.lastIndexOf("<")
+  if (at === -1 || text.length - at > longest) return -1
+  const rest = text.slice(at)
+  if (!beginning.test(rest)) return -1
+  const word = rest.replace(/[<>/\s]/g, "").toLowerCase()
+  return words.some((known) => known.startsWith(word)) ? at : -1
+}
+
+/** See {@link FenceStream}. */
+export const stream = (): FenceStream => {
+  let held = ""
+  let before = ""
+  let inside: string | undefined
+
+  const read = (text: string, isLast: boolean): string => {
+    let out = ""
+    let from = 0
+    for (const match of text.matchAll(tag)) {
+      const kind = match[2]?.toLowerCase()
+      const closes = match[1] === "/"
+      const end = match.index + match[0].length
+      if (inside !== undefined) {
+        if (closes && kind === inside) {
+          inside = undefined
+          from = end
+        }
+        continue
+      }
+      const previous = match.index > from ? text.charAt(match.index - 1) : out === "" && from === 0 ? before : ""
+      if (previous === "`") {
+        // Whether it is a quotation shows with the next character.
+        if (end === text.length && !isLast) {
+          out += text.slice(from, match.index)
+          before = out.at(-1) ?? before
+          held = text.slice(match.index)
+          return out
+        }
+        if (text.charAt(end) === "`") continue
+      }
+      out += text.slice(from, match.index)
+      from = end
+      if (!closes) inside = kind
+    }
+    const rest = text.slice(from)
+    const hold = isLast ? -1 : heldFrom(rest)
+    const shown = hold === -1 ? rest : rest.slice(0, hold)
+    held = hold === -1 ? "" : rest.slice(hold)
+    if (inside === undefined) out += shown
+    before = out.at(-1) ?? before
+    return out
+  }
+  return {
+    push: (piece) => {
+      const text = held + piece
+      held = ""
+      return read(text, false)
+    },
+    end: () => {
+      const text = held
+      held = ""
+      return read(text, true)
+    }
+  }
+}
+
+/** The same for a whole text. */
+export const stripOutput = (text: string): string => {
+  if (!text.includes("<")) return text
+  const fences = stream()
+  return fences.push(text) + fences.end()
+}
