@@ -1,0 +1,56 @@
+/**
+ * A trace somebody has: a stream of events or a trajectory, told apart by what it holds.
+ *
+ * @since 0.1.0
+ */
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Json from "../domain/Json.ts"
+import * as Atif from "./Atif.ts"
+import * as AtifConvert from "./AtifConvert.ts"
+import { fields } from "./atif/Value.ts"
+import * as Atof from "./Atof.ts"
+import * as FromAtif from "./trace/FromAtif.ts"
+import * as FromAtof from "./trace/FromAtof.ts"
+import type { Pool } from "./trace/Pool.ts"
+import type { Row } from "./trace/Row.ts"
+
+/** See the module. */
+export type Trace =
+  | { readonly _tag: "Events"; readonly events: ReadonlyArray<Atof.Event>; readonly faults: ReadonlyArray<Atof.AtofError> }
+  | { readonly _tag: "Trajectory"; readonly trajectory: Atif.Trajectory }
+
+/** A text that is no trace. */
+export class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/NoTrace")("NoTrace", {
+  message: Schema.String
+}) {}
+
+/** The trace of a trajectory. */
+export const ofTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "Trajectory", trajectory })
+
+/** Reads a file's text. A trajectory must have the form of one; of a stream what can be read is. */
+export const read = (text: string): Result.Result<Trace, NoTrace> => {
+  const whole = Option.getOrUndefined(Json.parse(text))
+  if (whole !== undefined && fields(whole)["kind"] === undefined) {
+    const decoded = Atif.decode(whole)
+    return Result.isSuccess(decoded)
+      ? Result.succeed(ofTrajectory(decoded.success))
+      : Result.fail(new NoTrace({ message: `it is no ATIF trajectory: ${decoded.failure.message.split("\n").slice(0, 2).join(" ").replace(/\s+/gu, " ")}: \`hermes trace validate\` tells everything` }))
+  }
+  const stream = Atof.parse(text)
+  return stream.events.length > 0
+    ? Result.succeed({ _tag: "Events", ...stream })
+    : Result.fail(new NoTrace({ message: stream.faults[0]?.message ?? "there is no event and no trajectory in it" }))
+}
+
+/** The trajectories of a trace, and the events that could not be converted. */
+export const trajectories = (
+  trace: Trace,
+  options?: AtifConvert.Options
+): ReturnType<typeof AtifConvert.convert> =>
+  trace._tag === "Trajectory" ? { trajectories: [trace.trajectory], faults: [] } : AtifConvert.convert(trace.events, options)
+
+/** The rows of a trace's timeline. */
+export const rows = (trace: Trace, pool: Pool): ReadonlyArray<Row> =>
+  trace._tag === "Trajectory" ? FromAtif.rows(trace.trajectory) : FromAtof.rows(trace.events, pool)

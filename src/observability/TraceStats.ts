@@ -1,0 +1,85 @@
+/**
+ * What a trace amounts to: how much was asked, done and paid, and what went wrong.
+ *
+ * @since 0.1.0
+ */
+import type { Row } from "./trace/Row.ts"
+
+/** One model or one tool. */
+export interface Share {
+  readonly name: string
+  readonly count: number
+  readonly failed: number
+  readonly millis: number
+  readonly tokens: number
+}
+
+/** See the module. `millis` is from the first event to the last, 0 where times are unknown. */
+export interface Stats {
+  readonly agents: number
+  readonly turns: number
+  readonly modelCalls: number
+  readonly failedModelCalls: number
+  readonly toolCalls: number
+  readonly failedToolCalls: number
+  readonly approvals: number
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly cachedTokens: number
+  readonly costUsd: number | undefined
+  readonly millis: number
+  readonly models: ReadonlyArray<Share>
+  readonly tools: ReadonlyArray<Share>
+}
+
+const failures: ReadonlySet<string> = new Set(["error", "blocked", "cancelled", "open"])
+
+const hasFailed = ({ status }: Row): boolean => failures.has(status)
+
+const shares = (rows: ReadonlyArray<Row>, name: (row: Row) => string): ReadonlyArray<Share> => {
+  const found = new Map<string, Share>()
+  for (const row of rows) {
+    const key = name(row)
+    const { count, failed, millis, tokens } = found.get(key) ?? { count: 0, failed: 0, millis: 0, tokens: 0 }
+    found.set(key, {
+      name: key,
+      count: count + 1,
+      failed: failed + Number(hasFailed(row)),
+      millis: millis + Math.max(0, row.end - row.start),
+      tokens: tokens + row.promptTokens + row.completionTokens
+    })
+  }
+  return Array.from(found.values()).toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
+}
+
+/** See the module. */
+export const of = (rows: ReadonlyArray<Row>): Stats => {
+  const ofKind = (kind: Row["kind"]) => rows.filter((row) => row.kind === kind)
+  const models = ofKind("llm")
+  const tools = ofKind("tool")
+  let [promptTokens, completionTokens, cachedTokens, cost, first, last] = [0, 0, 0, 0, Number.POSITIVE_INFINITY, 0]
+  for (const row of rows) {
+    promptTokens += row.promptTokens
+    completionTokens += row.completionTokens
+    cachedTokens += row.cachedTokens
+    cost += row.cost
+    if (row.start > 0) first = Math.min(first, row.start)
+    last = Math.max(last, row.end)
+  }
+  return {
+    agents: ofKind("agent").length,
+    turns: ofKind("user").length,
+    modelCalls: models.length,
+    failedModelCalls: models.filter(hasFailed).length,
+    toolCalls: tools.length,
+    failedToolCalls: tools.filter(hasFailed).length,
+    approvals: ofKind("approval").filter(({ status }) => status !== "").length,
+    promptTokens,
+    completionTokens,
+    cachedTokens,
+    costUsd: cost > 0 ? cost : undefined,
+    millis: last > first ? last - first : 0,
+    models: shares(models, ({ model, name }) => model || name),
+    tools: shares(tools, ({ name }) => name)
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * What two runs have in common, in order: rows of the same kind and name belong together where their order allows it, and
+ * are the same when they say and are the same.
+ *
+ * **Details**
+ *
+ * The shortest edit between the two (Myers), over what is left when their common beginning and end are taken away. Runs that
+ * have hardly anything in common are not compared to the end: beyond {@link limit} edits the rest is one that went and one
+ * that came.
+ *
+ * @since 0.1.0
+ */
+import type { Row } from "./Row.ts"
+
+/** Rows of both runs by id; -1 where one has none. */
+export interface Change {
+  readonly state: "same" | "changed" | "removed" | "added"
+  readonly left: number
+  readonly right: number
+}
+
+/** Edits that are looked for. */
+export const limit = 1500
+
+const key = ({ depth, kind, name }: Row): string => {
+  // A session has another name in every run.
+  return kind === "agent" ? `${kind} ${depth}` : `${kind} ${depth} ${name}`
+}
+
+const isSame = (a: Row, b: Row): boolean => a.text === b.text && a.status === b.status
+
+/** Pairs of places that are equal, in order: the longest such list, when it is within the limit. */
+const common = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArray<readonly [number, number]> => {
+  const most = Math.min(a.length + b.length, limit)
+  const furthest = new Int32Array(2 * most + 3)
+  const trail: Array<Int32Array> = []
+  for (let edits = 0; edits <= most; edits++) {
+    trail.push(furthest.slice())
+    for (let k = -edits; k <= edits; k += 2) {
+      const down = k === -edits || (k !== edits && at(furthest, k - 1, most) < at(furthest, k + 1, most))
+      let x = down ? at(furthest, k + 1, most) : at(furthest, k - 1, most) + 1
+      let y = x - k
+      while (x < a.length && y < b.length && a[x] === b[y]) {
+        x++
+        y++
+      }
+      furthest[k + most + 1] = x
+      if (x >= a.length && y >= b.length) return walkBack(a, b, trail, edits, most)
+    }
+  }
+  return []
+}
+
+const at = (places: Int32Array, k: number, most: number): number => places[k + most + 1] ?? 0
+
+const walkBack = (
+  a: ReadonlyArray<string>,
+  b: ReadonlyArray<string>,
+  trail: ReadonlyArray<Int32Array>,
+  edits: number,
+  most: number
+): ReadonlyArray<readonly [number, number]> => {
+  const pairs: Array<readonly [number, number]> = []
+  let [x, y] = [a.length, b.length]
+  for (let d = edits; d >= 0; d--) {
+    const before = trail[d] ?? new Int32Array()
+    const k = x - y
+    const down = k === -d || (k !== d && at(before, k - 1, most) < at(before, k + 1, most))
+    const previous = d === 0 ? 0 : down ? k + 1 : k - 1
+    const fromX = d === 0 ? 0 : at(before, previous, most)
+    const fromY = fromX - previous
+    while (x > fromX && y > fromY && x > 0 && y > 0) pairs.push([--x, --y])
+    x = fromX
+    y = fromY
+  }
+  return pairs.toReversed()
+}
+
+/** See the module. */
+export const diff = (left: ReadonlyArray<Row>, right: ReadonlyArray<Row>): ReadonlyArray<Change> => {
+  const a = left.map(key)
+  const b = right.map(key)
+  let start = 0
+  while (start < a.length && start < b.length && a[start] === b[start]) start++
+  let tail = 0
+  while (tail < a.length - start && tail < b.length - start && a.at(-1 - tail) === b.at(-1 - tail)) tail++
+  const pairs: Array<readonly [number, number]> = [
+    ...Array.from({ length: start }, (_, index) => [index, index] as const),
+    ...common(a.slice(start, a.length - tail), b.slice(start, b.length - tail)).map(([x, y]) => [x + start, y + start] as const),
+    ...Array.from({ length: tail }, (_, index) => [a.length - tail + index, b.length - tail + index] as const)
+  ]
+  const changes: Array<Change> = []
+  let [x, y] = [0, 0]
+  for (const [toX, toY] of [...pairs, [a.length, b.length] as const]) {
+    while (x < toX) changes.push({ state: "removed", left: x++, right: -1 })
+    while (y < toY) changes.push({ state: "added", left: -1, right: y++ })
+    const one = left[toX]
+    const other = right[toY]
+    if (one !== undefined && other !== undefined) changes.push({ state: isSame(one, other) ? "same" : "changed", left: x++, right: y++ })
+  }
+  return changes
+}

@@ -1,0 +1,119 @@
+/**
+ * The rows of a trajectory. Where it says when calls began and ended, they are where they were; else they follow their step.
+ *
+ * @since 0.1.0
+ */
+import type * as Atif from "../Atif.ts"
+import * as Message from "../atif/Message.ts"
+import { fields, number, text } from "../atif/Value.ts"
+import { type Detail, type Draft, draft, oneLine, place, type Row } from "./Row.ts"
+
+const pretty = (value: unknown): string => JSON.stringify(value, null, 2) ?? ""
+
+const said = (title: string, content: string | undefined): ReadonlyArray<Detail> => content ? [{ title, text: content }] : []
+
+interface Times {
+  readonly start: number
+  readonly end: number
+}
+
+const invocation = (extra: unknown, otherwise: number): Times => {
+  const one = fields(fields(extra)["invocation"])
+  const start = number(one["start_timestamp"])
+  const end = number(one["end_timestamp"])
+  return start === undefined || end === undefined ? { start: otherwise, end: otherwise } : { start: start * 1000, end: end * 1000 }
+}
+
+const instant = (timestamp: string | null | undefined): number => {
+  const at = Date.parse(timestamp ?? "")
+  return Number.isNaN(at) ? 0 : at
+}
+
+const stepRow = (one: Atif.Step, times: Times): Omit<Draft, "id" | "parent"> => {
+  const message = Message.plain(one.message)
+  const calls = one.tool_calls?.map((call) => `→ ${call.function_name}`).join(" ") ?? ""
+  const loose = one.observation?.results.filter(({ source_call_id: id }) => !id) ?? []
+  return draft({
+    ...times,
+    kind: one.source === "agent" ? "llm" : one.source,
+    name: one.source === "agent" ? one.llm_call_count === 0 ? "rule" : one.model_name ?? "agent" : one.source,
+    text: oneLine(message || calls),
+    status: fields(one.extra)["error"] === undefined ? "" : "error",
+    model: one.model_name ?? "",
+    promptTokens: one.metrics?.prompt_tokens ?? 0,
+    completionTokens: one.metrics?.completion_tokens ?? 0,
+    cachedTokens: one.metrics?.cached_tokens ?? 0,
+    cost: one.metrics?.cost_usd ?? 0,
+    details: [
+      ...said("Message", message),
+      ...said("Reasoning", one.reasoning_content ?? undefined),
+      ...loose.flatMap(({ content }) => said("Observation", content ? Message.plain(content) : undefined)),
+      ...(one.metrics ? [{ title: "Metrics", text: pretty(one.metrics) }] : []),
+      ...(one.extra ? [{ title: "Extra", text: pretty(one.extra) }] : [])
+    ]
+  })
+}
+
+/** See the module. */
+export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
+  const drafts: Array<Draft> = []
+  const add = (row: Omit<Draft, "id" | "parent">, parent: number): Draft => {
+    const made = { ...row, id: drafts.length, parent }
+    drafts.push(made)
+    return made
+  }
+  const walk = (trajectory: Atif.Trajectory, parent: number): Times => {
+    const children = new Map(trajectory.subagent_trajectories?.map((child) => [child.trajectory_id ?? "", child]))
+    const agent = add(draft({ kind: "agent", name: trajectory.session_id ?? trajectory.trajectory_id ?? trajectory.agent.name, model: trajectory.agent.model_name ?? "", text: trajectory.agent.name, details: [
+      { title: "Agent", text: pretty(trajectory.agent) },
+      ...(trajectory.final_metrics ? [{ title: "Totals", text: pretty(trajectory.final_metrics) }] : [])
+    ] }), parent)
+    let last = 0
+    const grow = (times: Times): void => {
+      if (agent.start === 0) agent.start = times.start
+      last = Math.max(last, times.end)
+      agent.end = last
+    }
+    for (const one of trajectory.steps) {
+      const times = invocation(one.extra, instant(one.timestamp) || last)
+      const step = add(stepRow(one, times), agent.id)
+      grow(times)
+      const placed = new Map<string, Draft>()
+      for (const call of one.tool_calls ?? []) {
+        const during = invocation(call.extra, times.end)
+        placed.set(call.tool_call_id, add(draft({
+          ...during,
+          kind: "tool",
+          name: call.function_name,
+          text: oneLine(JSON.stringify(call.arguments)),
+          details: [{ title: "Arguments", text: pretty(call.arguments) }]
+        }), agent.id))
+        grow(during)
+      }
+      for (const result of one.observation?.results ?? []) {
+        const tool = placed.get(result.source_call_id ?? "")
+        if (tool !== undefined) {
+          const extra = fields(result.extra)
+          tool.status = text(extra["status"]) ?? "ok"
+          tool.details = [
+            ...tool.details,
+            ...said("Result", result.content ? Message.plain(result.content) : undefined),
+            ...(result.extra ? [{ title: "Extra", text: pretty(result.extra) }] : [])
+          ]
+          const approval = fields(extra["approval"])
+          const choice = text(approval["choice"])
+          if (choice !== undefined) add(draft({ kind: "approval", name: "approval", status: choice, start: tool.start, end: tool.start, details: [{ title: "Approval", text: pretty(approval) }] }), tool.id)
+        }
+        for (const ref of result.subagent_trajectory_ref ?? []) {
+          const child = children.get(ref.trajectory_id ?? "")
+          children.delete(ref.trajectory_id ?? "")
+          if (child !== undefined) grow(walk(child, (tool ?? step).id))
+        }
+      }
+    }
+    for (const child of children.values()) grow(walk(child, agent.id))
+    return { start: agent.start, end: agent.end }
+  }
+  walk(document, -1)
+  return place(drafts)
+}
