@@ -13,8 +13,11 @@ import { modelCommand } from "./ModelCommand.ts"
 import { pluginsCommand } from "./PluginsCommand.ts"
 import { sessionsCommand } from "./SessionsCommand.ts"
 import { toolsCommand } from "./ToolsCommand.ts"
+import { traceCommand } from "./TraceCommand.ts"
 
-const commands = [chatCommand, modelCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, configCommand, doctorCommand] as const
+const commands = [
+  chatCommand, modelCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, traceCommand, configCommand, doctorCommand
+] as const
 
 /** The words that are commands. */
 export const commandNames: ReadonlyArray<string> = commands.map(({ name }) => name)

@@ -174,6 +174,8 @@ export const make = (options: Options = {}): Converter => {
         extra: { context_management: { type: "compaction", boundary: "replace" } }
       })
     }
+    // What is new in the first request of a turn is of the turn's beginning.
+    const since = agent.pending?.timestamp ?? timestamp
     const lastUser = fresh.findLastIndex(({ role }) => role === "user")
     fresh.forEach(({ content, copied, role }, index) => {
       const isTurn = index === lastUser && agent.pending !== undefined
@@ -181,7 +183,7 @@ export const make = (options: Options = {}): Converter => {
         // `take` keeps these two roles.
         source: role as "system" | "user",
         message: isTurn ? agent.pending?.message ?? content : content,
-        timestamp: isTurn ? agent.pending?.timestamp : timestamp,
+        timestamp: since,
         rest: copied ? { is_copied_context: true } : {}
       })
       if (isTurn) agent.pending = undefined

@@ -1,0 +1,161 @@
+/**
+ * What `hermes trace` does.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import { Home } from "../config/Home.ts"
+import * as Json from "../domain/Json.ts"
+import * as Atif from "../observability/Atif.ts"
+import * as AtifCheck from "../observability/AtifCheck.ts"
+import * as AtifWriter from "../observability/AtifWriter.ts"
+import * as Atof from "../observability/Atof.ts"
+import * as AtofCheck from "../observability/AtofCheck.ts"
+import * as Trace from "../observability/Trace.ts"
+import * as Pool from "../observability/trace/Pool.ts"
+import * as TraceStats from "../observability/TraceStats.ts"
+import * as TraceView from "../observability/TraceView.ts"
+import { failed, Failure, silent, unusable, usage } from "./Failure.ts"
+import { line, note } from "./Output.ts"
+import { load, textOf } from "./TraceSource.ts"
+
+const put = Effect.fnUntraced(function*(path: string, text: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.mapError(fs.writeFileString(path, text, { mode: 0o600 }), (error) =>
+    new Failure({ code: failed, message: `${path} can not be written: ${error.message}` }))
+})
+
+/** Flags of `convert`. */
+export interface Convert {
+  readonly source: string
+  readonly session: string | undefined
+  readonly output: string | undefined
+  readonly agentName: string | undefined
+}
+
+/** Every trajectory of a document with its children as documents of their own. */
+const unfolded = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
+  trajectory,
+  ...(trajectory.subagent_trajectories ?? []).flatMap(unfolded)
+]
+
+/** Writes the trajectory of a trace. */
+export const convert = Effect.fn("hermes trace convert")(function*({ agentName, output, session, source }: Convert) {
+  const { trace } = yield* load(source)
+  const { faults, trajectories } = Trace.trajectories(trace, { agentName })
+  for (const { message } of faults) yield* note(`Warning: ${source}: ${message}`)
+  const wanted = session === undefined
+    ? trajectories
+    : trajectories.flatMap(unfolded).filter(({ session_id: id, trajectory_id: other }) => id === session || other === session)
+  const [first, ...more] = wanted
+  if (first === undefined) {
+    const known = trajectories.map(({ session_id: id }) => id).join(", ")
+    return yield* new Failure({ code: failed, message: session === undefined ? `${source}: nothing was said in it` : `${source}: no session ${session} in it: there is ${known}` })
+  }
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const isDirectory = output !== undefined && (yield* Effect.orElseSucceed(Effect.map(fs.stat(output), ({ type }) => type === "Directory"), () => false))
+  if (more.length > 0 && !isDirectory) {
+    return yield* usage(
+      `${source} holds ${wanted.length} sessions: name one by --session, or an existing directory by --output (${
+        wanted.slice(0, 5).map(({ session_id: id }) => id).join(", ")}${wanted.length > 5 ? ", …" : ""})`
+    )
+  }
+  if (output === undefined) return yield* line(AtifWriter.render(first).trimEnd())
+  for (const one of wanted) {
+    const path = isDirectory ? paths.join(output, AtifWriter.fileName("trajectory-{session_id}.json", one.session_id ?? "unknown")) : output
+    yield* put(path, AtifWriter.render(one))
+    yield* line(path)
+  }
+}, Effect.provide(Home.layer))
+
+const absentImages = Effect.fnUntraced(function*(file: string, value: unknown) {
+  const decoded = Atif.decode(value)
+  if (Result.isFailure(decoded)) return []
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const found = yield* Effect.forEach(AtifCheck.images(decoded.success), (image) =>
+    Effect.map(
+      Effect.orElseSucceed(fs.exists(paths.resolve(paths.dirname(file), image)), () => false),
+      (isThere): ReadonlyArray<AtifCheck.Issue> => isThere ? [] : [{ severity: "error", path: image, message: "there is no such image" }]
+    ))
+  return found.flat()
+})
+
+const judged = Effect.fnUntraced(function*(file: string) {
+  const text = yield* textOf(file)
+  if (text === undefined) return yield* new Failure({ code: unusable, message: `${file}: there is no such file` })
+  const value = Option.getOrUndefined(Json.parse(text))
+  const isEvent = typeof value === "object" && value !== null && "kind" in value
+  const isDocument = value !== undefined ? !isEvent : text.trimStart().startsWith("{\n")
+  if (!isDocument) return { file, format: "ATOF", issues: AtofCheck.check(Atof.parse(text)) }
+  const issues: ReadonlyArray<AtifCheck.Issue> = value === undefined
+    ? [{ severity: "error", path: "", message: "it is not JSON; the file was cut or is damaged" }]
+    : [...AtifCheck.check(value), ...(yield* absentImages(file, value))]
+  return { file, format: "ATIF", issues }
+})
+
+/** Judges files; fails when one of them has an error. */
+export const validate = Effect.fn("hermes trace validate")(function*({ files, json }: { readonly files: ReadonlyArray<string>; readonly json: boolean }) {
+  const all = yield* Effect.forEach(files, judged)
+  if (json) yield* line(JSON.stringify(all.map((one) => ({ ...one, valid: AtifCheck.isSound(one.issues) })), null, 2))
+  else {
+    for (const { file, format, issues } of all) {
+      for (const { message, path, severity } of issues) yield* line(`${file}: ${severity}: ${path === "" ? "" : `${path}: `}${message}`)
+      if (AtifCheck.isSound(issues)) yield* line(`${file}: valid ${format}`)
+    }
+  }
+  if (!all.every(({ issues }) => AtifCheck.isSound(issues))) return yield* silent(failed)
+})
+
+const seconds = (millis: number): string => millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
+
+const share = (title: string, shares: ReadonlyArray<TraceStats.Share>): ReadonlyArray<string> =>
+  shares.map(({ count, failed, millis, name, tokens }, index) =>
+    `${(index === 0 ? title : "").padEnd(12)}${name}  ${count}${failed > 0 ? `, ${failed} failed` : ""}${millis > 0 ? `, ${seconds(millis)}` : ""}${tokens > 0 ? `, ${tokens} tokens` : ""}`)
+
+const table = (name: string, stats: TraceStats.Stats): string =>
+  [
+    name,
+    `agents      ${stats.agents}`,
+    `turns       ${stats.turns}`,
+    `model calls ${stats.modelCalls}${stats.failedModelCalls > 0 ? `, ${stats.failedModelCalls} failed` : ""}`,
+    `tool calls  ${stats.toolCalls}${stats.failedToolCalls > 0 ? `, ${stats.failedToolCalls} failed` : ""}`,
+    ...(stats.approvals > 0 ? [`approvals   ${stats.approvals}`] : []),
+    `tokens      ${stats.promptTokens} in (${stats.cachedTokens} cached), ${stats.completionTokens} out`,
+    ...(stats.costUsd === undefined ? [] : [`cost        $${stats.costUsd.toFixed(4)}`]),
+    ...(stats.millis > 0 ? [`time        ${seconds(stats.millis)}`] : []),
+    ...share("models", stats.models),
+    ...share("tools", stats.tools)
+  ].join("\n")
+
+/** Prints what a trace amounts to. */
+export const stats = Effect.fn("hermes trace stats")(function*({ json, source }: { readonly source: string; readonly json: boolean }) {
+  const { name, trace } = yield* load(source)
+  const found = TraceStats.of(Trace.rows(trace, Pool.make()))
+  yield* line(json ? JSON.stringify(found, null, 2) : table(name, found))
+}, Effect.provide(Home.layer))
+
+/** Writes the page of one trace, or of the difference between two. */
+export const view = Effect.fn("hermes trace view")(function*({ output, source, other }: {
+  readonly source: string
+  readonly other: string | undefined
+  readonly output: string | undefined
+}) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const runs = yield* Effect.forEach(other === undefined ? [source] : [source, other], load)
+  const page = yield* TraceView.page(runs)
+  const path = output ?? paths.join(
+    yield* Effect.mapError(fs.makeTempDirectory({ prefix: "hermes-trace-" }), (error) =>
+      new Failure({ code: failed, message: `no temporary directory: ${error.message}: name a file by --output` })),
+    "trace.html"
+  )
+  yield* put(path, page)
+  yield* line(paths.resolve(path))
+  if (output === undefined) yield* note(`Open it in a browser: file://${paths.resolve(path)}`)
+}, Effect.provide(Home.layer))

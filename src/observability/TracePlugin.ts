@@ -1,0 +1,61 @@
+/**
+ * Our own exporters as a plugin, and as the hooks that another plugin falls back on: a stream of events to one file, a
+ * trajectory of each session to a file of its own.
+ *
+ * **Example** (In an application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Runtime, TracePlugin } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const hooks = yield* TracePlugin.hooks({
+ *     agent: { name: "my agent", version: "1.0.0" },
+ *     atof: { directory: "traces", filename: "events.jsonl", mode: "append" },
+ *     atif: undefined
+ *   })
+ *   return Runtime.layer({ hooks })
+ * })
+ * ```
+ *
+ * Source: the NeMo Relay document, `hermes-contract.md` §4.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
+import { Environment } from "../config/Environment.ts"
+import type { Hook } from "../hooks/Hook.ts"
+import * as Plugin from "../plugin/Plugin.ts"
+import * as TraceHook from "./TraceHook.ts"
+import * as TraceSettings from "./TraceSettings.ts"
+
+/** The hooks that the settings ask for: one, or none. What they write is on disk when the scope is closed. */
+export const hooks = (
+  settings: TraceSettings.TraceSettings
+): Effect.Effect<ReadonlyArray<Hook>, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+  Effect.gen(function*() {
+    const { agent, atif, atof } = settings
+    const sinks: Array<TraceHook.Sink> = []
+    if (atof !== undefined) {
+      const { make } = yield* Effect.promise(() => import("./AtofWriter.ts"))
+      sinks.push(yield* make(atof))
+    }
+    if (atif !== undefined) {
+      const { make } = yield* Effect.promise(() => import("./AtifWriter.ts"))
+      sinks.push(yield* make(atif))
+    }
+    return sinks.length === 0 ? [] : [yield* TraceHook.make(agent, sinks)]
+  })
+
+/** The hooks that the environment asks for. */
+export const fromEnvironment = Effect.flatMap(Environment, ({ get }) => hooks(TraceSettings.fromVariables(get)))
+
+/** See the module. */
+export const plugin = Plugin.make({
+  name: "observability/trace",
+  description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",
+  build: Effect.map(fromEnvironment, (hooks) => ({ hooks }))
+})

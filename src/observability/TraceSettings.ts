@@ -1,0 +1,54 @@
+/**
+ * Which files our own exporters write, as the variables `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` say.
+ *
+ * **Details**
+ *
+ * Values are trimmed; one that is empty counts as not set. ATOF files go to the working directory when no other is named;
+ * ATIF files need a directory. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is ours: a file that has more gives way to the next.
+ *
+ * Source: the NeMo Relay document, `hermes-contract.md` §4.2.
+ *
+ * @since 0.1.0
+ */
+import type * as AtifWriter from "./AtifWriter.ts"
+import type * as AtofWriter from "./AtofWriter.ts"
+
+/** See the module; an exporter that is not asked for is absent. */
+export interface TraceSettings {
+  readonly agent: { readonly name: string; readonly version: string }
+  readonly atof: AtofWriter.Options | undefined
+  readonly atif: AtifWriter.Options | undefined
+}
+
+const prefix = "HERMES_NEMO_RELAY_"
+
+const isTrue = (value: string | undefined): boolean => /^(1|true|yes|on)$/iu.test(value ?? "")
+
+/** The settings that the variables make; `get` gives the value of one. */
+export const fromVariables = (get: (name: string) => string | undefined): TraceSettings => {
+  const value = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
+  const agent = { name: value("ATIF_AGENT_NAME") ?? "Hermes Agent", version: value("ATIF_AGENT_VERSION") ?? "unknown" }
+  const directory = value("ATIF_OUTPUT_DIRECTORY")
+  const maxBytes = Number(value("ATOF_MAX_BYTES") ?? "")
+  return {
+    agent,
+    atof: isTrue(value("ATOF_ENABLED"))
+      ? {
+        directory: value("ATOF_OUTPUT_DIRECTORY") ?? ".",
+        filename: value("ATOF_FILENAME") ?? "hermes-atof.jsonl",
+        mode: value("ATOF_MODE")?.toLowerCase() === "overwrite" ? "overwrite" : "append",
+        maxBytes: Number.isSafeInteger(maxBytes) && maxBytes > 0 ? maxBytes : undefined
+      }
+      : undefined,
+    atif: isTrue(value("ATIF_ENABLED")) && directory !== undefined
+      ? {
+        directory,
+        filenameTemplate: value("ATIF_FILENAME_TEMPLATE") ?? "hermes-atif-{session_id}.json",
+        agentName: agent.name,
+        agentVersion: agent.version,
+        modelName: value("ATIF_MODEL_NAME") ?? "unknown",
+        subagents: value("ATIF_SUBAGENT_EXPORT_MODE")?.toLowerCase() === "all" ? "all" : "embedded"
+      }
+      : undefined
+  }
+}

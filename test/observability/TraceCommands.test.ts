@@ -1,0 +1,101 @@
+// hermes trace, as a user calls it.
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { readdirSync, readFileSync } from "node:fs"
+import * as Agent from "../../src/agent/Agent.ts"
+import * as AtifCheck from "../../src/observability/AtifCheck.ts"
+import * as TracePlugin from "../../src/observability/TracePlugin.ts"
+import * as TraceSettings from "../../src/observability/TraceSettings.ts"
+import { machine } from "../support/hermes.ts"
+import * as Runs from "./support/runs.ts"
+
+const recorded = (directory: string, sessions: ReadonlyArray<string>) =>
+  Effect.scoped(Effect.gen(function*() {
+    const variables: Record<string, string> = {
+      HERMES_NEMO_RELAY_ATOF_ENABLED: "1", HERMES_NEMO_RELAY_ATOF_OUTPUT_DIRECTORY: ` ${directory} `, HERMES_NEMO_RELAY_ATOF_FILENAME: "events.jsonl",
+      HERMES_NEMO_RELAY_ATIF_ENABLED: "Yes", HERMES_NEMO_RELAY_ATIF_OUTPUT_DIRECTORY: directory, HERMES_NEMO_RELAY_ATIF_AGENT_NAME: "Hermes E2E"
+    }
+    const hooks = yield* TracePlugin.hooks(TraceSettings.fromVariables((name) => variables[name]))
+    for (const sessionId of sessions) {
+      yield* Effect.provide(Agent.run({ prompt: `go ${sessionId}`, sessionId }), Runs.runtime(Runs.parallel, hooks).layer)
+    }
+  })).pipe(Effect.provide(NodeServices.layer))
+
+describe("the variables", () => {
+  it("say which files are written, and what is written when they say nothing else", () => {
+    const of = (variables: Record<string, string>) => TraceSettings.fromVariables((name) => variables[name.slice("HERMES_NEMO_RELAY_".length)])
+    assert.deepInclude(of({}), { atof: undefined, atif: undefined, agent: { name: "Hermes Agent", version: "unknown" } })
+    assert.deepInclude(of({ ATOF_ENABLED: "on", ATOF_MODE: "OverWrite" }).atof, { directory: ".", filename: "hermes-atof.jsonl", mode: "overwrite" })
+    assert.strictEqual(of({ ATOF_ENABLED: "true", ATOF_MODE: "replace" }).atof?.mode, "append")
+    assert.isUndefined(of({ ATIF_ENABLED: "1" }).atif, "without a directory nothing is written")
+    assert.deepInclude(of({ ATIF_ENABLED: "1", ATIF_OUTPUT_DIRECTORY: "d", ATIF_SUBAGENT_EXPORT_MODE: "some" }).atif, {
+      directory: "d", filenameTemplate: "hermes-atif-{session_id}.json", subagents: "embedded", modelName: "unknown"
+    })
+    assert.isUndefined(of({ ATOF_ENABLED: "0" }).atof)
+  })
+})
+
+describe("hermes trace", () => {
+  it.live("validates, converts, counts and shows what a run wrote", () =>
+    Effect.gen(function*() {
+      const { at, cwd, hermes, put } = yield* machine
+      yield* recorded(cwd, ["s1", "s2"])
+      assert.deepStrictEqual(readdirSync(cwd).toSorted(), ["events.jsonl", "hermes-atif-s1.json", "hermes-atif-s2.json"])
+
+      const valid = yield* hermes(["trace", "validate", "events.jsonl", "hermes-atif-s1.json"])
+      assert.deepStrictEqual([valid.code, valid.stdout, valid.stderr], [0, "events.jsonl: valid ATOF\nhermes-atif-s1.json: valid ATIF\n", ""])
+      put("bad.json", readFileSync(at("hermes-atif-s1.json"), "utf8").replace("\"step_id\": 2", "\"step_id\": 7"))
+      const bad = yield* hermes(["trace", "validate", "bad.json"])
+      assert.strictEqual(bad.code, 1)
+      assert.strictEqual(bad.stdout, "bad.json: error: steps[1].step_id: step ids count from 1: expected 2, got 7\n")
+      assert.strictEqual((yield* hermes(["trace", "validate", "nowhere.json"])).code, 2)
+
+      const many = yield* hermes(["trace", "convert", "events.jsonl"])
+      assert.strictEqual(many.code, 2)
+      assert.match(many.stderr, /holds 2 sessions: name one by --session/u)
+      const one = yield* hermes(["trace", "convert", "events.jsonl", "--session", "s2"])
+      assert.strictEqual(one.code, 0)
+      assert.deepStrictEqual(JSON.parse(one.stdout), JSON.parse(readFileSync(at("hermes-atif-s2.json"), "utf8")))
+      const all = yield* hermes(["trace", "convert", "events.jsonl", "-o", "."])
+      assert.deepStrictEqual([all.code, all.stdout], [0, "trajectory-s1.json\ntrajectory-s2.json\n"])
+
+      for (const file of ["events.jsonl", "hermes-atif-s1.json"]) {
+        const { code, stdout } = yield* hermes(["trace", "stats", file, "--json"])
+        const factor = file === "events.jsonl" ? 2 : 1
+        assert.strictEqual(code, 0)
+        assert.deepInclude(JSON.parse(stdout), { agents: factor, turns: factor, modelCalls: 2 * factor, toolCalls: 2 * factor, failedToolCalls: 0 })
+      }
+      assert.match((yield* hermes(["trace", "stats", "events.jsonl"])).stdout, /^tools {7}echo {2}2/mu)
+
+      put("cut.jsonl", readFileSync(at("events.jsonl"), "utf8").slice(0, -20))
+      const cut = yield* hermes(["trace", "stats", "cut.jsonl"])
+      assert.strictEqual(cut.code, 0)
+      assert.match(cut.stderr, /Warning: cut.jsonl: line \d+: not JSON; the file was cut/u)
+      put("text.txt", "hello\n")
+      assert.strictEqual((yield* hermes(["trace", "stats", "text.txt"])).code, 2)
+
+      const page = yield* hermes(["trace", "view", "events.jsonl", "-o", "page.html"])
+      assert.deepStrictEqual([page.code, page.stdout], [0, `${at("page.html")}\n`])
+      assert.match(readFileSync(at("page.html"), "utf8"), /^<!doctype html>/u)
+      assert.strictEqual((yield* hermes(["trace", "view", "hermes-atif-s1.json", "hermes-atif-s2.json", "-o", "diff.html"])).code, 0)
+    }))
+
+  it.live("takes a stored session, and says when there is none", () =>
+    Effect.gen(function*() {
+      const { at, hermes } = yield* machine
+      const chat = yield* hermes(["chat", "-q", "hello there", "-Q", "--source", "test"])
+      assert.strictEqual(chat.code, 0, chat.stderr)
+      const { code, stderr, stdout } = yield* hermes(["trace", "convert", "latest"])
+      assert.strictEqual(code, 0, stderr)
+      const document = JSON.parse(stdout) as { steps: ReadonlyArray<{ source: string; message: string }> }
+      assert.isTrue(AtifCheck.isSound(AtifCheck.check(document)))
+      assert.deepStrictEqual(document.steps.map(({ source }) => source), ["system", "user", "agent"])
+      assert.strictEqual(document.steps[1]?.message, "hello there")
+      assert.strictEqual((yield* hermes(["trace", "view", "latest", "-o", at("p.html")])).code, 0)
+      const none = yield* hermes(["trace", "stats", "nobody"])
+      assert.notStrictEqual(none.code, 0)
+      assert.match(none.stderr, /nobody/u)
+    }))
+})
+
