@@ -19,6 +19,8 @@ import type { Command } from "./Commands.ts"
 import type * as Editor from "./Editor.ts"
 import type { History } from "./History.ts"
 import type { Keyboard } from "./Keyboard.ts"
+import type { Questions } from "./Questions.ts"
+import type { Steering } from "./Steering.ts"
 import type { Terminal } from "./Terminal.ts"
 
 /** The agent, whatever its middleware adds to its failures. */
@@ -89,6 +91,10 @@ export interface Dialog {
   readonly screen: Screen
   readonly keyboard: Keyboard
   readonly commands: ReadonlyArray<DialogCommand>
+  /** What tools want to know of the user. */
+  readonly questions: Questions
+  /** Messages on their way into the turn. */
+  readonly steering: Steering
   current: Current
   verbosity: Verbosity
   /** What is being typed, also while the agent works. */

@@ -19,6 +19,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as LogLine from "../LogLine.ts"
@@ -32,7 +33,9 @@ import * as Editor from "./Editor.ts"
 import * as Keyboard from "./Keyboard.ts"
 import * as Overview from "./Overview.ts"
 import * as Prompting from "./Prompting.ts"
+import * as Questions from "./Questions.ts"
 import * as QuickCommands from "./QuickCommands.ts"
+import * as Steering from "./Steering.ts"
 import * as ShellLine from "./ShellLine.ts"
 import * as Switching from "./Switching.ts"
 import * as Turn from "./Turn.ts"
@@ -45,11 +48,16 @@ const maxTyped = 10
 /** The code to leave with, or undefined to go on. */
 type Outcome = number | undefined
 
-const make = Effect.fnUntraced(function*(options: InteractiveOptions): Effect.fn.Return<Dialog> {
-  const { terminal } = options
+const make = Effect.fnUntraced(function*(
+  options: InteractiveOptions
+): Effect.fn.Return<Dialog, never, Scope.Scope> {
+  const { display, hooks, terminal } = options
   const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
   const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
-  return {
+  const steered = (lines: ReadonlyArray<string>): void => {
+    for (const line of lines) dialog.note(Prompting.mark(screen.asidePaint) + Neutral.line(line))
+  }
+  const dialog: Dialog = {
     options,
     screen,
     keyboard: Keyboard.make(terminal),
@@ -58,12 +66,15 @@ const make = Effect.fnUntraced(function*(options: InteractiveOptions): Effect.fn
       ...QuickCommands.make(options.quickCommands ?? {}),
       ...options.commands ?? []
     ],
+    questions: Questions.make(screen.refresh),
+    steering: display.busyInputMode === "steer" ? yield* Steering.make(hooks, steered) : Steering.none,
     current: yield* Switching.fresh(options, options.session.id, undefined),
-    verbosity: options.display.toolProgress,
+    verbosity: display.toolProgress,
     editor: Editor.empty,
     waiting: [],
     note: (line) => screen.say(`${line}\n`)
   }
+  return dialog
 })
 
 /** Logs are lines of the session. */
@@ -160,11 +171,12 @@ const open = Effect.fnUntraced(function*(dialog: Dialog) {
 })
 
 /** Talks until the user leaves. Gives the exit code. */
-export const run = Effect.fn("Interactive.run")(function*(options: InteractiveOptions): Effect.fn.Return<number> {
-  const dialog = yield* make(options)
-  return yield* open(dialog).pipe(
-    Effect.andThen(converse(dialog)),
-    Effect.ensuring(Switching.leave(dialog)),
-    Effect.provide(Logger.layer([logger(dialog)]))
-  )
-})
+export const run = (options: InteractiveOptions): Effect.Effect<number> =>
+  Effect.gen(function*() {
+    const dialog = yield* make(options)
+    return yield* open(dialog).pipe(
+      Effect.andThen(converse(dialog)),
+      Effect.ensuring(Switching.leave(dialog)),
+      Effect.provide(Logger.layer([logger(dialog)]))
+    )
+  }).pipe(Effect.scoped, Effect.withSpan("Interactive.run"))

@@ -15,6 +15,7 @@ import * as Commands from "./Commands.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as EditorView from "./EditorView.ts"
+import type { Key } from "./Keys.ts"
 
 /** Two Ctrl+C within this time leave. */
 export const leaveMillis = 2000
@@ -27,7 +28,8 @@ export type Prompted =
   | { readonly _tag: "Line"; readonly text: string }
   | { readonly _tag: "Leave"; readonly code: number }
 
-const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
+/** What stands before what the user says. */
+export const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
 
 /** The lines of what is being typed, with others under them. */
 export const view = (dialog: Pick<Dialog, "editor" | "screen">, below: ReadonlyArray<string>): Screen.View => (size) =>
@@ -77,7 +79,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     return undefined
   })
 
-  const press = Effect.fnUntraced(function*(key: Parameters<typeof Editor.apply>[1]) {
+  const press = Effect.fnUntraced(function*(key: Key) {
     below = []
     const { action, state } = Editor.apply(dialog.editor, key, options.history.entries())
     dialog.editor = state

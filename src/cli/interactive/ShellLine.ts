@@ -3,18 +3,20 @@
  *
  * **Details**
  *
- * It gets no input, and nothing of it is part of the conversation. Ctrl+C ends it with all that it started.
+ * It gets no input, and nothing of it is part of the conversation. Ctrl+C ends it with all that it started. It needs no
+ * approval, as the user typed it; what nothing can allow does not run here either.
  *
  * Source: `hermes-product.md` §1.8.
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Danger from "../../tool/danger/Danger.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as Neutral from "../render/Neutral.ts"
 import { elapsed } from "../render/ToolText.ts"
-import * as Clock from "effect/Clock"
 import * as Dialogs from "./Dialog.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Working from "./Working.ts"
@@ -22,6 +24,12 @@ import * as Working from "./Working.ts"
 /** See the module. Gives the exit code with which the program is left, if it is. */
 export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string): Effect.fn.Return<number | undefined> {
   const { options, screen } = dialog
+  const { floor } = Danger.judge(command)
+  if (floor !== undefined) {
+    const { asidePaint } = screen
+    Dialogs.say(dialog, asidePaint.text(`Blocked: ${floor.key}. Use a shell of your own if you mean it.`, "yellow"), "")
+    return undefined
+  }
   const decoder = new TextDecoder()
   const harmless = Neutral.stream()
   const startedAt = yield* Clock.currentTimeMillis
@@ -39,6 +47,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
       ({ exit }) => exit
     )),
     stop: Effect.succeed(false),
+    steer: () => false,
     view: (_, now) =>
       now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${elapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
   })

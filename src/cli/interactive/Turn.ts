@@ -10,6 +10,7 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
+import { Clarifier } from "../../tool/builtin/clarify/Clarifier.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as EventPrinter from "../render/EventPrinter.ts"
 import * as Neutral from "../render/Neutral.ts"
@@ -78,16 +79,19 @@ export const run = Effect.fnUntraced(function*(
     Stream.runForEachArray((events) => {
       result = events.findLast((event) => event._tag === "RunFinished") ?? result
       return printer.events(events)
-    })
+    }),
+    Effect.provideService(Clarifier, dialog.questions.ask)
   )
   const before = dialog.note
   dialog.note = printer.note
   const worked = yield* Working.during(dialog, {
     run: conversation,
     stop: Effect.suspend(() => options.agent.stop(id)),
+    steer: (text) => dialog.steering.add(id, text),
     view: printer.view
   }).pipe(Effect.ensuring(Effect.andThen(printer.close, Effect.sync(() => {
     dialog.note = before
+    dialog.waiting.unshift(...dialog.steering.end())
   }))))
   if (worked._tag === "Leave") {
     Dialog.say(dialog, "")

@@ -7,8 +7,8 @@
  * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the work to
  * end, but no longer than {@link graceMillis}.
  *
- * What is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interrupt`);
- * `steer` needs a run that takes messages, and does as `queue`. `/stop` is never kept waiting.
+ * What is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interrupt`), or
+ * reaches the model with the next tool result (`steer`). `/stop` is never kept waiting.
  *
  * Source: `hermes-product.md` §1.8.
  *
@@ -25,7 +25,9 @@ import * as Width from "../render/Width.ts"
 import * as Commands from "./Commands.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
+import type * as Keys from "./Keys.ts"
 import * as Prompting from "./Prompting.ts"
+import * as Questions from "./Questions.ts"
 
 /** How long leaving waits for the work to end. */
 export const graceMillis = 1500
@@ -35,6 +37,8 @@ export interface Work<A, E> {
   readonly run: Effect.Effect<A, E>
   /** Asks it to end; false when that can not be asked, and it is interrupted. */
   readonly stop: Effect.Effect<boolean>
+  /** Takes a message along; false when it can not. */
+  readonly steer: (text: string) => boolean
   /** What it is at. */
   readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
@@ -46,10 +50,17 @@ export type Worked<A, E> =
 
 const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>): Screen.View => (size) => {
   const { asidePaint } = dialog.screen
-  const waiting = dialog.waiting.map((line) => asidePaint.text(Width.cut(`next: ${Neutral.line(line)}`, size.columns - 1), "dim"))
-  const above = [...lines, ...waiting].slice(-Math.max(1, size.rows - 4))
-  if (dialog.editor.text === "") return { lines: above }
-  const { cursor, lines: typed } = Prompting.view(dialog, [])({ ...size, rows: Math.max(3, size.rows - above.length) })
+  const question = dialog.questions.current()
+  const waiting = [
+    ...dialog.steering.waiting().map((line) => `on its way: ${Neutral.line(line)}`),
+    ...dialog.waiting.map((line) => `next: ${Neutral.line(line)}`)
+  ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
+  const asked = question === undefined ? [] : ["", ...Questions.lines(question.question, size.columns, asidePaint)]
+  const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
+  const editor = question?.editor ?? dialog.editor
+  if (question === undefined && editor.text === "") return { lines: above }
+  const room = { ...size, rows: Math.max(3, size.rows - above.length) }
+  const { cursor, lines: typed } = Prompting.view({ editor, screen: dialog.screen }, [])(room)
   return {
     lines: [...above, ...typed],
     cursor: cursor === undefined ? undefined : { row: above.length + cursor.row, column: cursor.column }
@@ -83,16 +94,36 @@ export const during = Effect.fnUntraced(function*<A, E>(dialog: Dialog, work: Wo
     const command = Commands.parse(line)
     const found = command === undefined ? undefined : Commands.find(dialog.commands, command.name)
     if (found?._tag === "Command" && found.command.name === "stop") return yield* stop
+    const isMessage = command === undefined && !line.startsWith("!")
+    if (isMessage && options.display.busyInputMode === "steer" && work.steer(line)) return
     dialog.waiting.push(line)
-    if (options.display.busyInputMode === "interrupt" && command === undefined) yield* stop
+    if (isMessage && options.display.busyInputMode === "interrupt") yield* stop
   })
 
-  const press = Effect.fnUntraced(function*(key: Parameters<typeof Editor.apply>[1]) {
-    const { action, state } = Editor.apply(dialog.editor, key, options.history.entries())
-    dialog.editor = state
+  const answer = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
+    const answer = Questions.read(pending.question, line)
+    if (answer === undefined) return
+    const { asidePaint } = screen
+    dialog.note(`${asidePaint.text("?", "bold", "yellow")} ${Neutral.line(pending.question.question)} ${
+      asidePaint.text(Neutral.line(answer.join(", ")), "cyan")
+    }`)
+    yield* pending.answer(answer)
+  })
+
+  /** A key goes to the question that is asked, else to the line that is typed. */
+  const edit = (key: Keys.Key): { readonly action: Editor.Action; readonly question: Questions.Pending | undefined } => {
+    const question = dialog.questions.current()
+    const { action, state } = Editor.apply((question ?? dialog).editor, key, question ? [] : options.history.entries())
+    const edited = question ?? dialog
+    edited.editor = state
+    return { action, question }
+  }
+
+  const press = Effect.fnUntraced(function*(key: Keys.Key) {
+    const { action, question } = edit(key)
     switch (action._tag) {
       case "Submit":
-        return yield* send(action.text)
+        return yield* question === undefined ? send(action.text) : answer(question, action.text)
       case "Interrupt": {
         const now = yield* Clock.currentTimeMillis
         if (now - interruptedAt < Prompting.leaveMillis) return Prompting.interruptedCode
@@ -102,7 +133,7 @@ export const during = Effect.fnUntraced(function*<A, E>(dialog: Dialog, work: Wo
       case "Suspend":
         return yield* Prompting.suspend(dialog)
       case "Complete":
-        Prompting.complete(dialog)
+        if (question === undefined) Prompting.complete(dialog)
         return undefined
       case "Leave":
       case "ClearScreen":

@@ -72,6 +72,7 @@ export const make = (screen: Screen, options: Options): Printer => {
   let notes: ReadonlyArray<string> = []
   let under: { readonly what: string; readonly since: number } | undefined
   let lastOutput = 0
+  let over = false
 
   /** A blank line between things of different kinds, where both are seen. */
   const begin = (next: Kind): void => {
@@ -183,7 +184,7 @@ export const make = (screen: Screen, options: Options): Printer => {
         return aside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")
       case "RunFinished":
         finish(event)
-        under = undefined
+        over = true
         return
       case "RunStarted":
         return busy("waiting for the model", now)
@@ -208,9 +209,9 @@ export const make = (screen: Screen, options: Options): Printer => {
     }),
     view: ({ columns }, now) => {
       const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
-      const tools = feed.live(now, columns - 1, frame)
+      const tools = over ? [] : feed.live(now, columns - 1, frame)
       if (tools.length > 0) return tools
-      if (under === undefined || now - lastOutput < pauseMillis) return []
+      if (over || under === undefined || now - lastOutput < pauseMillis) return []
       const paint = screen.asidePaint
       const time = ToolText.elapsed(now - under.since)
       const line = `${under.what} · ${time}${options.hint === "" ? "" : ` · ${options.hint}`}`

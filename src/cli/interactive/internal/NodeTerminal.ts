@@ -82,7 +82,8 @@ export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
 
   return {
     write: put,
-    size: () => ({ columns: stdout.columns ?? 80, rows: stdout.rows ?? 24 }),
+    // A terminal that does not know its size says 0.
+    size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
     paint: Paint.make(Paint.capabilities(stdout.isTTY === true, process.env)),
     events,
     suspend: Effect.sync(() => {
