@@ -13,6 +13,7 @@ import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as Clarify from "../../src/tool/builtin/Clarify.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "./fakeModel.ts"
 
@@ -73,12 +74,16 @@ export const make = (pause: number): Fake.Fake => {
       if (said.includes("fail")) {
         return Effect.fail(Fake.failure(new AiError.InvalidRequestError({ description: "this can not be answered" })))
       }
+      if (said.includes("slow")) return answer(Fake.calls(Fake.call("1", "nap", { name: "anna", millis: 60_000 })))
       if (said.includes("tools")) {
         return answer(Fake.calls(
           Fake.call("1", "nap", { name: "anna", millis: pause * 20 }),
           Fake.call("2", "nap", { name: "bert", millis: pause * 40 }),
           Fake.call("3", "nap", { name: "broken", millis: 0 })
         ))
+      }
+      if (said.includes("ask me")) {
+        return answer(Fake.calls(Fake.call("1", "clarify", { question: "Which colour?", choices: ["red", "blue"] })))
       }
       if (said.includes("markdown")) return answer(say(answerText.flatMap(words), pause))
       return answer(say([`You said: ${said}`], pause))
@@ -93,7 +98,7 @@ export const layer = (fake: Fake.Fake, hooks: ReadonlyArray<Hook<never>> = []) =
     Layer.provideMerge(Layer.mergeAll(
       fake.router,
       MemorySessionStore.layer,
-      ToolRegistry.layer([Toolset.make("test", toolkit, handlers)]),
+      ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Clarify.toolset]),
       Hooks.layer(hooks)
     ))
   )

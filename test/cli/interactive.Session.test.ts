@@ -1,0 +1,397 @@
+// The interactive session, driven through its ports.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as TestClock from "effect/testing/TestClock"
+import * as Prompt from "effect/ai/Prompt"
+import { SessionId } from "../../src/domain/Ids.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import type { Service as SessionStore } from "../../src/session/SessionStore.ts"
+import { session } from "../support/interactiveSession.ts"
+
+const ctrlC = "\u0003"
+const ctrlD = "\u0004"
+
+describe("Interactive session", () => {
+  it.effect("begins with what it is, and asks", () =>
+    session({}, ({ left, type, until }) =>
+      Effect.gen(function*() {
+        const screen = yield* until("›")
+        assert.deepStrictEqual(screen.split("\n"), [
+          "hermes 0.1.0 · fake-1 by fake",
+          "/tmp",
+          "session 20260101_000000_aaaaaa · /help for commands, Ctrl+D to leave",
+          "",
+          "›"
+        ])
+        yield* type(ctrlD)
+        assert.strictEqual(yield* left, 0)
+      })))
+
+  it.effect("sends a line to the agent and shows the answer", () =>
+    session({}, ({ left, model, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        yield* until("›", 2)
+        assert.include(screen(), "› hello\n\nYou said: hello\n\n›")
+        assert.strictEqual(model.asked.length, 1)
+        yield* type("/quit\r")
+        assert.strictEqual(yield* left, 0)
+        assert.include(screen(), [
+          "Resume this session with:",
+          "  hermes --resume 20260101_000000_aaaaaa",
+          "",
+          "Session   20260101_000000_aaaaaa",
+          "Time      0 ms",
+          "Messages  2 messages, 1 by you, 0 tool calls"
+        ].join("\n"))
+      })))
+
+  it.effect("shows what tools do, and how they fail", () =>
+    session({}, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("use tools\r")
+        const screen = yield* until("Both slept well.")
+        assert.include(screen, "┊ ✓ nap anna · 0 ms")
+        assert.include(screen, "┊ ✗ nap broken · 0 ms · Error executing tool 'nap': no bed")
+      })))
+
+  it.effect("Ctrl+C stops the turn, keeps what was said, and the next line goes on", () =>
+    session({}, ({ left, model, screen, store, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type(ctrlC)
+        yield* until("Stopped.")
+        assert.include(screen(), "Let me think about **that\n\nStopped. What was done so far is kept; say how to go on.")
+        yield* type("next\r")
+        yield* until("You said: next")
+        const kept = yield* store.messages(SessionId.make("20260101_000000_aaaaaa"))
+        assert.deepStrictEqual(kept.map(({ role }) => role), ["user", "assistant", "user", "assistant"])
+        assert.strictEqual(model.asked.length, 2)
+        yield* type(ctrlD)
+        assert.strictEqual(yield* left, 0)
+      })))
+
+  it.effect("a second Ctrl+C within two seconds leaves with 130", () =>
+    session({}, ({ left, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type(ctrlC + ctrlC)
+        assert.strictEqual(yield* left, 130)
+        assert.include(screen(), "hermes --resume 20260101_000000_aaaaaa")
+      })))
+
+  it.effect("at the prompt Ctrl+C clears the line, and twice leaves with 130", () =>
+    session({}, ({ left, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("wrong")
+        yield* until("› wrong")
+        yield* type(ctrlC)
+        yield* type("right")
+        yield* until("› right")
+        assert.notInclude(screen(), "wrong")
+        yield* type(ctrlC)
+        yield* type(ctrlC)
+        yield* until("Ctrl+C again leaves")
+        yield* TestClock.adjust("3 seconds")
+        yield* type(ctrlC)
+        yield* type(ctrlC)
+        assert.strictEqual(yield* left, 130)
+      })))
+
+  it.effect("several lines are one prompt: pasted, or by Alt+Enter, Ctrl+J and a backslash", () =>
+    session({}, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("\u001b[200~a\r\nb\u001b[201~\u001b\rc\nd\\\re\r")
+        yield* until("You said: a\nb\nc\nd\ne")
+        assert.strictEqual(model.asked.length, 1)
+      })))
+
+  it.effect("what is sent meanwhile is done afterwards, in order", () =>
+    session({}, ({ screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type("one\rtwo\r/status\rhalf")
+        yield* until("next: two")
+        yield* until("› half")
+        yield* type(ctrlC)
+        yield* until("Tool lines")
+        const shown = screen()
+        assert.isBelow(shown.indexOf("You said: one"), shown.indexOf("You said: two"))
+        yield* until("› half")
+      })))
+
+  it.effect("with busy_input_mode interrupt it stops the turn first", () =>
+    session({ display: { busyInputMode: "interrupt" } }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type("instead\r")
+        yield* until("You said: instead")
+      })))
+
+  it.effect("/stop is never kept waiting", () =>
+    session({}, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/stop\r")
+        yield* until("Nothing is running.")
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type("/sto\r")
+        yield* until("Stopped.")
+      })))
+
+  it.effect("a run that fails is one line, and the session goes on", () =>
+    session({}, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("fail\r")
+        yield* until("Error: this can not be answered")
+        yield* type("again\r")
+        yield* until("You said: again")
+      })))
+
+  it.effect("/retry asks the last thing again", () =>
+    session({}, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/retry\r")
+        yield* until("Nothing was asked yet.")
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        yield* type("/retry\r")
+        yield* until("You said: hello", 2)
+        assert.strictEqual(model.asked.length, 2)
+      })))
+
+  it.effect("! runs in the shell without the model, and tells the exit code", () =>
+    session({}, ({ history, model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("!echo out; echo err >&2; exit 3\r")
+        yield* until("out\nerr\nexit 3")
+        assert.strictEqual(model.asked.length, 0)
+        assert.deepStrictEqual(history.entries(), ["!echo out; echo err >&2; exit 3"])
+        yield* type("!rm -rf /\r")
+        yield* until("Blocked: ")
+      })))
+
+  it.effect("Ctrl+C ends a command of the shell", () =>
+    session({}, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("!echo begun; sleep 100\r")
+        yield* until("begun\n")
+        yield* type(ctrlC)
+        yield* until("stopped")
+        yield* type("hello\r")
+        yield* until("You said: hello")
+      })))
+
+  it.effect("commands are found in any case and by their beginning, and what is none is said", () =>
+    session({}, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/TOOLS\r")
+        yield* until("test     nap")
+        yield* type("/usa\r")
+        yield* until("Model calls")
+        yield* type("/s\r")
+        yield* until("/s could be /sessions, /status or /stop.")
+        yield* type("/histry\r")
+        yield* until("There is no command /histry. Did you mean /history?")
+        yield* type("/tmp/x is a path\r")
+        yield* until("You said: /tmp/x is a path")
+        assert.strictEqual(model.asked.length, 1)
+      })))
+
+  it.effect("/verbose goes round, and takes a level", () =>
+    session({}, ({ screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/verbose\r")
+        yield* until("verbose: each tool call is shown with its arguments and result")
+        yield* type("use tools\r")
+        yield* until("Both slept well.")
+        assert.include(screen(), "┊   {\"name\":\"anna\",\"millis\":0}\n┊   anna slept")
+        yield* type("/verbose off\r")
+        yield* until("off: tool calls are not shown")
+        yield* type("use tools\r")
+        yield* until("Both slept well.", 2)
+        assert.strictEqual(screen().split("✓ nap anna").length, 2)
+        yield* type("/verbose loud\r")
+        yield* until("/verbose takes one of off, new, all, verbose.")
+      })))
+
+  it.effect("a title that is given first is set with the first answer", () =>
+    session({}, ({ left, store, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/title  My   talk \r")
+        yield* until("Title: My talk")
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        yield* type("/title\r")
+        yield* until("\nMy talk")
+        yield* type(ctrlD)
+        yield* left
+        const found = yield* store.get(SessionId.make("20260101_000000_aaaaaa"))
+        assert.strictEqual(Option.getOrThrow(found).title, "My talk")
+      })))
+
+  it.effect("/usage shows the tokens of the session", () =>
+    session({}, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        yield* type("/usage\r")
+        const screen = yield* until("Duration")
+        assert.include(screen, "Input        10 tokens")
+        assert.include(screen, "Total        15 tokens")
+        assert.include(screen, "Model calls  1")
+      })))
+
+  it.effect("a first prompt is taken literally", () =>
+    session({ seed: "/quit" }, ({ until }) => until("You said: /quit")))
+
+  it.effect("quick commands run in the shell or stand for another line, and no circle is followed", () =>
+    session({
+      quickCommands: {
+        greet: { type: "exec", command: "echo hi" },
+        info: { type: "alias", target: "status" },
+        loop: { type: "alias", target: "/loop" }
+      }
+    }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/greet there\r")
+        yield* until("hi there\nexit 0")
+        yield* type("/info\r")
+        yield* until("Tool lines")
+        yield* type("/loop\r")
+        yield* until("/loop names itself")
+      })))
+
+  it.effect("commands of plugins work like the program's own", () =>
+    session({
+      commands: [{
+        name: "shout",
+        aliases: [],
+        usage: "TEXT",
+        help: "Ask loudly",
+        run: (argument) => Effect.succeed({ _tag: "Send", prompt: argument.toUpperCase() })
+      }]
+    }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/help\r")
+        yield* until("/shout TEXT")
+        yield* type("/sh now\r")
+        yield* until("You said: NOW")
+      })))
+
+  it.effect("leaves with 0 when nobody can type any more, also in the middle of a turn", () =>
+    session({}, ({ hangUp, left, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* hangUp
+        assert.strictEqual(yield* left, 0)
+      })))
+
+  it.effect("what is logged is a line of its own, and harmless", () =>
+    session({
+      listeners: [Hooks.on("post_api_request", () => Effect.logWarning("odd \u001b[31mthing"))]
+    }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("markdown\r")
+        yield* until("That is all.")
+        yield* until("\nWarning: odd ␛[31mthing\n")
+      })))
+
+  it.effect("a tool's question is asked, and answered by a number or in other words", () =>
+    session({}, ({ model, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("ask me\r")
+        yield* until("? Which colour?\n  1 red\n  2 blue\n  A number or your own words.\n›")
+        yield* type("2\r")
+        yield* until("Both slept well.")
+        assert.include(screen(), "? Which colour? blue")
+        assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "blue")
+      })))
+
+  it.effect("a question goes with the turn that it belongs to", () =>
+    session({}, ({ screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("ask me\r")
+        yield* until("? Which colour?")
+        yield* type(ctrlC)
+        yield* until("Stopped.")
+        assert.notInclude(screen(), "? Which colour?")
+        yield* type("hello\r")
+        yield* until("You said: hello")
+      })))
+})
+
+const stored = (exchanges: number) => (store: SessionStore) =>
+  Effect.gen(function*() {
+    const id = SessionId.make("20251231_120000_cccccc")
+    yield* store.create({ id, source: "cli", provider: "fake", model: "fake-1", systemPrompt: "You are a test.", title: "Old talk" })
+    for (let index = 1; index <= exchanges; index++) {
+      yield* store.append(id, [
+        Prompt.userMessage({ content: [Prompt.textPart({ text: `question ${index}` })] }),
+        Prompt.assistantMessage({ content: [Prompt.textPart({ text: `answer ${index}\n\n\u001b[2Jx` })] })
+      ])
+    }
+  })
+
+describe("Interactive session, from one to another", () => {
+  it.effect("a resumed session shows its last exchanges", () =>
+    session({ sessionId: "20251231_120000_cccccc", prepare: stored(12) }, ({ left, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* until("› question 12")
+        const shown = screen()
+        assert.include(shown, "Resumed \"Old talk\" · 12 exchanges")
+        assert.include(shown, "… 2 earlier exchanges not shown\n\n› question 3\n  answer 3\n  ␛[2Jx\n")
+        assert.notInclude(shown, "question 2\n")
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        yield* type(ctrlD)
+        yield* left
+        assert.include(screen(), "26 messages, 13 by you")
+      })))
+
+  it.effect("display.resume_display minimal shows a line", () =>
+    session(
+      { sessionId: "20251231_120000_cccccc", prepare: stored(2), display: { resumeDisplay: "minimal" } },
+      ({ screen, until }) =>
+        Effect.gen(function*() {
+          yield* until("Resumed \"Old talk\" · 2 exchanges")
+          yield* until("›")
+          assert.notInclude(screen(), "question 1")
+        })
+    ))
+
+  it.effect("/resume goes to another session by its title, /sessions lists them", () =>
+    session({ prepare: stored(1) }, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/resume nothing\r")
+        yield* until("Error: no session \"nothing\"")
+        yield* type("/resume Old talk\r")
+        yield* until("Resumed \"Old talk\"")
+        yield* type("/sessions\r")
+        yield* until("* 20251231_120000_cccccc")
+        yield* type("go on\r")
+        yield* until("You said: go on")
+        assert.strictEqual(model.asked[0]?.messages.length, 4)
+      })))
+
+  it.effect("/clear empties the screen and begins a new session", () =>
+    session({}, ({ model, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        yield* type("/clear\r")
+        yield* until("New session 20260101_000001_bbbbbb")
+        assert.notInclude(screen(), "You said: hello")
+        assert.include(screen(), "The one before: hermes --resume 20260101_000000_aaaaaa")
+        yield* type("second\r")
+        yield* until("You said: second")
+        assert.strictEqual(model.asked[1]?.messages.length, 2)
+      })))
+})
