@@ -13,6 +13,7 @@ import { Home } from "../config/Home.ts"
 import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import { Hooks } from "../hooks/Hooks.ts"
+import { Plugins } from "../plugin/Plugins.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Shell from "../tool/builtin/terminal/Shell.ts"
@@ -24,6 +25,7 @@ import * as History from "./interactive/History.ts"
 import * as Interactive from "./interactive/Interactive.ts"
 import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
 import { workingDirectory } from "./internal/machine.ts"
+import * as PluginsDialog from "./PluginsDialog.ts"
 import { Program, type Start } from "./Program.ts"
 import * as Session from "./Session.ts"
 import { version } from "./Version.ts"
@@ -64,6 +66,7 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
     session,
     newSession: Ids.makeSessionId,
     input,
+    commands: PluginsDialog.commands((yield* Plugins.use(({ loaded }) => loaded)).commands),
     quickCommands: settings.quickCommands,
     directoryOf: (session) => Effect.provideService(Asking.directoryOf(session), FileSystem.FileSystem, fs)
   })
@@ -75,7 +78,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags) {
   const code = yield* Effect.gen(function*() {
     const settings = yield* Settings
     const session = yield* Session.choose(flags, yield* Ids.makeSessionId)
-    const start = { ...flags, confirmHook: yield* confirmHook }
+    const start = { ...flags, confirmHook: yield* confirmHook, reserved: PluginsDialog.reserved }
     return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)
   return code === 0 ? undefined : yield* silent(code)
