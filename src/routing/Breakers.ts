@@ -20,7 +20,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
-import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
+import type * as CircuitBreaker from "effect/persistence/CircuitBreaker"
 import type { Decision } from "./Classification.ts"
 import type { Reason } from "./classification/Reason.ts"
 
@@ -57,29 +57,36 @@ export interface Breakers {
 const isOurs = (reason: Reason): boolean =>
   reason === "server_error" || reason === "overloaded" || reason === "timeout" || reason === "invalid_response"
 
-const outcomeOf = <A extends Verdict, E>(exit: Exit.Exit<A, E>): CircuitBreaker.Outcome => {
-  if (Exit.isFailure(exit)) return CircuitBreaker.ignored
+type Module = typeof CircuitBreaker
+
+const outcomeOf = ({ failure, ignored, success }: Module) => <A extends Verdict, E>(exit: Exit.Exit<A, E>) => {
+  if (Exit.isFailure(exit)) return ignored
   const { decision } = exit.value
-  if (decision === undefined) return CircuitBreaker.success
-  return isOurs(decision.reason) ? CircuitBreaker.failure() : CircuitBreaker.ignored
+  if (decision === undefined) return success
+  return isOurs(decision.reason) ? failure() : ignored
 }
 
-const isRejection = (error: unknown): error is CircuitBreaker.CircuitBreakerError =>
-  error instanceof CircuitBreaker.CircuitBreakerError
+const over = (module: Module, breaker: CircuitBreaker.CircuitBreaker): Breakers => {
+  const classify = outcomeOf(module)
+  const isRejection = (error: unknown): error is CircuitBreaker.CircuitBreakerError =>
+    error instanceof module.CircuitBreakerError
+  return {
+    guard: <A extends Verdict, E, R>(key: string, call: Effect.Effect<A, E, R>) =>
+      Effect.catch(breaker.execute(call, { key, classify }), (error): Effect.Effect<A | Rejected, E> =>
+        // What is no rejection is the call's own.
+        isRejection(error) ? Effect.succeed(rejected) : Effect.fail(error as E)),
+    state: (key) =>
+      Effect.match(breaker.state(key), { onFailure: () => "Closed" as const, onSuccess: ({ _tag }) => _tag })
+  }
+}
 
 /** Closed circuits. */
 export const make = (policy: Policy): Effect.Effect<Breakers, never, Scope.Scope> =>
-  CircuitBreaker.make({
-    tripPolicy: CircuitBreaker.consecutive(policy.failures),
-    openDuration: policy.openFor
-  }).pipe(
-    Effect.map((breaker): Breakers => ({
-      guard: <A extends Verdict, E, R>(key: string, call: Effect.Effect<A, E, R>) =>
-        Effect.catch(breaker.execute(call, { key, classify: outcomeOf }), (error): Effect.Effect<A | Rejected, E> =>
-          // What is no rejection is the call's own.
-          isRejection(error) ? Effect.succeed(rejected) : Effect.fail(error as E)),
-      state: (key) =>
-        Effect.match(breaker.state(key), { onFailure: () => "Closed" as const, onSuccess: ({ _tag }) => _tag })
-    })),
-    Effect.provide(CircuitBreaker.layerStoreMemory())
-  )
+  Effect.flatMap(Effect.promise(() => import("effect/persistence/CircuitBreaker")), (module) =>
+    module.make({ tripPolicy: module.consecutive(policy.failures), openDuration: policy.openFor }).pipe(
+      Effect.map((breaker) => over(module, breaker)),
+      Effect.provide(module.layerStoreMemory())
+    ))
+
+/** Lets everything through: for a route that is the only one. */
+export const none: Breakers = { guard: (_, call) => call, state: () => Effect.succeed("Closed") }

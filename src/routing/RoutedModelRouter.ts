@@ -27,11 +27,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import type * as AiError from "effect/ai/AiError"
 import * as Route from "../domain/Route.ts"
-import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Backoff from "./Backoff.ts"
 import * as Breakers from "./Breakers.ts"
+import * as ChainCall from "./ChainCall.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import type { Shared } from "./lane/Here.ts"
 import * as Lane from "./lane/Lane.ts"
@@ -83,27 +82,30 @@ export class RouterStatus extends Context.Service<RouterStatus, {
 const defaultAttempts = 3
 
 /** Routes of one provider with the same keys share a pool, and with it what is known of the keys. */
-const poolNames = ({ credentials = [], route }: ChainEntry): string =>
+const keysOf = ({ credentials = [], route }: ChainEntry): string =>
   [route.provider, ...credentials.map(({ key }) => Redacted.value(key))].join("\n")
+
+/** A provider's pool has its name; a second one with other keys is another pool. */
+const poolName = (provider: string, pools: ReadonlyMap<string, unknown>): string => {
+  const others = [...pools.keys()].filter((keys) => keys.startsWith(`${provider}\n`)).length
+  return others === 0 ? provider : `${provider}#${others + 1}`
+}
 
 const lanesOf = Effect.fnUntraced(function*({ chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
   const lanes: Array<Lane.Lane> = []
   for (const entry of chain) {
     const { credentials = [], limits, route, strategy } = entry
-    const name = poolNames(entry)
-    let pool = pools.get(name)
+    const keys = keysOf(entry)
+    let pool = pools.get(keys)
     if (pool === undefined && credentials.length > 0) {
-      pool = yield* CredentialPool.make({ name: route.provider, credentials, strategy, store })
-      pools.set(name, pool)
+      pool = yield* CredentialPool.make({ name: poolName(route.provider, pools), credentials, strategy, store })
+      pools.set(keys, pool)
     }
     lanes.push(Lane.make({ route, pool, limits }))
   }
   return lanes
 })
-
-const isReady = ({ pool }: Lane.Lane): Effect.Effect<boolean> =>
-  pool === undefined || pool.size < 2 ? Effect.succeed(true) : pool.isReady
 
 /** The services of a router; see the module. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<
@@ -112,7 +114,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   Scope.Scope
 > {
   const lanes = yield* lanesOf(options)
-  const breakers = yield* Breakers.make(options.breaker ?? Breakers.defaults)
+  const breakers = lanes.length < 2 ? Breakers.none : yield* Breakers.make(options.breaker ?? Breakers.defaults)
   const sessions = RouteState.make()
   const own = new WeakMap<Route.Route, Lane.Lane>()
   const shared: Shared = {
@@ -121,6 +123,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     backoff: options.backoff ?? Backoff.defaults,
     maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
   }
+  const chain: ChainCall.Chain = { shared, lanes, breakers, sessions }
   const primaryRoute = options.chain[0].route
   const primary = Route.info(primaryRoute)
 
@@ -132,85 +135,18 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     return lane
   }
 
-  const result = <E, R>(
-    outcome: Effect.Effect<LaneCall.Outcome, E, R>
-  ): Effect.Effect<ModelAnswer, AiError.AiError | E, R> =>
-    Effect.flatMap(outcome, (outcome) =>
-      outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error))
-
   const alone = <E, R>(lane: Lane.Lane, call: LaneCall.Call<E, R>) =>
-    result(LaneCall.run(shared, lane, call, { hasNext: false, isPrimary: true }))
-
-  const throughChain = Effect.fnUntraced(function*<E, R>(
-    call: LaneCall.Call<E, R>
-  ): Effect.fn.Return<ModelAnswer, AiError.AiError | E, R> {
-    const { about } = call
-    const { turn } = about
-    const from = turn === undefined ? 0 : sessions.position(turn, yield* Clock.currentTimeMillis)
-    let current = from
-    const passedOver: Array<number> = []
-    let failed: Extract<LaneCall.Outcome, { readonly _tag: "Elsewhere" }> | undefined
-
-    /** The session is on this lane now. */
-    const settle = Effect.fnUntraced(function*(position: number) {
-      if (turn === undefined || position === current) return
-      current = position
-      sessions.move(turn, position, failed?.decision.reason, yield* Clock.currentTimeMillis)
-    })
-
-    const tellOf = (lane: Lane.Lane, why: string, to: Lane.Lane | undefined): Effect.Effect<void> =>
-      about.notify === undefined || to === undefined ? Effect.void : about.notify([{
-        _tag: "Notice",
-        level: "warning",
-        message: `${Lane.name(lane)} ${why}: going on with ${Lane.name(to)}`
-      }])
-
-    for (let position = from; position < lanes.length; position++) {
-      const lane = lanes[position]
-      if (lane === undefined) break
-      const hasNext = position + 1 < lanes.length || passedOver.length > 0
-      const outcome = hasNext && !(yield* isReady(lane))
-        ? { _tag: "Rejected" as const }
-        : yield* breakers.guard(lane.id, LaneCall.run(shared, lane, call, { hasNext, isPrimary: position === 0 }))
-      switch (outcome._tag) {
-        case "Answered":
-          yield* settle(position)
-          return outcome.answer
-        case "GivenUp":
-          return yield* Effect.fail(outcome.error)
-        case "Rejected":
-          passedOver.push(position)
-          yield* tellOf(lane, "is left alone for now", lanes[position + 1])
-          break
-        case "Elsewhere":
-          failed = outcome
-          yield* tellOf(lane, `can not answer (${outcome.decision.reason})`, lanes[position + 1])
-          if (position + 1 < lanes.length) yield* settle(position + 1)
-          break
-      }
-    }
-    for (const position of passedOver) {
-      const lane = lanes[position]
-      if (lane === undefined) continue
-      const hasNext = position !== passedOver.at(-1)
-      const outcome = yield* LaneCall.run(shared, lane, call, { hasNext, isPrimary: position === 0 })
-      if (outcome._tag === "Answered") {
-        yield* settle(position)
-        return outcome.answer
-      }
-      failed = { ...outcome, _tag: "Elsewhere" }
-    }
-    return failed === undefined
-      ? yield* Effect.die("a chain without routes")
-      : yield* Effect.fail(failed.error)
-  })
+    Effect.flatMap(
+      LaneCall.run(shared, lane, call, { hasNext: false, isPrimary: true }),
+      (outcome) => outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
+    )
 
   const call: Service["call"] = (attempt, route, about = {}) =>
     Effect.suspend(() => {
       const call = { attempt, about, count: 0, dirty: false, reconnects: 0 }
       if (route !== undefined && route !== primaryRoute) return alone(laneOf(route), call)
       const [only, second] = lanes
-      return only !== undefined && second === undefined ? alone(only, call) : throughChain(call)
+      return only !== undefined && second === undefined ? alone(only, call) : ChainCall.run(chain, call)
     })
 
   const advance: Service["advance"] = Effect.fnUntraced(function*(turn, why) {
@@ -219,7 +155,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     const lane = lanes[to]
     if (lane === undefined) return undefined
     sessions.move(turn, to, undefined, now)
-    yield* Effect.logInfo(`session ${turn.session} goes on with ${Lane.name(lane)}: ${why}`)
+    yield* Effect.logDebug(`session ${turn.session} goes on with ${Lane.name(lane)}: ${why}`)
     return lane.info
   })
 

@@ -17,6 +17,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
 
 /** What is known of one key. */
 export const Mark = Schema.Struct({
@@ -61,6 +62,7 @@ export const file = (home: string): Effect.Effect<PoolStore, never, FileSystem.F
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const path = (yield* Path.Path).join(home, fileName)
+    const writing = yield* Semaphore.make(1)
 
     const read: Effect.Effect<Saved> = fs.readFileString(path).pipe(
       Effect.flatMap(Schema.decodeUnknownEffect(SavedText)),
@@ -83,6 +85,9 @@ export const file = (home: string): Effect.Effect<PoolStore, never, FileSystem.F
 
     return {
       load: (pool) => Effect.map(read, ({ pools }) => Object.hasOwn(pools, pool) ? pools[pool] ?? nothing : nothing),
-      save: (pool, record) => Effect.flatMap(read, (saved) => write({ ...saved, pools: { ...saved.pools, [pool]: record } }))
+      save: (pool, record) =>
+        writing.withPermit(
+          Effect.flatMap(read, (saved) => write({ ...saved, pools: { ...saved.pools, [pool]: record } }))
+        )
     }
   })
