@@ -62,14 +62,23 @@ const presenter = (
 const codeOf = (error: CliError.CliError): number =>
   error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : unusable
 
+/** A first word that is no command of the program may be one of a plugin. */
+const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray<string>) {
+  if (!/^[A-Za-z]/.test(word) || commandNames.includes(word)) return undefined
+  const { run } = yield* Effect.promise(() => import("./PluginsRun.ts"))
+  return yield* run(word, args, commandNames)
+})
+
 /** See the module. What went wrong is on stderr. */
 export const execute = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
-  return yield* Command.runWith(root, { version })(Argv.rewrite(argv, commandNames)).pipe(
+  const own = Command.runWith(root, { version })(Argv.rewrite(argv, commandNames)).pipe(
     Effect.provideService(CliConfig.CliConfig, config),
     Effect.provideService(CliOutput.Presenter, presenter(output, capabilities)),
-    Effect.as(0),
+    Effect.as(0)
+  )
+  return yield* Effect.flatMap(ofPlugin(argv), (code) => code === undefined ? own : Effect.succeed(code)).pipe(
     Effect.catchCause((cause) => {
       if (Cause.hasInterrupts(cause)) return Effect.interrupt
       const error = Cause.squash(cause)

@@ -111,6 +111,28 @@ describe("the program with plugins", () => {
       assert.strictEqual(scripted.stdout, "hi\n")
     }))
 
+  it.live("has the commands that plugins bring, with their words and exit codes", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      keep("plugins/tools/plugin.yaml", "name: tools\n")
+      keep("plugins/tools/index.js", `export const register = (ctx) => {
+        ctx.registerCliCommand("greet", (args) => { console.log("greetings", ...args); return args.length })
+        ctx.register_cli_command("fail", async () => { throw new Error("no luck") })
+        ctx.registerCliCommand("chat", () => 0)
+      }`)
+      assert.strictEqual((yield* hermes(["greet"])).code, 2)
+      keep("config.yaml", "plugins: { enabled: [tools] }\n")
+      const greeted = yield* hermes(["greet", "a", "--b", "-c"])
+      assert.deepInclude(greeted, { code: 3, stdout: "greetings a --b -c\n" })
+      assert.deepStrictEqual(said(greeted.stderr), ["Warning: plugin tools: the command \"chat\" is ignored: the program has one of that name"])
+      const failed = yield* hermes(["fail"])
+      assert.strictEqual(failed.code, 1)
+      assert.strictEqual(said(failed.stderr).at(-1), "Error: no luck")
+      const unknown = yield* hermes(["gret"])
+      assert.strictEqual(unknown.code, 2)
+      assert.match(unknown.stderr, /"gret" is no command of hermes/)
+    }))
+
   it.live("says what --ignore-user-config leaves out, when that was to export the run", () =>
     Effect.gen(function*() {
       const { hermes, keep } = yield* machine
