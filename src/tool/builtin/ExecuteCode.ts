@@ -1,0 +1,188 @@
+/**
+ * The toolset `code_execution`: a script in a process of its own that calls tools, so that many small steps cost one call.
+ *
+ * **Details**
+ *
+ * The script is JavaScript, TypeScript (types are stripped) or Python. Each tool that it may call is a function; the calls
+ * take the way of every other call of the run. It can call neither itself nor `delegate_task` nor tools of MCP servers. Its
+ * environment has no credentials, and what it started ends with it. Output is kept up to {@link stdoutBytes} and
+ * {@link stderrBytes}.
+ *
+ * **Gotchas**
+ *
+ * The process is no sandbox: what the user may do, the script may do.
+ *
+ * Source: `hermes-product.md` §2.3, case 44.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ToolContext } from "../ToolContext.ts"
+import * as Toolset from "../Toolset.ts"
+import * as Bridge from "./code/Bridge.ts"
+import { CodeSettings } from "./code/CodeSettings.ts"
+import { NestedCalls } from "./code/NestedCalls.ts"
+import * as Preludes from "./code/Preludes.ts"
+import * as Problem from "./file/Problem.ts"
+import * as CodeRuntime from "./internal/CodeRuntime.ts"
+import { ProcessEnvironment } from "./internal/ProcessEnvironment.ts"
+import * as ProcessTree from "./internal/ProcessTree.ts"
+import * as OutputBuffer from "./terminal/OutputBuffer.ts"
+import * as OutputText from "./terminal/OutputText.ts"
+import * as ShellEnvironment from "./terminal/ShellEnvironment.ts"
+
+/** Bytes of standard output that the model gets: the first and the last. */
+export const stdoutBytes = 50_000
+/** Bytes of standard error that the model gets. */
+export const stderrBytes = 10_000
+
+const drainFor = "500 millis"
+const forceKillAfter = "2 seconds"
+
+const Language = Schema.Literals(["javascript", "typescript", "python"])
+
+/** See the module. */
+export const tool = Tool.make("execute_code", {
+  description: "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
+    `large outputs of which you need little. The script has the functions ${Preludes.callable.join(", ")}, each with the ` +
+    "arguments of the tool: `read_file({ path: \"a.txt\" })`, in Python also `read_file(path=\"a.txt\")`. They return what " +
+    "the tool returns, at once, and throw its errors. Print what you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
+  parameters: Schema.Struct({
+    code: Schema.String.annotate({ description: "The whole script" }),
+    language: Schema.optionalKey(Language.annotate({ description: "Default: python" }))
+  }),
+  success: Schema.Struct({
+    status: Schema.Literals(["success", "error", "timeout"]),
+    output: Schema.String,
+    tool_calls_made: Schema.Natural,
+    duration_seconds: Schema.Finite,
+    error: Schema.optionalKey(Schema.String)
+  }),
+  failure: Problem.Failure,
+  failureMode: "return",
+  dependencies: [ToolContext]
+}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true)
+
+const files: Readonly<Record<typeof Language.Type, { readonly script: string; readonly prelude: string; readonly start: string }>> = {
+  javascript: { script: "script.mjs", prelude: "prelude.mjs", start: Preludes.javascript },
+  typescript: { script: "script.mts", prelude: "prelude.mjs", start: Preludes.javascript },
+  python: { script: "script.py", prelude: "prelude.py", start: Preludes.python }
+}
+
+/** The part of an output that is kept, with a note of what is missing. */
+const shown = (buffer: OutputBuffer.OutputBuffer): string => {
+  const { head, omitted, tail } = buffer.kept()
+  const text = (bytes: Uint8Array): string => OutputText.stripAnsi(OutputText.decode(bytes))
+  return omitted === 0 ? text(head) + text(tail) : `${text(head)}\n[… ${omitted} bytes left out …]\n${text(tail)}`
+}
+
+const buffers = () => ({
+  stdout: OutputBuffer.make({ head: stdoutBytes * 0.4, tail: stdoutBytes * 0.6 }),
+  stderr: OutputBuffer.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
+})
+
+const environmentOf = (
+  environment: Readonly<Record<string, string | undefined>>,
+  exceptions: ShellEnvironment.Exceptions
+): Record<string, string> => {
+  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...rest } = ShellEnvironment.scrub(environment, exceptions)
+  return { ...rest, NODE_NO_WARNINGS: "1", PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" }
+}
+
+const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type) {
+  if (code.trim() === "") return yield* Problem.fail("the code is empty")
+  const spawner = yield* ChildProcessSpawner
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const settings = yield* CodeSettings
+  const environment = yield* ProcessEnvironment
+  const { cwd } = yield* ToolContext
+  const bridge = yield* Bridge.make(yield* NestedCalls, settings.maxToolCalls)
+  const { prelude, script, start } = files[language]
+
+  const directory = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-code-" })
+  const [preludePath, scriptPath] = [path.join(directory, prelude), path.join(directory, script)]
+  yield* fs.writeFileString(preludePath, start)
+  yield* fs.writeFileString(scriptPath, code)
+  const [command, args] = language === "python"
+    ? ["python3", [preludePath, scriptPath]] as const
+    : [CodeRuntime.node, ["--import", preludePath, scriptPath]] as const
+
+  const started = yield* Clock.currentTimeMillis
+  const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
+    cwd: settings.mode === "strict" ? directory : cwd,
+    env: environmentOf(environment(), settings.environment),
+    stdin: "ignore",
+    detached: true,
+    killSignal: "SIGKILL",
+    forceKillAfter,
+    additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: bridge.answers } }
+  })).pipe(Effect.mapError((error) =>
+    error.reason._tag === "NotFound"
+      ? new Problem.Problem({ message: `${command} is not installed`, details: { hint: "write the script in JavaScript" } })
+      : error
+  ))
+  yield* Effect.addFinalizer(() =>
+    Effect.gen(function*() {
+      const tree = yield* ProcessTree.descendants(fs, handle.pid)
+      // It fails when there is nothing left to kill.
+      yield* Effect.ignore(handle.kill({ killSignal: "SIGKILL", forceKillAfter }))
+      yield* ProcessTree.killRemaining(fs, tree)
+    })
+  )
+
+  const { stderr, stdout } = buffers()
+  const collect = (stream: typeof handle.stdout, buffer: OutputBuffer.OutputBuffer) =>
+    Stream.runForEach(stream, (chunk) => Effect.sync(() => buffer.push(chunk))).pipe(
+      // The pipe broke: the output ends here, and the exit code still tells how the script ended.
+      Effect.ignore,
+      Effect.forkScoped
+    )
+  const readers = [yield* collect(handle.stdout, stdout), yield* collect(handle.stderr, stderr)]
+  yield* bridge.serve(handle.getOutputFd(3)).pipe(Effect.ignore, Effect.forkScoped) // broken by the script's end
+
+  const exit = yield* handle.exitCode.pipe(
+    // Ended by a signal.
+    Effect.orElseSucceed(() => -1),
+    Effect.timeoutOption(settings.timeoutSeconds * 1000)
+  )
+  // Processes that it started may still hold the pipes.
+  yield* Effect.timeoutOption(Effect.forEach(readers, Fiber.await), drainFor)
+  const duration = (yield* Clock.currentTimeMillis) - started
+  const common = { tool_calls_made: bridge.made(), duration_seconds: Math.round(duration / 10) / 100 }
+  const output = shown(stdout)
+  if (Option.isNone(exit)) {
+    return { ...common, status: "timeout" as const, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
+  }
+  if (exit.value === 0) return { ...common, status: "success" as const, output }
+  const said = shown(stderr).trim()
+  return {
+    ...common,
+    status: "error" as const,
+    output,
+    error: said === "" ? `the script ended with exit code ${exit.value}` : said.replaceAll(directory, "")
+  }
+}, Effect.scoped, Problem.answer)
+
+const toolkit = Toolkit.make(tool)
+
+type Needs = ChildProcessSpawner | FileSystem.FileSystem | Path.Path
+
+const handlers = toolkit.toLayer(Effect.gen(function*() {
+  const services = yield* Effect.context<Needs>()
+  return { execute_code: (params) => Effect.provideContext(run(params), services) }
+}))
+
+/** See the module. */
+export const toolset: Toolset.Toolset<never, Needs> = Toolset.make("code_execution", toolkit, handlers)
