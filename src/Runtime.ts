@@ -4,7 +4,7 @@
  * **Details**
  *
  * Every part has a default and can be swapped: the provider (the embedded offline stand-in), the session store (memory),
- * the tools, hooks, middleware and plugins (none). Order is the order of the lists. Node's services (files, processes, paths) are
+ * the tools, hooks, middleware and plugins (none), and approvals (what needs one does not run). Order is the order of the lists. Node's services (files, processes, paths) are
  * provided to whatever needs them.
  *
  * **Gotchas**
@@ -35,7 +35,7 @@ import * as Agent from "./agent/Agent.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
 import { Environment } from "./config/Environment.ts"
 import { Home } from "./config/Home.ts"
-import type { Values } from "./config/Settings.ts"
+import { Settings, type Values } from "./config/Settings.ts"
 import type { ConfigError } from "./domain/AgentError.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
@@ -59,6 +59,8 @@ import { Places } from "./tool/builtin/file/Places.ts"
 import { ProcessEvents } from "./tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
 import { TodoState } from "./tool/builtin/Todo.ts"
+import * as AllowListFile from "./tool/approval/AllowListFile.ts"
+import * as Approvals from "./tool/Approvals.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
 
@@ -80,6 +82,8 @@ export interface Options<
   /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
   readonly plugins?: Plugged | undefined
   readonly middleware?: Middlewares & ([Middleware.Errors<Middlewares>] extends [never] ? unknown : never) | undefined
+  /** Who decides what dangerous calls may run: `Approvals.layerCallback`, …; nobody, which means no, when absent. */
+  readonly approvals?: Layer.Layer<Approvals.Approvals, never, Hooks.Hooks> | undefined
   /** What is said about all hooks. */
   readonly hookSettings?: Hooks.Settings | undefined
 }
@@ -99,7 +103,7 @@ const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>):
   ).pipe(Layer.provide(NodeServices.layer))
 
 /** The services of a runtime. */
-export type Services = Agent.Agent | ModelRouter | Plugins | Registries
+export type Services = Agent.Agent | Approvals.Approvals | ModelRouter | Plugins | Registries
 
 /** What plugins find when they are loaded, besides what the application brings. */
 type Registries = ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
@@ -168,7 +172,7 @@ const assemble = <
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
   { places, plugged, router }: Parts
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
-  const { hooks, hookSettings, middleware, plugins: _, provider: __, store, tools, ...settings } = options
+  const { approvals, hooks, hookSettings, middleware, plugins: _, provider: __, store, tools, ...settings } = options
   // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
   const registries = Layer.mergeAll(
     store ?? Layer.fresh(MemorySessionStore.layer),
@@ -182,6 +186,7 @@ const assemble = <
     // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
     Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
   return agent.pipe(
+    Layer.provideMerge(approvals ?? Layer.fresh(Approvals.layerDeny())),
     Layer.provideMerge(router),
     Layer.provideMerge(listening),
     Layer.provideMerge(plugged),
@@ -252,6 +257,10 @@ export const program = (
         maxIterations: settings.agent.maxTurns,
         maxOutputTokens: settings.model.maxTokens,
         reasoningEffort: settings.agent.reasoningEffort,
+        approvals: Approvals.layer().pipe(
+          Layer.provide([AllowListFile.layer, Layer.succeed(Settings, settings)]),
+          Layer.provide([configured, NodeServices.layer])
+        ),
         loopGuard: Said.loopGuard(settings),
         delegation: yield* Said.delegation(settings, environment, start)
       },

@@ -39,6 +39,7 @@ import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
+import * as Approvals from "../tool/Approvals.ts"
 import { Delegator } from "../tool/Delegator.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -131,14 +132,17 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
 > =>
   Effect.gen(function*() {
     type E = Middleware.Errors<Middlewares>
+    const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
     const services: Services<E> = {
       router: yield* ModelRouter,
       registry: yield* ToolRegistry,
       store: yield* SessionStore,
       interceptors: {
         stack: middleware === undefined ? Stack.empty : Stack.make(middleware),
-        hooks: Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
+        hooks
       },
+      // What needs an approval does not run where nobody decides.
+      approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
       settings
     }
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()

@@ -24,6 +24,7 @@ import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import { isCompleted } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as Spans from "../hooks/Spans.ts"
+import { Attendance, unattended } from "../tool/approval/Attendance.ts"
 import * as Delegator from "../tool/Delegator.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import type { Lineage } from "./Lineage.ts"
@@ -149,6 +150,7 @@ export const make = <E>(
   const maxSpawnDepth = settings.delegation?.maxSpawnDepth ?? defaults.maxSpawnDepth
   const maxConcurrentChildren = settings.delegation?.maxConcurrentChildren ?? defaults.maxConcurrentChildren
   const maxIterations = settings.delegation?.maxIterations ?? defaults.maxIterations
+  const approval = settings.delegation?.autoApprove === true ? "approve" : "deny"
   const depth = parent.lineage?.depth ?? 0
 
   const child = Effect.fnUntraced(function*(task: Delegator.Task, index: number) {
@@ -206,7 +208,9 @@ export const make = <E>(
       platform: parent.platform,
       reason: "subagent_end"
     }))
-    const exit = yield* Effect.exit(Effect.ensuring(spanned, finalized))
+    const exit = yield* Effect.exit(
+      Effect.provideService(Effect.ensuring(spanned, finalized), Attendance, unattended("child agent", approval))
+    )
     const ending = endingOf(exit, watched)
     parent.usage = Usage.add(parent.usage, watched.usage)
     yield* emit(parent, { _tag: "SubagentFinished", subagentId, sessionId, status: ending.status })

@@ -47,6 +47,8 @@ export interface DelegationSettings {
   readonly maxIterations?: number | undefined
   /** Without a limit when absent. */
   readonly childTimeoutMillis?: number | undefined
+  /** Whether what a child would have to be approved for is approved, instead of denied; a child never asks. */
+  readonly autoApprove?: boolean | undefined
   /** The route that children ask; their parent's when absent. */
   readonly route?: Route | undefined
 }

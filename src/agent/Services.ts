@@ -6,6 +6,7 @@
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
+import type { Service as Approvals } from "../tool/Approvals.ts"
 import type { Service as ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { AgentSettings } from "./RunInput.ts"
 
@@ -16,5 +17,6 @@ export interface Services<out E = never> {
   readonly registry: ToolRegistry
   readonly store: SessionStore
   readonly interceptors: Interceptors
+  readonly approvals: Approvals
   readonly settings: AgentSettings
 }

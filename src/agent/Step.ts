@@ -54,7 +54,7 @@ export const append = (
 }
 
 const runTools = <E>(
-  { interceptors, store }: Services<E>,
+  { approvals, interceptors, store }: Services<E>,
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   tools: Snapshot
@@ -65,6 +65,8 @@ const runTools = <E>(
     tools,
     interceptors,
     guard: run.guard,
+    approvals,
+    messages: run.messages,
     ids: {
       sessionId: run.sessionId,
       taskId: run.taskId,

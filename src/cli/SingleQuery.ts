@@ -23,6 +23,7 @@ import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.t
 import * as Usage from "../domain/Usage.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import * as Offline from "../provider/Offline.ts"
+import { Attendance, unattended } from "../tool/approval/Attendance.ts"
 import * as Asking from "./Asking.ts"
 import * as Ending from "./Ending.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -87,7 +88,11 @@ const converse = Effect.fnUntraced(function*(
   const asked = yield* Asking.prepare(flags, settings)
   view.prepare({ display: settings.display, live: !hooks.has("transform_llm_output") })
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
-  return yield* Agent.run({ ...asked, ...input })
+  return yield* Effect.provideService(
+    Agent.run({ ...asked, ...input }),
+    Attendance,
+    unattended("single query", settings.approvals.singleQueryMode)
+  )
 })
 
 /** See the module. */

@@ -44,8 +44,10 @@ export const delegation = (
   environment: Environment["Service"],
   { replay, script, withoutModel }: Substitutes
 ): Effect.Effect<DelegationSettings, ConfigError> => {
-  const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth } = settings.delegation
+  const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth, subagentAutoApprove } =
+    settings.delegation
   const limits: DelegationSettings = {
+    autoApprove: subagentAutoApprove,
     maxCallsPerStep,
     maxConcurrentChildren,
     maxIterations,

@@ -112,7 +112,7 @@ export const middleware = (
 
 const cautious = (tool: BoundTool): BoundTool => ({
   ...tool,
-  facts: { ...tool.facts, destructive: tool.facts.destructive ?? tool.facts.readonly !== true }
+  facts: { ...tool.facts, ownApproval: false, destructive: tool.facts.destructive ?? tool.facts.readonly !== true }
 })
 
 /** A toolset of a plugin as the registry may have it. */

@@ -18,6 +18,12 @@ export class CommandArguments extends Context.Service<CommandArguments, Readonly
   "hermes-effect/tool/CommandArguments"
 ) {}
 
+/**
+ * The tool itself says which of its calls need an approval, by `needsApproval` or because its commands are judged; that it
+ * is destructive asks for none.
+ */
+export class OwnApproval extends Context.Service<OwnApproval, boolean>()("hermes-effect/tool/OwnApproval") {}
+
 /** The tool talks to the user, or otherwise must never share a batch. */
 export class Interactive extends Context.Service<Interactive, boolean>()("hermes-effect/tool/Interactive") {}
 
@@ -30,6 +36,7 @@ export interface Facts {
   readonly destructive: boolean | undefined
   readonly idempotent: boolean | undefined
   readonly interactive: boolean
+  readonly ownApproval: boolean
   readonly pathArguments: ReadonlyArray<string>
   readonly commandArguments: ReadonlyArray<string>
   readonly resultBound: number | undefined
@@ -41,6 +48,7 @@ export const facts = (tool: Tool.Any): Facts => ({
   destructive: Context.getOrUndefined(tool.annotations, Tool.Destructive),
   idempotent: Context.getOrUndefined(tool.annotations, Tool.Idempotent),
   interactive: Context.getOrUndefined(tool.annotations, Interactive) ?? false,
+  ownApproval: Context.getOrUndefined(tool.annotations, OwnApproval) ?? false,
   pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],
   commandArguments: Context.getOrUndefined(tool.annotations, CommandArguments) ?? [],
   resultBound: Context.getOrUndefined(tool.annotations, ResultBound)

@@ -104,8 +104,15 @@ export interface Request {
 export interface Service {
   /** The whole order, for one call. */
   readonly check: (call: Call) => Effect.Effect<Permit | Refusal>
-  /** For the handler: the call with the arguments that reached it. Cheap when they are those of the permit. */
-  readonly confirm: (permit: Permit, args: ToolArguments) => Effect.Effect<Permit | Refusal>
+  /**
+   * For the handler: the call with the arguments that reached it. Cheap when they are those of the permit; `concerns` are
+   * those of other arguments, the permit's when absent.
+   */
+  readonly confirm: (
+    permit: Permit,
+    args: ToolArguments,
+    concerns?: Effect.Effect<ReadonlyArray<Concern>>
+  ) => Effect.Effect<Permit | Refusal>
   /** Asks about concerns, whatever the text of a call says; memory and mode count. */
   readonly request: (request: Request) => Effect.Effect<{ readonly outcome: Outcome; readonly reason?: string | undefined }>
   /** Yolo for one session (`/yolo`). */
@@ -216,6 +223,11 @@ export const make = (options: Options): Service => {
       { outcome, by: "unattended", message: Messages.unattended(question.keys, who), choice: outcome }
     )
 
+  /** Who is asked: the approver, or the prompt of whoever started the run. */
+  const present: Effect.Effect<Approver | undefined> = approver === undefined
+    ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) => Option.isSome(prompt) ? terminal(prompt.value) : undefined)
+    : Effect.succeed(approver)
+
   const answered = Effect.fnUntraced(function*(
     session: string,
     mode: Mode,
@@ -227,12 +239,13 @@ export const make = (options: Options): Service => {
     }
     const ruled = mode === "smart" ? yield* judged(session, question) : undefined
     if (ruled !== undefined) return ruled
-    return yield* approver === undefined ? alone(question, "no user", "deny") : asked(approver, question)
+    const who = yield* present
+    return yield* who === undefined ? alone(question, "no user", "deny") : asked(who, question)
   })
 
-  const surfaceOf = (mode: Mode, presence: Presence): string => {
+  const surfaceOf = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
     if (presence._tag === "Unattended") return presence.who
-    return mode === "smart" && judge !== undefined ? "smart" : approver?.surface ?? "none"
+    return mode === "smart" && judge !== undefined ? "smart" : who?.surface ?? "none"
   }
 
   const ask = Effect.fnUntraced(function*(request: Request, session: string, ids: Ids): Effect.fn.Return<Asked> {
@@ -254,7 +267,7 @@ export const make = (options: Options): Service => {
         keys,
         choices: concerns.every(({ permanent }) => permanent) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
       }
-      const surface = surfaceOf(mode, presence)
+      const surface = surfaceOf(mode, presence, yield* present)
       const fields = () => ({
         session_id: ids.session_id,
         turn_id: ids.turn_id,
@@ -281,7 +294,7 @@ export const make = (options: Options): Service => {
       return answer
     }))
     if (left().length === 0) return { outcome: "session", by: "remembered", message: "" }
-    return yield* approver?.order === "one at a time" ? turnOf(session).withPermit(body) : body
+    return yield* (yield* present)?.order === "one at a time" ? turnOf(session).withPermit(body) : body
   })
 
   const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
@@ -312,8 +325,10 @@ export const make = (options: Options): Service => {
 
   return {
     check,
-    confirm: (given, args) =>
-      given.judged !== undefined && written(args) === given.judged ? Effect.succeed(given) : check({ ...given.call, args }),
+    confirm: (given, args, again) =>
+      given.judged !== undefined && written(args) === given.judged
+        ? Effect.succeed(given)
+        : Effect.flatMap(again ?? Effect.succeed(given.call.concerns), (concerns) => check({ ...given.call, args, concerns })),
     request: Effect.fnUntraced(function*(request) {
       const ids = yield* Correlation
       const session = request.sessionKey ?? ids.session_id

@@ -8,6 +8,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { ExecutionBlocked } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
@@ -17,6 +18,8 @@ import * as Chain from "../middleware/Chain.ts"
 import * as Faults from "../middleware/Faults.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
+import type * as Approvals from "./Approvals.ts"
+import * as Concerns from "./approval/Concerns.ts"
 import * as Floor from "./Floor.ts"
 import type { Ready } from "./Prepare.ts"
 import type { ToolContext } from "./ToolContext.ts"
@@ -58,19 +61,37 @@ const settle = (tool: string, error: unknown): Omit<Settlement, "args"> =>
     ? failed("blocked", error.reason, "plugin_block")
     : error instanceof Floor.BelowFloor
     ? failed("blocked", error.message, "hardline")
+    : error instanceof NotApproved
+    ? failed("blocked", error.message, error.reason)
     : failed("error", `Error executing tool '${tool}': ${Faults.describe(error)}`)
+
+/** A call whose arguments were changed after its approval, and that was not approved again. */
+class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotApproved")("NotApproved", {
+  message: Schema.String,
+  reason: Schema.Literals(["hardline", "approval_denied", "approval_timeout"])
+}) {}
 
 /** See the module. */
 export const execute = (
   stack: Stack,
-  { args, bound, call, context }: Ready,
+  approvals: Approvals.Service,
+  { args, bound, call, concerned, context, permit }: Ready,
   onProgress: OnProgress | undefined
 ): Effect.Effect<Settlement, never, ToolContext> => {
   let reached = args
-  const handler = (given: ToolArguments): Effect.Effect<ToolOutput, ToolFailed | Floor.BelowFloor, ToolContext> => {
+  const handler = (
+    given: ToolArguments
+  ): Effect.Effect<ToolOutput, ToolFailed | Floor.BelowFloor | NotApproved, ToolContext> => {
     reached = given
-    const refusal = bound.facts.commandArguments.length === 0 ? undefined : Floor.judge(bound.facts, given)
-    return refusal === undefined ? bound.run(given, call.id, onProgress) : Effect.fail(refusal)
+    const below = bound.facts.commandArguments.length === 0 ? undefined : Floor.judge(bound.facts, given)
+    if (below !== undefined) return Effect.fail(below)
+    return Effect.flatMap(
+      approvals.confirm(permit, given, Concerns.of(concerned, given)),
+      (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
+        judged._tag === "Permit"
+          ? bound.run(given, call.id, onProgress)
+          : Effect.fail(new NotApproved({ message: judged.message, reason: judged.reason }))
+    )
   }
   const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, handler)
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)

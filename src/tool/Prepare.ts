@@ -1,7 +1,7 @@
 /**
  * What happens to a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be an
- * object, `tool_request` middleware may rewrite them, and `pre_tool_call` listeners may block the call. Whatever stops a
- * call here is its result.
+ * object, `tool_request` middleware may rewrite them, `pre_tool_call` listeners may block the call, the guard of the run may
+ * end it, and it must be approved. Whatever stops a call here is its result.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
  *
@@ -15,9 +15,14 @@ import { ExecutionBlocked } from "../domain/AgentError.ts"
 import { ToolCallId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
+import { Correlation } from "../hooks/Correlation.ts"
+import * as ToolOutcome from "../hooks/ToolOutcome.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
+import type * as Approvals from "./Approvals.ts"
+import * as Concerns from "./approval/Concerns.ts"
+import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
 import type { BoundTool } from "./Toolset.ts"
@@ -28,6 +33,8 @@ export interface Refused {
   readonly call: Prompt.ToolCallPart
   readonly status: ToolStatus
   readonly output: string
+  /** Why the run must end with it. */
+  readonly halted?: string | undefined
 }
 
 /** A call that may run, announced to the listeners. */
@@ -38,6 +45,20 @@ export interface Ready {
   readonly args: ToolArguments
   readonly context: ToolCallContext
   readonly announced: ToolEvents.Announced
+  readonly permit: Approvals.Permit
+  /** What other arguments would have to be judged with. */
+  readonly concerned: Concerns.Facts
+}
+
+/** What a call is prepared with. */
+export interface Given {
+  readonly ids: CallIds
+  readonly tools: Snapshot
+  readonly interceptors: Interceptors
+  readonly guard: LoopGuard
+  readonly approvals: Approvals.Service
+  /** The conversation so far, for tools that decide by it whether a call needs an approval. */
+  readonly messages: ReadonlyArray<Prompt.Message>
 }
 
 /** See the module. */
@@ -68,13 +89,55 @@ const malformed = (call: Prompt.ToolCallPart): Refused =>
 
 const noTrace: ToolCallContext["trace"] = []
 
+/** Whether repeating a call changes nothing. */
+export const isIdempotent = ({ facts }: BoundTool): boolean => facts.readonly === true || facts.idempotent === true
+
+interface Stop {
+  readonly _tag: "Stop"
+  readonly reason: ToolOutcome.BlockReason
+  readonly message: string
+  /** The result, where it says more than the message. */
+  readonly output?: string | undefined
+  readonly halted?: string | undefined
+}
+
+type Announcement = Pick<Ready, "announced" | "args" | "bound" | "call" | "concerned" | "context">
+
+const judge = Effect.fnUntraced(function*(
+  { approvals, guard }: Given,
+  { announced: { answer }, args, bound, call, concerned }: Announcement
+): Effect.fn.Return<Stop | Approvals.Permit> {
+  if (answer?.action === "block") return { _tag: "Stop", reason: "plugin_block", message: answer.message }
+  const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
+  if (circling !== undefined) {
+    const output = JSON.stringify({ error: circling, guardrail: "tool_loop" })
+    return { _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling }
+  }
+  const judged = yield* approvals.check({ tool: call.name, args, concerns: yield* Concerns.of(concerned, args) })
+  return judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
+})
+
+const decide = Effect.fnUntraced(function*(given: Given, announcement: Announcement): Effect.fn.Return<Prepared> {
+  const verdict = yield* Effect.provideService(
+    judge(given, announcement),
+    Correlation,
+    ToolEvents.correlation(announcement.context)
+  )
+  if (verdict._tag === "Permit") return { _tag: "Ready", ...announcement, permit: verdict }
+  const { announced, args, call, context } = announcement
+  const { result, ...outcome } = ToolOutcome.blocked(verdict.reason, verdict.message)
+  const output = verdict.output ?? result
+  yield* ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome })
+  return { ...refused(call, "blocked", output), halted: verdict.halted }
+})
+
 const admit = Effect.fnUntraced(function*(
-  { hooks, stack }: Interceptors,
-  ids: CallIds,
+  given: Given,
   call: Prompt.ToolCallPart,
   bound: BoundTool,
   sent: ToolArguments
 ): Effect.fn.Return<Prepared, never, Scope.Scope | unknown> {
+  const { ids, interceptors: { hooks, stack }, messages } = given
   const contextWith = (trace: ToolCallContext["trace"]): ToolCallContext => ({
     ...ids,
     toolName: call.name,
@@ -96,24 +159,23 @@ const admit = Effect.fnUntraced(function*(
   const args = rewritten.payload
   const context = contextWith(rewritten.trace)
   const announced = yield* ToolEvents.announce(hooks, context, args)
-  const refusal = ToolEvents.refusal(announced)
-  if (refusal === undefined) return { _tag: "Ready", call, bound, args, context, announced }
-  const { result, ...outcome } = refusal
-  yield* ToolEvents.close(announced, context, { args, result, durationMillis: 0, outcome })
-  return refused(call, "blocked", result)
+  const directive = announced.answer?.action === "approve" ? announced.answer : undefined
+  return yield* decide(given, {
+    call,
+    bound,
+    args,
+    context,
+    announced,
+    concerned: { bound, callId: call.id, messages, directive }
+  })
 })
 
 /** See the module. */
-export const prepare = (
-  interceptors: Interceptors,
-  ids: CallIds,
-  call: Prompt.ToolCallPart,
-  tools: Snapshot
-): Effect.Effect<Prepared, never, Scope.Scope> => {
-  const bound = tools.get(call.name)
-  if (bound === undefined) return Effect.succeed(unknownTool(call, tools))
+export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope> => {
+  const bound = given.tools.get(call.name)
+  if (bound === undefined) return Effect.succeed(unknownTool(call, given.tools))
   return isArguments(call.params)
     // What `tool_request` middleware needs is provided where the stack was made.
-    ? admit(interceptors, ids, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope>
+    ? admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope>
     : Effect.succeed(malformed(call))
 }

@@ -13,24 +13,17 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Json from "../domain/Json.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
-import type { CallIds } from "../middleware/Kind.ts"
-import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as Execute from "./Execute.ts"
 import * as Prepare from "./Prepare.ts"
 import * as Schedule from "./Schedule.ts"
 import { ToolContext } from "./ToolContext.ts"
 import * as ToolEvents from "./ToolEvents.ts"
-import type { Snapshot } from "./ToolRegistry.ts"
 
 /** What a batch needs from the run that it belongs to. `E` is what `settled` can fail with. */
-export interface Batch<E> {
+export interface Batch<E> extends Prepare.Given {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
-  readonly ids: CallIds
-  readonly tools: Snapshot
-  readonly interceptors: Interceptors
-  /** Watches the calls of the whole run. */
-  readonly guard: LoopGuard
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
@@ -93,36 +86,12 @@ const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready,
     args: settlement.args,
     output: settlement.output,
     isFailure: settlement.isFailure,
-    idempotent: isIdempotent(ready)
+    idempotent: Prepare.isIdempotent(ready.bound)
   })
 
-const isIdempotent = ({ bound }: Prepare.Ready): boolean =>
-  bound.facts.readonly === true || bound.facts.idempotent === true
-
-/** The result of a call that a guard does not let run. */
-const guarded = (ready: Prepare.Ready, refusal: string): Execute.Settlement => ({
-  status: "blocked",
-  output: JSON.stringify({ error: refusal, guardrail: "tool_loop" }),
-  isFailure: true,
-  modelOutput: undefined,
-  blockedBy: "guardrail_block",
-  args: ready.args
-})
-
 const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready): Effect.fn.Return<Result, E, ToolContext> {
-  const { emit, guard, interceptors } = batch
+  const { approvals, emit, interceptors } = batch
   const { args, call } = ready
-  const refusal = guard.before({ name: call.name, args, idempotent: isIdempotent(ready) })
-  if (refusal !== undefined) {
-    const refused = guarded(ready, refusal)
-    yield* ToolEvents.close(ready.announced, ready.context, {
-      args,
-      result: refused.output,
-      durationMillis: 0,
-      outcome: ToolEvents.guardrail(refusal)
-    })
-    return { message: yield* close(batch, call, refused, 0), halted: refusal }
-  }
   const started = yield* Clock.currentTimeMillis
   if (emit !== undefined) {
     yield* emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }])
@@ -131,7 +100,11 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
     ? undefined
     : (output: unknown) =>
       emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text: Json.toText(output) }])
-  const settlement = yield* Execute.execute(interceptors.stack, ready, onProgress)
+  const settlement = yield* Effect.provideService(
+    Execute.execute(interceptors.stack, approvals, ready, onProgress),
+    Correlation,
+    ToolEvents.correlation(ready.context)
+  )
   const durationMillis = (yield* Clock.currentTimeMillis) - started
   const observed = yield* observe(interceptors, ready, settlement, durationMillis)
   const verdict = watched(batch, ready, settlement)
@@ -150,7 +123,7 @@ const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect
     ? runReady(batch, prepared)
     : Effect.map(
       close(batch, prepared.call, { ...prepared, isFailure: true, modelOutput: undefined, blockedBy: undefined }, 0),
-      (message) => ({ message })
+      (message) => ({ message, halted: prepared.halted })
     )
 
 const scheduled = Effect.fnUntraced(function*<E>(
@@ -173,7 +146,7 @@ const runAll = Effect.fnUntraced(function*<E>(
 ): Effect.fn.Return<Completed, E, ToolContext | Scope.Scope> {
   const entries: Array<Prepare.Prepared> = []
   for (const call of batch.calls) {
-    entries.push(yield* Prepare.prepare(batch.interceptors, batch.ids, call, batch.tools))
+    entries.push(yield* Prepare.prepare(batch, call))
   }
   const only = entries.length === 1 ? entries[0] : undefined
   const results = only === undefined ? yield* scheduled(batch, entries) : [yield* complete(batch, only)]

@@ -9,6 +9,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ToolStatus } from "../domain/RunEvent.ts"
+import type { Ids } from "../hooks/Correlation.ts"
 import type { Fields } from "../hooks/Payloads.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import * as Spans from "../hooks/Spans.ts"
@@ -34,6 +35,15 @@ const ids = (context: ToolCallContext) => ({
   tool_call_id: context.toolCallId,
   turn_id: context.turnId,
   api_request_id: context.apiRequestId
+})
+
+/** The ids of a call, for what happens inside it. */
+export const correlation = (context: ToolCallContext): Ids => ({
+  session_id: context.sessionId,
+  task_id: context.taskId,
+  turn_id: context.turnId,
+  api_request_id: context.apiRequestId,
+  tool_call_id: context.toolCallId
 })
 
 const ended = (context: ToolCallContext, { args, durationMillis, outcome, result }: Ended) => ({
@@ -63,26 +73,10 @@ export const announce = (
     }]
   })
 
-/**
- * What stops an announced call: the first directive of its listeners. One that sends it to the user for approval stops it
- * too as long as nobody is there to approve: silence is deny.
- */
-export const refusal = ({ answer }: Announced): ReturnType<typeof ToolOutcome.blocked> | undefined => {
-  if (answer === undefined) return undefined
-  return answer.action === "block"
-    ? ToolOutcome.blocked("plugin_block", answer.message)
-    : ToolOutcome.blocked("approval_denied", answer.message ?? "this call needs an approval that nobody can give")
-}
 
 /** Closes a call. */
 export const close = (announced: Announced, context: ToolCallContext, end: Ended): Effect.Effect<void> =>
   announced.close(["post_tool_call", () => post(context, end)])
-
-/** The observer's view of a call that a guard stopped. */
-export const guardrail = (reason: string): ToolOutcome.ToolOutcome => {
-  const { result: _, ...blocked } = ToolOutcome.blocked("guardrail_block", reason)
-  return blocked
-}
 
 /** The observer's view of how a call ended. */
 export const outcome = (

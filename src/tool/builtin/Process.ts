@@ -10,6 +10,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
+import { OwnApproval } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
 import * as ExitMeaning from "./terminal/ExitMeaning.ts"
@@ -110,7 +111,7 @@ export const Process = Tool.make("process", {
   failure: Refusal,
   failureMode: "return",
   dependencies: [ToolContext]
-}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(Tool.Idempotent, false)
+}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(OwnApproval, true).annotate(Tool.Idempotent, false)
 
 const statusOf = (process: BackgroundProcess): typeof Status.Type => process.ended()?.reason ?? "running"
 

@@ -114,6 +114,7 @@ export const Terminal = Tool.make("terminal", {
   dependencies: [ToolContext]
 }).annotate(Tool.Readonly, false)
   .annotate(Tool.Destructive, true)
+  .annotate(Annotations.OwnApproval, true)
   .annotate(Tool.Idempotent, false)
   .annotate(Annotations.CommandArguments, ["command"])
 

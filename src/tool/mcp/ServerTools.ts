@@ -67,6 +67,7 @@ const dynamic = (config: ServerConfig, name: string, description: string, parame
     .annotate(Annotations.ResultBound, resultBound)
     .annotate(Tool.Readonly, readOnlyHint === true)
     .annotate(Tool.Destructive, readOnlyHint !== true && destructiveHint !== false)
+    .annotate(Annotations.OwnApproval, true)
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
 }
 

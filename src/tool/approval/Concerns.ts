@@ -1,0 +1,68 @@
+/**
+ * Why a call needs an approval, besides what its command says: the tool states it, the tool changes things, or a listener
+ * sent the call to the user.
+ *
+ * **Details**
+ *
+ * Only what was stated counts: an un-annotated tool of the application needs no approval. Plugins' tools come here with
+ * the facts of their border, where an un-annotated one is destructive.
+ *
+ * Source: `ARCHITECTURE.md` §5 (annotations, `needsApproval`), `hermes-contract.md` §2.9 (`pre_tool_call`, `approve`).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import type { Approve } from "../../hooks/Payloads.ts"
+import type { ToolArguments } from "../../middleware/Kind.ts"
+import type { BoundTool } from "../Toolset.ts"
+import type { Concern } from "./Question.ts"
+
+/** See the module. */
+export interface Facts {
+  readonly bound: Pick<BoundTool, "facts" | "tool">
+  readonly callId: string
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly directive: Approve | undefined
+}
+
+const none: ReadonlyArray<Concern> = []
+
+const ofDirective = (tool: string, { message, rule_key }: Approve): Concern => ({
+  key: [`a plugin wants an approval for ${rule_key ?? tool}`, ...message === undefined ? [] : [message]].join(": "),
+  permanent: false
+})
+
+/** What the tool's own `needsApproval` says of a call. One that fails, dies or can not read the arguments says yes. */
+const stated = ({ bound: { tool }, callId, messages }: Facts, args: ToolArguments): Effect.Effect<boolean> => {
+  const needs = "needsApproval" in tool ? tool.needsApproval : undefined
+  if (typeof needs !== "function") return Effect.succeed(needs === true)
+  return Effect.gen(function*() {
+    const params: unknown = Tool.isDynamic(tool)
+      ? args
+      // What the tool's arguments need to be decoded was given to its handlers; here it is asked for without.
+      : yield* Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
+    // A function of the contract `NeedsApprovalFunction`, whose parameters nobody knows at run time.
+    const answer = (needs as (params: unknown, context: unknown) => unknown)(params, { toolCallId: callId, messages })
+    return (Effect.isEffect(answer) ? yield* answer as Effect.Effect<unknown, unknown> : answer) !== false
+  }).pipe(
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logWarning(`needsApproval of ${tool.name} failed, so an approval is asked for`, cause), true))
+  )
+}
+
+/** See the module. */
+export const of = (given: Facts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
+  const { bound: { facts, tool }, directive } = given
+  const always: ReadonlyArray<Concern> = [
+    ...directive === undefined ? none : [ofDirective(tool.name, directive)],
+    ...facts.destructive === true && !facts.ownApproval ? [{ key: `${tool.name} may change or delete things`, permanent: true }] : none
+  ]
+  if (!("needsApproval" in tool) || tool.needsApproval === undefined || tool.needsApproval === false) {
+    return Effect.succeed(always)
+  }
+  return Effect.map(stated(given, args), (needed) =>
+    needed ? [...always, { key: `${tool.name} asks for an approval`, permanent: true }] : always)
+}

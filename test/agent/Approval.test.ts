@@ -1,0 +1,138 @@
+// Who is asked before a tool call of a run, with what, and what follows from the answer.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Agent from "../../src/agent/Agent.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import type { Hook } from "../../src/hooks/Hook.ts"
+import * as Plain from "../../src/middleware/Plain.ts"
+import type * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as Approvals from "../../src/tool/Approvals.ts"
+import type { Question } from "../../src/tool/approval/Question.ts"
+import * as Delegate from "../../src/tool/builtin/Delegate.ts"
+import * as Terminal from "../../src/tool/builtin/Terminal.ts"
+import * as Toolset from "../../src/tool/Toolset.ts"
+
+const text = { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }
+const Plainly = Tool.make("plainly", text)
+const Wipe = Tool.make("wipe", text).annotate(Tool.Destructive, true)
+const Asks = Tool.make("asks", {
+  ...text,
+  needsApproval: ({ text }) => text.startsWith("big")
+})
+const Broken = Tool.make("broken", { ...text, needsApproval: () => Effect.die("boom") })
+const toolkit = Toolkit.make(Plainly, Wipe, Asks, Broken)
+
+type Call = readonly [name: string, params: Record<string, unknown>]
+
+const scene = (options: {
+  readonly calls: ReadonlyArray<Call>
+  readonly answer?: string
+  readonly policy?: Partial<Approvals.Policy>
+  readonly hooks?: ReadonlyArray<Hook>
+  readonly middleware?: ReadonlyArray<Middleware.ToolExecution>
+}) => {
+  const ran: Array<string> = []
+  const questions: Array<Question> = []
+  const ended: Array<Record<string, unknown>> = []
+  const told: Array<string> = []
+  const handler = ({ text }: { readonly text: string }) => Effect.sync(() => (ran.push(text), text))
+  const handlers = toolkit.toLayer({ plainly: handler, wipe: handler, asks: handler, broken: handler })
+  const { answer } = options
+  const layer = Runtime.layer({
+    provider: Scripted.layer([
+      Scripted.complete({ toolCalls: options.calls.map(([name, params]) => ({ name, params })) }),
+      Scripted.complete("done")
+    ]),
+    tools: [Toolset.make("test", toolkit, handlers), Terminal.toolset, Delegate.toolset],
+    middleware: options.middleware ?? [],
+    hooks: [
+      ...options.hooks ?? [],
+      Hooks.fromPlain("post_tool_call", (event) => void ended.push({ ...event })),
+      Hooks.fromPlain("pre_approval_request", ({ tool_call_id }) => void told.push(`asked ${tool_call_id}`)),
+      Hooks.fromPlain("post_approval_response", ({ choice }) => void told.push(`answered ${choice}`))
+    ],
+    approvals: answer === undefined
+      ? undefined
+      : Approvals.layerCallback((question) => Effect.sync(() => (questions.push(question), answer)), options.policy)
+  })
+  const run = Effect.provide(Agent.run({ prompt: "go" }), layer)
+  return Effect.map(run, (result) => ({ result, ran, questions, ended, told }))
+}
+
+describe("approval of tool calls", () => {
+  it.live("where nobody decides, what needs an approval does not run, and everything else does", () =>
+    Effect.gen(function*() {
+      const { ended, ran, result } = yield* scene({
+        calls: [["plainly", { text: "a" }], ["wipe", { text: "b" }], ["terminal", { command: "rm -rf ./nothing-here" }], ["terminal", {
+          command: "printf fine"
+        }]]
+      })
+      assert.deepStrictEqual(ran, ["a"])
+      const of = (name: string) => ended.filter(({ tool_name }) => tool_name === name).map(({ error_type, status }) => [status, error_type])
+      assert.deepStrictEqual(of("plainly"), [["ok", null]])
+      assert.deepStrictEqual(of("wipe"), [["blocked", "approval_denied"]])
+      assert.sameDeepMembers(of("terminal"), [["ok", null], ["blocked", "approval_denied"]])
+      assert.strictEqual(result.exit, "text_response")
+    }))
+
+  it.live("an approver's yes lets it run, and hooks are told once, under the id of the call", () =>
+    Effect.gen(function*() {
+      const { ended, questions, ran, told } = yield* scene({ calls: [["wipe", { text: "b" }]], answer: "once" })
+      assert.deepStrictEqual(ran, ["b"])
+      assert.deepStrictEqual(questions.map(({ tool }) => tool), ["wipe"])
+      assert.deepStrictEqual(told, [`asked ${String(ended[0]?.["tool_call_id"])}`, "answered once"])
+    }))
+
+  it.live("an approval for the session is asked for once", () =>
+    Effect.gen(function*() {
+      const { questions, ran } = yield* scene({ calls: [["wipe", { text: "a" }], ["wipe", { text: "b" }]], answer: "session" })
+      assert.sameMembers(ran, ["a", "b"])
+      assert.strictEqual(questions.length, 1)
+    }))
+
+  it.live("needsApproval decides call by call, and one that breaks asks", () =>
+    Effect.gen(function*() {
+      const { questions, ran } = yield* scene({
+        calls: [["asks", { text: "small" }], ["asks", { text: "big" }], ["broken", { text: "c" }]],
+        answer: "deny"
+      })
+      assert.deepStrictEqual(ran, ["small"])
+      assert.deepStrictEqual(questions.map(({ command }) => command), [`asks {"text":"big"}`, `broken {"text":"c"}`])
+    }))
+
+  it.live("a listener may send a call to the user", () =>
+    Effect.gen(function*() {
+      const hooks = [Hooks.fromPlain("pre_tool_call", () => ({ action: "approve", message: "sure?" }))]
+      const denied = yield* scene({ calls: [["plainly", { text: "a" }]], hooks, answer: "deny" })
+      assert.deepStrictEqual([denied.ran, denied.questions.map(({ description }) => description)], [
+        [],
+        ["a plugin wants an approval for plainly: sure?"]
+      ])
+      const approved = yield* scene({ calls: [["plainly", { text: "a" }]], hooks, answer: "once" })
+      assert.deepStrictEqual(approved.ran, ["a"])
+    }))
+
+  it.live("arguments that a wrapper changed after the approval are approved again", () =>
+    Effect.gen(function*() {
+      const change = Plain.toolExecution({ name: "changes" }, (call) =>
+        (call["next_call"] as (args: unknown) => unknown)({ text: "big" }))
+      const { ended, questions, ran } = yield* scene({
+        calls: [["asks", { text: "small" }]],
+        middleware: [change],
+        answer: "deny"
+      })
+      assert.deepStrictEqual([ran, questions.length], [[], 1])
+      assert.deepInclude(ended[0], { status: "blocked", error_type: "approval_denied" })
+    }))
+
+  it.live("yolo asks nothing", () =>
+    Effect.gen(function*() {
+      const { questions, ran } = yield* scene({ calls: [["wipe", { text: "a" }]], answer: "deny", policy: { yolo: true } })
+      assert.deepStrictEqual([ran, questions.length], [["a"], 0])
+    }))
+})
