@@ -1,5 +1,5 @@
 /**
- * Which model does side tasks at which provider, when nobody names one: small, fast and cheap ones of 2026-04-30. A provider
+ * Which model does side tasks at which provider, when nobody names one: small, fast and cheap ones, as far as known in 2026. A provider
  * that is not here does none by itself.
  *
  * Source: `hermes-llm.md` §5.2, §5.3.

@@ -4,10 +4,8 @@
  *
  * **Details**
  *
- * Collected on 2026-04-30 from the model pages of the vendors (Anthropic "Models overview", OpenAI "Models", Google "Gemini
- * models", xAI "Models and pricing", DeepSeek, Moonshot, Z.AI, MiniMax, Mistral, Alibaba Model Studio, Amazon Nova user
- * guide) and, where these give no number, from the public list of OpenRouter. Output limits of Claude are in
- * `provider/anthropic/OutputLimits`, since the protocol needs them.
+ * What is generally known of these models, as of the date below; it was not compared with the pages of the vendors, which
+ * count. Output limits of Claude are in `provider/anthropic/OutputLimits`, since the protocol needs them.
  *
  * **Gotchas**
  *
@@ -20,7 +18,7 @@
  */
 import * as ModelId from "./ModelId.ts"
 
-/** When the numbers were collected. */
+/** What the numbers are as of. */
 export const date = "2026-04-30"
 
 /** What a model can do; undefined where nobody said. */

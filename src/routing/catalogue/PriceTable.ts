@@ -1,9 +1,9 @@
 /**
- * Prices as the vendors publish them, in US dollars for a million tokens.
+ * Prices of models, in US dollars for a million tokens: for estimates, never for bills.
  *
  * **Details**
  *
- * Collected on 2026-04-30. Columns: fresh input, output, input read from the prompt cache, input written to it. A dash is a
+ * What is generally known as of the date below; it was not compared with the pages of the vendors, which count. Columns: fresh input, output, input read from the prompt cache, input written to it. A dash is a
  * price that the vendor does not name. Where a price depends on the length of the prompt (Gemini Pro, Sonnet above 200 000
  * tokens), the lower one stands here.
  *
@@ -17,7 +17,7 @@
  */
 import * as ModelId from "./ModelId.ts"
 
-/** When the prices were collected; the version of the table. */
+/** What the prices are as of; the version of the table. */
 export const date = "2026-04-30"
 
 /** One row, as text, so that no price passes through a binary fraction. */
