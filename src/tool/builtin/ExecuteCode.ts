@@ -33,8 +33,8 @@ import * as Toolset from "../Toolset.ts"
 import * as Bridge from "./code/Bridge.ts"
 import { CodeSettings } from "./code/CodeSettings.ts"
 import { NestedCalls } from "./code/NestedCalls.ts"
-import * as Preludes from "./code/Preludes.ts"
 import * as Problem from "./file/Problem.ts"
+import * as CodePreludes from "./internal/CodePreludes.ts"
 import * as CodeRuntime from "./internal/CodeRuntime.ts"
 import { ProcessEnvironment } from "./internal/ProcessEnvironment.ts"
 import * as ProcessTree from "./internal/ProcessTree.ts"
@@ -55,7 +55,7 @@ const Language = Schema.Literals(["javascript", "typescript", "python"])
 /** See the module. */
 export const tool = Tool.make("execute_code", {
   description: "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
-    `large outputs of which you need little. The script has the functions ${Preludes.callable.join(", ")}, each with the ` +
+    `large outputs of which you need little. The script has the functions ${CodePreludes.callable.join(", ")}, each with the ` +
     "arguments of the tool: `read_file({ path: \"a.txt\" })`, in Python also `read_file(path=\"a.txt\")`. They return what " +
     "the tool returns, at once, and throw its errors. Print what you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
   parameters: Schema.Struct({
@@ -75,9 +75,9 @@ export const tool = Tool.make("execute_code", {
 }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true)
 
 const files: Readonly<Record<typeof Language.Type, { readonly script: string; readonly prelude: string; readonly start: string }>> = {
-  javascript: { script: "script.mjs", prelude: "prelude.mjs", start: Preludes.javascript },
-  typescript: { script: "script.mts", prelude: "prelude.mjs", start: Preludes.javascript },
-  python: { script: "script.py", prelude: "prelude.py", start: Preludes.python }
+  javascript: { script: "script.mjs", prelude: "prelude.mjs", start: CodePreludes.javascript },
+  typescript: { script: "script.mts", prelude: "prelude.mjs", start: CodePreludes.javascript },
+  python: { script: "script.py", prelude: "prelude.py", start: CodePreludes.python }
 }
 
 /** The part of an output that is kept, with a note of what is missing. */

@@ -16,7 +16,7 @@ import * as Json from "../../../domain/Json.ts"
 import type { ToolContext } from "../../ToolContext.ts"
 import * as Framing from "../../mcp/Framing.ts"
 import type { Run } from "./NestedCalls.ts"
-import { callable } from "./Preludes.ts"
+import { callable } from "../internal/CodePreludes.ts"
 
 const maxRequestBytes = 5 * 1024 * 1024
 
