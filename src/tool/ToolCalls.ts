@@ -15,6 +15,7 @@ import * as Json from "../domain/Json.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
+import { NestedCalls, type Run as NestedRun } from "./builtin/code/NestedCalls.ts"
 import * as Execute from "./Execute.ts"
 import * as Prepare from "./Prepare.ts"
 import * as Schedule from "./Schedule.ts"
@@ -158,4 +159,14 @@ const runAll = Effect.fnUntraced(function*<E>(
 })
 
 /** Runs a batch. Interruption interrupts every call that still runs; a call that was announced is closed on every path. */
-export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext> => Effect.scoped(runAll(batch))
+export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext> =>
+  Effect.provideService(Effect.scoped(runAll(batch)), NestedCalls, nested(batch))
+
+/** Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. */
+const nested = <E>(batch: Batch<E>): NestedRun => (call) =>
+  Effect.map(run({ ...batch, calls: [call], settled: () => Effect.void }), ({ messages }) => {
+    const part = messages[0]?.content.find((part) => part.type === "tool-result")
+    return part === undefined
+      ? { output: { error: "the call gave no result" }, isFailure: true }
+      : { output: part.result, isFailure: part.isFailure }
+  })
