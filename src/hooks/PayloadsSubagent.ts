@@ -11,12 +11,14 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
-import { SessionId, TurnId } from "../domain/Ids.ts"
+import { SessionId, ToolCallId, TurnId } from "../domain/Ids.ts"
 import { orEmpty, version } from "./PayloadFields.ts"
 
 const link = {
   parent_session_id: SessionId,
   parent_turn_id: orEmpty(TurnId),
+  /** The call that delegates, where it is known: with it a consumer needs no guess which of several calls a child is of. */
+  parent_tool_call_id: Schema.optionalKey(orEmpty(ToolCallId)),
   /** Empty when the parent is no subagent itself. */
   parent_subagent_id: Schema.String,
   child_session_id: SessionId,

@@ -5,7 +5,15 @@
  *
  * @since 0.1.0
  */
+import * as Effect from "effect/Effect"
 import type { Bundled } from "../plugin/Discovery.ts"
 
 /** See the module. */
-export const bundled: ReadonlyArray<Bundled> = []
+export const bundled: ReadonlyArray<Bundled> = [
+  {
+    key: "observability/trace",
+    version: "0.1.0",
+    description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",
+    load: Effect.map(Effect.promise(() => import("./TracePlugin.ts")), ({ plugin }) => plugin)
+  }
+]

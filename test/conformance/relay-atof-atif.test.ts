@@ -1,0 +1,216 @@
+// The cases of the ATOF and ATIF document that need whole programs, and the NeMo Relay document's excerpts ("must contain").
+// Cases of single rules are in test/observability, by their number.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Agent from "../../src/agent/Agent.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import * as Plain from "../../src/middleware/Plain.ts"
+import type { LlmRequest } from "../../src/middleware/Middleware.ts"
+import type * as Atif from "../../src/observability/Atif.ts"
+import * as AtifCheck from "../../src/observability/AtifCheck.ts"
+import * as AtifConvert from "../../src/observability/AtifConvert.ts"
+import * as Atof from "../../src/observability/Atof.ts"
+import * as Recorder from "../../src/observability/atof/Recorder.ts"
+import * as AtofCheck from "../../src/observability/AtofCheck.ts"
+import * as TraceHook from "../../src/observability/TraceHook.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as Payloads from "../hooks/support/events.ts"
+import * as Runs from "../observability/support/runs.ts"
+import { machine } from "../support/hermes.ts"
+import { runScript } from "../support/runScript.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const sound = (value: unknown): Atif.Trajectory => {
+  assert.deepStrictEqual(AtifCheck.check(value).filter(({ severity }) => severity === "error"), [])
+  return value as Atif.Trajectory
+}
+
+/** The program with the document's variables, the plugin enabled; what it wrote. */
+const example = (query: string, toolsets: string, files: Readonly<Record<string, string>> = {}) =>
+  Effect.gen(function*() {
+    const { at, hermes, keep, put } = yield* machine
+    keep("config.yaml", "plugins:\n  enabled:\n    - observability/trace\n")
+    for (const [name, content] of Object.entries(files)) put(name, content)
+    const ended = yield* hermes(
+      ["chat", "--query", query, "--toolsets", toolsets, "--max-turns", "8", "--quiet", "--accept-hooks", "--yolo"],
+      {
+        env: {
+          HERMES_NEMO_RELAY_ATOF_ENABLED: "1",
+          HERMES_NEMO_RELAY_ATOF_OUTPUT_DIRECTORY: at("atof"),
+          HERMES_NEMO_RELAY_ATOF_FILENAME: "run-atof.jsonl",
+          HERMES_NEMO_RELAY_ATOF_MODE: "overwrite",
+          HERMES_NEMO_RELAY_ATIF_ENABLED: "1",
+          HERMES_NEMO_RELAY_ATIF_OUTPUT_DIRECTORY: at("atif"),
+          HERMES_NEMO_RELAY_ATIF_FILENAME_TEMPLATE: "run-atif-{session_id}.json",
+          HERMES_NEMO_RELAY_ATIF_AGENT_NAME: "Hermes Agent E2E",
+          HERMES_NEMO_RELAY_ATIF_AGENT_VERSION: "docs-example"
+        }
+      }
+    )
+    assert.strictEqual(ended.code, 0, ended.stderr)
+    const stream = Atof.parse(readFileSync(join(at("atof"), "run-atof.jsonl"), "utf8"))
+    assert.deepStrictEqual(AtofCheck.check(stream), [])
+    const [file, ...more] = readdirSync(at("atif"))
+    assert.deepStrictEqual(more, [])
+    const trajectory = sound(JSON.parse(readFileSync(join(at("atif"), file ?? ""), "utf8")))
+    assert.strictEqual(file, `run-atif-${trajectory.session_id}.json`)
+    assert.deepStrictEqual(AtifConvert.convert(stream.events, { agentName: "Hermes Agent E2E" }).trajectories, [trajectory], "live and converted")
+    return { stdout: ended.stdout, tools: stream.events.filter((event) => event.kind === "scope" && event.category === "tool"), trajectory }
+  })
+
+describe("the document's examples", () => {
+  it.live("11 and 23 two read_file calls in one message, executed by the program", () =>
+    Effect.gen(function*() {
+      const { stdout, tools, trajectory } = yield* example(
+        "Use exactly two read_file tool calls in the same assistant message. Read alpha.txt and beta.txt. Do not call terminal. " +
+          "After both tool results are available, reply with exactly: parallel tools complete.",
+        "file",
+        { "alpha.txt": "docs_parallel_alpha_function\n", "beta.txt": "docs_parallel_beta_function\n" }
+      )
+      assert.strictEqual(stdout, "parallel tools complete.\n")
+      assert.deepStrictEqual(tools.map((event) => event.kind === "scope" && event.scope_category), ["start", "start", "end", "end"])
+      assert.isTrue(tools.every(({ name }) => name === "read_file"))
+      assert.deepInclude(trajectory.agent, { name: "Hermes Agent E2E", version: "docs-example" })
+      const step = trajectory.steps.find((one) => one.tool_calls)
+      assert.deepStrictEqual(step?.tool_calls?.map((call) => [call.function_name, call.arguments["path"]]), [["read_file", "alpha.txt"], ["read_file", "beta.txt"]])
+      const results = step?.observation?.results
+      for (const [index, word] of ["alpha", "beta"].entries()) {
+        const id = step?.tool_calls?.[index]?.tool_call_id
+        const result = results?.find(({ source_call_id: source }) => source === id)
+        assert.include(String(result?.content), `docs_parallel_${word}_function`)
+      }
+      assert.deepInclude(trajectory.steps.at(-1), { source: "agent", message: "parallel tools complete." })
+    }))
+
+  it.live("5 and 26 one terminal call, executed by the program", () =>
+    Effect.gen(function*() {
+      const { stdout, tools, trajectory } = yield* example(
+        "Use the terminal tool exactly once to run printf middleware_execution_ok. Then reply with exactly the command output.",
+        "terminal"
+      )
+      assert.strictEqual(stdout, "middleware_execution_ok\n")
+      const end = tools[1]
+      assert.isString(end?.data)
+      assert.deepInclude(JSON.parse(String(end?.data)), { output: "middleware_execution_ok", exit_code: 0, error: null })
+      assert.strictEqual(end?.metadata?.["status"], "ok")
+      const step = trajectory.steps.find((one) => one.tool_calls)
+      assert.deepInclude(step?.tool_calls?.[0], { function_name: "terminal" })
+      assert.deepInclude(step?.tool_calls?.[0]?.arguments, { command: "printf middleware_execution_ok" })
+      assert.strictEqual(step?.observation?.results[0]?.content, end?.data)
+    }))
+
+  it("10, 52 and 62 a delegation, as its events tell it", () => {
+    const recorder = Recorder.make({ name: "Hermes Agent E2E", version: "docs-example" }, 1)
+    const events: Array<Atof.Event> = []
+    let now = 1_780_000_000_000_000
+    const say = (name: string, payload: object) => events.push(...recorder.record(name, payload as never, now++))
+    const [parent, child] = ["docs-parent-session", "docs-child-session"]
+    const ask = (session: string, n: number, message: object, goal: string) => {
+      const ids = { session_id: session, turn_id: `${session}:t`, api_request_id: `${session}:${n}`, provider: "custom", model: "qwen3.6:35b" }
+      say("pre_api_request", { ...ids, request: { body: { messages: [{ role: "user", content: goal }] } } })
+      say("post_api_request", { ...ids, response: { assistant_message: message }, finish_reason: "stop" })
+    }
+    const call = (id: string, name: string, args: object) => ({ id, type: "function", function: { name, arguments: JSON.stringify(args) } })
+    const goal = "Run the command `printf docs_nested_leaf_function` using the terminal tool."
+    const delegate = { session_id: parent, turn_id: `${parent}:t`, tool_call_id: "call_delegate", tool_name: "delegate_task", args: { goal, toolsets: ["terminal"] } }
+    const terminal = { session_id: child, turn_id: `${child}:t`, tool_call_id: "call_terminal", tool_name: "terminal", args: { command: "printf docs_nested_leaf_function" } }
+    const link = { parent_session_id: parent, parent_turn_id: `${parent}:t`, parent_subagent_id: "", child_session_id: child, child_subagent_id: "sa-0-docs", child_role: "leaf" }
+    const output = "{\"output\":\"docs_nested_leaf_function\",\"exit_code\":0,\"error\":null}"
+    ask(parent, 1, { content: "", tool_calls: [call("call_delegate", "delegate_task", delegate.args)] }, "Use delegate_task exactly once.")
+    say("pre_tool_call", delegate)
+    say("subagent_start", { ...link, child_goal: goal })
+    ask(child, 1, { content: "", tool_calls: [call("call_terminal", "terminal", terminal.args)] }, goal)
+    say("pre_tool_call", terminal)
+    say("post_tool_call", { ...terminal, result: output, status: "ok" })
+    ask(child, 2, { content: "done" }, goal)
+    say("subagent_stop", { ...link, child_status: "completed", child_summary: "done", duration_ms: 5 })
+    say("post_tool_call", { ...delegate, result: "{\"results\":[{\"status\":\"completed\"}]}", status: "ok" })
+    ask(parent, 2, { content: "parent received nested subagent result." }, "Use delegate_task exactly once.")
+    events.push(...recorder.close(now))
+    assert.deepStrictEqual(AtofCheck.check({ events, faults: [] }), [])
+
+    const place = (wanted: (event: Atof.Event) => boolean): number => events.findIndex(wanted)
+    const order = [
+      place((event) => event.kind === "scope" && event.name === "delegate_task" && event.scope_category === "start"),
+      place((event) => event.name === "hermes.subagent.start"),
+      place((event) => event.kind === "scope" && event.name === "terminal" && event.scope_category === "end"),
+      place((event) => event.kind === "scope" && event.name === "delegate_task" && event.scope_category === "end")
+    ]
+    assert.deepStrictEqual(order, order.toSorted((a, b) => a - b))
+    assert.deepInclude(events[order[0] ?? -1]?.metadata, { session_id: parent, tool_call_id: "call_delegate" })
+    assert.deepStrictEqual(events[order[0] ?? -1]?.data, delegate.args)
+    assert.deepInclude(events[order[1] ?? -1]?.metadata, {
+      parent_session_id: parent, session_id: child, subagent_id: "sa-0-docs", child_role: "leaf", parent_trajectory_id: parent, child_trajectory_id: child
+    })
+    assert.strictEqual(events[order[2] ?? -1]?.data, output)
+    assert.deepInclude(events[order[3] ?? -1]?.metadata, { session_id: parent, tool_call_id: "call_delegate", status: "ok" })
+
+    const [trajectory, ...more] = AtifConvert.convert(events).trajectories
+    assert.deepStrictEqual(more, [])
+    sound(trajectory)
+    assert.deepInclude(trajectory?.agent, { name: "Hermes Agent E2E", version: "docs-example", model_name: "qwen3.6:35b" })
+    assert.deepStrictEqual(trajectory?.steps[1]?.observation?.results[0]?.subagent_trajectory_ref, [{ trajectory_id: child, session_id: child }])
+    assert.strictEqual(trajectory?.steps.at(-1)?.message, "parent received nested subagent result.")
+    const nested = trajectory?.subagent_trajectories?.[0]
+    assert.deepInclude(nested?.steps[1]?.tool_calls?.[0], { function_name: "terminal", arguments: terminal.args })
+    assert.strictEqual(nested?.steps[1]?.observation?.results[0]?.content, output)
+  })
+})
+
+describe("what goes wrong", () => {
+  it.live("13 a process that is killed during a tool leaves whole lines and an open tool", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const { signal } = yield* runScript("../observability/support/crash.ts", [directory])
+      assert.strictEqual(signal, "SIGKILL")
+      const text = readFileSync(join(directory, "events.jsonl"), "utf8")
+      assert.isTrue(text.endsWith("\n"))
+      const stream = Atof.parse(text)
+      const issues = AtofCheck.check(stream)
+      assert.deepStrictEqual(issues.map(({ message, severity }) => [severity, message]), [
+        ["warning", "hermes-session-killed: it has no end"], ["warning", "die: it has no end"]
+      ])
+      const [trajectory] = AtifConvert.convert(stream.events).trajectories
+      assert.deepStrictEqual(sound(trajectory).steps.map(({ source }) => source), ["system", "user", "agent"])
+    }))
+
+  it.effect("14 arguments that are no JSON are written as what can be said of them", () =>
+    Effect.scoped(Effect.gen(function*() {
+      const { events, sink } = Runs.collector()
+      const hooks = yield* Hooks.make()
+      yield* hooks.register(yield* TraceHook.make(Runs.agent, [sink]))
+      const cycle: Record<string, unknown> = { big: 10n, when: new Date(0), nothing: undefined }
+      cycle["self"] = cycle
+      let deep: unknown = "end"
+      for (let n = 0; n < 10_000; n++) deep = { deep }
+      yield* hooks.emit("post_tool_call", () => ({ ...Payloads.toolDone, result: cycle }))
+      yield* hooks.ask("pre_tool_call", () => ({ ...Payloads.toolCall, args: { cycle, deep } }))
+      const start = events.find((event) => event.kind === "scope" && event.category === "tool")
+      const text = JSON.stringify(start?.data)
+      assert.include(text, "circular")
+      assert.include(text, "depth limit")
+      assert.include(text, "\"big\":\"10\"")
+      for (const event of events) assert.isTrue(Atof.encode(event)._tag === "Success")
+    })))
+
+  it.effect("19 a secret in the headers of a request is in no event and in no trajectory", () =>
+    Effect.gen(function*() {
+      const { events, sink } = Runs.collector()
+      const secret = `sk-${"proj-abcdefghijklmnopqrstuvwxyz0123456789"}`
+      yield* Effect.scoped(Effect.gen(function*() {
+        const hook = yield* TraceHook.make(Runs.agent, [sink])
+        const headers = Plain.llmRequest({ name: "headers" }, (call) => ({
+          request: { ...(call["request"] as object), extra_headers: { authorization: `Bearer ${secret}`, "x-trace": secret } }
+        })) as LlmRequest
+        const runtime = Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), hooks: [hook], middleware: [headers] })
+        yield* Effect.provide(Agent.run({ prompt: `my key is ${secret}` }), runtime)
+      }))
+      const request = events.find((event) => event.kind === "scope" && event.category === "llm")
+      assert.property(request?.data, "extra_headers")
+      assert.notInclude(JSON.stringify(events), secret)
+      assert.notInclude(JSON.stringify(AtifConvert.convert(events)), secret)
+    }))
+})
