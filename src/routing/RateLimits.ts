@@ -16,18 +16,20 @@ import * as RateLimiter from "effect/persistence/RateLimiter"
 /** What to wait before a call, and what to give back if it is refused. */
 export interface Slot {
   readonly delay: Duration.Duration
+  /** What the delay is: nobody may use the key until then, or this call is one of many that are spread. */
+  readonly phase: RateLimiter.AdaptivePhase
   readonly epoch: number
 }
 
 /** See the module. */
 export interface RateLimits {
-  /** A slot for a call with this key. One with a delay is asked for again after it. */
+  /** A slot for a call with this key. After the delay of a cooldown another one is asked for. */
   readonly slot: (key: string) => Effect.Effect<Slot>
   /** The provider refused the key, for this long. */
   readonly refused: (key: string, slot: Slot, retryAfter: Duration.Duration) => Effect.Effect<void>
 }
 
-const free: Slot = { delay: Duration.zero, epoch: 0 }
+const free: Slot = { delay: Duration.zero, phase: "inactive", epoch: 0 }
 
 /** The window in which a rate is learned. */
 const window = Duration.minutes(1)

@@ -237,6 +237,26 @@ describe("keys and rates", () => {
       assert.strictEqual(asked.length, 5)
     }))
 
+  it.effect("a rate that was learnt spreads calls, and lets each of them through", () =>
+    Effect.gen(function*() {
+      const limited = S.fails(S.http(429, "slow", { retryAfterMillis: 10_000 }))
+      // Refused, then four in a while, then refused again: four fit.
+      const { asked, open } = S.world({ a: [limited, ok, ok, ok, ok, limited, ok] })
+      const router = yield* S.router({ chain: [ab[0]], open })
+      const ask = (session: number) => S.asking(router, { turn: S.turn(`${session}`) })
+      yield* at(ask(0).answer, 10)
+      for (let n = 1; n <= 3; n++) yield* ask(n).answer
+      yield* at(ask(4).answer, 60)
+      assert.strictEqual(asked.length, 7)
+      const crowd = Array.from({ length: 12 }, (_, n) => ask(10 + n))
+      const fibers = yield* Effect.forEach(crowd, ({ answer }) => Effect.forkChild(answer, { startImmediately: true }))
+      yield* TestClock.adjust("2 minutes")
+      yield* Effect.forEach(fibers, Fiber.join)
+      assert.strictEqual(asked.length, 19)
+      const spread = crowd.flatMap(({ events }) => S.waits(events))
+      assert.isTrue(spread.length > 0 && Math.max(...spread) < 60_000, String(spread))
+    }))
+
   it.effect("a key comes back from a call that is interrupted", () =>
     Effect.gen(function*() {
       const { open } = S.world({ a: [() => Effect.never] })

@@ -31,10 +31,8 @@ export const pass = (here: Here): Effect.Effect<AiError.AiError | undefined> => 
     if (Duration.isZero(delay)) return Effect.succeed(undefined)
     if (manner.hasNext && Duration.isGreaterThan(delay, shortWait)) return Effect.succeed(tooLong(here, delay))
     const reason = `the rate limit of ${lane.info.provider}`
-    return Effect.andThen(
-      wait(here, { reason, duration: delay, attempt: state.failures + 1 }),
-      Effect.suspend(() => pass(here))
-    )
+    const waited = wait(here, { reason, duration: delay, attempt: state.failures + 1 })
+    return slot.phase === "cooldown" ? Effect.andThen(waited, Effect.suspend(() => pass(here))) : Effect.as(waited, undefined)
   })
 }
 
