@@ -54,7 +54,8 @@ export interface Places {
 /** Directories of a bundled directory that are no plugins of this kind. */
 const without = ["memory", "context_engine", "model-providers", "platforms"]
 
-const isTruthy = (value: string | undefined): boolean =>
+/** Whether a variable says yes. */
+export const isTruthy = (value: string | undefined): boolean =>
   value !== undefined && ["1", "true", "yes", "on"].includes(value.trim().toLowerCase())
 
 const bundledCandidate = ({ description, key, kind, load, version }: Bundled): Candidate => {

@@ -186,6 +186,10 @@ const loadOne = Effect.fnUntraced(function*(candidate: Candidate, options: Optio
   return outcome(candidate, false, error)
 })
 
+const summary = ({ enabled, error, hooks, key, middleware, path = "in the program", source, tools }: PluginInfo): string =>
+  `plugin ${key} (${source}, ${path}): ` +
+  (enabled && error === undefined ? `${tools} tools, ${hooks} hooks, ${middleware} middleware` : error ?? "left to others")
+
 /** Loads those of some plugins that are enabled, in this order. */
 export const loadAll = Effect.fnUntraced(function*(
   candidates: ReadonlyArray<Candidate>,
@@ -197,6 +201,7 @@ export const loadAll = Effect.fnUntraced(function*(
       ? loadOne(candidate, options)
       : Effect.succeed(outcome(candidate, decision.enabled, decision.reason))
   })
+  for (const { info } of outcomes) yield* Effect.logDebug(summary(info))
   const all = <A>(part: (registered: Registration.Registered) => ReadonlyArray<A>): ReadonlyArray<A> =>
     outcomes.flatMap(({ registered }) => part(registered))
   return {

@@ -5,7 +5,8 @@
  * **Details**
  *
  * Plugins are loaded once. `reload` takes everything back that they registered and loads them again from where they lie. A
- * look at the directories that failed is not taken for a result: the next one tries again.
+ * look at the directories that failed is not taken for a result: the next one tries again. `HERMES_PLUGINS_DEBUG` says what
+ * became of each.
  *
  * Source: `hermes-contract.md` §3, `ARCHITECTURE.md` §5.
  *
@@ -16,6 +17,7 @@ import * as Exit from "effect/Exit"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { Values } from "../config/Settings.ts"
@@ -116,9 +118,10 @@ export const make = Effect.fnUntraced(function*(
 
   const once = Effect.suspend(() => current?.isWhole === true ? Effect.succeed(current.loaded) : load)
 
+  const isLoud = places !== undefined && Discovery.isTruthy(places.variable("HERMES_PLUGINS_DEBUG"))
   const bring = Border.bring(context)
   const provided = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
-    lock.withPermit(bring(effect))
+    lock.withPermit(bring(isLoud ? Effect.provideService(effect, References.MinimumLogLevel, "Debug") : effect))
 
   return { loaded: provided(once), reload: provided(load), attach: inbox.attach }
 })

@@ -25,7 +25,9 @@ const desk = Effect.map(machine, (one) => ({
     Effect.provideService(cli("plugins", ...argv), ProcessVariables, {
       PATH: process.env["PATH"],
       HOME: one.cwd,
-      HERMES_HOME: one.home
+      HERMES_HOME: one.home,
+      // Those of the program change with the program.
+      HERMES_BUNDLED_PLUGINS: one.at("none")
     })
 }))
 

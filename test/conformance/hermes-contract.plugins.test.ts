@@ -136,7 +136,7 @@ describe("plugins", () => {
       const { home, keep } = yield* machine
       keep("plugins/observability/langfuse/plugin.yaml", "name: langfuse\nversion: 2\ndescription: Traces\n")
       keep("plugins/flat/plugin.yaml", "name: flat\n")
-      const { stdout } = yield* Effect.provideService(cli("plugins", "list", "--json"), ProcessVariables, { HERMES_HOME: home })
+      const { stdout } = yield* Effect.provideService(cli("plugins", "list", "--json", "--no-bundled"), ProcessVariables, { HERMES_HOME: home })
       assert.deepStrictEqual(JSON.parse(stdout), [
         { name: "flat", status: "not enabled", version: "", description: "", source: "user" },
         { name: "observability/langfuse", status: "not enabled", version: "2", description: "Traces", source: "user" }
