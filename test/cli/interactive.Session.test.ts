@@ -315,6 +315,16 @@ describe("Interactive session", () => {
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "blue")
       })))
 
+  it.effect.each([["y", "it shines"], ["not now", "Reason: not now"]])("what is dangerous: %s means %s", ([said, result]) =>
+    session({}, ({ model, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("wipe\r")
+        yield* until("? May this run? wipe {} (wipe may change or delete things)\n  1 Yes, once")
+        yield* type(`${said}\r`)
+        yield* until("Both slept well.")
+        assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), result)
+      })))
+
   it.effect("a question goes with the turn that it belongs to", () =>
     session({}, ({ screen, type, until }) =>
       Effect.gen(function*() {

@@ -30,8 +30,11 @@ const Nap = Tool.make("nap", {
   success: Schema.String
 }).annotate(Tool.Readonly, true)
 
-const toolkit = Toolkit.make(Nap)
+const Wipe = Tool.make("wipe", { description: "Wipes the table", success: Schema.String }).annotate(Tool.Destructive, true)
+
+const toolkit = Toolkit.make(Nap, Wipe)
 const handlers = toolkit.toLayer({
+  wipe: () => Effect.succeed("it shines"),
   nap: ({ millis, name }) =>
     name === "broken" ? Effect.die(new Error("no bed")) : Effect.as(Effect.sleep(millis), `${name} slept`)
 })
@@ -82,6 +85,7 @@ export const make = (pause: number): Fake.Fake => {
           Fake.call("3", "nap", { name: "broken", millis: 0 })
         ))
       }
+      if (said.includes("wipe")) return answer(Fake.calls(Fake.call("1", "wipe", {})))
       if (said.includes("ask me")) {
         return answer(Fake.calls(Fake.call("1", "clarify", { question: "Which colour?", choices: ["red", "blue"] })))
       }

@@ -10,10 +10,12 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
+import { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import { Clarifier } from "../../tool/builtin/clarify/Clarifier.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as EventPrinter from "../render/EventPrinter.ts"
 import * as Neutral from "../render/Neutral.ts"
+import * as Approving from "./Approving.ts"
 import * as Dialog from "./Dialog.ts"
 import * as Working from "./Working.ts"
 
@@ -80,7 +82,8 @@ export const run = Effect.fnUntraced(function*(
       result = events.findLast((event) => event._tag === "RunFinished") ?? result
       return printer.events(events)
     }),
-    Effect.provideService(Clarifier, dialog.questions.ask)
+    Effect.provideService(Clarifier, dialog.questions.ask),
+    Effect.provideService(ApprovalPrompt, Approving.prompt(dialog.questions.ask))
   )
   const before = dialog.note
   dialog.note = printer.note
