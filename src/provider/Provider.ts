@@ -16,13 +16,8 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../domain/ApiMode.ts"
-import type { ModelCall, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { RouteInfo } from "../domain/Route.ts"
-
-/** Options of one execution. */
-export interface ExecuteOptions {
-  readonly onPart?: OnPart | undefined
-}
 
 /** See the module. Every failure is an `AiError` with an exact reason; interruption closes the connection. */
 export interface Service {

@@ -53,7 +53,7 @@ export interface Endpoints {
 
 const issuer = "https://auth.openai.com"
 
-/** OpenAI's, as its command line program uses them (2026-04-30). */
+/** OpenAI's, as its command line program is known to use them; never tried against the real service. */
 export const openAi: Endpoints = {
   clientId: "app_EMoamEEZ73f0CkXaXp7hrann",
   code: `${issuer}/api/accounts/deviceauth/usercode`,
