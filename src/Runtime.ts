@@ -42,6 +42,7 @@ import * as Hooks from "./hooks/Hooks.ts"
 import type * as ShellHooks from "./hooks/ShellHooks.ts"
 import * as LoadPlugins from "./internal/LoadPlugins.ts"
 import * as OpenRouter from "./internal/OpenRouter.ts"
+import * as ProgramTools from "./internal/ProgramTools.ts"
 import * as Said from "./internal/Said.ts"
 import type * as Middleware from "./middleware/Middleware.ts"
 import type { Plugin } from "./plugin/Plugin.ts"
@@ -128,7 +129,7 @@ type Built<
     | HookNeeds<Listeners[number]>
     | Middleware.Needs<Middlewares>
     | Exclude<PluginNeeds<Plugged[number]>, Registries>,
-    NodeServices.NodeServices | Support | Scope.Scope
+    NodeServices.NodeServices | SessionSearch | SessionStore | Support | Scope.Scope
   >
 >
 
@@ -174,9 +175,10 @@ const assemble = <
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
   const { approvals, hooks, hookSettings, middleware, plugins: _, provider: __, store, tools, ...settings } = options
   // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
+  const sessions = store ?? Layer.fresh(MemorySessionStore.layer)
   const registries = Layer.mergeAll(
-    store ?? Layer.fresh(MemorySessionStore.layer),
-    ToolRegistry.layer(tools ?? []),
+    sessions,
+    ToolRegistry.layer(tools ?? []).pipe(Layer.provide(sessions)),
     Hooks.layer([], hookSettings)
   )
   const listening = Layer.effectDiscard(
@@ -250,7 +252,7 @@ export const program = (
     return assemble(
       {
         store: SqliteSessionStore.layer({ path: home.database }),
-        tools: [files, terminal, todo, delegation],
+        tools: [files, terminal, todo, delegation, ...yield* ProgramTools.toolsets],
         hooks: yield* shellHooks(settings, start),
         hookSettings: { payloadMaxChars: settings.plugins.payloadMaxChars },
         platform: "cli",
@@ -270,8 +272,11 @@ export const program = (
           agentHome: home.root,
           safeRoots: settings.security.writeSafeRoot
         }),
-        plugged: LoadPlugins.ofProgram(settings, process.cwd(), start.reserved).pipe(Layer.provide(configured)),
+        plugged: Layer.merge(
+          LoadPlugins.ofProgram(settings, process.cwd(), start.reserved),
+          ProgramTools.servers(settings)
+        ).pipe(Layer.provide(configured)),
         router: OpenRouter.layer(settings, start).pipe(Layer.provide(configured))
       }
-    ).pipe(Layer.provide(Said.tools(settings)))
+    ).pipe(Layer.provide([Said.tools(settings), ProgramTools.told(settings, environment)]))
   })).pipe(Layer.provide(NodeServices.layer))

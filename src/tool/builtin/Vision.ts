@@ -113,5 +113,11 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   }
 }))
 
-/** See the module. */
-export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path> = Toolset.make("vision", toolkit, handlers)
+const bound = Toolset.make("vision", toolkit, handlers)
+
+/** See the module. Without a side model there is nothing to offer. */
+export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path> = Toolset.fromBound(
+  "vision",
+  [tool],
+  Effect.flatMap(SideModel, (ask) => ask === undefined ? Effect.succeed([]) : bound.bind)
+)

@@ -1,0 +1,54 @@
+/**
+ * The tools of a program beside those that it always has, and what its settings say to them. Used by `Runtime` alone.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Environment } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import { CodeSettings } from "../tool/builtin/code/CodeSettings.ts"
+import type { ToolRegistry } from "../tool/ToolRegistry.ts"
+
+/** Their toolsets. */
+export const toolsets = Effect.map(
+  Effect.promise(() =>
+    Promise.all([
+      import("../tool/builtin/Web.ts"),
+      import("../tool/builtin/Vision.ts"),
+      import("../tool/builtin/SessionSearchTool.ts"),
+      import("../tool/builtin/Clarify.ts"),
+      import("../tool/builtin/ExecuteCode.ts")
+    ])
+  ),
+  ([web, vision, sessionSearch, clarify, code]) =>
+    [web.toolset, vision.toolset, sessionSearch.toolset, clarify.toolset, code.toolset] as const
+)
+
+/** What they are told. */
+export const told = (settings: Values, environment: Environment["Service"]) =>
+  Layer.unwrap(Effect.map(
+    Effect.promise(() => Promise.all([import("../tool/builtin/Web.ts"), import("../tool/builtin/web/SearchProvider.ts")])),
+    ([web, search]) =>
+      Layer.mergeAll(
+        Layer.succeed(web.WebAllowance, { privateUrls: settings.security.allowPrivateUrls }),
+        Layer.succeed(search.WebSearch, search.fromEnvironment(environment.get)),
+        Layer.succeed(CodeSettings, {
+          mode: settings.codeExecution.mode,
+          timeoutSeconds: settings.codeExecution.timeout,
+          maxToolCalls: settings.codeExecution.maxToolCalls,
+          environment: {
+            passThrough: [],
+            reserved: [...settings.customProviders, ...settings.fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
+          }
+        })
+      )
+  ))
+
+/** Connects the MCP servers; nothing is loaded where there are none. */
+export const servers = ({ mcpServers }: Values): Layer.Layer<never, never, ToolRegistry> =>
+  Object.keys(mcpServers).length === 0
+    ? Layer.empty
+    : Layer.unwrap(Effect.map(
+      Effect.promise(() => Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts")])),
+      ([{ McpServers }, client]) => McpServers.layer(mcpServers).pipe(Layer.provide(client.layer), Layer.provide(NodeServices.layer))
+    ))
