@@ -1,0 +1,131 @@
+/**
+ * How much of a tool's result reaches the model. What is longer is kept in a file that the model can page through, and a
+ * preview stands in its place.
+ *
+ * **Details**
+ *
+ * The limit of one result is the tool's own, else 100 000 characters; `read_file` has none, since its results are what a kept
+ * file is read by. All results of one batch together have a budget of 200 000: the largest that were not kept yet are kept
+ * until the rest fits. Small context windows scale both down. Results that are more than text are left alone.
+ *
+ * When a file can not be written, the preview with a note of what is missing is all there is.
+ *
+ * **Gotchas**
+ *
+ * A file is written as the text is given: secrets have to be out of it before.
+ *
+ * Source: `hermes-llm.md` §19.9.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as TextCut from "../domain/TextCut.ts"
+
+/** Characters. */
+export interface Limits {
+  readonly perResult: number
+  readonly perTurn: number
+}
+
+/** Without a known window. */
+export const defaultLimits: Limits = { perResult: 100_000, perTurn: 200_000 }
+
+const charsPerToken = 4
+
+/** Limits that fit a window of so many tokens: 15 % of it for one result, 30 % for a batch, within bounds. */
+export const limitsFor = (windowTokens: number | undefined): Limits => {
+  if (windowTokens === undefined) return defaultLimits
+  const scaled = (share: number, floor: number, most: number): number =>
+    Math.min(most, Math.max(floor, Math.floor(windowTokens * charsPerToken * share)))
+  return { perResult: scaled(0.15, 8_000, defaultLimits.perResult), perTurn: scaled(0.3, 16_000, defaultLimits.perTurn) }
+}
+
+/** Tools whose results are never kept in a file: it would be read by them again. */
+const unlimited = new Set(["read_file"])
+
+/** The limit of a tool's results; `stated` is what its annotation says. */
+export const limitOf = (tool: string, stated: number | undefined, limits: Limits): number =>
+  unlimited.has(tool) ? Number.POSITIVE_INFINITY : Math.min(stated ?? limits.perResult, limits.perResult)
+
+/** The port that keeps a text; the answer is an absolute path that `read_file` can read. */
+export interface Keeper {
+  readonly keep: (callId: string, text: string) => Effect.Effect<string, unknown>
+}
+
+/** See {@link Keeper}. Where nobody provides one, nothing is kept. */
+export const ResultKeeper = Context.Reference<Keeper>("hermes-effect/tool/ResultKeeper", {
+  defaultValue: () => ({ keep: () => Effect.fail("nobody keeps results here") })
+})
+
+/** A result as it came. */
+export interface Result {
+  readonly callId: string
+  readonly tool: string
+  readonly text: string
+  /** What the tool's annotation says of its length. */
+  readonly bound?: number | undefined
+  /** Whether there is more than text in it, such as an image. */
+  readonly multimodal?: boolean | undefined
+}
+
+const previewChars = 1_500
+
+/** The beginning of a text, up to a line end where that keeps more than half. */
+export const preview = (text: string): string => {
+  const head = TextCut.head(text, previewChars)
+  const line = head.lastIndexOf("\n")
+  return head.length < text.length && line > previewChars / 2 ? head.slice(0, line) : head
+}
+
+const size = (chars: number): string => `${chars} characters`
+
+const kept = (text: string, path: string): string =>
+  [
+    "<persisted-output>",
+    `This result is too long to show (${size(text.length)}). All of it was saved to: ${path}`,
+    "Read the parts that you need with read_file (offset and limit), or search it with search_files.",
+    "",
+    "Preview:",
+    preview(text),
+    "…",
+    "</persisted-output>"
+  ].join("\n")
+
+const cut = (text: string): string =>
+  `${preview(text)}\n\n[Truncated: the result has ${size(text.length)} and could not be saved. Ask for less: a narrower query, a range, a filter.]`
+
+const spill = (result: Result): Effect.Effect<string> =>
+  Effect.flatMap(ResultKeeper, ({ keep }) => keep(result.callId, result.text)).pipe(
+    Effect.map((path) => kept(result.text, path)),
+    Effect.catch((error) =>
+      Effect.as(Effect.logWarning(`the result of ${result.tool} could not be saved, so it is cut`, error), cut(result.text)))
+  )
+
+/** One result within its limit; the text itself when it fits. */
+export const bound = (result: Result, limits: Limits = defaultLimits): Effect.Effect<string> =>
+  result.multimodal === true || result.text.length <= limitOf(result.tool, result.bound, limits)
+    ? Effect.succeed(result.text)
+    : spill(result)
+
+/** Texts for the results of a batch, each within its limit and all within the budget, in the same order. */
+export const boundAll = Effect.fn("Bounds.boundAll")(function*(
+  results: ReadonlyArray<Result>,
+  limits: Limits = defaultLimits
+): Effect.fn.Return<ReadonlyArray<string>> {
+  const texts = yield* Effect.forEach(results, (result) => bound(result, limits))
+  let total = texts.reduce((sum, text) => sum + text.length, 0)
+  if (total <= limits.perTurn) return texts
+  const out = [...texts]
+  const largest = results
+    .map((result, index) => ({ result, index }))
+    .filter(({ index, result }) => result.multimodal !== true && !unlimited.has(result.tool) && texts[index] === result.text)
+    .toSorted((one, other) => other.result.text.length - one.result.text.length)
+  for (const { index, result } of largest) {
+    if (total <= limits.perTurn || result.text.length <= previewChars) break
+    const text = yield* spill(result)
+    total += text.length - result.text.length
+    out[index] = text
+  }
+  return out
+})

@@ -1,0 +1,119 @@
+/**
+ * The external scanner of commands (Tirith), when it is installed: it knows homographs, poisoned pipes and other things that
+ * no rule of ours looks for. Its findings are concerns that somebody may approve, for once or for the session.
+ *
+ * **Details**
+ *
+ * The exit code decides: 0 allows, 1 blocks, 2 warns; what it prints only adds names. A scanner that fails, takes too long or
+ * answers something else allows or raises a concern, as `security.tirith_fail_open` says; after three failures in a row it
+ * is not asked again. A machine without it is never told.
+ *
+ * Source: `hermes-llm.md` §19.8.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Stream from "effect/Stream"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { Settings } from "../../config/Settings.ts"
+import * as Json from "../../domain/Json.ts"
+import { withoutControls } from "../../domain/TextHygiene.ts"
+import type { Concern } from "../approval/Question.ts"
+
+/** See the module. */
+export interface Service {
+  /** What is wrong with a command; nothing when it is clean. */
+  readonly scan: (command: string) => Effect.Effect<ReadonlyArray<Concern>>
+}
+
+/** What an operator says. */
+export interface Options {
+  readonly path: string
+  readonly timeout: Duration.Duration
+  readonly failOpen: boolean
+}
+
+/** The scanner of a runtime; one that finds nothing where nobody provides another. */
+export const Scanner = Context.Reference<Service>("hermes-effect/tool/fence/Scanner", {
+  defaultValue: () => ({ scan: () => Effect.succeed([]) })
+})
+
+const crashesAllowed = 3
+const maxOutput = 65_536
+const maxFindings = 10
+
+const concern = (text: string): Concern => ({ key: `content scanner: ${text}`, permanent: false })
+
+const nameOf = (finding: unknown): string | undefined => {
+  if (!Predicate.isObject(finding)) return undefined
+  const name = [finding["rule_id"], finding["rule"], finding["id"], finding["title"]].find((item) => typeof item === "string")
+  return typeof name === "string" ? withoutControls(name).slice(0, 80) : undefined
+}
+
+/** The concerns of an exit code and what was printed; undefined when neither says anything. */
+export const concernsOf = (exitCode: number, printed: string): ReadonlyArray<Concern> | undefined => {
+  if (exitCode === 0) return []
+  if (exitCode !== 1 && exitCode !== 2) return undefined
+  const report = Option.getOrUndefined(Json.parse(printed))
+  const listed: ReadonlyArray<unknown> = Predicate.isObject(report) && Array.isArray(report["findings"]) ? report["findings"] : []
+  const names = Array.from(new Set(listed.flatMap((finding) => nameOf(finding) ?? []))).slice(0, maxFindings)
+  return names.length === 0 ? [concern(exitCode === 1 ? "blocked" : "warning")] : names.map(concern)
+}
+
+/** See the module. */
+export const make = (options: Options): Effect.Effect<Service, never, ChildProcessSpawner> =>
+  Effect.map(ChildProcessSpawner, (spawner) => {
+    let crashes = 0
+    const failed = options.failOpen ? [] : [concern("the scanner failed")]
+    const command = (text: string) =>
+      ChildProcess.make(options.path, ["check", "--json", "--non-interactive", "--shell", "posix", "--", text], {
+        stdin: "ignore",
+        forceKillAfter: "1 second"
+      })
+    const run = (text: string): Effect.Effect<ReadonlyArray<Concern>> =>
+      Effect.gen(function*() {
+        const handle = yield* spawner.spawn(command(text))
+        const decoder = new TextDecoder()
+        let printed = ""
+        const reading = Stream.runForEach(handle.stdout, (chunk) =>
+          Effect.sync(() => {
+            if (printed.length < maxOutput) printed += decoder.decode(chunk, { stream: true })
+          }))
+        const [exitCode] = yield* Effect.all([handle.exitCode, reading, Stream.runDrain(handle.stderr)], { concurrency: 3 })
+        return concernsOf(exitCode, printed)
+      }).pipe(
+        Effect.scoped,
+        Effect.timeoutOption(options.timeout),
+        Effect.map(Option.getOrUndefined),
+        Effect.catchTag("PlatformError", (error) => {
+          // Not installed is no failure of the scanner.
+          const absent = error.reason._tag === "NotFound" && options.failOpen
+          return Effect.as(absent ? Effect.void : Effect.logWarning(`the content scanner could not run: ${error.message}`), undefined)
+        }),
+        Effect.tap((concerns) =>
+          Effect.sync(() => {
+            crashes = concerns === undefined ? crashes + 1 : 0
+          })),
+        Effect.map((concerns) => concerns ?? failed)
+      )
+    return { scan: (text) => Effect.suspend(() => crashes >= crashesAllowed ? Effect.succeed(failed) : run(text)) }
+  })
+
+/** As the settings say. */
+export const layer: Layer.Layer<never, never, ChildProcessSpawner | Settings> = Layer.effect(
+  Scanner,
+  Effect.flatMap(Settings, ({ security }): Effect.Effect<Service, never, ChildProcessSpawner> =>
+    security.tirithEnabled
+      ? make({
+        path: security.tirithPath,
+        timeout: Duration.seconds(security.tirithTimeout),
+        failOpen: security.tirithFailOpen
+      })
+      : Effect.succeed({ scan: () => Effect.succeed([]) }))
+)

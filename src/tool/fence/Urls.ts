@@ -1,0 +1,150 @@
+/**
+ * Which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name has now; whoever
+ * connects uses exactly those, so that a name that changes its mind afterwards (DNS rebinding) gains nothing, and every
+ * redirect is admitted anew.
+ *
+ * **Details**
+ *
+ * http and https only, with a host. Addresses that hand out credentials of cloud machines are refused whatever is allowed.
+ * Private, loopback, link-local, reserved and multicast addresses are refused unless {@link Policy.allowPrivate} says
+ * otherwise; one such address among the answers of a name refuses the URL. A name that can not be resolved is refused.
+ * URLs that carry a secret are refused too: what leaves in an address ends in somebody's log.
+ *
+ * Source: `hermes-llm.md` §19.5, `ARCHITECTURE.md` §4 (fences judge the final arguments).
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import { Settings } from "../../config/Settings.ts"
+import { redactText } from "../../domain/Redaction.ts"
+import * as Address from "./Address.ts"
+
+/** A URL that is not reached. `message` says why and what to do, for the model. */
+export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/UrlBlocked")("UrlBlocked", {
+  /** Without secrets. */
+  url: Schema.String,
+  reason: Schema.String
+}) {
+  override get message(): string {
+    return `Not fetched: ${this.reason}. Use a public http(s) address, or ask the user to fetch it.`
+  }
+}
+
+/** The port that turns a name into all its addresses. */
+export class Resolver extends Context.Service<Resolver, {
+  readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>, unknown>
+}>()("hermes-effect/tool/fence/Resolver") {}
+
+/** What an operator allows. */
+export interface Policy {
+  /** `security.allow_private_urls`. */
+  readonly allowPrivate: boolean
+  /** Hosts that may resolve into 198.18.0.0/15, over https. */
+  readonly benchmarkHosts: ReadonlyArray<string>
+}
+
+/** Nothing private. */
+export const strict: Policy = { allowPrivate: false, benchmarkHosts: [] }
+
+/** A URL that may be reached at these addresses and no others. */
+export interface Admitted {
+  readonly url: URL
+  readonly addresses: ReadonlyArray<string>
+}
+
+/** See the module. */
+export interface Service {
+  readonly admit: (url: string) => Effect.Effect<Admitted, UrlBlocked>
+  /** Where a redirect of an admitted URL leads; its `Location` may be relative. */
+  readonly follow: (from: Admitted, location: string) => Effect.Effect<Admitted, UrlBlocked>
+}
+
+/** Addresses of one name at most. */
+export const maxAddresses = 8
+const resolveTimeout = Duration.seconds(10)
+
+const metadataHosts = ["metadata.google.internal", "metadata.goog", "metadata", "instance-data", "metadata.azure.internal", "metadata.tencentyun.com"]
+
+/** Names of parameters whose values are credentials, as third parties take them. */
+const secretParameter = /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orization)?|client[_-]?secret|password|passwd|pwd|secret|token|id_token|refresh[_-]?token|session[_-]?(?:id|token)|private[_-]?key|x-amz-(?:signature|credential|security-token))$/i
+
+const block = (url: string, reason: string): UrlBlocked => new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
+
+const hostOf = (url: URL): string => url.hostname.toLowerCase().replace(/\.+$/, "")
+
+/** What the text of a URL already says; the URL and its host when nothing is wrong. */
+export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {
+  const trimmed = text.trim()
+  if (!URL.canParse(trimmed)) return block(text, "it is not a URL with a scheme and a host")
+  const url = new URL(trimmed)
+  if (url.protocol !== "http:" && url.protocol !== "https:") return block(text, `the scheme ${url.protocol.slice(0, -1)} is not http or https`)
+  const host = hostOf(url)
+  if (host === "") return block(text, "it has no host")
+  if (url.username !== "" || url.password !== "") return block(text, "it carries a user name or password")
+  if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || redactText(url.href) !== url.href) {
+    return block(text, "it carries a secret, which would end up in the logs of others")
+  }
+  if (metadataHosts.includes(host)) return block(text, "it is the metadata service of a cloud machine, which hands out credentials")
+  if (!policy.allowPrivate && (host === "localhost" || host.endsWith(".localhost"))) return block(text, "localhost is a private address")
+  return { url, host }
+}
+
+const judge = (address: string, url: URL, host: string, policy: Policy): string | undefined => {
+  switch (Address.kindOf(address)) {
+    case "public":
+      return undefined
+    case "metadata":
+      return "it leads to the metadata service of a cloud machine, which hands out credentials"
+    case "benchmark":
+      return policy.allowPrivate || url.protocol === "https:" && policy.benchmarkHosts.includes(host)
+        ? undefined
+        : "it leads to a reserved address"
+    case "private":
+      return policy.allowPrivate ? undefined : "it leads to a private, local or reserved address"
+    case undefined:
+      return "its name resolves to something that is no address"
+  }
+}
+
+/** See the module. */
+export const make = (resolver: Resolver["Service"], policy: Policy = strict): Service => {
+  const admit = Effect.fn("Urls.admit")(function*(text: string): Effect.fn.Return<Admitted, UrlBlocked> {
+    const known = read(text, policy)
+    if (known instanceof UrlBlocked) return yield* known
+    const { host, url } = known
+    const isLiteral = Address.kindOf(host) !== undefined
+    const answers = isLiteral ? [host.replace(/^\[|\]$/g, "")] : yield* resolver.resolve(host).pipe(
+      Effect.timeout(resolveTimeout),
+      Effect.mapError(() => block(text, `its name ${host} can not be resolved`))
+    )
+    if (answers.length === 0) return yield* block(text, `its name ${host} has no address`)
+    for (const address of answers) {
+      const reason = judge(address, url, host, policy)
+      if (reason !== undefined) return yield* block(text, reason)
+    }
+    return { url, addresses: answers.slice(0, maxAddresses) }
+  })
+  return {
+    admit,
+    follow: (from, location) =>
+      URL.canParse(location, from.url.href)
+        ? admit(new URL(location, from.url).href)
+        : Effect.fail(block(location, "it redirects to something that is no URL"))
+  }
+}
+
+/** The fence of a runtime. */
+export class Urls extends Context.Service<Urls, Service>()("hermes-effect/tool/fence/Urls") {}
+
+/** With a policy. */
+export const layerPolicy = (policy: Policy): Layer.Layer<Urls, never, Resolver> =>
+  Layer.effect(Urls, Effect.map(Resolver, (resolver) => make(resolver, policy)))
+
+/** As the settings say. */
+export const layer: Layer.Layer<Urls, never, Resolver | Settings> = Layer.unwrap(
+  Effect.map(Settings, ({ security }) => layerPolicy({ ...strict, allowPrivate: security.allowPrivateUrls }))
+)

@@ -1,0 +1,22 @@
+// The fence of file tools against a corpus of paths.
+import { assert, describe, it } from "@effect/vitest"
+import * as Fence from "../../../src/tool/builtin/file/Fence.ts"
+import { ordinary, reads, writes } from "./paths.ts"
+
+const places = { home: "/home/u", homes: ["/home/u"], agentHomes: ["/home/u/.hermes"], safeRoots: [] }
+
+describe("Fence", () => {
+  it("refuses every path of the corpus, and nothing that a developer works with", () => {
+    assert.isAtLeast(writes.length + reads.length, 100)
+    assert.deepStrictEqual(writes.filter(([path]) => Fence.judgeWrite(path, places) === undefined), [])
+    assert.deepStrictEqual(reads.filter(([path]) => Fence.judgeRead(path, places) === undefined), [])
+    assert.deepStrictEqual(ordinary.filter((path) => (Fence.judgeWrite(path, places) ?? Fence.judgeRead(path, places)) !== undefined), [])
+  })
+
+  it("confines writes to the workspace root, when there is one", () => {
+    const rooted = { ...places, safeRoots: ["/work/project"] }
+    assert.isUndefined(Fence.judgeWrite("/work/project/a.ts", rooted))
+    assert.isUndefined(Fence.judgeWrite("/work/project", rooted))
+    for (const path of ["/work/projects/a.ts", "/work/a.ts", "/tmp/x", "/home/u/x"]) assert.isDefined(Fence.judgeWrite(path, rooted), path)
+  })
+})
