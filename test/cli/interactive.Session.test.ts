@@ -315,7 +315,10 @@ describe("Interactive session", () => {
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "blue")
       })))
 
-  it.effect.each([["y", "it shines"], ["not now", "Reason: not now"]])("what is dangerous: %s means %s", ([said, result]) =>
+  it.effect.each([
+    { said: "y", result: "it shines" },
+    { said: "not now", result: "Reason: not now" }
+  ])("what is dangerous: $said means $result", ({ result, said }) =>
     session({}, ({ model, type, until }) =>
       Effect.gen(function*() {
         yield* type("wipe\r")
