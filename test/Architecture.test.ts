@@ -18,7 +18,7 @@ const below: Record<string, ReadonlyArray<string>> = {
   plugin: ["domain", "config", "provider", "hooks", "middleware", "routing", "tool"],
   observability: ["domain", "config", "session", "hooks", "middleware", "plugin"]
 }
-const upToAgent = [...Object.keys(below)]
+const upToAgent = Object.keys(below)
 below["runner"] = upToAgent
 below["cluster"] = upToAgent
 below["cli"] = [...upToAgent, "runner", "cluster"]

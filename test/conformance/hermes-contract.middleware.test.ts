@@ -313,13 +313,9 @@ describe("execution middleware", () => {
     Effect.gen(function*() {
       const { base } = counting(Effect.fail(failure))
       const { value, warnings } = yield* withWarnings(Effect.flip(runTools([
-        toolExecution(async (call) => {
-          try {
-            return await nextOf(call)()
-          } catch (error) {
-            throw error
-          }
-        })
+        toolExecution((call) => nextOf(call)().catch((error) => {
+          throw error
+        }))
       ], {}, base)))
       assert.strictEqual(value, failure)
       assert.deepStrictEqual(warnings, [])

@@ -1,3 +1,5 @@
+// What these wrappers lack is the point: the expected errors below are those of the compiler.
+// @effect-diagnostics missingEffectError:off missingEffectContext:off
 // Errors and requirements of middleware stay exact. Checked by the type checker alone; nothing here runs.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
