@@ -311,7 +311,7 @@ describe("Interactive session", () => {
         yield* until("? Which colour?\n  1 red\n  2 blue\n  A number or your own words.\n›")
         yield* type("2\r")
         yield* until("Both slept well.")
-        assert.include(screen(), "? Which colour? blue")
+        assert.include(screen(), "? Which colour?\n› blue\n")
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), "blue")
       })))
 
@@ -328,14 +328,26 @@ describe("Interactive session", () => {
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), result)
       })))
 
+  it.effect("a question is shown whole, and what was being typed is there again after it", () =>
+    session({}, ({ screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("ask long\rhalf a lin")
+        yield* until("1 yes")
+        assert.include(screen(), "? line 1\n  line 2\n")
+        assert.include(screen(), "  line 80\n")
+        yield* type("1\re")
+        yield* until("Both slept well.")
+        yield* until("› half a line")
+      })))
+
   it.effect("a question goes with the turn that it belongs to", () =>
     session({}, ({ screen, type, until }) =>
       Effect.gen(function*() {
         yield* type("ask me\r")
-        yield* until("? Which colour?")
+        yield* until("1 red")
         yield* type(ctrlC)
         yield* until("Stopped.")
-        assert.notInclude(screen(), "? Which colour?")
+        assert.notInclude(screen(), "1 red")
         yield* type("hello\r")
         yield* until("You said: hello")
       })))

@@ -15,13 +15,12 @@ import * as Effect from "effect/Effect"
 import type { SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as Title from "../../session/Title.ts"
-import * as ErrorLine from "../ErrorLine.ts"
 import * as Neutral from "../render/Neutral.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
 import { type Next, stay } from "./Commands.ts"
-import { type Dialog, type DialogCommand, resumeCommand, say } from "./Dialog.ts"
+import { complain, type Dialog, type DialogCommand, resumeCommand, say } from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
 import * as Recap from "./Recap.ts"
 import * as Switching from "./Switching.ts"
@@ -37,9 +36,7 @@ type Failure = SessionStoreError | SessionNotFound
 const doing = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure>): DialogCommand["run"] =>
   (argument, dialog) =>
     work(argument, dialog).pipe(
-      Effect.catch((error) =>
-        Effect.sync(() => say(dialog, dialog.screen.asidePaint.text(ErrorLine.render(ErrorLine.of(error).line).trimEnd(), "red"), ""))
-      ),
+      Effect.catch((error) => Effect.sync(() => complain(dialog, error))),
       Effect.as(stay)
     )
 

@@ -13,6 +13,8 @@ import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { Service as SessionStore, Session } from "../../session/SessionStore.ts"
 import type { Shell } from "../../tool/builtin/terminal/Shell.ts"
 import type { Service as ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as ErrorLine from "../ErrorLine.ts"
+import * as Neutral from "../render/Neutral.ts"
 import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import type { Command } from "./Commands.ts"
@@ -108,6 +110,10 @@ export interface Dialog {
 /** Whole lines on the screen. */
 export const say = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>
   screen.say(lines.map((line) => `${line}\n`).join(""))
+
+/** What went wrong, in one line. */
+export const complain = (dialog: Pick<Dialog, "screen">, error: unknown): void =>
+  say(dialog, dialog.screen.asidePaint.text(Neutral.line(ErrorLine.render(ErrorLine.of(error).line)), "red"), "")
 
 /** The command line that resumes a session. */
 export const resumeCommand = ({ options }: Pick<Dialog, "options">, id: SessionId): string =>

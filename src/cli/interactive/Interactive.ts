@@ -21,22 +21,21 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
-import * as ErrorLine from "../ErrorLine.ts"
 import * as LogLine from "../LogLine.ts"
 import * as Neutral from "../render/Neutral.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Commands from "./Commands.ts"
-import { type Dialog, type InteractiveOptions, say } from "./Dialog.ts"
+import { complain, type Dialog, type InteractiveOptions, say } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as Keyboard from "./Keyboard.ts"
 import * as Overview from "./Overview.ts"
 import * as Prompting from "./Prompting.ts"
 import * as Questions from "./Questions.ts"
 import * as QuickCommands from "./QuickCommands.ts"
-import * as Steering from "./Steering.ts"
 import * as ShellLine from "./ShellLine.ts"
+import * as Steering from "./Steering.ts"
 import * as Switching from "./Switching.ts"
 import * as Turn from "./Turn.ts"
 
@@ -66,7 +65,10 @@ const make = Effect.fnUntraced(function*(
       ...QuickCommands.make(options.quickCommands ?? {}),
       ...options.commands ?? []
     ],
-    questions: Questions.make(screen.refresh),
+    questions: Questions.make((question) => {
+      if (question === undefined) return screen.refresh()
+      for (const line of Questions.lines(question, screen.size().columns, screen.asidePaint)) dialog.note(line)
+    }),
     steering: display.busyInputMode === "steer" ? yield* Steering.make(hooks, steered) : Steering.none,
     current: yield* Switching.fresh(options, options.session.id, undefined),
     verbosity: display.toolProgress,
@@ -160,14 +162,10 @@ const send = (dialog: Dialog, prompt: RunInput["prompt"]): Effect.Effect<Outcome
 const open = Effect.fnUntraced(function*(dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
-  say(
-    dialog,
-    ...Overview.banner(options.about, session.id, { columns: screen.size().columns, paint: screen.asidePaint }),
-    ""
-  )
+  const look = { columns: screen.size().columns, paint: screen.asidePaint }
+  say(dialog, ...Overview.banner(options.about, session.id, look), "")
   if (session.known === undefined) return
-  yield* Effect.catch(Switching.enter(dialog, session.known), (error) =>
-    Effect.sync(() => say(dialog, screen.asidePaint.text(ErrorLine.render(ErrorLine.of(error).line).trimEnd(), "red"), "")))
+  yield* Effect.catch(Switching.enter(dialog, session.known), (error) => Effect.sync(() => complain(dialog, error)))
 })
 
 /** Talks until the user leaves. Gives the exit code. */

@@ -3,8 +3,9 @@
  *
  * **Details**
  *
+ * A question stands between the lines of the session, whole, however long it is; its choices are below until it is answered.
  * An answer is the number of a choice, several numbers where several may be taken, or the user's own words. What was being
- * typed when the question came is there again afterwards. A question whose run is stopped is gone.
+ * typed when the question came is there again afterwards. A question whose run is stopped needs no answer any more.
  *
  * @since 0.1.0
  */
@@ -12,7 +13,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Ask, Question } from "../../tool/builtin/clarify/Clarifier.ts"
 import * as Neutral from "../render/Neutral.ts"
-import type { Paint } from "../render/Paint.ts"
+import { type Paint, plainStyle } from "../render/Paint.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as Editor from "./Editor.ts"
 
@@ -31,12 +32,13 @@ export interface Questions {
   readonly current: () => Pending | undefined
 }
 
-/** See the module. `onChange` is told when another question is asked, or none. */
-export const make = (onChange: () => void): Questions => {
+/** See the module. `onChange` is told which question is asked from now on, if one is. */
+export const make = (onChange: (question: Question | undefined) => void): Questions => {
   let waiting: ReadonlyArray<Pending> = []
-  const remove = (pending: Pending): void => {
-    waiting = waiting.filter((other) => other !== pending)
-    onChange()
+  const change = (next: ReadonlyArray<Pending>): void => {
+    const before = waiting[0]
+    waiting = next
+    if (waiting[0] !== before) onChange(waiting[0]?.question)
   }
   const ask: Ask = Effect.fnUntraced(function*(question) {
     const answered = yield* Deferred.make<ReadonlyArray<string>>()
@@ -45,9 +47,11 @@ export const make = (onChange: () => void): Questions => {
       editor: Editor.empty,
       answer: (answer) => Deferred.succeed(answered, answer)
     }
-    waiting = [...waiting, pending]
-    onChange()
-    return yield* Effect.ensuring(Deferred.await(answered), Effect.sync(() => remove(pending)))
+    return yield* Effect.acquireUseRelease(
+      Effect.sync(() => change([...waiting, pending])),
+      () => Deferred.await(answered),
+      () => Effect.sync(() => change(waiting.filter((other) => other !== pending)))
+    )
   })
   return { ask, current: () => waiting[0] }
 }
@@ -62,22 +66,26 @@ export const read = ({ choices, multiple }: Question, line: string): ReadonlyArr
   return isChoice ? [...new Set(chosen)] : [words]
 }
 
-/** The lines of a question. */
-export const lines = ({ choices, multiple, question }: Question, columns: number, paint: Paint): ReadonlyArray<string> => {
-  const room = Math.max(20, columns - 6)
-  const broken = (text: string): ReadonlyArray<string> =>
-    Wrap.lines([{ text: Neutral.line(text), style: { attributes: [] } }], room, paint)
-  const [first = "", ...rest] = broken(question)
-  const how = choices.length === 0
-    ? "Answer in your own words."
-    : `A number${multiple ? ", several with commas," : ""} or your own words.`
-  return [
-    `${paint.text("?", "bold", "yellow")} ${paint.text(first, "bold")}`,
-    ...rest.map((line) => `  ${paint.text(line, "bold")}`),
-    ...choices.flatMap((choice, index) => {
-      const [head = "", ...tail] = broken(choice)
-      return [`  ${paint.text(String(index + 1), "cyan")} ${head}`, ...tail.map((line) => `    ${line}`)]
-    }),
-    paint.text(`  ${how}`, "dim")
-  ]
+/** Each line of a text behind a mark, broken where it must be. */
+const behind = (mark: string, indent: number, text: string, columns: number, paint: Paint): ReadonlyArray<string> => {
+  const room = Math.max(20, columns - indent - 1)
+  const lines = Neutral.text(text).trim().split("\n").flatMap((line) =>
+    Wrap.lines([{ text: line, style: plainStyle }], room, paint))
+  return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
 }
+
+/** A question, as it stands between other lines. */
+export const lines = ({ question }: Question, columns: number, paint: Paint): ReadonlyArray<string> =>
+  behind(`${paint.text("?", "bold", "yellow")} `, 2, question, columns, paint)
+
+/** What it can be answered with. */
+export const choices = ({ choices, multiple }: Question, columns: number, paint: Paint): ReadonlyArray<string> => [
+  ...choices.flatMap((choice, index) =>
+    behind(`  ${paint.text(String(index + 1), "cyan")} `, 4, Neutral.line(choice), columns, paint)),
+  paint.text(
+    choices.length === 0
+      ? "  Answer in your own words."
+      : `  A number${multiple ? ", several with commas," : ""} or your own words.`,
+    "dim"
+  )
+]

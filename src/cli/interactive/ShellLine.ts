@@ -10,11 +10,11 @@
  *
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Danger from "../../tool/danger/Danger.ts"
-import * as ErrorLine from "../ErrorLine.ts"
 import * as Neutral from "../render/Neutral.ts"
 import { elapsed } from "../render/ToolText.ts"
 import * as Dialogs from "./Dialog.ts"
@@ -57,9 +57,12 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
     Dialogs.say(dialog, "")
     return worked.code
   }
-  const told = Exit.isSuccess(worked.exit)
-    ? `exit ${worked.exit.value.code}`
-    : worked.stopped ? "stopped" : ErrorLine.render(ErrorLine.ofCause(worked.exit.cause).line).trimEnd()
-  Dialogs.say(dialog, screen.asidePaint.text(told, Exit.isSuccess(worked.exit) && worked.exit.value.code === 0 ? "dim" : "yellow"), "")
+  if (Exit.isFailure(worked.exit) && !worked.stopped) {
+    Dialogs.complain(dialog, Cause.squash(worked.exit.cause))
+    return undefined
+  }
+  const code = Exit.isSuccess(worked.exit) ? worked.exit.value.code : undefined
+  const told = code === undefined ? "stopped" : `exit ${code}`
+  Dialogs.say(dialog, screen.asidePaint.text(told, code === 0 ? "dim" : "yellow"), "")
   return undefined
 })

@@ -96,7 +96,7 @@ export const known = ({ current, options }: Dialog): Effect.Effect<Session | und
 export const leave = Effect.fnUntraced(function*(dialog: Dialog) {
   const { current, options } = dialog
   const session = yield* Effect.catch(known(dialog), (error) =>
-    Effect.as(Effect.sync(() => Dialogs.say(dialog, `Warning: ${error.message}`)), undefined))
+    Effect.as(Effect.sync(() => Dialogs.complain(dialog, error)), undefined))
   const now = yield* Clock.currentTimeMillis
   if (session !== undefined) {
     const resume = Dialogs.resumeCommand(dialog, session.id)

@@ -55,7 +55,7 @@ const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>): Screen.View => (s
     ...dialog.steering.waiting().map((line) => `on its way: ${Neutral.line(line)}`),
     ...dialog.waiting.map((line) => `next: ${Neutral.line(line)}`)
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
-  const asked = question === undefined ? [] : ["", ...Questions.lines(question.question, size.columns, asidePaint)]
+  const asked = question === undefined ? [] : Questions.choices(question.question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
   const editor = question?.editor ?? dialog.editor
   if (question === undefined && editor.text === "") return { lines: above }
@@ -67,18 +67,22 @@ const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>): Screen.View => (s
   }
 }
 
-/** See the module. */
-export const during = Effect.fnUntraced(function*<A, E>(dialog: Dialog, work: Work<A, E>): Effect.fn.Return<Worked<A, E>> {
-  const { keyboard, options, screen } = dialog
-  let stopped = false
-  let interruptedAt = -Infinity
-
-  // The work may not end when it is interrupted, and nobody waits for it then.
-  const fiber = yield* Effect.forkDetach(work.run)
-  const interrupt = Effect.suspend(() => {
+/** Interrupts what may not end, and waits a while for it to end. */
+const interrupt = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unknown> =>
+  Effect.suspend(() => {
     fiber.interruptUnsafe()
     return Effect.raceFirst(Effect.interruptible(Fiber.await(fiber)), Effect.interruptible(Effect.sleep(graceMillis)))
   })
+
+/** Watches work that is under way until it ends, or the user leaves. */
+const watch = Effect.fnUntraced(function*<A, E>(
+  dialog: Dialog,
+  work: Work<A, E>,
+  fiber: Fiber.Fiber<A, E>
+): Effect.fn.Return<Worked<A, E>> {
+  const { keyboard, options, screen } = dialog
+  let stopped = false
+  let interruptedAt = -Infinity
 
   const stopping = [screen.asidePaint.text("┊ stopping · Ctrl+C again leaves", "dim")]
   const show = Effect.map(Clock.currentTimeMillis, (now) =>
@@ -103,10 +107,7 @@ export const during = Effect.fnUntraced(function*<A, E>(dialog: Dialog, work: Wo
   const answer = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
     const answer = Questions.read(pending.question, line)
     if (answer === undefined) return
-    const { asidePaint } = screen
-    dialog.note(`${asidePaint.text("?", "bold", "yellow")} ${Neutral.line(pending.question.question)} ${
-      asidePaint.text(Neutral.line(answer.join(", ")), "cyan")
-    }`)
+    dialog.note(Prompting.mark(screen.asidePaint) + Neutral.line(answer.join(", ")))
     yield* pending.answer(answer)
   })
 
@@ -142,7 +143,7 @@ export const during = Effect.fnUntraced(function*<A, E>(dialog: Dialog, work: Wo
     }
   })
 
-  const watch = Effect.gen(function*() {
+  const read = Effect.gen(function*() {
     while (true) {
       const event = yield* keyboard.next
       if (event._tag === "Resized") screen.redraw()
@@ -153,17 +154,22 @@ export const during = Effect.fnUntraced(function*<A, E>(dialog: Dialog, work: Wo
       if (!keyboard.pending()) yield* show
     }
   })
-  const leave = watch.pipe(
+  const leave = read.pipe(
     Effect.catch(() => Effect.succeed(0)),
     Effect.map((code): Worked<A, E> => ({ _tag: "Leave", code }))
   )
   const ended = Effect.map(Fiber.await(fiber), (exit): Worked<A, E> => ({ _tag: "Ended", exit, stopped }))
   const animate = Effect.forever(Effect.andThen(show, Effect.sleep(frameMillis)))
 
-  return yield* Effect.raceAllFirst([ended, leave, animate]).pipe(
-    Effect.onExit((exit) =>
-      Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interrupt
-    ),
-    Effect.ensuring(Effect.sync(() => screen.live(Screen.nothing)))
-  )
+  return yield* Effect.raceAllFirst([ended, leave, animate])
 })
+
+/** See the module. */
+export const during = <A, E>(dialog: Dialog, work: Work<A, E>): Effect.Effect<Worked<A, E>> =>
+  Effect.acquireUseRelease(
+    // Nobody waits for work that does not end when it is interrupted.
+    Effect.forkDetach(work.run),
+    (fiber) => watch(dialog, work, fiber),
+    (fiber, exit) =>
+      Exit.isSuccess(exit) && exit.value._tag === "Ended" ? Effect.void : interrupt(fiber)
+  ).pipe(Effect.ensuring(Effect.sync(() => dialog.screen.live(Screen.nothing))))
