@@ -14,7 +14,7 @@ import * as Neutral from "./Neutral.ts"
 
 /** Arguments that say best what a call is about, the first that is there. */
 const telling = [
-  "command", "path", "file_path", "pattern", "query", "url", "urls", "goal", "action", "name", "code", "question", "prompt"
+  "command", "pattern", "query", "path", "file_path", "url", "urls", "goal", "action", "name", "code", "question", "prompt"
 ]
 
 /** Characters of an argument that are looked at: a file's whole text is no preview. */
@@ -65,10 +65,16 @@ export const outcome = (status: ToolStatus, output: string): string => {
   return said === "" ? status : said
 }
 
+/** What of a result is to be read: its longest text of several lines where it is a record, else all of it. */
+const readable = (output: string): string => {
+  const texts = Object.values(parsed(output) ?? {}).filter((value) => typeof value === "string" && value.includes("\n"))
+  return texts.reduce<string>((longest, text) => typeof text === "string" && text.length > longest.length ? text : longest, "")
+    || output
+}
+
 /** The result as lines, at most so many, and how many were left out. */
 export const lines = (output: string, most: number): { readonly lines: ReadonlyArray<string>; readonly more: number } => {
-  const text = parsed(output)?.["output"]
-  const all = Redaction.redactText(Neutral.text(typeof text === "string" && text !== "" ? text : output)).trimEnd()
+  const all = Redaction.redactText(Neutral.text(readable(output))).trimEnd()
   const found = all === "" ? [] : all.split("\n")
   return { lines: found.slice(0, most), more: Math.max(0, found.length - most) }
 }

@@ -124,8 +124,13 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
     return at - column
   }
 
+  const wordLength = (): number => word.reduce((sum, piece) => sum + piece.text.length, 0)
+
+  /** The word in parts that nothing divides: an ASCII word that fits a line is never divided. */
   const unitsOf = (): Array<Unit> =>
-    word.flatMap(({ style, text }) => Array.from(Width.graphemes(text), (grapheme) => ({ ...grapheme, style })))
+    wordAscii && wordLength() <= room
+      ? word.map(({ style, text }) => ({ text, style, width: text.length }))
+      : word.flatMap(({ style, text }) => Array.from(Width.graphemes(text), (grapheme) => ({ ...grapheme, style })))
 
   const keep = (units: ReadonlyArray<Unit>): void => {
     word = []
@@ -146,7 +151,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
     let from = 0
     for (let index = 1; index < last; index++) {
       const [a, b] = [units[index - 1], units[index]]
-      if (a !== undefined && b !== undefined && breaksBetween(a, b)) {
+      if (!wordAscii && a !== undefined && b !== undefined && breaksBetween(a, b)) {
         place(units.slice(from, index))
         overflowing = false
         from = index
@@ -180,8 +185,7 @@ export const make = (layout: Layout, paint: Paint): Wrap => {
   const addText = (text: string, style: Style): void => {
     append(text, style)
     if (wordAscii) wordAscii = /^[\x20-\x7e]*$/.test(text)
-    const length = word.reduce((sum, piece) => sum + piece.text.length, 0)
-    if (!wordAscii || length > room) settle(false)
+    if (!wordAscii || wordLength() > room) settle(false)
   }
 
   const addSpace = (text: string): void => {
