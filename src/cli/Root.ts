@@ -9,6 +9,7 @@ import { configCommand } from "./ConfigCommand.ts"
 import { doctorCommand } from "./DoctorCommand.ts"
 import { hermes } from "./Hermes.ts"
 import { hooksCommand } from "./HooksCommand.ts"
+import { mcpCommand } from "./McpCommand.ts"
 import { modelCommand } from "./ModelCommand.ts"
 import { pluginsCommand } from "./PluginsCommand.ts"
 import { sessionsCommand } from "./SessionsCommand.ts"
@@ -16,7 +17,7 @@ import { toolsCommand } from "./ToolsCommand.ts"
 import { traceCommand } from "./TraceCommand.ts"
 
 const commands = [
-  chatCommand, modelCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, traceCommand, configCommand, doctorCommand
+  chatCommand, modelCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, mcpCommand, traceCommand, configCommand, doctorCommand
 ] as const
 
 /** The words that are commands. */

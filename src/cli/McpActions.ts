@@ -1,0 +1,131 @@
+/**
+ * What `hermes mcp list | add | remove | test` does.
+ *
+ * Source: `hermes-product.md` §1.6 and §2.4.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { Home } from "../config/Home.ts"
+import { Settings } from "../config/Settings.ts"
+import { McpConnector } from "../tool/mcp/Connection.ts"
+import * as Names from "../tool/mcp/Names.ts"
+import * as SdkClient from "../tool/mcp/SdkClient.ts"
+import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
+import { failed, Failure, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { line, note } from "./Output.ts"
+
+interface AsJson {
+  readonly json: boolean
+}
+
+interface Named {
+  readonly name: string
+}
+
+const whereOf = ({ args, command, url }: ServerConfig.Section): string => url ?? [command ?? "?", ...args].join(" ")
+
+/** Prints the servers of the settings. Values of variables and headers are not shown. */
+export const list = Effect.fn("hermes mcp list")(function*(_flags: Flags.Globals, { json }: AsJson) {
+  const { mcpServers } = yield* Settings
+  const servers = Object.entries(mcpServers).map(([name, section]) => ({
+    name,
+    enabled: section.enabled,
+    server: whereOf(section),
+    toolset: Names.toolset(name)
+  }))
+  if (json) return yield* line(JSON.stringify(servers, null, 2))
+  if (servers.length === 0) return yield* line("No MCP servers: add one by `hermes mcp add NAME --command PROGRAM` or `--url URL`")
+  const width = Math.max(...servers.map(({ name }) => name.length))
+  yield* line(servers.map(({ enabled, name, server }) => `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}`).join("\n"))
+}, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))
+
+/** `NAME=VALUE` texts as a record. */
+const pairs = Effect.fnUntraced(function*(flag: string, texts: ReadonlyArray<string>) {
+  const out: Record<string, string> = {}
+  for (const text of texts) {
+    const at = text.indexOf("=")
+    if (at < 1) return yield* usage(`--${flag} takes NAME=VALUE, not ${JSON.stringify(text.slice(0, 40))}`)
+    out[text.slice(0, at)] = text.slice(at + 1)
+  }
+  return out
+})
+
+/** What `add` is given. */
+export interface Added extends Named {
+  readonly command: string | undefined
+  readonly arg: ReadonlyArray<string>
+  readonly env: ReadonlyArray<string>
+  readonly url: string | undefined
+  readonly header: ReadonlyArray<string>
+}
+
+const sectionOf = Effect.fnUntraced(function*({ arg, command, env, header, url }: Added) {
+  if ((command === undefined) === (url === undefined)) return yield* usage("give a server by --command, or by --url")
+  if (url === undefined) {
+    if (header.length > 0) return yield* usage("--header belongs to --url")
+    const variables = yield* pairs("env", env)
+    return {
+      command,
+      ...(arg.length === 0 ? {} : { args: arg }),
+      ...(env.length === 0 ? {} : { env: variables })
+    }
+  }
+  if (arg.length > 0 || env.length > 0) return yield* usage("--arg and --env belong to --command")
+  if (!URL.canParse(url)) return yield* usage(`--url takes an address like https://host/mcp, not ${url}`)
+  const headers = yield* pairs("header", header)
+  return { url, ...(header.length === 0 ? {} : { headers }) }
+})
+
+const path = (name: string): ReadonlyArray<string> => ["mcp_servers", name]
+
+/** Adds a server to `config.yaml`. */
+export const add = Effect.fn("hermes mcp add")(function*(added: Added) {
+  const { name } = added
+  if (!/^[A-Za-z0-9][\w.-]*$/.test(name)) return yield* usage(`"${name}" is no name for a server: use letters, digits, - and _`)
+  const section = yield* sectionOf(added)
+  let known = false
+  const { file, warnings } = yield* Edit.modify(path(name), (before) => {
+    known = before !== undefined
+    return before ?? section
+  })
+  if (known) return yield* new Failure({ code: failed, message: `there is a server "${name}" already: \`hermes mcp remove ${name}\` first` })
+  for (const warning of warnings) yield* note(`Warning: ${warning}`)
+  yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
+}, Effect.provide(Home.layer))
+
+/** Removes a server from `config.yaml`. */
+export const remove = Effect.fn("hermes mcp remove")(function*({ name }: Named) {
+  let known = false
+  const { file } = yield* Edit.modify(path(name), (before) => {
+    known = before !== undefined
+    return undefined
+  })
+  if (!known) return yield* new Failure({ code: failed, message: `there is no server "${name}": \`hermes mcp list\` shows them` })
+  yield* line(`removed ${name} from ${file}`)
+}, Effect.provide(Home.layer))
+
+/** Connects a server and prints what it has. */
+export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals, { json, name }: AsJson & Named) {
+  const { mcpServers } = yield* Settings
+  const section = Object.hasOwn(mcpServers, name) ? mcpServers[name] : undefined
+  if (section === undefined) return yield* usage(`there is no server "${name}": \`hermes mcp list\` shows them`)
+  const { connection, offered } = yield* Effect.gen(function*() {
+    const config = yield* ServerConfig.of(name, section)
+    const connection = yield* McpConnector.use(({ connect }) => connect(config))
+    const chosen = Names.filter(config.include, config.exclude)
+    const tools = connection.offers.tools ? yield* connection.listTools : []
+    return { connection, offered: tools.filter((tool) => chosen(tool.name)) }
+  }).pipe(
+    Effect.provide(SdkClient.layer),
+    Effect.catchTag("McpError", ({ message }) => Effect.fail(new Failure({ code: failed, message })))
+  )
+  const tools = offered.map((tool) => ({ name: Names.tool(name, tool.name), description: tool.description ?? "" }))
+  const { offers, protocol, server } = connection
+  if (json) return yield* line(JSON.stringify({ server, protocol, offers, tools }, null, 2))
+  const rows = tools.map(({ description, name }) => `  ${name}  ${description.split("\n")[0] ?? ""}`.trimEnd())
+  yield* line([`${server}, protocol ${protocol}: ${tools.length} tools`, ...rows].join("\n"))
+}, Effect.scoped, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))

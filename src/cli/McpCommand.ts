@@ -1,0 +1,55 @@
+/**
+ * `hermes mcp`: the MCP servers whose tools runs get, and this agent as one for other programs.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Flags from "./Flags.ts"
+import { hermes, perform } from "./Hermes.ts"
+
+type Actions = typeof import("./McpActions.ts")
+
+const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./McpActions.ts"), (actions) => work(actions, shared)))
+
+const json = Flags.yes("json", "One JSON document")
+const name = Argument.String("name").pipe(Argument.withDescription("Name of the server in the settings"))
+
+const many = (flag: string, metavar: string, description: string) =>
+  Flag.String(flag).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.atLeast(0))
+
+const list = Command.make("list", { json }, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
+  Command.withDescription("The servers of the settings")
+)
+const add = Command.make(
+  "add",
+  {
+    name,
+    command: Flags.text("command", "PROGRAM", "Program that is the server"),
+    arg: many("arg", "TEXT", "An argument of the program; may be given again"),
+    env: many("env", "NAME=VALUE", "A variable of the program; may be given again, ${NAME} is taken from the environment"),
+    url: Flags.text("url", "URL", "Address of a server that runs"),
+    header: many("header", "NAME=VALUE", "A header of every request; may be given again")
+  },
+  (flags) => act((actions) => actions.add(flags))
+).pipe(Command.withDescription("Add a server: by --command, or by --url"))
+const remove = Command.make("remove", { name }, (flags) => act((actions) => actions.remove(flags))).pipe(
+  Command.withDescription("Remove a server")
+)
+const test = Command.make("test", { name, json }, (flags) => act((actions, shared) => actions.test(shared, flags))).pipe(
+  Command.withDescription("Connect a server and show its tools")
+)
+const serve = Command.make(
+  "serve",
+  { tools: Flags.text("tools", "A,B", "Read-only tools to offer besides the agent") },
+  (flags) => Effect.flatMap(hermes, (shared) => perform(shared, () => import("./McpServe.ts"), ({ serve }) => serve(shared, flags)))
+).pipe(Command.withDescription("Offer this agent to other programs, over stdin and stdout"))
+
+/** See the module. */
+export const mcpCommand = Command.make("mcp", { json }, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
+  Command.withDescription("List, add, remove and try MCP servers, or be one"),
+  Command.withSubcommands([list, add, remove, test, serve])
+)

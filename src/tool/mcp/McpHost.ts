@@ -1,0 +1,78 @@
+/**
+ * Tools of ours for other programs: an MCP server on a pair of byte streams, by the official server package.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import type { CallToolResult, ListToolsResult, Transport } from "@modelcontextprotocol/server"
+import * as Json from "../../domain/Json.ts"
+import * as Framing from "./Framing.ts"
+
+/** One tool that is offered. */
+export interface Offered {
+  readonly name: string
+  readonly description: string
+  readonly parameters: Readonly<Record<string, unknown>>
+  readonly readOnly: boolean
+  /** Gives the text of the result, or of the failure. */
+  readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string, string>
+}
+
+/** What a server talks over. */
+export interface Wire<E> {
+  readonly input: Stream.Stream<Uint8Array, E>
+  readonly write: (text: string) => Effect.Effect<void>
+}
+
+const maxMessageBytes = 10 * 1024 * 1024
+
+const listed = ({ description, name, parameters, readOnly }: Offered): ListToolsResult["tools"][number] => ({
+  name,
+  description,
+  inputSchema: { ...parameters, type: "object" },
+  annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly }
+})
+
+const resultOf = (exit: Exit.Exit<string, string>): CallToolResult => {
+  const text = Exit.isSuccess(exit) ? exit.value : Option.getOrElse(Exit.findErrorOption(exit), () => Cause.pretty(exit.cause))
+  return { content: [{ type: "text", text }], isError: Exit.isFailure(exit) }
+}
+
+/** Serves until the input ends. What still runs then is interrupted. */
+export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<Offered>, { input, write }: Wire<E>) {
+  const { Server } = yield* Effect.promise(() => import("@modelcontextprotocol/server"))
+  const services = yield* Effect.context<never>()
+  const ending = new AbortController()
+  const transport: Transport = {
+    start: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    send: (message) => Effect.runPromiseWith(services)(write(`${JSON.stringify(message)}\n`))
+  }
+  const server = new Server({ name: "hermes", version: "0.1.0" }, { capabilities: { tools: {} } })
+  server.setRequestHandler("tools/list", () => ({ tools: tools.map(listed) }))
+  server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
+    const tool = tools.find(({ name }) => name === params.name)
+    if (tool === undefined) return { content: [{ type: "text", text: `there is no tool ${params.name}` }], isError: true }
+    const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
+      signal: AbortSignal.any([mcpReq.signal, ending.signal])
+    })
+    return resultOf(exit)
+  })
+  yield* Effect.acquireRelease(
+    Effect.promise(() => server.connect(transport)),
+    () => Effect.sync(() => ending.abort())
+  )
+  const frame = Framing.make(maxMessageBytes)
+  yield* Stream.runForEach(input, (chunk) =>
+    Effect.sync(() => {
+      for (const line of frame(chunk)) {
+        const message = line._tag === "Line" ? Option.getOrUndefined(Json.parse(line.text)) : undefined
+        // The server checks what it gets; what is no message at all has nobody to be answered to.
+        if (message !== undefined) transport.onmessage?.(message as Parameters<NonNullable<Transport["onmessage"]>>[0])
+      }
+    }))
+}, Effect.scoped)
