@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import { gzipSync } from "node:zlib"
-import * as WebAddress from "../../src/tool/builtin/internal/WebAddress.ts"
 import { SideModel, SideModelError } from "../../src/tool/builtin/vision/SideModel.ts"
 import * as SearchProvider from "../../src/tool/builtin/web/SearchProvider.ts"
 import * as UrlGuard from "../../src/tool/builtin/web/UrlGuard.ts"
@@ -69,7 +68,7 @@ describe("web_extract", () => {
       ])
       assert.include(results[1]?.error, "image/png")
       assert.include(results[2]?.error, "404")
-      assert.include(results[4]?.error, "no URL")
+      assert.include(results[4]?.error, "not a URL")
     }))
 
   it.live("a page nested without end, broken bytes and unknown character sets are read as well as it goes", () =>
@@ -130,20 +129,6 @@ describe("web_extract", () => {
 })
 
 describe("addresses of a model", () => {
-  it("are told apart", () => {
-    const kinds: Record<string, ReadonlyArray<string>> = {
-      public: ["8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8"],
-      private: [
-        "127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.0.1", "100.64.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "::", "::1",
-        "fc00::1", "fe80::1", "::ffff:127.0.0.1", "::ffff:a00:1", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"
-      ],
-      forbidden: ["169.254.169.254", "169.254.1.1", "100.100.100.200", "fd00:ec2::254", "::ffff:169.254.169.254", "nonsense"]
-    }
-    for (const [kind, addresses] of Object.entries(kinds)) {
-      for (const address of addresses) assert.strictEqual(WebAddress.kindOf(address), kind, address)
-    }
-  })
-
   it.live("blocked ones are never asked", () =>
     Effect.gen(function*() {
       const refused = (url: string, privateUrls: boolean) =>
@@ -170,7 +155,7 @@ describe("addresses of a model", () => {
         else response.writeHead(302, { location }).end()
       })
       const { results } = yield* extract([`${url}/inside`, `${url}/moved`, `${url}/again`]).pipe(allowed)
-      assert.include(results[0]?.error, "never read")
+      assert.include(results[0]?.error, "Not fetched")
       assert.strictEqual(results[1]?.content, "arrived")
       assert.include(results[2]?.error, "redirects")
     }))
