@@ -23,6 +23,7 @@ import * as Ids from "../domain/Ids.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import { isCompleted } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
+import { Correlation } from "../hooks/Correlation.ts"
 import * as Spans from "../hooks/Spans.ts"
 import { Attendance, unattended } from "../tool/approval/Attendance.ts"
 import * as Delegator from "../tool/Delegator.ts"
@@ -166,9 +167,11 @@ export const make = <E>(
       depth: depth + 1
     }
     const watched: Watched = { trace: [], steps: 0, usage: Usage.zero, text: "" }
+    const { tool_call_id: callId } = yield* Correlation
     const link = {
       parent_session_id: lineage.parentSessionId,
       parent_turn_id: lineage.parentTurnId,
+      ...(callId === "" ? {} : { parent_tool_call_id: callId }),
       parent_subagent_id: lineage.parentSubagentId,
       child_session_id: sessionId,
       child_subagent_id: subagentId,

@@ -20,7 +20,8 @@ import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
 import { failed, Failure, silent, unusable, usage } from "./Failure.ts"
-import { line, note } from "./Output.ts"
+import { line, note, Output } from "./Output.ts"
+import { open } from "./TraceOpen.ts"
 import { load, textOf } from "./TraceSource.ts"
 
 const put = Effect.fnUntraced(function*(path: string, text: string) {
@@ -157,5 +158,7 @@ export const view = Effect.fn("hermes trace view")(function*({ output, source, o
   )
   yield* put(path, page)
   yield* line(paths.resolve(path))
-  if (output === undefined) yield* note(`Open it in a browser: file://${paths.resolve(path)}`)
+  if (output !== undefined) return
+  const { terminal } = yield* Output
+  if (!terminal.input || !(yield* open(path))) yield* note(`Open it in a browser: file://${paths.resolve(path)}`)
 }, Effect.provide(Home.layer))

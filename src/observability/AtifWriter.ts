@@ -12,6 +12,9 @@
  * A template must hold `{session_id}`: one that does not gets it before its ending, with a warning, so that sessions do not
  * take each other's place. Characters of an id that are none of a file name become `_`.
  *
+ * The trajectory of a session is kept in memory until the session is finalised, for its next run adds to the same file. A
+ * session that goes on in another process has its earlier part as copied context only.
+ *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
  *
  * @since 0.1.0

@@ -46,19 +46,28 @@ const example = (query: string, toolsets: string, files: Readonly<Record<string,
           HERMES_NEMO_RELAY_ATIF_OUTPUT_DIRECTORY: at("atif"),
           HERMES_NEMO_RELAY_ATIF_FILENAME_TEMPLATE: "run-atif-{session_id}.json",
           HERMES_NEMO_RELAY_ATIF_AGENT_NAME: "Hermes Agent E2E",
-          HERMES_NEMO_RELAY_ATIF_AGENT_VERSION: "docs-example"
+          HERMES_NEMO_RELAY_ATIF_AGENT_VERSION: "docs-example",
+          HERMES_NEMO_RELAY_ATIF_SUBAGENT_EXPORT_MODE: "all"
         }
       }
     )
     assert.strictEqual(ended.code, 0, ended.stderr)
     const stream = Atof.parse(readFileSync(join(at("atof"), "run-atof.jsonl"), "utf8"))
     assert.deepStrictEqual(AtofCheck.check(stream), [])
-    const [file, ...more] = readdirSync(at("atif"))
-    assert.deepStrictEqual(more, [])
-    const trajectory = sound(JSON.parse(readFileSync(join(at("atif"), file ?? ""), "utf8")))
-    assert.strictEqual(file, `run-atif-${trajectory.session_id}.json`)
+    const id = /^session_id: (\S+)$/mu.exec(ended.stderr)?.[1] ?? ""
+    const written = readdirSync(at("atif"))
+    const readTrajectory = (session: string): Atif.Trajectory =>
+      sound(JSON.parse(readFileSync(join(at("atif"), `run-atif-${session}.json`), "utf8")))
+    const trajectory = readTrajectory(id)
     assert.deepStrictEqual(AtifConvert.convert(stream.events, { agentName: "Hermes Agent E2E" }).trajectories, [trajectory], "live and converted")
-    return { stdout: ended.stdout, tools: stream.events.filter((event) => event.kind === "scope" && event.category === "tool"), trajectory }
+    return {
+      stdout: ended.stdout,
+      events: stream.events,
+      tools: stream.events.filter((event) => event.kind === "scope" && event.category === "tool"),
+      trajectory,
+      written,
+      readTrajectory
+    }
   })
 
 describe("the document's examples", () => {
@@ -100,6 +109,35 @@ describe("the document's examples", () => {
       assert.deepInclude(step?.tool_calls?.[0], { function_name: "terminal" })
       assert.deepInclude(step?.tool_calls?.[0]?.arguments, { command: "printf middleware_execution_ok" })
       assert.strictEqual(step?.observation?.results[0]?.content, end?.data)
+    }))
+
+  it.live("10, 52, 53, 58 and 62 a delegation, executed by the program", () =>
+    Effect.gen(function*() {
+      const { events, written, readTrajectory, stdout, tools, trajectory } = yield* example(
+        "Use delegate_task exactly once. Ask the child subagent to use the terminal tool exactly once to run printf docs_nested_leaf_function. " +
+          "After the child returns, reply with exactly: parent received nested subagent result.",
+        "delegation,terminal"
+      )
+      assert.strictEqual(stdout, "parent received nested subagent result.\n")
+      assert.deepStrictEqual(tools.map((event) => [event.name, event.kind === "scope" && event.scope_category]), [
+        ["delegate_task", "start"], ["terminal", "start"], ["terminal", "end"], ["delegate_task", "end"]
+      ])
+      const nested = trajectory.subagent_trajectories?.[0]
+      const mark = events.find(({ name }) => name === "hermes.subagent.start")
+      assert.deepInclude(mark?.metadata, {
+        parent_session_id: trajectory.session_id, session_id: nested?.session_id, child_role: "leaf",
+        parent_trajectory_id: trajectory.trajectory_id, child_trajectory_id: nested?.trajectory_id
+      })
+      assert.isString(mark?.metadata?.["subagent_id"])
+      assert.deepStrictEqual(
+        trajectory.steps.flatMap((one) => one.observation?.results.flatMap(({ subagent_trajectory_ref: refs }) => refs ?? []) ?? []),
+        [{ trajectory_id: nested?.trajectory_id ?? null, session_id: nested?.session_id ?? null }]
+      )
+      assert.deepInclude(nested?.steps[2]?.tool_calls?.[0], { function_name: "terminal" })
+      assert.deepInclude(JSON.parse(String(nested?.steps[2]?.observation?.results[0]?.content)), { output: "docs_nested_leaf_function", exit_code: 0 })
+      assert.strictEqual(written.length, 2)
+      assert.deepStrictEqual(readTrajectory(nested?.session_id ?? ""), nested)
+      assert.strictEqual(trajectory.steps.at(-1)?.message, "parent received nested subagent result.")
     }))
 
   it("10, 52 and 62 a delegation, as its events tell it", () => {

@@ -3,10 +3,12 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { readdirSync, readFileSync } from "node:fs"
+import { dirname } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as TraceSettings from "../../src/observability/TraceSettings.ts"
+import * as TraceOpen from "../../src/cli/TraceOpen.ts"
 import { machine } from "../support/hermes.ts"
 import * as Runs from "./support/runs.ts"
 
@@ -34,6 +36,19 @@ describe("the variables", () => {
     })
     assert.isUndefined(of({ ATOF_ENABLED: "0" }).atof)
   })
+})
+
+describe("opening a page", () => {
+  it.live("tries programs in turn, and says when none could", () =>
+    Effect.gen(function*() {
+      const { at, put } = yield* machine
+      const ok = put("ok.mjs", `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(at("opened"))}, "")`)
+      const bad = put("bad.mjs", "process.exit(3)")
+      assert.isTrue(yield* TraceOpen.open(ok, ["there-is-no-such-program", process.execPath]))
+      assert.isTrue(readdirSync(dirname(ok)).includes("opened"))
+      assert.isFalse(yield* TraceOpen.open(bad, [process.execPath]))
+      assert.isFalse(yield* TraceOpen.open(ok, ["there-is-no-such-program"]))
+    }).pipe(Effect.provide(NodeServices.layer)))
 })
 
 describe("hermes trace", () => {

@@ -11,9 +11,10 @@
  *
  * @since 0.1.0
  */
+import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import type * as Atif from "../Atif.ts"
-import { type Fields, fields, items, text } from "./Value.ts"
+import { args, fields, items, text } from "./Value.ts"
 
 /** A message of a request. */
 export interface Said {
@@ -86,7 +87,7 @@ const message = (value: unknown): ReadonlyArray<Said> => {
 /** What a request says: its messages in order, the system's first where the protocol has it apart. */
 export interface Request {
   readonly messages: ReadonlyArray<Said>
-  readonly tools: ReadonlyArray<Fields>
+  readonly tools: ReadonlyArray<{ readonly [key: string]: Schema.Json }>
   readonly effort: string | undefined
 }
 
@@ -101,7 +102,7 @@ export const request = (value: unknown): Request | undefined => {
   const apart = content(body["system"] ?? body["instructions"])
   return {
     messages: [...(apart ? [{ role: "system", content: apart } as const] : []), ...input.flatMap(message)],
-    tools: items(body["tools"]).map(fields),
+    tools: items(body["tools"]).map(args),
     effort: text(body["reasoning_effort"]) ?? text(fields(body["reasoning"])["effort"])
   }
 }

@@ -20,6 +20,7 @@
  */
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
+import { sanitize } from "../../hooks/Sanitizer.ts"
 import { type Event, type ScopeEvent, timestampOf, version } from "../Atof.ts"
 import * as Answer from "./Answer.ts"
 import { type Fields, metadata, object, pick, text } from "./Facts.ts"
@@ -176,7 +177,13 @@ export const make = (agent: Agent, node: number): Recorder => {
     on_session_end: note("hermes.session.end", "completed", "interrupted"),
     on_session_finalize: (payload) => closeSession(text(payload, "session_id") || text(payload, "old_session_id"), metadata(payload)),
     on_session_reset: (payload) => closeSession(text(payload, "old_session_id"), metadata(payload)),
-    pre_llm_call: note("hermes.turn.start", "user_message", "is_first_turn", "sender_id"),
+    pre_llm_call: (payload) =>
+      mark("hermes.turn.start", sessionOf(payload).scope.uuid, {
+        ...metadata(payload),
+        ...pick(payload, ["is_first_turn", "sender_id"]),
+        // Bounded, for it may hold whole files.
+        user_message: sanitize(payload["user_message"] ?? "")
+      }),
     post_llm_call: note("hermes.turn.end", "assistant_response"),
     pre_api_request: (payload) => {
       const session = sessionOf(payload)

@@ -1,0 +1,130 @@
+/**
+ * What a conversion knows so far: the scopes of a stream and the trajectories that are made of them.
+ *
+ * @since 0.1.0
+ */
+import type * as Atif from "../Atif.ts"
+import { type Event, micros, type ScopeEvent, timestampOf } from "../Atof.ts"
+import * as Draft from "./Draft.ts"
+import * as Inputs from "./Inputs.ts"
+import type { AgentScope, Taken, ToolScope } from "./Scope.ts"
+import { fields, text } from "./Value.ts"
+
+/** What a stream does not say. */
+export interface Options {
+  /** Takes the place of what the stream says of its agents. */
+  readonly agentName?: string | undefined
+  readonly agentVersion?: string | undefined
+  /** Of trajectories whose events name no model. */
+  readonly modelName?: string | undefined
+  /** What a call cost in dollars, where the provider does not say and somebody knows. */
+  readonly cost?: ((model: string, metrics: Atif.Metrics) => number | undefined) | undefined
+}
+
+/** See the module. */
+export interface State {
+  readonly options: Options
+  /** By the uuid of their scope. */
+  readonly agents: Map<string, AgentScope>
+  readonly tools: Map<string, ToolScope>
+  readonly parents: Map<string, string | null>
+  /** Starts of scopes that are open and neither. */
+  readonly starts: Map<string, ScopeEvent>
+  taken: Taken
+}
+
+/** Nothing yet. */
+export const make = (options: Options): State => ({
+  options, agents: new Map(), tools: new Map(), parents: new Map(), starts: new Map(), taken: new WeakSet()
+})
+
+/** When an event was, as a step says it. */
+export const timestampText = (event: Event): string => timestampOf(micros(event.timestamp))
+
+/** The nearest scope around an event that a map knows. */
+export const around = <A>({ parents }: State, event: Event, known: ReadonlyMap<string, A>): A | undefined => {
+  let uuid = event.parent_uuid ?? null
+  for (let depth = 0; uuid !== null && depth < 256; depth++) {
+    const found = known.get(uuid)
+    if (found !== undefined) return found
+    uuid = parents.get(uuid) ?? null
+  }
+  return undefined
+}
+
+/** An agent scope that has just begun; `root` is the agent that it works for. */
+export const open = ({ options }: State, event: Event, sessionId: string, root: AgentScope | undefined): AgentScope => {
+  const meta = fields(event.metadata)
+  const own = text(meta["agent_name"])
+  return {
+    draft: {
+      sessionId,
+      agent: {
+        name: (root === undefined ? options.agentName : undefined) ?? own ?? text(event.name) ?? "unknown",
+        version: options.agentVersion ?? text(meta["version"]) ?? "unknown"
+      },
+      goal: text(meta["child_goal"]) ?? text(fields(event.data)["input"]),
+      steps: [],
+      model: undefined,
+      tools: [],
+      extra: {}
+    },
+    inputs: Inputs.make(),
+    pending: undefined,
+    failures: [],
+    root
+  }
+}
+
+/** The agent that an event is of; one is made up for events that are in none. */
+export const agentOf = (state: State, event: Event): AgentScope => {
+  const found = around(state, event, state.agents)
+  if (found !== undefined) return found
+  const id = text(event.metadata?.["session_id"]) ?? "implicit"
+  const key = `implicit:${id}`
+  const agent = state.agents.get(key) ?? open(state, { ...event, name: "" }, id, undefined)
+  state.agents.set(key, agent)
+  return agent
+}
+
+/** Adds a step. */
+export const say = (agent: AgentScope, one: Parameters<typeof Draft.step>[0]): Draft.Step => {
+  const made = Draft.step(one)
+  agent.draft.steps.push(made)
+  return made
+}
+
+/** The user's message of a turn whose requests did not show it. */
+export const flushPending = (agent: AgentScope): void => {
+  if (agent.pending !== undefined) say(agent, { source: "user", ...agent.pending })
+  agent.pending = undefined
+}
+
+const rootOf = (agent: AgentScope): AgentScope => agent.root === undefined ? agent : rootOf(agent.root)
+
+/** Forgets a root and all that is under it. */
+export const forget = (state: State, root: string): void => {
+  const gone = state.agents.get(root)
+  if (gone === undefined) return
+  const uuids = [
+    ...Array.from(state.tools).filter(([, tool]) => rootOf(tool.agent) === gone),
+    ...Array.from(state.agents).filter(([, agent]) => rootOf(agent) === gone)
+  ].map(([uuid]) => uuid)
+  for (const uuid of uuids) {
+    state.tools.delete(uuid)
+    state.agents.delete(uuid)
+    state.parents.delete(uuid)
+  }
+  if (state.agents.size > 0) return
+  state.parents.clear()
+  state.starts.clear()
+  state.taken = new WeakSet()
+}
+
+/** Times of a scope as converters keep them, in seconds. */
+export const invocation = (start: ScopeEvent, event: ScopeEvent, status: string) => ({
+  start_timestamp: micros(start.timestamp) / 1e6,
+  end_timestamp: micros(event.timestamp) / 1e6,
+  invocation_id: event.uuid,
+  status
+})

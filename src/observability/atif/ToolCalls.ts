@@ -1,0 +1,80 @@
+/**
+ * Results of tool calls, each in the step whose answer issued the call, whenever it arrives.
+ *
+ * Source: `relay-atof-atif.md` §2.6 and §2.7.
+ *
+ * @since 0.1.0
+ */
+import type { ScopeEvent } from "../Atof.ts"
+import type * as Draft from "./Draft.ts"
+import * as Message from "./Message.ts"
+import { callIdOf, ending, issuing, type ToolScope } from "./Scope.ts"
+import { agentOf, flushPending, invocation, say, type State, timestampText } from "./State.ts"
+import { args, number } from "./Value.ts"
+
+/** A call begins. */
+export const began = (state: State, event: ScopeEvent): void => {
+  const tool: ToolScope = {
+    agent: agentOf(state, event), start: event, callId: callIdOf(event), name: event.name, children: [],
+    approval: undefined, place: undefined, result: undefined
+  }
+  tool.place = issuing(tool, state.taken)
+  if (tool.place !== undefined) state.taken.add(tool.place.call)
+  state.tools.set(event.uuid, tool)
+}
+
+/** Where a call belongs; a step of its own for one that no model asked for. */
+const placeOf = (state: State, tool: ToolScope): NonNullable<ToolScope["place"]> => {
+  tool.place ??= issuing(tool, state.taken)
+  if (tool.place === undefined) {
+    flushPending(tool.agent)
+    const call: Draft.Call = { id: tool.callId ?? tool.start.uuid, name: tool.name, args: args(tool.start.data), extra: {} }
+    const step = say(tool.agent, {
+      source: "agent",
+      message: "",
+      timestamp: timestampText(tool.start),
+      rest: { llm_call_count: 0 },
+      calls: [call]
+    })
+    tool.place = { step, call }
+  }
+  state.taken.add(tool.place.call)
+  return tool.place
+}
+
+const resultOf = (tool: ToolScope, { call, step }: NonNullable<ToolScope["place"]>): Draft.Result => {
+  if (tool.result === undefined) {
+    tool.result = { callId: call.id, content: undefined, children: tool.children, extra: {} }
+    step.results.push(tool.result)
+  }
+  return tool.result
+}
+
+/** A call is over. */
+export const ended = (state: State, tool: ToolScope, event: ScopeEvent): void => {
+  const place = placeOf(state, tool)
+  const { error, status } = ending(event)
+  const said = event.data === null || event.data === undefined ? error ?? "" : Message.output(event.data)
+  const duration = number(event.metadata?.["duration_ms"])
+  const result = resultOf(tool, place)
+  // The order of results is that in which calls are over.
+  place.step.results.splice(place.step.results.indexOf(result), 1)
+  place.step.results.push(result)
+  result.content = said
+  result.extra = {
+    ...result.extra,
+    ...(status === undefined || status === "ok" ? {} : { status, ...(error === undefined ? {} : { error }) }),
+    ...(duration === undefined ? {} : { duration_ms: duration }),
+    ...(tool.approval === undefined ? {} : { approval: tool.approval })
+  }
+  place.call.extra["invocation"] = invocation(tool.start, event, status === undefined || status === "ok" ? "completed" : status)
+}
+
+/** What nobody has seen the end of: calls without a result, delegations that go on. */
+export const settle = (state: State): void => {
+  for (const tool of state.tools.values()) {
+    if (tool.result !== undefined) continue
+    const place = placeOf(state, tool)
+    if (tool.children.length > 0) resultOf(tool, place)
+  }
+}
