@@ -340,6 +340,37 @@ describe("Interactive session", () => {
         yield* until("› half a line")
       })))
 
+  it.effect("who was typing when a question came does not answer it by typing on", () =>
+    session({}, ({ model, screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("ask later\r")
+        yield* until("› ask later\n")
+        yield* TestClock.adjust("900 millis")
+        yield* type("1")
+        yield* until("› 1")
+        yield* TestClock.adjust("200 millis")
+        yield* until("1 yes")
+        yield* type("1\r")
+        yield* until("next: 11")
+        assert.include(screen(), "1 yes")
+        yield* TestClock.adjust("1 second")
+        yield* type("1\r")
+        yield* until("Both slept well.")
+        assert.include(JSON.stringify(model.asked.at(1)?.messages.at(-1)), "yes")
+        yield* until("You said: 11")
+      })))
+
+  it.effect("Ctrl+C that stops a turn and another one right after it leave", () =>
+    session({}, ({ left, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        yield* type(ctrlC)
+        yield* until("Stopped.")
+        yield* type(ctrlC)
+        assert.strictEqual(yield* left, 130)
+      })))
+
   it.effect("a question goes with the turn that it belongs to", () =>
     session({}, ({ screen, type, until }) =>
       Effect.gen(function*() {

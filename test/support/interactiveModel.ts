@@ -86,6 +86,12 @@ export const make = (pause: number): Fake.Fake => {
         ))
       }
       if (said.includes("wipe")) return answer(Fake.calls(Fake.call("1", "wipe", {})))
+      if (said.includes("ask later")) {
+        return answer(Fake.calls(
+          Fake.call("1", "nap", { name: "anna", millis: 1000 }),
+          Fake.call("2", "clarify", { question: "Ready?", choices: ["yes"] })
+        ))
+      }
       if (said.includes("ask long")) {
         const question = Array.from({ length: 80 }, (_, index) => `line ${index + 1}`).join("\n")
         return answer(Fake.calls(Fake.call("1", "clarify", { question, choices: ["yes"] })))

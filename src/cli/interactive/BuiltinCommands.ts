@@ -46,7 +46,7 @@ const help = doing((_, dialog) =>
       dialog,
       ...UsageText.pairs(dialog.commands.map(({ aliases, help, name, usage }) => {
         const others = aliases.map((alias) => ` (/${alias})`).join("")
-        return [`/${name}${usage === "" ? "" : ` ${usage}`}${others}`, help] as const
+        return [Neutral.line(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`), Neutral.line(help)] as const
       })),
       "",
       ...UsageText.pairs([
@@ -82,7 +82,7 @@ const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const offered = new Set((yield* registry.snapshot(input.tools ?? {})).names)
   const rows = sets.flatMap(({ tools, toolset }) => {
     const names = tools.map(({ tool }) => tool.name).filter((name) => offered.has(name))
-    return names.length === 0 ? [] : [[toolset, names.join(", ")] as const]
+    return names.length === 0 ? [] : [[Neutral.line(toolset), Neutral.line(names.join(", "))] as const]
   })
   say(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.pairs(rows), "")
 }))

@@ -101,6 +101,8 @@ export interface Dialog {
   verbosity: Verbosity
   /** What is being typed, also while the agent works. */
   editor: Editor.State
+  /** When Ctrl+C was pressed last. */
+  interruptedAt: number
   /** Lines that were sent while the agent worked. */
   readonly waiting: Array<string>
   /** Lines for the screen; where an answer is being written, between its parts. */

@@ -73,6 +73,7 @@ const make = Effect.fnUntraced(function*(
     current: yield* Switching.fresh(options, options.session.id, undefined),
     verbosity: display.toolProgress,
     editor: Editor.empty,
+    interruptedAt: -Infinity,
     waiting: [],
     note: (line) => screen.say(`${line}\n`)
   }

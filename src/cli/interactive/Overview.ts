@@ -47,7 +47,7 @@ export const status = (
   verbosity: string
 ): ReadonlyArray<string> =>
   pairs([
-    ["Session", current.id],
+    ["Session", Neutral.line(current.id)],
     ["Title", Neutral.line(known?.title ?? current.title ?? "none: /title NAME")],
     ["Model", Neutral.line(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
     ["Directory", Neutral.line(current.cwd)],
@@ -96,6 +96,6 @@ export const sessions = (
   list.map((session) => {
     const when = ago(now - (session.endedAt ?? session.startedAt))
     const mark = session.id === current ? "*" : " "
-    const head = `${mark} ${session.id}  ${Width.pad(when, 12)}  ${Width.pad(counted(session.messageCount, "message"), 12)}`
+    const head = `${mark} ${Neutral.line(session.id)}  ${Width.pad(when, 12)}  ${Width.pad(counted(session.messageCount, "message"), 12)}`
     return Width.cut(`${head}  ${Neutral.line(session.title ?? "")}`.trimEnd(), columns - 1)
   })

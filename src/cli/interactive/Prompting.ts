@@ -65,14 +65,13 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
 export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Prompted> {
   const { keyboard, options, screen } = dialog
   let below: ReadonlyArray<string> = []
-  let interruptedAt = -Infinity
   const show = (): void => screen.live(view(dialog, below))
   show()
 
   const interrupt = Effect.map(Clock.currentTimeMillis, (now): Prompted | undefined => {
-    const again = now - interruptedAt < leaveMillis
+    const again = now - dialog.interruptedAt < leaveMillis
     const typed = dialog.editor.text !== ""
-    interruptedAt = typed ? -Infinity : now
+    dialog.interruptedAt = typed ? -Infinity : now
     dialog.editor = Editor.empty
     if (again && !typed) return { _tag: "Leave", code: interruptedCode }
     if (!typed) below = [screen.asidePaint.text("Ctrl+C again leaves, so does Ctrl+D", "dim")]

@@ -9,6 +9,7 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Ask, Question } from "../../tool/builtin/clarify/Clarifier.ts"
@@ -20,6 +21,7 @@ import * as Editor from "./Editor.ts"
 /** A question that waits for its answer. */
 export interface Pending {
   readonly question: Question
+  readonly askedAt: number
   /** What is typed as its answer. */
   editor: Editor.State
   readonly answer: (answer: ReadonlyArray<string>) => Effect.Effect<void>
@@ -44,6 +46,7 @@ export const make = (onChange: (question: Question | undefined) => void): Questi
     const answered = yield* Deferred.make<ReadonlyArray<string>>()
     const pending: Pending = {
       question,
+      askedAt: yield* Clock.currentTimeMillis,
       editor: Editor.empty,
       answer: (answer) => Deferred.succeed(answered, answer)
     }

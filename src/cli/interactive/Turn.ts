@@ -17,6 +17,7 @@ import * as EventPrinter from "../render/EventPrinter.ts"
 import * as Neutral from "../render/Neutral.ts"
 import * as Approving from "./Approving.ts"
 import * as Dialog from "./Dialog.ts"
+import * as Switching from "./Switching.ts"
 import * as Working from "./Working.ts"
 
 /** Why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
@@ -42,13 +43,13 @@ export const ending = ({ exit, steps }: Pick<RunResult, "exit" | "steps">): stri
   }
 }
 
-/** The title that was given before there was anything to give it to. */
+/** Gives the session the title that it was to have as soon as there is something of it. */
 const entitle = Effect.fnUntraced(function*(dialog: Dialog.Dialog) {
-  const { id, title } = dialog.current
-  if (title === undefined) return
+  const { title } = dialog.current
+  const session = title === undefined ? undefined : yield* Switching.known(dialog)
+  if (title === undefined || session === undefined) return
   dialog.current = { ...dialog.current, title: undefined }
-  yield* Effect.catch(dialog.options.store.rename(id, title), (error) =>
-    Effect.sync(() => Dialog.say(dialog, dialog.screen.asidePaint.text(`The title was not set: ${error.message}`, "yellow"), "")))
+  yield* dialog.options.store.rename(session.id, title)
 })
 
 /** See the module. Gives the exit code with which the program is left, if it is. */
@@ -109,6 +110,6 @@ export const run = Effect.fnUntraced(function*(
     printer.note(screen.asidePaint.text(Neutral.line(line), "red"))
   }
   Dialog.say(dialog, "")
-  yield* entitle(dialog)
+  yield* Effect.catch(entitle(dialog), (error) => Effect.sync(() => Dialog.complain(dialog, error)))
   return undefined
 })

@@ -32,6 +32,15 @@ import * as Questions from "./Questions.ts"
 /** How long leaving waits for the work to end. */
 export const graceMillis = 1500
 
+/** A pause in typing after which a question was seen. */
+const pauseMillis = 700
+
+/** What a key did to a line that is typed, and to which. */
+interface Edited {
+  readonly action: Editor.Action
+  readonly question: Questions.Pending | undefined
+}
+
 /** Something that takes its time. */
 export interface Work<A, E> {
   readonly run: Effect.Effect<A, E>
@@ -48,7 +57,8 @@ export type Worked<A, E> =
   | { readonly _tag: "Ended"; readonly exit: Exit.Exit<A, E>; readonly stopped: boolean }
   | { readonly _tag: "Leave"; readonly code: number }
 
-const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>): Screen.View => (size) => {
+/** The lines above what is typed, which is a line for the session or the answer to a question. */
+const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>, { editor }: Pick<Dialog, "editor">): Screen.View => (size) => {
   const { asidePaint } = dialog.screen
   const question = dialog.questions.current()
   const waiting = [
@@ -57,7 +67,6 @@ const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>): Screen.View => (s
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
   const asked = question === undefined ? [] : Questions.choices(question.question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
-  const editor = question?.editor ?? dialog.editor
   if (question === undefined && editor.text === "") return { lines: above }
   const room = { ...size, rows: Math.max(3, size.rows - above.length) }
   const { cursor, lines: typed } = Prompting.view({ editor, screen: dialog.screen }, [])(room)
@@ -82,11 +91,21 @@ const watch = Effect.fnUntraced(function*<A, E>(
 ): Effect.fn.Return<Worked<A, E>> {
   const { keyboard, options, screen } = dialog
   let stopped = false
-  let interruptedAt = -Infinity
+  let typedAt = -Infinity
+  let burstAt = -Infinity
+
+  /**
+   * The question that is answered by what is typed now. Who was typing when it came has not seen it yet: what they type on
+   * is no answer.
+   */
+  const addressed = (now: number): Questions.Pending | undefined => {
+    const asked = dialog.questions.current()
+    return asked !== undefined && (now - typedAt >= pauseMillis || burstAt >= asked.askedAt) ? asked : undefined
+  }
 
   const stopping = [screen.asidePaint.text("┊ stopping · Ctrl+C again leaves", "dim")]
   const show = Effect.map(Clock.currentTimeMillis, (now) =>
-    screen.live(viewOf(dialog, stopped ? stopping : work.view(screen.size(), now))))
+    screen.live(viewOf(dialog, stopped ? stopping : work.view(screen.size(), now), addressed(now) ?? dialog)))
 
   const stop = Effect.gen(function*() {
     stopped = true
@@ -112,23 +131,25 @@ const watch = Effect.fnUntraced(function*<A, E>(
   })
 
   /** A key goes to the question that is asked, else to the line that is typed. */
-  const edit = (key: Keys.Key): { readonly action: Editor.Action; readonly question: Questions.Pending | undefined } => {
-    const question = dialog.questions.current()
-    const { action, state } = Editor.apply((question ?? dialog).editor, key, question ? [] : options.history.entries())
+  const edit = (key: Keys.Key, now: number): Edited => {
+    const question = addressed(now)
+    if (now - typedAt >= pauseMillis) burstAt = now
+    typedAt = now
     const edited = question ?? dialog
+    const { action, state } = Editor.apply(edited.editor, key, question === undefined ? options.history.entries() : [])
     edited.editor = state
     return { action, question }
   }
 
   const press = Effect.fnUntraced(function*(key: Keys.Key) {
-    const { action, question } = edit(key)
+    const now = yield* Clock.currentTimeMillis
+    const { action, question } = edit(key, now)
     switch (action._tag) {
       case "Submit":
         return yield* question === undefined ? send(action.text) : answer(question, action.text)
       case "Interrupt": {
-        const now = yield* Clock.currentTimeMillis
-        if (now - interruptedAt < Prompting.leaveMillis) return Prompting.interruptedCode
-        interruptedAt = now
+        if (now - dialog.interruptedAt < Prompting.leaveMillis) return Prompting.interruptedCode
+        dialog.interruptedAt = now
         return yield* stop
       }
       case "Suspend":
