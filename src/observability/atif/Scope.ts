@@ -9,10 +9,19 @@ import type { Call, Draft, Extra, Result, Step } from "./Draft.ts"
 import type { Inputs } from "./Inputs.ts"
 import { fields, text } from "./Value.ts"
 
+/** A call in its step. */
+export interface Place {
+  readonly step: Step
+  readonly call: Call
+}
+
 /** An agent: its trajectory, and where its conversation stands. */
 export interface AgentScope {
   readonly draft: Draft
   readonly inputs: Inputs
+  /** The calls of its steps, oldest first: by id, and by name. */
+  readonly byId: Map<string, Array<Place>>
+  readonly byName: Map<string, Array<Place>>
   /** A turn began, and no request has shown its message yet. */
   pending: { readonly message: Atif.Content; readonly timestamp: string } | undefined
   /** Attempts that failed since the last answer. */
@@ -29,28 +38,36 @@ export interface ToolScope {
   readonly children: Array<Draft>
   approval: Extra | undefined
   /** Where it belongs, once that is known. */
-  place: { readonly step: Step; readonly call: Call } | undefined
+  place: Place | undefined
   /** What is in the step of it, once there is anything. */
   result: Result | undefined
 }
-
-const isAnswered = (step: Step, id: string): boolean => step.results.some(({ callId }) => callId === id)
 
 /** Who has taken which call. */
 export type Taken = WeakSet<Call>
 
 /**
  * The call of a step that a tool scope belongs to: the latest one of its id that has no result; without an id the first one
- * of its name that is free.
+ * of its name that is free, in the latest step that has one.
  */
-export const issuing = (tool: ToolScope, taken: Taken): ToolScope["place"] => {
-  for (const step of tool.agent.draft.steps.toReversed()) {
-    for (const call of step.calls) {
-      const isIts = tool.callId === undefined ? call.name === tool.name : call.id === tool.callId
-      if (isIts && !taken.has(call) && !isAnswered(step, call.id)) return { step, call }
+export const issuing = (tool: ToolScope, taken: Taken): Place | undefined => {
+  const isFree = ({ call, step }: Place): boolean => !taken.has(call) && !step.results.some(({ callId }) => callId === call.id)
+  if (tool.callId !== undefined) return tool.agent.byId.get(tool.callId)?.findLast(isFree)
+  const named = tool.agent.byName.get(tool.name)
+  const latest = named?.findLast(isFree)
+  return latest && named?.find((place) => place.step === latest.step && isFree(place))
+}
+
+/** Remembers the calls of a step. */
+export const index = (agent: AgentScope, step: Step): void => {
+  for (const call of step.calls) {
+    const place = { step, call }
+    for (const [map, key] of [[agent.byId, call.id], [agent.byName, call.name]] as const) {
+      const known = map.get(key)
+      if (known === undefined) map.set(key, [place])
+      else known.push(place)
     }
   }
-  return undefined
 }
 
 /** The id that a provider gave a call, where it gave one. */

@@ -7,7 +7,7 @@ import type * as Atif from "../Atif.ts"
 import { type Event, micros, type ScopeEvent, timestampOf } from "../Atof.ts"
 import * as Draft from "./Draft.ts"
 import * as Inputs from "./Inputs.ts"
-import type { AgentScope, Taken, ToolScope } from "./Scope.ts"
+import { type AgentScope, index, type Taken, type ToolScope } from "./Scope.ts"
 import { fields, text } from "./Value.ts"
 
 /** What a stream does not say. */
@@ -70,6 +70,8 @@ export const open = ({ options }: State, event: Event, sessionId: string, root: 
       extra: {}
     },
     inputs: Inputs.make(),
+    byId: new Map(),
+    byName: new Map(),
     pending: undefined,
     failures: [],
     root
@@ -91,6 +93,7 @@ export const agentOf = (state: State, event: Event): AgentScope => {
 export const say = (agent: AgentScope, one: Parameters<typeof Draft.step>[0]): Draft.Step => {
   const made = Draft.step(one)
   agent.draft.steps.push(made)
+  index(agent, made)
   return made
 }
 

@@ -8,7 +8,7 @@
 import type { ScopeEvent } from "../Atof.ts"
 import type * as Draft from "./Draft.ts"
 import * as Message from "./Message.ts"
-import { callIdOf, ending, issuing, type ToolScope } from "./Scope.ts"
+import { callIdOf, ending, issuing, type Place, type ToolScope } from "./Scope.ts"
 import { agentOf, flushPending, invocation, say, type State, timestampText } from "./State.ts"
 import { args, number } from "./Value.ts"
 
@@ -24,7 +24,7 @@ export const began = (state: State, event: ScopeEvent): void => {
 }
 
 /** Where a call belongs; a step of its own for one that no model asked for. */
-const placeOf = (state: State, tool: ToolScope): NonNullable<ToolScope["place"]> => {
+const placeOf = (state: State, tool: ToolScope): Place => {
   tool.place ??= issuing(tool, state.taken)
   if (tool.place === undefined) {
     flushPending(tool.agent)
@@ -42,7 +42,7 @@ const placeOf = (state: State, tool: ToolScope): NonNullable<ToolScope["place"]>
   return tool.place
 }
 
-const resultOf = (tool: ToolScope, { call, step }: NonNullable<ToolScope["place"]>): Draft.Result => {
+const resultOf = (tool: ToolScope, { call, step }: Place): Draft.Result => {
   if (tool.result === undefined) {
     tool.result = { callId: call.id, content: undefined, children: tool.children, extra: {} }
     step.results.push(tool.result)
