@@ -63,7 +63,7 @@ const rules: ReadonlyArray<Rule> = [
 ]
 
 const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> => {
-  const whole = Remote.madeExecutable(commands)
+  const whole = Remote.fetchedAndRun(commands)
   return [
     ...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])),
     ...(whole === undefined ? [] : [whole])

@@ -112,10 +112,17 @@ const valueOf = (part: Part & { readonly _tag: "Variable" }, scope: Scope): stri
   }
 }
 
+/** What separates words; the script may have set `IFS`. */
+const separatorsOf = (set: string | undefined): RegExp =>
+  set === undefined || set === "" || set.length > 16
+    ? /[ \t\n]+/
+    : new RegExp(`[ \\t\\n${set.replace(/[\]\\^-]/g, String.raw`\$&`)}]+`)
+
 /** Fields of a word whose braces are expanded. */
 const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
   const done: Array<Field> = []
   let now = draft()
+  const separators = separatorsOf(scope.variables.get("IFS"))
   const finish = (): void => {
     const { started, ...field } = now
     if (started) done.push(field)
@@ -126,14 +133,14 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
       now.unknown = now.started = true
       return
     }
-    if (quoted || !/[ \t\n]/.test(value)) {
+    if (quoted || !separators.test(value)) {
       now.text += value
       now.shown += value
       now.started ||= quoted || value !== ""
       now.glob ||= !quoted && /[*?[]/.test(value)
       return
     }
-    value.split(/[ \t\n]+/).forEach((piece, index) => {
+    value.split(separators).forEach((piece, index) => {
       if (index > 0) finish()
       if (piece !== "") append(piece, false)
     })

@@ -35,7 +35,20 @@ export const territory = (path: string, cwd?: string): "root" | "system" | "home
   const tidied = tidy(path, cwd).toLowerCase()
   if (tidied === "/") return "root"
   if (/^~[\w.-]*$/.test(tidied) || /^\/(?:home|users)\/[^/]+$/.test(tidied) || tidied === "/root") return "home"
-  return systemDirectories.has(tidied) ? "system" : undefined
+  return systemDirectories.has(tidied) || globsSystem(tidied) ? "system" : undefined
+}
+
+/** `/???`, `/[a-z]*`: a glob over the first names below the root. */
+const globsSystem = (path: string): boolean => {
+  if (!/^\/[^/]*[*?[][^/]*$/.test(path) || path.length > 32) return false
+  const source = path.slice(1).replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^")
+  try {
+    const pattern = new RegExp(`^/${source}$`)
+    return Array.from(systemDirectories).some((name) => pattern.test(name))
+  } catch {
+    // A class that is not closed matches itself.
+    return false
+  }
 }
 
 /** A device that holds file systems, or memory. */

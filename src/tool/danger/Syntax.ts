@@ -104,6 +104,12 @@ class Reader {
           words.push([{ _tag: "Text", text: "()", quoted: false }])
           end(";")
           this.#at += definition[0].length
+          while (/[ \t\n]/.test(text.charAt(this.#at))) this.#at++
+          // `f(){f;}` is none to a shell, but who writes it means a body.
+          if (text.charAt(this.#at) === "{") {
+            this.#at++
+            words.push([{ _tag: "Text", text: "{", quoted: false }])
+          }
         } else if (cases === 0) {
           end(";")
           commands.push({ words: [[{ _tag: "Text", text: "(", quoted: false }]], redirections: [], terminator: ";" })

@@ -81,6 +81,13 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
 /** Programs that read a script: shells. */
 export const shells = new Set(["sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "busybox sh", "pwsh", "powershell"])
 
+/** Programs that run another one after a word of theirs: `bundle exec`. */
+const runners: Readonly<Record<string, ReadonlyArray<string>>> = {
+  bundle: ["exec"], poetry: ["run"], pipenv: ["run"], pdm: ["run"], hatch: ["run"], rye: ["run"], uv: ["run"], conda: ["run"],
+  mise: ["exec", "x"], asdf: ["exec"], pnpm: ["exec", "dlx"], yarn: ["exec", "dlx"], npm: ["exec", "x"], bun: ["x"],
+  npx: [], bunx: [], pnpx: [], uvx: []
+}
+
 const containers = new Set(["docker", "podman", "nerdctl"])
 const containerValues = new Set([
   "-v", "--volume", "-e", "--env", "-p", "--publish", "-w", "--workdir", "-u", "--user", "--name", "--network", "--net", "--mount",
@@ -93,7 +100,7 @@ const afterFlags = (args: ReadonlyArray<Field>, start: number, valued: (flag: st
   for (; index < args.length; index++) {
     const text = args[index]?.text ?? ""
     if (text === "--") return index + 1
-    if (text.startsWith("-") && text !== "-") {
+    if (text.startsWith("-")) {
       if (valued(text)) index++
     } else if (!/^[A-Za-z_]\w*=/.test(text)) break
   }
@@ -110,6 +117,12 @@ const position = (program: string, args: ReadonlyArray<Field>): number | undefin
   }
   if (program === "docker-compose") {
     return texts[0] === "exec" || texts[0] === "run" ? afterFlags(args, 1, (flag) => containerValues.has(flag)) + 1 : undefined
+  }
+  const verbs = Object.hasOwn(runners, program) ? runners[program] : undefined
+  if (verbs !== undefined) {
+    const at = afterFlags(args, 0, () => false)
+    if (verbs.length === 0) return at
+    return verbs.includes(texts[at] ?? "") ? afterFlags(args, at + 1, () => false) : undefined
   }
   const rule = Object.hasOwn(wrappers, program) ? wrappers[program] : undefined
   if (rule === undefined) return undefined
@@ -165,6 +178,40 @@ const commandFlag = (args: ReadonlyArray<Field>, pattern: RegExp): Field | undef
 
 const remoteValues = new Set(Array.from("BbcDEeFIiJLlmOopQRSWw", (letter) => `-${letter}`))
 
+const quotedText = String.raw`\[?\s{0,8}(["'])((?:\\.|(?!\1)[^\\]){1,2000})\1`
+const shellCall = new RegExp(
+  String.raw`\b(?:system|popen|Popen|exec\w{0,16}|spawn\w{0,16}|run|call|check_\w{0,16}|shell_exec|passthru|getoutput|execute)\s{0,8}\(?\s{0,8}${quotedText}`,
+  "g"
+)
+const treeCall = new RegExp(String.raw`\b(?:rmtree|rmSync|rm_rf|rm_r|rmdirSync|removeSync|remove_entry|rimraf|emptyDirSync)\s{0,8}\(?\s{0,8}${quotedText}`, "g")
+
+/** Shell commands in the code of another language, as far as they stand there in quotes. */
+const embedded = (code: string): string =>
+  [
+    ...Array.from(code.matchAll(shellCall), ([, , command = ""]) => command),
+    ...Array.from(code.matchAll(/(?:`|%x[({])([^`)}]{1,2000})/g), ([, command = ""]) => command),
+    ...Array.from(code.matchAll(treeCall), ([, , path = ""]) => `rm -rf '${path}'`)
+  ].join("\n")
+
+const codeFlags: ReadonlyArray<readonly [program: RegExp, flag: RegExp]> = [
+  [/^(?:python[\d.]*|pypy3?)$/, /^-[a-zA-Z]*c$/],
+  [/^(?:perl|ruby)[\d.]*$/, /^-[a-zA-Z0-9]*[eE]$/],
+  [/^(?:node|nodejs|bun|tsx|lua|php|osascript|elixir|julia|rscript|groovy)$/, /^-(?:[a-z]*[epr]|-eval|-print)$/],
+  [/^(?:g|m|n)?awk$/, /^(?!-)/],
+  [/^deno$/, /^(?!-|eval$)/]
+]
+
+const codeOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
+  const rule = codeFlags.find(([name]) => name.test(program))
+  if (rule === undefined) return undefined
+  const index = args.findIndex(({ text }) => rule[1].test(text))
+  const code = args[program.endsWith("awk") || program === "deno" ? index : index + 1]
+  if (index === -1 || code === undefined) return undefined
+  const text = embedded(code.text)
+  // What stands in quotes is only part of a command there: it need not parse.
+  return text === "" ? undefined : { ...code, text, shown: text, unknown: true }
+}
+
 /** The shell text that a program is handed as an argument, if any. */
 export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
   if (program === "pwsh" || program === "powershell") return commandFlag(args, /^-c(?:ommand)?$/i)
@@ -201,7 +248,7 @@ export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | u
     case "concurrently":
       return joined(args.filter(({ text }) => /\s/.test(text)).map((field) => ({ ...field, text: `${field.text};` })))
     default:
-      return undefined
+      return codeOf(program, args)
   }
 }
 

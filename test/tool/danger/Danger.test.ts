@@ -1,8 +1,28 @@
 // What is dangerous, and what is not: two corpora, and garbage that must neither throw nor take long.
 import { assert, describe, it } from "@effect/vitest"
 import * as Danger from "../../../src/tool/danger/Danger.ts"
-import { hostile } from "./hostile.ts"
-import { ordinary } from "./ordinary.ts"
+import * as Schema from "effect/Schema"
+import { hostile as basic } from "./hostile.ts"
+import { hostileMore } from "./hostileMore.ts"
+import { ordinary as daily } from "./ordinary.ts"
+import { ordinaryMore } from "./ordinaryMore.ts"
+
+const hostile = [...basic, ...hostileMore]
+const ordinary = [...daily, ...ordinaryMore]
+
+/** What a shell gives a meaning to. */
+const Token = Schema.Literals([
+  "rm", "-rf", "/", " ", "\n", ";", "&", "|", "&&", "(", ")", "{", "}", "((", "))", "$(", "${", "`", "'", "\"", "$'", "\\", "<<EOF\n", "EOF", "<(",
+  ">", ">&", "<<<", "#", "=", "x=", "$x", "$@", "${x:-", "[", "]", "*", "?", "{a,b}", "if", "then", "fi", "for", "in", "do", "done", "case",
+  "esac", ";;", "function", "f()", "eval", "sh -c", "sudo", "env", "xargs", "find", "-exec", "echo", "base64 -d", "curl", "\u200b", "\ud800", "é"
+])
+
+/** Texts that make careless readers slow. */
+const nasty: ReadonlyArray<readonly [unit: string, around?: readonly [before: string, after: string]]> = [
+  ["("], ["(("], ["{ "], ["{a,"], ["$("], ["${"], ["`"], ["\""], ["'"], ["\\"], ["a|"], ["a&"], ["x=$x$x;"], ["<<a "], ["sudo "], ["eval "],
+  ["sh -c 'a' "], ["f(){ f; };"], ["function f "], ["case a in "], ["/..", ["rm -rf ", ""]], ["*", ["${x%%", "}"]], ["> a "],
+  ["delete from x ", ["psql -c '", "'"]], ["chmod +x a;./a;"], ["\u200b"], ["\u001b]"], ["a "], ["-"], ["a=("], ["YQ==", ["echo ", "|base64 -d|sh"]]
+]
 
 describe("Danger", () => {
   it("finds every hostile command, for its reason", () => {
@@ -28,5 +48,29 @@ describe("Danger", () => {
   it("keeps the floor for what nobody may lift", () => {
     const floored = ordinary.filter((command) => Danger.judge(command).floor !== undefined)
     assert.deepStrictEqual(floored, [])
+  })
+
+  it("holds the floor for prose and ordinary flags only where a command is run", () => {
+    for (const command of ["echo \"rm -rf /\"", "git commit -m 'shutdown now'", "grep -r 'mkfs.ext4 /dev/sda' .", "# rm -rf /", "rm -rf /tmp/x", "rm ~/x"]) {
+      assert.isUndefined(Danger.judge(command).floor, command)
+    }
+  })
+
+  it.prop("never throws, whatever the text", [Schema.String, Schema.Array(Token)], ([noise, tokens]) => {
+    Danger.judge(noise)
+    Danger.judge(tokens.join(""))
+    Danger.judge(tokens.join(" "))
+  }, { arbitrary: { runs: Number(process.env["HERMES_FUZZ_RUNS"] ?? 300) } })
+
+  it.prop("keeps the floor whatever stands around a command of its own", [Schema.Array(Schema.Literals(["ls", "true", "echo x", "cd src", "x=1"]))], ([around]) => {
+    assert.isDefined(Danger.judge([...around, "rm -rf /", ...around].join("; ")).floor)
+    assert.isDefined(Danger.judge([...around, "rm -rf /", ...around].join("\n")).floor)
+  })
+
+  it("ends on texts that are made to be slow", () => {
+    for (const [unit, [before, after] = ["", ""]] of nasty) {
+      Danger.judge(before + unit.repeat(Math.ceil(20_000 / unit.length)) + after)
+    }
+    assert.isDefined(Danger.judge("a".repeat(Danger.maxLength + 1)).floor)
   })
 })

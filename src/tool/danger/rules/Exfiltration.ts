@@ -17,7 +17,7 @@ const working = /^(?:grep|egrep|rg|source|\.|diff|cmp|vi|vim|nano|sed|awk|gawk|m
 const daily = /(?:^|\/)(?:\.env[^/]*|\.npmrc|\.envrc|[^/]*\.(?:pem|crt)|secrets?\.[a-z]+|credentials\.[a-z]+)$/i
 
 const secrets = ({ args, cwd, program, redirects }: Command): ReadonlyArray<string> =>
-  [...operands(args), ...args.flatMap((arg) => /^(?:if=|@|[^=\s]{1,40}=@)(.+)$/.exec(arg)?.slice(1) ?? []), ...redirects.filter(({ operator }) => operator === "<").map(({ target }) => target.text)]
+  [...(/^(?:scp|rsync)$/.test(program) ? withoutIdentity(args) : operands(args)), ...args.flatMap((arg) => /^(?:if=|@|[^=\s]{1,40}=@)(.+)$/.exec(arg)?.slice(1) ?? []), ...redirects.filter(({ operator }) => operator === "<").map(({ target }) => target.text)]
     .filter((path) => Places.isSecret(path, cwd) && !(working.test(program) && daily.test(path)))
 
 const secretRead: Rule = (command) => {
@@ -104,20 +104,28 @@ const stream: Rule = (command) => {
   if (program === "openssl" && args[0] !== "s_client") return undefined
   const listens = hasFlag(args, "lz", ["listen", "zero"]) && program !== "socat"
   if (args.some((arg) => /^(?:localhost|127\.0\.0\.1|::1)$/.test(arg) || /localhost|127\.0\.0\.1/.test(arg) && program === "openssl")) return undefined
-  const files = redirects.some(({ operator }) => operator === "<")
+  const files = redirects.some(({ operator, target }) => operator === "<" && target.text !== "/dev/null")
   const says = input.some((source) => !harmlessInput.has(source.program) || source.fields.some(({ commands }) => commands.some(reveals)))
   if (program === "socat" && args.some((arg) => /^(?:file|open):/i.test(arg))) return ask("exfiltration", "sending of a file")
   if (files && (!listens || redirects.some(({ target }) => sensitiveFile(target.text)))) return ask("exfiltration", "sending of a file")
   return says ? ask("exfiltration", "sending of what a command writes") : undefined
 }
 
+/** Operands of a program that takes keys by flags (`-i key`): those are used, not sent. */
+const withoutIdentity = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  operands(args.filter((_, index) => !/^-(?:i|F|o|e|-rsh)$/.test(args[index - 1] ?? "")))
+
 const copy: Rule = (command) => {
   const { args, input, program } = command
   const targets = operands(args)
-  if (/^(?:scp|rsync|sftp)$/.test(program)) {
+  if (/^(?:sftp|ftp|lftp)$/.test(program)) {
+    const put = /\bput\s+(\S+)/.exec(command.stdin ?? "")?.[1]
+    return put !== undefined && sensitiveFile(put) ? ask("exfiltration", "sending of a file") : undefined
+  }
+  if (/^(?:scp|rsync)$/.test(program)) {
     const last = targets.at(-1) ?? ""
     const remote = /^[^/\s]+:(?!\\)/.test(last) || last.startsWith('rsync://')
-    return remote && targets.slice(0, -1).some(sensitiveFile) ? ask("exfiltration", "sending of a file") : undefined
+    return remote && withoutIdentity(args).slice(0, -1).some(sensitiveFile) ? ask("exfiltration", "sending of a file") : undefined
   }
   if (program === "ssh" && (args.some((arg) => /^-[fN]*R/.test(arg)) || input.some(({ program }) => /^(?:tar|cat|env|printenv|gzip|dd|base64)$/.test(program)))) {
     return ask("exfiltration", args.some((arg) => /^-[fN]*R/.test(arg)) ? "tunnel into this machine" : "sending of what a command writes")

@@ -9,7 +9,7 @@ import { asksForHelp, type Rule, written } from "./Rule.ts"
 
 const everybody = "kill of every process"
 
-const kill: Rule = ({ args, fields, program }) => {
+const kill: Rule = ({ args, fields, input, program, wrappers }) => {
   if (program === "killall5") return floor("process kill", everybody)
   if (program === "kill") {
     if (args.some((arg) => /^-l$|^-L$|^--list/.test(arg))) return undefined
@@ -19,8 +19,8 @@ const kill: Rule = ({ args, fields, program }) => {
     const targets = args.filter((arg, index) => arg !== "--" && index !== signal && !(valued && index === signal + 1))
     if (targets.some((target) => /^-0*1$/.test(target))) return floor("process kill", everybody)
     if (targets.some((target) => /^0*[01]$/.test(target)) && !args.includes("-0")) return ask("process kill", "kill of the first process or the own group")
-    const expanded = fields.some(({ commands }) => commands.some(({ program }) => /^(?:pgrep|pidof)$/.test(program)))
-    return expanded ? ask("process kill", "kill of what a process search finds") : undefined
+    const searches = (commands: ReadonlyArray<Command>) => commands.some(({ program }) => /^(?:pgrep|pidof|ps)$/.test(program))
+    return fields.some(({ commands }) => searches(commands)) || wrappers.includes("xargs") && searches(input) ? ask("process kill", "kill of what a process search finds") : undefined
   }
   if (!/^(?:pkill|killall|skill|taskkill|stop-process)$/.test(program)) return undefined
   const names = operands(args)
@@ -52,6 +52,7 @@ const machine: Rule = (command) => {
     return down
   }
   if (program === "systemctl" && args.includes("isolate")) return down
+  if (/^(?:busctl|dbus-send|gdbus|qdbus)$/.test(program) && args.some((arg) => /\b(?:poweroff|reboot|halt)\b/i.test(arg))) return down
   return written(command).some((path) => /^\/+proc\/+sysrq-trigger$/.test(path)) ||
       program === "tee" && args.some((arg) => /^\/proc\/sysrq-trigger$/.test(arg))
     ? down

@@ -61,6 +61,14 @@ const substituted: Rule = ({ args, fields, program, redirects }) => {
   return decoders(made) ? ask("encoded payload", "decoded text run by a shell or interpreter") : undefined
 }
 
+/** `… | tee >(sh)`. */
+const forked: Rule = ({ fields, input, redirects }) => {
+  const shells = [...fields, ...redirects.map(({ target }) => target)].flatMap(({ commands }) => commands)
+  return input.length > 0 && shells.some((command) => Wrappers.shells.has(command.program) && command.input.length === 0 && readsInput(command))
+    ? ask("remote code", "text piped to a shell")
+    : undefined
+}
+
 /** A program whose name is made of the output of another one. */
 const computed: Rule = ({ fields, program }) =>
   program === "" && fields.some(({ text }) => /^-[a-zA-Z]*[rRf]/.test(text)) && fields.some(({ text }) => /^[/~]/.test(text))
@@ -95,19 +103,36 @@ const fetched: Rule = ({ args, program }) => {
   return /^(?:mshta|regsvr32|rundll32|certutil|bitsadmin)$/.test(program) && args.some((arg) => /https?:|-urlcache|-decode|\/i:/i.test(arg)) ? ask("remote code", key) : undefined
 }
 
-/** `chmod +x x && ./x`: judged over the whole line. */
-export const madeExecutable = (commands: ReadonlyArray<Command>): Finding | undefined => {
-  const made = new Set<string>()
-  for (const { args, fields, program } of commands) {
+/** The files that a download leaves. */
+const saved = ({ args, program, redirects }: Command): ReadonlyArray<string> => {
+  if (!downloaders.has(program)) return []
+  const named = args.flatMap((arg, index) => {
+    const flag = args[index - 1] ?? ""
+    if (program === "curl" ? /^-[a-zA-Z]*o$|^--output$/.test(flag) : /^-[a-zA-Z]*O$|^--output-document$|^-o$/.test(flag)) return [arg]
+    return /^--output(?:-document)?=(.+)$/.exec(arg)?.slice(1) ?? []
+  })
+  const aside = redirects.filter(({ operator }) => operator.startsWith(">")).map(({ target }) => target.text)
+  const own = program === "wget" || args.some((arg) => /^-[a-zA-Z]*O|^--remote-name$/.test(arg))
+  return [...named, ...aside, ...(named.length === 0 && own ? operands(args) : [])].map((path) => programName(path.replace(/[?#].*$/s, "")))
+}
+
+/** Over the whole line: a file that is fetched, or made executable, and then run. */
+export const fetchedAndRun = (commands: ReadonlyArray<Command>): Finding | undefined => {
+  const executable = new Set<string>()
+  const downloaded = new Set<string>()
+  for (const command of commands) {
+    const { args, fields, program } = command
+    for (const file of saved(command)) downloaded.add(file)
     if (program === "chmod" && args.some((arg) => /^[ugoa]*\+[rwst]*x|^0?[157][0-7]{2}$/.test(arg))) {
-      for (const path of operands(args).slice(1)) made.add(programName(path))
-    } else if (made.size > 0) {
-      const runs = Wrappers.shells.has(program) ? fields.map(({ text }) => programName(text)) : [program]
-      if (runs.some((name) => name !== "" && made.has(name))) return ask("remote code", "script made executable and run at once")
+      for (const path of operands(args).slice(1)) executable.add(programName(path))
+    } else if (executable.size > 0 || downloaded.size > 0) {
+      const run = runs(program) ? fields.map(({ text }) => programName(text)) : [program]
+      if (run.some((name) => name !== "" && executable.has(name))) return ask("remote code", "script made executable and run at once")
+      if (run.some((name) => name !== "" && downloaded.has(name))) return ask("remote code", "download that is run at once")
     }
   }
   return undefined
 }
 
 /** See the module. */
-export const rules: ReadonlyArray<Rule> = [piped, substituted, computed, connected, fetched]
+export const rules: ReadonlyArray<Rule> = [piped, substituted, forked, computed, connected, fetched]
