@@ -10,7 +10,8 @@
  *
  * **Gotchas**
  *
- * The process is no sandbox: what the user may do, the script may do.
+ * The process is no sandbox: what the user may do, the script may do. So it is approved like a destructive call; the calls
+ * that it makes are judged again, each by itself.
  *
  * Source: `hermes-product.md` §2.3, case 44.
  *
