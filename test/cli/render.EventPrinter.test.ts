@@ -214,13 +214,14 @@ describe("EventPrinter", () => {
         { _tag: "ToolInputStarted", callId: "1", name: "write_file" },
         { _tag: "ToolInputDelta", callId: "1", text: "x".repeat(2100) }
       ])
-      assert.deepStrictEqual(view(10_000), ["┊ ⠋ write_file … 2.1 kB"])
+      assert.deepStrictEqual(view(10_000), ["", "┊ ⠋ write_file … 2.1 kB"])
       yield* printer.events([
         started("1", { path: "a" }, "write_file"),
         ...Array.from({ length: 8 }, (_, index) => started(`c${index}`, { command: `cmd ${index}` })),
         { _tag: "ToolProgress", callId: "c0", name: "terminal", text: "first\nlast line\n" }
       ])
       assert.deepStrictEqual(view(73_500), [
+        "",
         "┊ ⠴ write_file a · 1 min 4 s",
         "┊ ⠴ terminal cmd 0 · 1 min 4 s · last line",
         "┊ ⠴ terminal cmd 1 · 1 min 4 s",

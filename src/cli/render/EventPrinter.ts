@@ -194,6 +194,14 @@ export const make = (screen: Screen, options: Options): Printer => {
     }
   }
 
+  const atWork = (columns: number, now: number, frame: string): ReadonlyArray<string> => {
+    if (under === undefined || now - lastOutput < pauseMillis) return []
+    const paint = screen.asidePaint
+    const time = ToolText.elapsed(now - under.since)
+    const line = `${under.what} · ${time}${options.hint === "" ? "" : ` · ${options.hint}`}`
+    return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
+  }
+
   return {
     events: (events) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
@@ -208,14 +216,13 @@ export const make = (screen: Screen, options: Options): Printer => {
       closeReasoning()
     }),
     view: ({ columns }, now) => {
+      if (over) return []
       const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
-      const tools = over ? [] : feed.live(now, columns - 1, frame)
-      if (tools.length > 0) return tools
-      if (over || under === undefined || now - lastOutput < pauseMillis) return []
-      const paint = screen.asidePaint
-      const time = ToolText.elapsed(now - under.since)
-      const line = `${under.what} · ${time}${options.hint === "" ? "" : ` · ${options.hint}`}`
-      return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
+      const tools = feed.live(now, columns - 1, frame)
+      const lines = tools.length > 0 ? tools : atWork(columns, now, frame)
+      // The lines of the feed that follow will be set apart like this.
+      const isApart = (kind === "text" && text === undefined) || (kind === "reasoning" && reasoning === undefined)
+      return isApart && lines.length > 0 ? ["", ...lines] : lines
     }
   }
 }

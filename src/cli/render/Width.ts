@@ -27,7 +27,8 @@ const zero = /^[\p{M}\p{Cf}\p{Cc}\u{1160}-\u{11ff}\u{d7b0}-\u{d7ff}]/u
 /** An emoji selector, a joined emoji, a flag, a skin tone. */
 const emojiSequence = /\u{fe0f}|\u{200d}\p{Extended_Pictographic}|\p{Regional_Indicator}|\p{Emoji_Modifier}/u
 
-const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" })
+/** Making one takes milliseconds, and most text needs none. */
+let segmenter: Intl.Segmenter | undefined
 
 const widthOfCodePoint = (char: string): number => zero.test(char) ? 0 : wide.test(char) ? 2 : 1
 
@@ -51,6 +52,7 @@ export function* graphemes(text: string): Generator<Grapheme> {
     for (let index = 0; index < text.length; index++) yield { text: text.charAt(index), width: 1 }
     return
   }
+  segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" })
   for (const { segment } of segmenter.segment(text)) yield { text: segment, width: widthOfGrapheme(segment) }
 }
 
