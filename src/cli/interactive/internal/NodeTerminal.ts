@@ -1,5 +1,5 @@
 /**
- * The terminal of this process: stdin in raw mode, stdout.
+ * The terminal of this process: stdin in raw mode, and stdout; stderr where stdout goes into a file or a pipe.
  *
  * **Details**
  *
@@ -19,13 +19,14 @@ const showCursor = "\u001b[?25h"
 
 /** Takes the terminal for as long as the scope lives. */
 export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(function*() {
-  const { stdin, stdout } = process
+  const { stderr, stdin, stdout } = process
+  const screen = stdout.isTTY || !stderr.isTTY ? stdout : stderr
   const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
   // Whoever redirects stdout later (what plugins print) does not redirect the session.
-  const write = stdout.write.bind(stdout)
+  const write = screen.write.bind(screen)
 
   const put = (text: string): void => {
-    if (!stdout.destroyed) write(text)
+    if (!screen.destroyed) write(text)
   }
   const take = (): void => {
     stdin.setRawMode?.(true)
@@ -60,8 +61,8 @@ export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
       stdin.on("close", onEnd)
       // A terminal that went away can not be read; that it is gone is all there is to know.
       stdin.on("error", onEnd)
-      stdout.on("error", onEnd)
-      stdout.on("resize", onResize)
+      screen.on("error", onEnd)
+      screen.on("resize", onResize)
       process.on("SIGCONT", onContinue)
       process.on("exit", release)
     }),
@@ -71,8 +72,8 @@ export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
         stdin.off("end", onEnd)
         stdin.off("close", onEnd)
         stdin.off("error", onEnd)
-        stdout.off("error", onEnd)
-        stdout.off("resize", onResize)
+        screen.off("error", onEnd)
+        screen.off("resize", onResize)
         process.off("SIGCONT", onContinue)
         process.off("exit", release)
         release()
@@ -83,8 +84,8 @@ export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
   return {
     write: put,
     // A terminal that does not know its size says 0.
-    size: () => ({ columns: stdout.columns || 80, rows: stdout.rows || 24 }),
-    paint: Paint.make(Paint.capabilities(stdout.isTTY === true, process.env)),
+    size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
+    paint: Paint.make(Paint.capabilities(screen.isTTY, process.env)),
     events,
     suspend: Effect.sync(() => {
       release()
