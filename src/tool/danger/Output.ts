@@ -131,7 +131,9 @@ const written = (command: Command): string | undefined => {
     case "base32":
       return stdin !== undefined && hasFlag(args, "dD", ["decode"]) ? fromBase32(stdin) : undefined
     case "openssl":
-      return stdin !== undefined && args.some((arg) => /base64|^-a$/.test(arg)) && args.includes("-d") ? fromBase64(stdin) : undefined
+      return stdin !== undefined && args.some((arg) => /base64|^-a$/.test(arg)) && args.includes("-d")
+        ? fromBase64(stdin)
+        : undefined
     case "xxd":
       return stdin !== undefined && hasFlag(args, "r") ? fromHex(stdin) : undefined
     default:

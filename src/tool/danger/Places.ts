@@ -31,7 +31,11 @@ export const tidy = (path: string, cwd?: string): string => {
 /** What would be lost with everything below a path. */
 export const territory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
   if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
-  if (/^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:windows|users|program ?files.*)[\\/]*\*?$|^%(?:userprofile|systemroot|windir)%/i.test(path)) return "system"
+  if (
+    /^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:windows|users|program ?files.*)[\\/]*\*?$|^%(?:userprofile|systemroot|windir)%/i.test(path)
+  ) {
+    return "system"
+  }
   const tidied = tidy(path, cwd).toLowerCase()
   if (tidied === "/") return "root"
   if (/^~[\w.-]*$/.test(tidied) || /^\/(?:home|users)\/[^/]+$/.test(tidied) || tidied === "/root") return "home"
@@ -79,7 +83,8 @@ export const configuration = (path: string, cwd?: string): string | undefined =>
   if (credentialFile.test(tidied)) return "a credential file"
   if (/(?:^|\/)\.git\/(?:hooks\/|config$)/.test(tidied)) return "git hooks or git configuration"
   if (/(?:^|\/)\.(?:envrc|npmrc|pypirc|netrc|pgpass)$/.test(tidied)) return "a credential file"
-  return /(?:^|\/)\.env(?:\.(?!example|sample|template|dist|defaults)[\w-]+)?$/.test(tidied) || /^(?:\.\/)?config\.ya?ml$/.test(tidied)
+  return /(?:^|\/)\.env(?:\.(?!example|sample|template|dist|defaults)[\w-]+)?$/.test(tidied) ||
+    /^(?:\.\/)?config\.ya?ml$/.test(tidied)
     ? "project environment or configuration"
     : undefined
 }

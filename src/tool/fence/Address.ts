@@ -91,7 +91,9 @@ const embedded = (bytes: Bytes): Bytes | undefined => {
   if (startsWith(bytes, 0x20, 0x02)) return bytes.slice(2, 6)
   // Teredo hides the client's address by its complement.
   if (startsWith(bytes, 0x20, 0x01, 0x00, 0x00)) return low.map((byte) => byte ^ 0xff)
-  return startsWith(bytes.slice(8), 0x00, 0x00, 0x5e, 0xfe) || startsWith(bytes.slice(8), 0x02, 0x00, 0x5e, 0xfe) ? low : undefined
+  return startsWith(bytes.slice(8), 0x00, 0x00, 0x5e, 0xfe) || startsWith(bytes.slice(8), 0x02, 0x00, 0x5e, 0xfe)
+    ? low
+    : undefined
 }
 
 const kindOf6 = (bytes: Bytes): Kind => {

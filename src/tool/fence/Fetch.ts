@@ -43,7 +43,11 @@ export interface Fetched extends Received {
 }
 
 const maxRedirects = 5
-const isRedirect = (status: number): boolean => status === 301 || status === 302 || status === 303 || status === 307 || status === 308
+const isRedirect = (status: number): boolean => status === 301 ||
+  status === 302 ||
+  status === 303 ||
+  status === 307 ||
+  status === 308
 /** What belongs to one origin is not told to another. */
 const ownHeaders = new Set(["authorization", "cookie", "proxy-authorization"])
 

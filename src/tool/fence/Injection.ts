@@ -88,7 +88,9 @@ const names = (findings: ReadonlyArray<Finding>): string => findings.map(({ id }
 /** Why an entry is not remembered; undefined when it may be. Judged on `add` and `replace`, never on `remove`. */
 export const memoryRefusal = (text: string): string | undefined => {
   const findings = scan(text, "memory")
-  return findings.length === 0 ? undefined : `Not remembered: the text looks like an injected instruction (${names(findings)}). Store plain facts only.`
+  return findings.length === 0
+    ? undefined
+    : `Not remembered: the text looks like an injected instruction (${names(findings)}). Store plain facts only.`
 }
 
 /** A context file as it may be shown to a model: itself, or a notice in its place. */

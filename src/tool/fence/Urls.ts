@@ -81,15 +81,21 @@ export const read = (text: string, policy: Policy): { readonly url: URL; readonl
   const trimmed = text.trim()
   if (!URL.canParse(trimmed)) return block(text, "it is not a URL with a scheme and a host")
   const url = new URL(trimmed)
-  if (url.protocol !== "http:" && url.protocol !== "https:") return block(text, `the scheme ${url.protocol.slice(0, -1)} is not http or https`)
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    return block(text, `the scheme ${url.protocol.slice(0, -1)} is not http or https`)
+  }
   const host = hostOf(url)
   if (host === "") return block(text, "it has no host")
   if (url.username !== "" || url.password !== "") return block(text, "it carries a user name or password")
   if (Array.from(url.searchParams.keys()).some((name) => secretParameter.test(name)) || redactText(url.href) !== url.href) {
     return block(text, "it carries a secret, which would end up in the logs of others")
   }
-  if (metadataHosts.includes(host)) return block(text, "it is the metadata service of a cloud machine, which hands out credentials")
-  if (!policy.allowPrivate && (host === "localhost" || host.endsWith(".localhost"))) return block(text, "localhost is a private address")
+  if (metadataHosts.includes(host)) {
+    return block(text, "it is the metadata service of a cloud machine, which hands out credentials")
+  }
+  if (!policy.allowPrivate && (host === "localhost" || host.endsWith(".localhost"))) {
+    return block(text, "localhost is a private address")
+  }
   return { url, host }
 }
 

@@ -7,26 +7,39 @@ import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, type Finding } from "../Finding.ts"
 import * as Places from "../Places.ts"
 import * as Wrappers from "../Wrappers.ts"
-import type { Rule } from "./Rule.ts"
+import { named, type Rule } from "./Rule.ts"
 
 const inline: Rule = ({ args, program }) => {
   if (Wrappers.shells.has(program) || program === "cmd") {
     if (/^(?:pwsh|powershell)$/.test(program)) {
-      if (args.some((arg) => /^-e(?:nc|ncodedcommand|c)?$/i.test(arg))) return ask("encoded payload", "encoded command for PowerShell")
-      return args.some((arg) => /^-c(?:ommand)?$/i.test(arg)) ? ask("inline code", "script for a shell in its arguments (sh -c)") : undefined
+      if (args.some((arg) => /^-e(?:nc|ncodedcommand|c)?$/i.test(arg))) {
+        return ask("encoded payload", "encoded command for PowerShell")
+      }
+      return args.some((arg) => /^-c(?:ommand)?$/i.test(arg))
+        ? ask("inline code", "script for a shell in its arguments (sh -c)")
+        : undefined
     }
-    return args.some((arg, index) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(arg) && !args.slice(0, index).some((before) => !before.startsWith("-") && !/^[+-]?[a-z]+$/.test(before))) || program === "cmd" && args.some((arg) => /^\/[ck]$/i.test(arg))
+    return args.some((arg, index) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(arg) && !args.slice(0, index).some((before) => !before.startsWith("-") && !/^[+-]?[a-z]+$/.test(before))) ||
+      program === "cmd" && args.some((arg) => /^\/[ck]$/i.test(arg))
       ? ask("inline code", "script for a shell in its arguments (sh -c)")
       : undefined
   }
   const first = args.findIndex((arg) => !arg.startsWith("-"))
   const own = first === -1 ? args : args.slice(0, first)
   if (/^(?:python[\d.]*|pypy3?)$/.test(program)) return own.some((arg) => /^-[a-zA-Z]*c/.test(arg)) ? code : undefined
-  if (/^(?:perl|ruby)[\d.]*$/.test(program)) return own.some((arg) => /^-[a-zA-Z0-9]*[eE]/.test(arg) && !arg.startsWith("--")) ? code : undefined
-  if (/^(?:node|nodejs|bun|tsx|ts-node)$/.test(program)) return own.some((arg) => /^-(?:[a-z]*[ep]|-eval|-print)(?:=|$)/.test(arg)) ? code : undefined
-  if (/^(?:php|lua|osascript|rscript|julia|elixir|groovy|tclsh)$/.test(program)) return own.some((arg) => /^-[reE]$/.test(arg)) ? code : undefined
+  if (/^(?:perl|ruby)[\d.]*$/.test(program)) {
+    return own.some((arg) => /^-[a-zA-Z0-9]*[eE]/.test(arg) && !arg.startsWith("--")) ? code : undefined
+  }
+  if (/^(?:node|nodejs|bun|tsx|ts-node)$/.test(program)) {
+    return own.some((arg) => /^-(?:[a-z]*[ep]|-eval|-print)(?:=|$)/.test(arg)) ? code : undefined
+  }
+  if (/^(?:php|lua|osascript|rscript|julia|elixir|groovy|tclsh)$/.test(program)) {
+    return own.some((arg) => /^-[reE]$/.test(arg)) ? code : undefined
+  }
   if (program === "deno") return args[0] === "eval" ? code : undefined
-  return /^(?:g|m|n)?awk$/.test(program) && args.some((arg) => /\bsystem\s*\(|\|\s*(?:getline|"(?:ba)?sh")|\/inet\//.test(arg)) ? code : undefined
+  return /^(?:g|m|n)?awk$/.test(program) && args.some((arg) => /\bsystem\s*\(|\|\s*(?:getline|"(?:ba)?sh")|\/inet\//.test(arg))
+    ? code
+    : undefined
 }
 
 const code: Finding = ask("inline code", "script for an interpreter in its arguments (python -c, node -e)")
@@ -46,8 +59,14 @@ const escapes: Rule = ({ args, program }) => {
   return runs ? ask("inline code", "program that is made to run another one") : undefined
 }
 
-const databases = /^(?:psql|mysql|mariadb|sqlite3?|sqlcmd|osql|isql|duckdb|clickhouse(?:-client)?|cqlsh|cockroach|sqlplus|usql|pgcli|mycli|litecli|snowsql|bq|trino|presto|hive|beeline|impala-shell|turso|wrangler|supabase|prisma|surreal)$/
-const textual = /^(?:echo|printf|cat|grep|egrep|fgrep|rg|ag|ack|git|gh|glab|sed|awk|gawk|find|fd|less|more|head|tail|wc|diff|jq|tee|sort|code|vim|vi|nano|touch|ls|test|\[|rm|mkdir|cp|mv|open|man|curl|npm|jest|vitest|pytest|claude|hermes)$/
+const databases = named(`
+  psql mysql mariadb sqlite sqlite3 sqlcmd osql isql duckdb clickhouse clickhouse-client cqlsh cockroach sqlplus
+  usql pgcli mycli litecli snowsql bq trino presto hive beeline impala-shell turso wrangler supabase prisma surreal
+`)
+const textual = named(`
+  echo printf cat grep egrep fgrep rg ag ack git gh glab sed awk gawk find fd less more head tail wc diff jq tee
+  sort code vim vi nano touch ls test [ rm mkdir cp mv open man curl npm jest vitest pytest claude hermes
+`)
 
 const drop = /\bdrop\s+(?:table|database|schema|view|index|user|role|keyspace|collection|owned)\b/i
 const truncate = /\btruncate\s+(?:table\s+)?["'`\w]/i
@@ -65,56 +84,121 @@ const statement = (text: string): Finding | undefined => {
 const database: Rule = (command) => {
   const { args, input, program, redirects, stdin } = command
   const verb = operands(args).join(" ").toLowerCase()
-  if (/^(?:dropdb|dropuser)$/.test(program) || program === "mysqladmin" && /\bdrop\b/.test(verb)) return ask("database", "SQL DROP")
+  if (/^(?:dropdb|dropuser)$/.test(program) || program === "mysqladmin" && /\bdrop\b/.test(verb)) {
+    return ask("database", "SQL DROP")
+  }
   if (program === "redis-cli" && /\bflush(?:all|db)\b/.test(verb)) return ask("database", "emptying of a database")
-  if (/^(?:mongo|mongosh)$/.test(program) && /dropdatabase|\.drop\(|deletemany\(\s*\{\s*\}|\.remove\(\s*\{\s*\}/i.test(args.join(" "))) return ask("database", "emptying of a database")
-  if (/^(?:rails|rake|bin\/rails)$/.test(program) && /\bdb:(?:drop|reset|purge|schema:load|migrate:reset)\b/.test(verb)) return ask("database", "SQL DROP")
-  if (/prisma/.test(`${program} ${verb}`) && /\bmigrate reset\b|--force-reset|--accept-data-loss/.test(args.join(" "))) return ask("database", "SQL DROP")
-  if (/^(?:php|artisan)$/.test(program) && /\bmigrate:(?:fresh|reset|refresh)\b|\bdb:wipe\b/.test(verb)) return ask("database", "SQL DROP")
-  if (/^(?:python[\d.]*|django-admin)$/.test(program) && /\b(?:flush|reset_db|sqlflush)\b/.test(verb) && /manage\.py|django/.test(`${program} ${verb}`)) return ask("database", "emptying of a database")
-  if (textual.test(program)) return undefined
+  if (
+    /^(?:mongo|mongosh)$/.test(program) &&
+    /dropdatabase|\.drop\(|deletemany\(\s*\{\s*\}|\.remove\(\s*\{\s*\}/i.test(args.join(" "))
+  ) {
+    return ask("database", "emptying of a database")
+  }
+  if (/^(?:rails|rake|bin\/rails)$/.test(program) && /\bdb:(?:drop|reset|purge|schema:load|migrate:reset)\b/.test(verb)) {
+    return ask("database", "SQL DROP")
+  }
+  if (/prisma/.test(`${program} ${verb}`) && /\bmigrate reset\b|--force-reset|--accept-data-loss/.test(args.join(" "))) {
+    return ask("database", "SQL DROP")
+  }
+  if (/^(?:php|artisan)$/.test(program) && /\bmigrate:(?:fresh|reset|refresh)\b|\bdb:wipe\b/.test(verb)) {
+    return ask("database", "SQL DROP")
+  }
+  if (
+    /^(?:python[\d.]*|django-admin)$/.test(program) &&
+    /\b(?:flush|reset_db|sqlflush)\b/.test(verb) &&
+    /manage\.py|django/.test(`${program} ${verb}`)
+  ) {
+    return ask("database", "emptying of a database")
+  }
+  if (textual.has(program)) return undefined
   const given = statement(args.join("\n"))
   if (given !== undefined) return given
-  if (!databases.test(program)) return undefined
-  const fed = [stdin ?? "", ...redirects.filter(({ operator }) => operator.startsWith("<<")).map(({ target }) => target.text), ...input.filter(({ program }) => /^(?:echo|printf|cat)$/.test(program)).map(({ args }) => args.join(" "))]
-  return statement(fed.join("\n"))
+  if (!databases.has(program)) return undefined
+  const documents = redirects.filter(({ operator }) => operator.startsWith("<<")).map(({ target }) => target.text)
+  const piped = input.filter(({ program }) => /^(?:echo|printf|cat)$/.test(program)).map(({ args }) => args.join(" "))
+  return statement([stdin ?? "", ...documents, ...piped].join("\n"))
 }
+
+/** Whether an argument for a container engine opens the host to the container. */
+const opensHost = (arg: string, before: string, after: string): boolean =>
+  arg === "--privileged" ||
+  /^--(?:pid|userns|ipc|uts)=host$/.test(arg) ||
+  arg === "host" && /^--(?:pid|userns|ipc|uts)$/.test(before) ||
+  /^--cap-add(?:=|$)/.test(arg) && /ALL|SYS_ADMIN|SYS_PTRACE|SYS_MODULE/i.test(`${arg} ${after}`) ||
+  /^(?:\/|\/etc|\/root|\/proc|\/sys|\/dev|~|\/(?:var\/)?run\/docker\.sock):/.test(arg.replace(/^(?:-v|--volume=)/, "")) ||
+  /source=\/(?:,|etc|root|$)/.test(arg)
 
 const containers: Rule = ({ args, program }) => {
   if (/^(?:docker|podman|nerdctl|docker-compose)$/.test(program)) {
     const [verb = "", what = ""] = operands(args)
     const both = program === "docker-compose" ? `compose ${verb}` : `${verb} ${what}`
-    if (args.some((arg, index) => arg === "--privileged" || /^--(?:pid|userns|network|ipc|uts)=host$/.test(arg) && arg !== "--network=host" || /^--cap-add(?:=|$)/.test(arg) && /ALL|SYS_ADMIN|SYS_PTRACE|SYS_MODULE/i.test(`${arg} ${args[index + 1]}`) ||
-      /^(?:\/|\/etc|\/root|\/proc|\/sys|\/dev|~|\/(?:var\/)?run\/docker\.sock):/.test(arg.replace(/^(?:-v|--volume=)/, "")) || /source=\/(?:,|etc|root|$)/.test(arg) || arg === "host" && args[index - 1] === "--pid")) {
+    if (args.some((arg, index) => opensHost(arg, args[index - 1] ?? "", args[index + 1] ?? ""))) {
       return ask("container", "container with access to the host")
     }
-    if (/^(?:system|volume|image|container|builder|network) prune/.test(both) || /^(?:rm|rmi|kill) /.test(both) || /^(?:volume|image|container|network|secret|stack|service) (?:rm|remove|kill|stop)/.test(both) || /^(?:stop|restart|pause) /.test(both) || both.startsWith('swarm leave')) {
+    if (
+      /^(?:system|volume|image|container|builder|network) prune/.test(both) ||
+      /^(?:rm|rmi|kill) /.test(both) ||
+      /^(?:volume|image|container|network|secret|stack|service) (?:rm|remove|kill|stop)/.test(both) ||
+      /^(?:stop|restart|pause) /.test(both) ||
+      both.startsWith("swarm leave")
+    ) {
       return ask("container", "stopping or removal of containers")
     }
     if (/^compose (?:down|rm|kill|stop|restart)/.test(both)) return ask("container", "stopping or removal of containers")
-    if (args.some((arg) => /^(?:-H|--host)=?/.test(arg)) && args.some((arg) => /^tcp:|^ssh:/.test(arg.replace(/^--host=/, ""))) ) return ask("container", "another container daemon")
+    if (
+      args.some((arg) => /^(?:-H|--host)=?/.test(arg)) &&
+      args.some((arg) => /^tcp:|^ssh:/.test(arg.replace(/^--host=/, ""))) 
+    ) {
+      return ask("container", "another container daemon")
+    }
   }
   if (/^(?:kubectl|oc|k)$/.test(program)) {
     const verb = operands(args)[0] ?? ""
-    if (/^(?:delete|drain|cordon|replace|taint|evict)$/.test(verb) || verb === "scale" && args.some((arg) => /^--replicas=0$/.test(arg)) || /^rollout$/.test(verb) && args.includes("undo")) return ask("container", "removal of what runs in a cluster")
-    if (verb === "get" && /^secrets?(?:$|\/)/.test(operands(args)[1] ?? "") && hasFlag(args, "o", ["output"])) return ask("exfiltration", "reading of credentials")
+    if (
+      /^(?:delete|drain|cordon|replace|taint|evict)$/.test(verb) ||
+      verb === "scale" && args.some((arg) => /^--replicas=0$/.test(arg)) ||
+      /^rollout$/.test(verb) && args.includes("undo")
+    ) {
+      return ask("container", "removal of what runs in a cluster")
+    }
+    if (verb === "get" && /^secrets?(?:$|\/)/.test(operands(args)[1] ?? "") && hasFlag(args, "o", ["output"])) {
+      return ask("exfiltration", "reading of credentials")
+    }
   }
-  if (program === "helm" && /^(?:uninstall|delete|rollback)$/.test(args[0] ?? "")) return ask("container", "removal of what runs in a cluster")
-  if (/^(?:terraform|tofu|terragrunt|pulumi|cdk|serverless|sls)$/.test(program) && (/^(?:destroy|remove)$/.test(operands(args)[0] ?? "") || args.some((arg) => /^-(?:-)?(?:auto-approve|destroy|yes)$/.test(arg) && !/^preview|plan$/.test(args[0] ?? "")))) {
+  if (program === "helm" && /^(?:uninstall|delete|rollback)$/.test(args[0] ?? "")) {
+    return ask("container", "removal of what runs in a cluster")
+  }
+  if (
+    /^(?:terraform|tofu|terragrunt|pulumi|cdk|serverless|sls)$/.test(program) &&
+    (/^(?:destroy|remove)$/.test(operands(args)[0] ?? "") || args.some((arg) => /^-(?:-)?(?:auto-approve|destroy|yes)$/.test(arg) && !/^preview|plan$/.test(args[0] ?? "")))
+  ) {
     return ask("container", "change of cloud resources without a question")
   }
-  if (program === "aws" && /\b(?:terminate-instances|delete-\w+|rb|rm)\b/.test(operands(args).slice(0, 3).join(" "))) return ask("container", "removal of cloud resources")
-  if (/^(?:gcloud|az|doctl|heroku|fly|flyctl|gh)$/.test(program) && /\b(?:delete|destroy)\b/.test(operands(args).slice(0, 5).join(" "))) return ask("container", "removal of cloud resources")
-  return /^(?:gsutil)$/.test(program) && /\b(?:rm|rb)\b/.test(operands(args)[0] ?? "") ? ask("container", "removal of cloud resources") : undefined
+  if (program === "aws" && /\b(?:terminate-instances|delete-\w+|rb|rm)\b/.test(operands(args).slice(0, 3).join(" "))) {
+    return ask("container", "removal of cloud resources")
+  }
+  if (
+    /^(?:gcloud|az|doctl|heroku|fly|flyctl|gh)$/.test(program) &&
+    /\b(?:delete|destroy)\b/.test(operands(args).slice(0, 5).join(" "))
+  ) {
+    return ask("container", "removal of cloud resources")
+  }
+  return /^(?:gsutil)$/.test(program) && /\b(?:rm|rb)\b/.test(operands(args)[0] ?? "")
+    ? ask("container", "removal of cloud resources")
+    : undefined
 }
 
 const packages: Rule = ({ args, program }: Command) => {
   const verb = operands(args)[0] ?? ""
   if (/^(?:apt|apt-get|aptitude|dnf|yum|zypper|pacman|apk|brew|snap|dpkg|rpm)$/.test(program)) {
-    const removes = /^(?:remove|purge|autoremove|erase|del|uninstall|dist-upgrade|full-upgrade)$/.test(verb) && program !== "brew" || program === "pacman" && args.some((arg) => arg.startsWith('-R')) || /^(?:dpkg|rpm)$/.test(program) && args.some((arg) => /^(?:-r|-P|-e|--purge|--remove|--erase)$/.test(arg))
+    const removes = /^(?:remove|purge|autoremove|erase|del|uninstall|dist-upgrade|full-upgrade)$/.test(verb) && program !== "brew" ||
+      program === "pacman" && args.some((arg) => arg.startsWith("-R")) ||
+      /^(?:dpkg|rpm)$/.test(program) && args.some((arg) => /^(?:-r|-P|-e|--purge|--remove|--erase)$/.test(arg))
     return removes ? ask("service", "removal of system packages") : undefined
   }
-  return /^(?:npm|yarn|pnpm|cargo|twine|gem)$/.test(program) && /^(?:unpublish|yank|deprecate)$/.test(verb) ? ask("history rewriting", "withdrawal of a published package") : undefined
+  return /^(?:npm|yarn|pnpm|cargo|twine|gem)$/.test(program) && /^(?:unpublish|yank|deprecate)$/.test(verb)
+    ? ask("history rewriting", "withdrawal of a published package")
+    : undefined
 }
 
 const secretsInProject: Rule = ({ args, program }) =>

@@ -33,7 +33,9 @@ const destinations = (command: Command): ReadonlyArray<string> => {
       const target = hasFlag(args, "t", ["target-directory"]) ? into : last
       if (target === undefined || targets.length < 2 && into === undefined) return []
       // A copy of the example is how a project is set up.
-      return targets.slice(0, -1).every((path) => template.test(path)) && /(?:^|\/)(?:\.env|config\.ya?ml)/.test(target) ? [] : [target]
+      return targets.slice(0, -1).every((path) => template.test(path)) && /(?:^|\/)(?:\.env|config\.ya?ml)/.test(target)
+        ? []
+        : [target]
     }
     case "dd":
       return args.flatMap((arg) => arg.startsWith("of=") ? [arg.slice(3)] : [])
@@ -41,7 +43,9 @@ const destinations = (command: Command): ReadonlyArray<string> => {
     case "gsed":
     case "perl":
     case "ruby":
-      return args.some((arg) => /^-(?:[a-zA-Z]*i|-in-place)/.test(arg)) ? targets.slice(1).concat(targets.length === 1 ? targets : []) : []
+      return args.some((arg) => /^-(?:[a-zA-Z]*i|-in-place)/.test(arg))
+        ? targets.slice(1).concat(targets.length === 1 ? targets : [])
+        : []
     case "awk":
     case "gawk":
       return args.includes("inplace") ? targets : []
@@ -69,36 +73,83 @@ const files: Rule = (command) => {
 
 const schedules: Rule = ({ args, program }) => {
   if (program === "crontab") {
-    return args.length === 0 || asksForHelp(args) || args.includes("-l") && !args.includes("-r") ? undefined : change("scheduled commands")
+    return args.length === 0 || asksForHelp(args) || args.includes("-l") && !args.includes("-r")
+      ? undefined
+      : change("scheduled commands")
   }
-  if (program === "at" || program === "batch") return args.some((arg) => /^-[lV]$/.test(arg)) ? undefined : change("scheduled commands")
-  return program === "schtasks" && args.some((arg) => /^\/(?:create|delete|change)$/i.test(arg)) ? change("scheduled commands") : undefined
+  if (program === "at" || program === "batch") {
+    return args.some((arg) => /^-[lV]$/.test(arg)) ? undefined : change("scheduled commands")
+  }
+  return program === "schtasks" && args.some((arg) => /^\/(?:create|delete|change)$/i.test(arg))
+    ? change("scheduled commands")
+    : undefined
 }
 
 const protection: Rule = ({ args, program }) => {
   const verb = operands(args)[0] ?? ""
   const firewall = "the firewall or another protection"
-  if (/^(?:iptables|ip6tables|ebtables|arptables)$/.test(program)) return hasFlag(args, "LS", ["list", "list-rules", "help"]) && !hasFlag(args, "FXPDAI") ? undefined : change(firewall)
+  if (/^(?:iptables|ip6tables|ebtables|arptables)$/.test(program)) {
+    return hasFlag(args, "LS", ["list", "list-rules", "help"]) && !hasFlag(args, "FXPDAI") ? undefined : change(firewall)
+  }
   if (program === "nft") return /^(?:list|monitor|describe)$/.test(verb) ? undefined : change(firewall)
   if (program === "ufw") return /^(?:status|show|app|version)$/.test(verb) ? undefined : change(firewall)
-  if (program === "firewall-cmd") return args.some((arg) => /^--(?:add|remove|set|reload|panic|permanent)/.test(arg)) ? change(firewall) : undefined
+  if (program === "firewall-cmd") {
+    return args.some((arg) => /^--(?:add|remove|set|reload|panic|permanent)/.test(arg)) ? change(firewall) : undefined
+  }
   if (program === "pfctl") return hasFlag(args, "dFfe") ? change(firewall) : undefined
-  if (program === "setenforce" || program === "csrutil" && verb !== "status" || program === "spctl" && args.some((arg) => /disable/.test(arg))) return change(firewall)
-  if (program === "aa-disable" || program === "aa-teardown" || program === "apparmor_parser" && hasFlag(args, "R")) return change(firewall)
-  if (program === "netsh" && args.some((arg) => /^(?:advfirewall|firewall)$/i.test(arg)) && !args.some((arg) => /^show$/i.test(arg))) return change(firewall)
+  if (
+    program === "setenforce" ||
+    program === "csrutil" && verb !== "status" ||
+    program === "spctl" && args.some((arg) => /disable/.test(arg))
+  ) {
+    return change(firewall)
+  }
+  if (program === "aa-disable" || program === "aa-teardown" || program === "apparmor_parser" && hasFlag(args, "R")) {
+    return change(firewall)
+  }
+  if (
+    program === "netsh" &&
+    args.some((arg) => /^(?:advfirewall|firewall)$/i.test(arg)) &&
+    !args.some((arg) => /^show$/i.test(arg))
+  ) {
+    return change(firewall)
+  }
   if (program === "set-mppreference" || program === "set-executionpolicy") return change(firewall)
   if (program === "chattr" || program === "xattr" && args.includes("com.apple.quarantine")) return change(firewall)
-  return program === "vssadmin" && /^delete$/i.test(verb) || program === "bcdedit" && args.some((arg) => /^\/set|^\/delete/i.test(arg)) ? change(firewall) : undefined
+  return program === "vssadmin" && /^delete$/i.test(verb) || program === "bcdedit" && args.some((arg) => /^\/set|^\/delete/i.test(arg))
+    ? change(firewall)
+    : undefined
 }
 
 const machine: Rule = ({ args, program }) => {
   const verb = operands(args)[0] ?? ""
-  if (program === "sysctl" && (hasFlag(args, "wp", ["write", "load", "system"]) || args.some((arg) => /^[\w.]+=/.test(arg)))) return change("kernel settings")
-  if (program === "defaults" && /^(?:write|delete)$/.test(verb) || program === "reg" && /^(?:add|delete|import)$/i.test(verb) || program === "scutil" && args.includes("--set")) return change("system configuration")
-  if (/^(?:update-alternatives|alternatives)$/.test(program) && args.some((arg) => /^--(?:set|install|remove)/.test(arg))) return change("system configuration")
-  if (/^(?:timedatectl|hostnamectl|localectl)$/.test(program) && verb.startsWith('set-') || program === "chsh") return change("system configuration")
-  if (/^(?:ip|route|ifconfig)$/.test(program) && args.some((arg) => /^(?:del|delete|flush|down)$/.test(arg))) return change("the network")
-  if (/^(?:npm|pnpm|yarn|pip3?)$/.test(program) && verb === "config" && args.includes("set") && args.some((arg) => /registry|index-url|script-shell|ignore-scripts|strict-ssl|cafile|proxy/.test(arg))) return change("where packages come from")
+  if (program === "sysctl" && (hasFlag(args, "wp", ["write", "load", "system"]) || args.some((arg) => /^[\w.]+=/.test(arg)))) {
+    return change("kernel settings")
+  }
+  if (
+    program === "defaults" && /^(?:write|delete)$/.test(verb) ||
+    program === "reg" && /^(?:add|delete|import)$/i.test(verb) ||
+    program === "scutil" && args.includes("--set")
+  ) {
+    return change("system configuration")
+  }
+  if (/^(?:update-alternatives|alternatives)$/.test(program) && args.some((arg) => /^--(?:set|install|remove)/.test(arg))) {
+    return change("system configuration")
+  }
+  if (/^(?:timedatectl|hostnamectl|localectl)$/.test(program) && verb.startsWith("set-") || program === "chsh") {
+    return change("system configuration")
+  }
+  if (/^(?:ip|route|ifconfig)$/.test(program) && args.some((arg) => /^(?:del|delete|flush|down)$/.test(arg))) {
+    return change("the network")
+  }
+  if (
+    /^(?:npm|pnpm|yarn|pip3?)$/.test(program) &&
+    verb === "config" &&
+    args.includes("set") &&
+    args.some((arg) => /registry|index-url|script-shell|ignore-scripts|strict-ssl|cafile|proxy/.test(arg))
+  ) {
+    return change("where packages come from")
+  }
   if (program === "ssh-keygen" && args.some((arg) => /^-R$/.test(arg))) return change("SSH configuration")
   if (program === "ssh-copy-id") return change("SSH configuration")
   return undefined
@@ -111,9 +162,17 @@ const environment: Rule = ({ args, assignments, program }) => {
   const exported = /^(?:export|declare|typeset|setx|env)$/.test(program) ? args.map((arg) => arg.split("=", 2)) : []
   for (const [name = "", value = ""] of [...assignments, ...exported]) {
     if (yolo.test(name) && value !== "") return change("the agent's own configuration")
-    if (preload.test(name) && name !== "LD_LIBRARY_PATH" && value !== "" && !(name === "GIT_SSH_COMMAND" && !/\s-o\s*(?:Proxy|Strict)/i.test(value))) return change("what every program loads")
+    if (
+      preload.test(name) &&
+      name !== "LD_LIBRARY_PATH" &&
+      value !== "" &&
+      !(name === "GIT_SSH_COMMAND" && !/\s-o\s*(?:Proxy|Strict)/i.test(value))
+    ) {
+      return change("what every program loads")
+    }
   }
-  return program === "alias" && args.some((arg) => /^(?:sudo|ls|cd|cat|git|ssh|rm|cp|su|npm|curl|which)=/.test(arg) && !/^(?:ls|rm|cp|cat)=(?:ls|rm|cp|bat)\b/.test(arg))
+  return program === "alias" &&
+    args.some((arg) => /^(?:sudo|ls|cd|cat|git|ssh|rm|cp|su|npm|curl|which)=/.test(arg) && !/^(?:ls|rm|cp|cat)=(?:ls|rm|cp|bat)\b/.test(arg))
     ? change("what common commands mean")
     : undefined
 }

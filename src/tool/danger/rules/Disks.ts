@@ -16,10 +16,17 @@ const format: Rule = ({ args, program }) => {
       ? ask("disk", "making of a file system")
       : floor("disk", "making of a file system")
   }
-  if (program === "format" && args.some((arg) => /^[a-z]:$/i.test(arg)) || program === "format-volume" || program === "clear-disk") {
+  if (
+    program === "format" && args.some((arg) => /^[a-z]:$/i.test(arg)) ||
+    program === "format-volume" ||
+    program === "clear-disk"
+  ) {
     return floor("disk", "making of a file system")
   }
-  if (program === "diskutil" && args.some((arg) => /^(?:erase(?:disk|volume)?|zerodisk|secureerase|partitiondisk|reformat|randomdisk)$/i.test(arg))) {
+  if (
+    program === "diskutil" &&
+    args.some((arg) => /^(?:erase(?:disk|volume)?|zerodisk|secureerase|partitiondisk|reformat|randomdisk)$/i.test(arg))
+  ) {
     return floor("disk", "making of a file system")
   }
   return undefined
@@ -40,22 +47,33 @@ const device: Rule = (command) => {
     return floor("disk", raw)
   }
   if (/^(?:cp|mv|install)$/.test(program) && Places.isRawDevice(targets.at(-1) ?? "")) return floor("disk", raw)
-  if (program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg))) return floor("disk", raw)
+  if (program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg))) {
+    return floor("disk", raw)
+  }
   if (program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "")) return floor("disk", raw)
-  return program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "") ? floor("disk", raw) : undefined
+  return program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "")
+    ? floor("disk", raw)
+    : undefined
 }
 
 const partitions: Rule = ({ args, program }) => {
   if (/^(?:fdisk|sfdisk|gdisk|sgdisk|cfdisk|parted|gparted|diskpart)$/.test(program)) {
-    const looks = args.some((arg) => /^(?:-l|--list|-p|--print|print|--dump|-d)$/.test(arg)) && !args.some((arg) => /^(?:rm|mklabel|mkpart|-Z|-o)$/.test(arg))
+    const looks = args.some((arg) => /^(?:-l|--list|-p|--print|print|--dump|-d)$/.test(arg)) &&
+      !args.some((arg) => /^(?:rm|mklabel|mkpart|-Z|-o)$/.test(arg))
     return looks || asksForHelp(args) ? undefined : ask("disk", "change of partitions")
   }
   if (/^(?:lv|vg|pv)(?:remove|reduce)$/.test(program)) return ask("disk", "removal of a volume")
-  if (/^(?:zpool|zfs)$/.test(program) && /^(?:destroy|labelclear|rollback)$/.test(args[0] ?? "")) return ask("disk", "removal of a volume")
-  if (program === "mdadm" && args.some((arg) => /^--(?:zero-superblock|stop|fail|remove)$/.test(arg))) return ask("disk", "removal of a volume")
+  if (/^(?:zpool|zfs)$/.test(program) && /^(?:destroy|labelclear|rollback)$/.test(args[0] ?? "")) {
+    return ask("disk", "removal of a volume")
+  }
+  if (program === "mdadm" && args.some((arg) => /^--(?:zero-superblock|stop|fail|remove)$/.test(arg))) {
+    return ask("disk", "removal of a volume")
+  }
   if (program === "btrfs" && args[0] === "subvolume" && args[1] === "delete") return ask("disk", "removal of a volume")
   if (program === "tune2fs" || program === "debugfs" && hasFlag(args, "w")) return ask("disk", "change of a file system")
-  if (program === "umount" && operands(args).some((path) => Places.territory(path) !== undefined)) return ask("disk", "unmounting of a system path")
+  if (program === "umount" && operands(args).some((path) => Places.territory(path) !== undefined)) {
+    return ask("disk", "unmounting of a system path")
+  }
   if (program === "mount" && args.some((arg) => /\bremount\b/.test(arg))) return ask("disk", "change of a file system")
   return undefined
 }

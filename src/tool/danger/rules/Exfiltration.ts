@@ -7,21 +7,29 @@ import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask } from "../Finding.ts"
 import * as Places from "../Places.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { type Rule, written } from "./Rule.ts"
+import { named, type Rule, written } from "./Rule.ts"
 
-const readers = /^(?:cat|bat|batcat|less|more|most|head|tail|tac|nl|rev|sort|uniq|strings|xxd|od|hexdump|base64|base32|cut|awk|gawk|mawk|sed|grep|egrep|rg|view|vi|vim|nano|tee|paste|fold|fmt|pr|dd|jq|yq|cp|mv|scp|rsync|tar|zip|7z|gzip|openssl|gpg|diff|cmp|source|\.)$/
+const readers = named(`
+  cat bat batcat less more most head tail tac nl rev sort uniq strings xxd od hexdump base64 base32 cut awk gawk
+  mawk sed grep egrep rg view vi vim nano tee paste fold fmt pr dd jq yq cp mv scp rsync tar zip 7z gzip openssl gpg
+  diff cmp source .
+`)
 
 /** Reading these from `.env` and the like is daily work; of keys it is not. */
 const working = /^(?:grep|egrep|rg|source|\.|diff|cmp|vi|vim|nano|sed|awk|gawk|mawk|cp|mv|tee|openssl|sort|jq|yq)$/
 
 const daily = /(?:^|\/)(?:\.env[^/]*|\.npmrc|\.envrc|[^/]*\.(?:pem|crt)|secrets?\.[a-z]+|credentials\.[a-z]+)$/i
 
+/** The secret files that a command reads. */
 const secrets = ({ args, cwd, program, redirects }: Command): ReadonlyArray<string> =>
-  [...(/^(?:scp|rsync)$/.test(program) ? withoutIdentity(args) : operands(args)), ...args.flatMap((arg) => /^(?:if=|@|[^=\s]{1,40}=@)(.+)$/.exec(arg)?.slice(1) ?? []), ...redirects.filter(({ operator }) => operator === "<").map(({ target }) => target.text)]
-    .filter((path) => Places.isSecret(path, cwd) && !(working.test(program) && daily.test(path)))
+  [
+    ...(/^(?:scp|rsync)$/.test(program) ? withoutIdentity(args) : operands(args)),
+    ...args.flatMap((arg) => /^(?:if=|@|[^=\s]{1,40}=@)(.+)$/.exec(arg)?.slice(1) ?? []),
+    ...redirects.filter(({ operator }) => operator === "<").map(({ target }) => target.text)
+  ].filter((path) => Places.isSecret(path, cwd) && !(working.test(program) && daily.test(path)))
 
 const secretRead: Rule = (command) => {
-  if (!readers.test(command.program)) return undefined
+  if (!readers.has(command.program)) return undefined
   const found = secrets(command)
   return found.length > 0 ? ask("exfiltration", "reading of credentials") : undefined
 }
@@ -29,10 +37,14 @@ const secretRead: Rule = (command) => {
 const secretPrograms: Rule = ({ args, program }) => {
   const key = "reading of credentials"
   const verb = operands(args).slice(0, 2).join(" ")
-  if (program === "security" && /^(?:find-(?:generic|internet)-password|dump-keychain|export)/.test(verb)) return ask("exfiltration", key)
-  if (program === "gpg" && args.some((arg) => arg.startsWith('--export-secret'))) return ask("exfiltration", key)
-  if (program === "gh" && verb === "auth token" || program === "gcloud" && /print-access-token/.test(args.join(" "))) return ask("exfiltration", key)
-  if (program === "git" && verb.startsWith('credential fill')) return ask("exfiltration", key)
+  if (program === "security" && /^(?:find-(?:generic|internet)-password|dump-keychain|export)/.test(verb)) {
+    return ask("exfiltration", key)
+  }
+  if (program === "gpg" && args.some((arg) => arg.startsWith("--export-secret"))) return ask("exfiltration", key)
+  if (program === "gh" && verb === "auth token" || program === "gcloud" && /print-access-token/.test(args.join(" "))) {
+    return ask("exfiltration", key)
+  }
+  if (program === "git" && verb.startsWith("credential fill")) return ask("exfiltration", key)
   if (/^(?:mimikatz|secretsdump|lazagne)/.test(program)) return ask("exfiltration", key)
   return program === "vault" && /^(?:read|kv)$/.test(args[0] ?? "") && args.includes("get") ? ask("exfiltration", key) : undefined
 }
@@ -55,7 +67,8 @@ const dataFlag = /^(?:-d|-F|-T|--data(?:-\w+)*|--form(?:-string)?|--upload-file|
 const sent = ({ args, fields }: Command) =>
   fields.filter(({ text }, index) => {
     const flag = args[index - 1] ?? ""
-    return dataFlag.test(flag) || /^(?:--(?:data|form|upload-file|post-|body-|json)[\w-]*=|-[dFT].)/.test(text) && !/^-[dFT]$/.test(text) ||
+    return dataFlag.test(flag) ||
+      /^(?:--(?:data|form|upload-file|post-|body-|json)[\w-]*=|-[dFT].)/.test(text) && !/^-[dFT]$/.test(text) ||
       !text.startsWith("-") && !/^(?:-H|--header|-o|-O|--output|-u|--user|-X|-A|-b|--cookie|-e|-x|-w|-m|--max-time|--oauth2-bearer|-K|--config|-E|--cert|--key|--cacert)$/.test(flag)
   })
 
@@ -71,7 +84,9 @@ const upload: Rule = (command) => {
   const parts = sent(command)
   const addresses = fields.filter(({ shown }) => /^(?:https?:\/\/|[\w.-]+\.[a-z]{2,}(?:[:/]|$)|localhost)/i.test(shown))
   if (addresses.length > 0 && addresses.every(({ shown }) => local.test(shown))) return undefined
-  if (parts.some(({ variables }) => variables.some((name) => secretName.test(name) && !/^(?:url|api_?(?:url|base|host|root|version))$|_url$|_host$|_base$/i.test(name)))) {
+  if (
+    parts.some(({ variables }) => variables.some((name) => secretName.test(name) && !/^(?:url|api_?(?:url|base|host|root|version))$|_url$|_host$|_base$/i.test(name)))
+  ) {
     return ask("exfiltration", "sending of a variable that holds a secret")
   }
   if (parts.some(({ commands }) => commands.some(reveals))) return ask("exfiltration", "sending of data about this machine")
@@ -85,8 +100,9 @@ const upload: Rule = (command) => {
     return /^(?:-T|--upload-file|--post-file|--body-file)$/.test(flag) ? [shown] : []
   })
   if (files.some(sensitiveFile)) return ask("exfiltration", "sending of a file")
-  const fromInput = files.includes("-") || parts.some(({ text }) => /^@?-$/.test(text) || text.endsWith('@-'))
-  return fromInput && (input.length === 0 ? command.redirects.some(({ operator, target }) => operator === "<" && sensitiveFile(target.text)) : input.some(({ program }) => !harmlessInput.has(program)))
+  const fromInput = files.includes("-") || parts.some(({ text }) => /^@?-$/.test(text) || text.endsWith("@-"))
+  return fromInput &&
+    (input.length === 0 ? command.redirects.some(({ operator, target }) => operator === "<" && sensitiveFile(target.text)) : input.some(({ program }) => !harmlessInput.has(program)))
     ? ask("exfiltration", "sending of what a command writes")
     : undefined
 }
@@ -103,11 +119,17 @@ const stream: Rule = (command) => {
   if (!sockets.test(program)) return undefined
   if (program === "openssl" && args[0] !== "s_client") return undefined
   const listens = hasFlag(args, "lz", ["listen", "zero"]) && program !== "socat"
-  if (args.some((arg) => /^(?:localhost|127\.0\.0\.1|::1)$/.test(arg) || /localhost|127\.0\.0\.1/.test(arg) && program === "openssl")) return undefined
+  if (
+    args.some((arg) => /^(?:localhost|127\.0\.0\.1|::1)$/.test(arg) || /localhost|127\.0\.0\.1/.test(arg) && program === "openssl")
+  ) {
+    return undefined
+  }
   const files = redirects.some(({ operator, target }) => operator === "<" && target.text !== "/dev/null")
   const says = input.some((source) => !harmlessInput.has(source.program) || source.fields.some(({ commands }) => commands.some(reveals)))
   if (program === "socat" && args.some((arg) => /^(?:file|open):/i.test(arg))) return ask("exfiltration", "sending of a file")
-  if (files && (!listens || redirects.some(({ target }) => sensitiveFile(target.text)))) return ask("exfiltration", "sending of a file")
+  if (files && (!listens || redirects.some(({ target }) => sensitiveFile(target.text)))) {
+    return ask("exfiltration", "sending of a file")
+  }
   return says ? ask("exfiltration", "sending of what a command writes") : undefined
 }
 
@@ -124,26 +146,43 @@ const copy: Rule = (command) => {
   }
   if (/^(?:scp|rsync)$/.test(program)) {
     const last = targets.at(-1) ?? ""
-    const remote = /^[^/\s]+:(?!\\)/.test(last) || last.startsWith('rsync://')
+    const remote = /^[^/\s]+:(?!\\)/.test(last) || last.startsWith("rsync://")
     return remote && withoutIdentity(args).slice(0, -1).some(sensitiveFile) ? ask("exfiltration", "sending of a file") : undefined
   }
-  if (program === "ssh" && (args.some((arg) => /^-[fN]*R/.test(arg)) || input.some(({ program }) => /^(?:tar|cat|env|printenv|gzip|dd|base64)$/.test(program)))) {
+  if (
+    program === "ssh" &&
+    (args.some((arg) => /^-[fN]*R/.test(arg)) || input.some(({ program }) => /^(?:tar|cat|env|printenv|gzip|dd|base64)$/.test(program)))
+  ) {
     return ask("exfiltration", args.some((arg) => /^-[fN]*R/.test(arg)) ? "tunnel into this machine" : "sending of what a command writes")
   }
-  if (/^(?:aws|gsutil|gcloud|az|rclone|s3cmd|mc|azcopy)$/.test(program) && /\b(?:cp|sync|mv|put|copy|upload|rsync|move|mirror)\b/.test(targets.join(" ")) && targets.some((path) => !/^\w+:/.test(path) && Places.isSecret(path))) {
+  if (
+    /^(?:aws|gsutil|gcloud|az|rclone|s3cmd|mc|azcopy)$/.test(program) &&
+    /\b(?:cp|sync|mv|put|copy|upload|rsync|move|mirror)\b/.test(targets.join(" ")) &&
+    targets.some((path) => !/^\w+:/.test(path) && Places.isSecret(path))
+  ) {
     return ask("exfiltration", "sending of a file")
   }
-  if (program === "gh" && targets.slice(0, 2).join(" ").startsWith('gist create') && targets.slice(2).some(sensitiveFile)) return ask("exfiltration", "sending of a file")
-  if (/^(?:mail|mailx|mutt|sendmail|swaks|msmtp)$/.test(program) && (hasFlag(args, "aA", ["attach"]) || input.some(reveals) || command.redirects.some(({ operator, target }) => operator === "<" && sensitiveFile(target.text)))) {
+  if (program === "gh" && targets.slice(0, 2).join(" ").startsWith("gist create") && targets.slice(2).some(sensitiveFile)) {
     return ask("exfiltration", "sending of a file")
   }
-  return /^(?:ngrok|cloudflared|localtunnel|lt|bore|chisel|frpc)$/.test(program) && !/^(?:version|help|update)$/.test(targets[0] ?? "version") ? ask("exfiltration", "tunnel into this machine") : undefined
+  if (
+    /^(?:mail|mailx|mutt|sendmail|swaks|msmtp)$/.test(program) &&
+    (hasFlag(args, "aA", ["attach"]) || input.some(reveals) || command.redirects.some(({ operator, target }) => operator === "<" && sensitiveFile(target.text)))
+  ) {
+    return ask("exfiltration", "sending of a file")
+  }
+  return /^(?:ngrok|cloudflared|localtunnel|lt|bore|chisel|frpc)$/.test(program) &&
+    !/^(?:version|help|update)$/.test(targets[0] ?? "version")
+    ? ask("exfiltration", "tunnel into this machine")
+    : undefined
 }
 
 const names: Rule = ({ fields, program, input, wrappers }) => {
   if (!/^(?:dig|nslookup|host|drill|ping|ping6|resolvectl|getent)$/.test(program)) return undefined
   const data = fields.some(({ commands, text, variables }) => /\./.test(text) && (commands.length > 0 || variables.some((name) => secretName.test(name))))
-  return data || wrappers.includes("xargs") && input.some(reveals) ? ask("exfiltration", "data in a name that is looked up") : undefined
+  return data || wrappers.includes("xargs") && input.some(reveals)
+    ? ask("exfiltration", "data in a name that is looked up")
+    : undefined
 }
 
 const socketWrites: Rule = (command) =>

@@ -27,7 +27,7 @@ const treeOf: Rule = (command) => {
   for (const { text, unknown } of fields) {
     if (text.startsWith("-") || /^\/[a-z]$/i.test(text)) continue
     const place = unknown ? undefined : Places.territory(text, cwd)
-    if (place !== undefined && (recursive || text.endsWith('*') && program === "rm")) {
+    if (place !== undefined && (recursive || text.endsWith("*") && program === "rm")) {
       const key = `recursive delete of ${places[place]}`
       return contained(command) ? ask("file destruction", key) : floor("file destruction", key)
     }
@@ -40,11 +40,15 @@ const treeOf: Rule = (command) => {
 
 const single: Rule = ({ args, cwd, fields, program, wrappers }) => {
   if (!deleters.has(program) || asksForHelp(args)) return undefined
-  if (wrappers.includes("xargs") || wrappers.includes("parallel")) return ask("file destruction", "delete of what the input names (xargs rm)")
+  if (wrappers.includes("xargs") || wrappers.includes("parallel")) {
+    return ask("file destruction", "delete of what the input names (xargs rm)")
+  }
   if (wrappers.some((wrapper) => /^(?:find|gfind|fd|fdfind|bfs)$/.test(wrapper))) {
     return ask("file destruction", "delete of what a search finds (find -exec rm)")
   }
-  if (program === "shred" || program === "srm" || program === "wipe") return ask("file destruction", "deletion that can not be undone (shred)")
+  if (program === "shred" || program === "srm" || program === "wipe") {
+    return ask("file destruction", "deletion that can not be undone (shred)")
+  }
   for (const { text } of fields) {
     if (text.startsWith("-")) continue
     const path = Places.tidy(text, cwd)
@@ -54,7 +58,9 @@ const single: Rule = ({ args, cwd, fields, program, wrappers }) => {
     }
     if (/^[~./]*\*$/.test(text) || text === ".*") return ask("file destruction", "delete of everything in a directory")
   }
-  return /^(?:del|erase)$/.test(program) && args.some((arg) => /^\/[sqf]$/i.test(arg)) ? ask("file destruction", "recursive delete") : undefined
+  return /^(?:del|erase)$/.test(program) && args.some((arg) => /^\/[sqf]$/i.test(arg))
+    ? ask("file destruction", "recursive delete")
+    : undefined
 }
 
 const found = (command: Command): Finding | undefined => {
@@ -91,8 +97,12 @@ const emptied: Rule = ({ args, cwd, fields, program }) => {
 
 const overwritten: Rule = ({ fields, program, redirects, cwd }) => {
   const aims = redirects.filter(({ operator }) => operator === ">" || operator === ">|").map(({ target }) => target.text)
-  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") return ask("file destruction", "overwriting with nothing")
-  return aims.some((path) => Places.territory(path, cwd) !== undefined) ? ask("file destruction", "overwriting of a system path") : undefined
+  if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") {
+    return ask("file destruction", "overwriting with nothing")
+  }
+  return aims.some((path) => Places.territory(path, cwd) !== undefined)
+    ? ask("file destruction", "overwriting of a system path")
+    : undefined
 }
 
 /** See the module. */

@@ -24,16 +24,23 @@ const git: Rule = (command) => {
   const targets = operands(args)
   switch (verb) {
     case "reset":
-      return hasFlag(args, "", ["hard", "merge", "keep"]) && args.some((arg) => arg.startsWith('--h')) ? ask("history rewriting", "loss of uncommitted changes (git reset --hard)") : undefined
+      return hasFlag(args, "", ["hard", "merge", "keep"]) && args.some((arg) => arg.startsWith("--h"))
+        ? ask("history rewriting", "loss of uncommitted changes (git reset --hard)")
+        : undefined
     case "push":
-      if (hasFlag(args, "f", ["force", "force-with-lease", "force-if-includes", "mirror", "prune"]) || targets.some((target) => target.startsWith("+"))) {
+      if (
+        hasFlag(args, "f", ["force", "force-with-lease", "force-if-includes", "mirror", "prune"]) ||
+        targets.some((target) => target.startsWith("+"))
+      ) {
         return ask("history rewriting", "forced push (git push --force)")
       }
       return hasFlag(args, "d", ["delete"]) || targets.slice(1).some((target) => target.startsWith(":"))
         ? ask("history rewriting", "delete of a remote branch or tag")
         : undefined
     case "clean":
-      return hasFlag(args, "f", ["force"]) && !hasFlag(args, "n", ["dry-run"]) ? ask("history rewriting", "delete of untracked files (git clean -f)") : undefined
+      return hasFlag(args, "f", ["force"]) && !hasFlag(args, "n", ["dry-run"])
+        ? ask("history rewriting", "delete of untracked files (git clean -f)")
+        : undefined
     case "branch":
       return args.some((arg) => /^-[a-z]*D/.test(arg)) || hasFlag(args, "d", ["delete"]) && hasFlag(args, "f", ["force"])
         ? ask("history rewriting", "forced delete of a branch (git branch -D)")
@@ -43,28 +50,36 @@ const git: Rule = (command) => {
     case "replace":
       return ask("history rewriting", rewrites)
     case "rebase":
-      return hasFlag(args, "", ["root"]) || args.some((arg) => /^(?:-x|--exec)/.test(arg)) ? ask("history rewriting", rewrites) : undefined
+      return hasFlag(args, "", ["root"]) || args.some((arg) => /^(?:-x|--exec)/.test(arg))
+        ? ask("history rewriting", rewrites)
+        : undefined
     case "update-ref":
       return hasFlag(args, "d", ["delete", "stdin"]) ? ask("history rewriting", rewrites) : undefined
     case "reflog":
       return /^(?:expire|delete)$/.test(targets[0] ?? "") ? ask("history rewriting", rewrites) : undefined
     case "gc":
-      return args.some((arg) => /^--prune=(?:now|all)/.test(arg) || arg === "--aggressive" && args.includes("--prune=now")) ? ask("history rewriting", rewrites) : undefined
+      return args.some((arg) => /^--prune=(?:now|all)/.test(arg) || arg === "--aggressive" && args.includes("--prune=now"))
+        ? ask("history rewriting", rewrites)
+        : undefined
     case "prune":
       return hasFlag(args, "n", ["dry-run"]) ? undefined : ask("history rewriting", rewrites)
     case "stash":
       return /^(?:drop|clear)$/.test(targets[0] ?? "") ? ask("history rewriting", "loss of stashed changes") : undefined
     case "checkout":
     case "switch":
-      return hasFlag(args, "f", ["force", "discard-changes"]) || targets.some((target) => target === "." || target === ":/") && !args.includes("-b")
+      return hasFlag(args, "f", ["force", "discard-changes"]) ||
+        targets.some((target) => target === "." || target === ":/") && !args.includes("-b")
         ? ask("history rewriting", "loss of uncommitted changes (git checkout)")
         : undefined
     case "restore":
-      return targets.some((target) => target === "." || target === ":/") && (!hasFlag(args, "S", ["staged"]) || hasFlag(args, "W", ["worktree"]))
+      return targets.some((target) => target === "." || target === ":/") &&
+        (!hasFlag(args, "S", ["staged"]) || hasFlag(args, "W", ["worktree"]))
         ? ask("history rewriting", "loss of uncommitted changes (git restore)")
         : undefined
     case "worktree":
-      return targets[0] === "remove" && hasFlag(args, "f", ["force"]) ? ask("history rewriting", "loss of uncommitted changes (git worktree)") : undefined
+      return targets[0] === "remove" && hasFlag(args, "f", ["force"])
+        ? ask("history rewriting", "loss of uncommitted changes (git worktree)")
+        : undefined
     default:
       return undefined
   }
@@ -80,9 +95,16 @@ const settings: Rule = (command) => {
   if (verb !== "config") return undefined
   const [name = "", value] = operands(args)
   const writes = value !== undefined || hasFlag(args, "e", ["unset", "unset-all", "replace-all", "add", "edit", "remove-section"])
-  if (!writes || /^(?:--get|--list|-l)/.test(args.find((arg) => arg.startsWith("--get") || arg === "--list" || arg === "-l") ?? "")) return undefined
+  if (
+    !writes ||
+    /^(?:--get|--list|-l)/.test(args.find((arg) => arg.startsWith("--get") || arg === "--list" || arg === "-l") ?? "")
+  ) {
+    return undefined
+  }
   if (!dangerousSetting.test(name) || /^alias\./i.test(name) && value?.trimStart().startsWith("!") !== true) return undefined
-  return /^safe\.directory/i.test(name) && value !== "*" ? undefined : ask("configuration tampering", "git setting that runs programs")
+  return /^safe\.directory/i.test(name) && value !== "*"
+    ? undefined
+    : ask("configuration tampering", "git setting that runs programs")
 }
 
 const record = /(?:^|\/)\.(?:(?:bash|zsh|sh|python|node_repl|mysql|psql|sqlite|rediscli)_history|zhistory|history|local\/share\/fish\/fish_history)$|^\/var\/log(?:\/|$)/
@@ -90,15 +112,36 @@ const record = /(?:^|\/)\.(?:(?:bash|zsh|sh|python|node_repl|mysql|psql|sqlite|r
 const traces: Rule = (command) => {
   const { args, assignments, program } = command
   const key = "removal of the record of what was done"
-  if (program === "history" && (hasFlag(args, "cdwa") && !hasFlag(args, "", ["help"])) && hasFlag(args, "cd")) return ask("history rewriting", key)
+  if (program === "history" && (hasFlag(args, "cdwa") && !hasFlag(args, "", ["help"])) && hasFlag(args, "cd")) {
+    return ask("history rewriting", key)
+  }
   if (program === "unset" && args.some((arg) => /^HIST(?:FILE|SIZE)$/.test(arg))) return ask("history rewriting", key)
-  const variables = [...assignments, ...(/^(?:export|declare|typeset)$/.test(program) ? args.map((arg): readonly [string, string] => [arg.split("=", 1)[0] ?? "", arg.slice(arg.indexOf("=") + 1)]) : [])]
-  if (variables.some(([name, value]) => name === "HISTFILE" && /^(?:\/dev\/null)?$/.test(value) || /^HIST(?:FILE)?SIZE$/.test(name) && value === "0")) return ask("history rewriting", key)
-  if (/^(?:rm|shred|truncate|unlink|tee|ln|cp)$/.test(program) && operands(args).some((path) => record.test(path))) return ask("history rewriting", key)
-  if (command.redirects.some(({ operator, target }) => /^>\|?$/.test(operator) && record.test(target.text)) && written(command).length > 0) return ask("history rewriting", key)
+  const declared = /^(?:export|declare|typeset)$/.test(program) ? args : []
+  const variables = [
+    ...assignments,
+    ...declared.map((arg): readonly [string, string] => [arg.split("=", 1)[0] ?? "", arg.slice(arg.indexOf("=") + 1)])
+  ]
+  if (
+    variables.some(([name, value]) => name === "HISTFILE" && /^(?:\/dev\/null)?$/.test(value) || /^HIST(?:FILE)?SIZE$/.test(name) && value === "0")
+  ) {
+    return ask("history rewriting", key)
+  }
+  if (/^(?:rm|shred|truncate|unlink|tee|ln|cp)$/.test(program) && operands(args).some((path) => record.test(path))) {
+    return ask("history rewriting", key)
+  }
+  if (
+    command.redirects.some(({ operator, target }) => /^>\|?$/.test(operator) && record.test(target.text)) &&
+    written(command).length > 0
+  ) {
+    return ask("history rewriting", key)
+  }
   if (program === "journalctl" && args.some((arg) => /^--(?:vacuum|rotate|flush)/.test(arg))) return ask("history rewriting", key)
   if (program === "set" && args.join(" ") === "+o history") return ask("history rewriting", key)
-  return program === "wevtutil" && /^(?:cl|clear-log)$/i.test(args[0] ?? "") || program === "auditctl" && hasFlag(args, "De") || program === "logrotate" && hasFlag(args, "f") ? ask("history rewriting", key) : undefined
+  return program === "wevtutil" && /^(?:cl|clear-log)$/i.test(args[0] ?? "") ||
+    program === "auditctl" && hasFlag(args, "De") ||
+    program === "logrotate" && hasFlag(args, "f")
+    ? ask("history rewriting", key)
+    : undefined
 }
 
 /** See the module. */

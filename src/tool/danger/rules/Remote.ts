@@ -6,14 +6,19 @@
 import { type Command, hasFlag, operands, programName } from "../Command.ts"
 import { ask, type Finding } from "../Finding.ts"
 import * as Wrappers from "../Wrappers.ts"
-import type { Rule } from "./Rule.ts"
+import { named, type Rule } from "./Rule.ts"
 
-const downloaders = new Set(["curl", "wget", "aria2c", "fetch", "http", "https", "xh", "lynx", "w3m", "nc", "ncat", "netcat", "socat", "scp", "ftp", "tftp", "iwr", "irm", "invoke-webrequest", "invoke-restmethod"])
+const downloaders = named(`
+  curl wget aria2c fetch http https xh lynx w3m nc ncat netcat socat scp ftp tftp iwr irm invoke-webrequest invoke-
+  restmethod
+`)
 
 const interpreters = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|php|lua|osascript|tclsh|rscript|groovy|julia)$/
 
 /** A program that runs what it reads. */
-const runs = (program: string): boolean => Wrappers.shells.has(program) || interpreters.test(program) || /^(?:source|\.|eval|iex|invoke-expression|at|batch|crontab)$/.test(program)
+const runs = (program: string): boolean => Wrappers.shells.has(program) ||
+  interpreters.test(program) ||
+  /^(?:source|\.|eval|iex|invoke-expression|at|batch|crontab)$/.test(program)
 
 /** A shell or interpreter whose program is its standard input. */
 const readsInput = ({ args, program }: Command): boolean => {
@@ -23,7 +28,8 @@ const readsInput = ({ args, program }: Command): boolean => {
   if (program === "crontab") return args.includes("-")
   if (args.includes("-") || args.includes("-s") || args.includes("/dev/stdin")) return true
   // What follows a script's flags is the script; with `-c` there is another one.
-  return !args.some((arg, index) => !arg.startsWith("-") && !/^-[oO]$/.test(args[index - 1] ?? "")) && !args.some((arg) => /^-[a-z]*[cem]$|^--(?:eval|print|help|version)/.test(arg))
+  return !args.some((arg, index) => !arg.startsWith("-") && !/^-[oO]$/.test(args[index - 1] ?? "")) &&
+    !args.some((arg) => /^-[a-z]*[cem]$|^--(?:eval|print|help|version)/.test(arg))
 }
 
 const decoders = (commands: ReadonlyArray<Command>): boolean =>
@@ -45,8 +51,12 @@ const piped: Rule = (command) => {
   if (decoders(input)) return ask("encoded payload", "decoded text piped to a shell or interpreter")
   if (Wrappers.shells.has(program) && input.length > 0) return ask("remote code", "text piped to a shell")
   const document = command.redirects.some(({ operator }) => operator.startsWith("<<"))
-  if (document && (interpreters.test(program) || Wrappers.shells.has(program))) return ask("inline code", "script in a here-document")
-  return Wrappers.shells.has(program) && args.length === 0 && command.redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target.text))
+  if (document && (interpreters.test(program) || Wrappers.shells.has(program))) {
+    return ask("inline code", "script in a here-document")
+  }
+  return Wrappers.shells.has(program) &&
+    args.length === 0 &&
+    command.redirects.some(({ target }) => /^\/dev\/(?:tcp|udp)\//.test(target.text))
     ? ask("remote code", "shell over the network")
     : undefined
 }
@@ -64,7 +74,8 @@ const substituted: Rule = ({ args, fields, program, redirects }) => {
 /** `… | tee >(sh)`. */
 const forked: Rule = ({ fields, input, redirects }) => {
   const shells = [...fields, ...redirects.map(({ target }) => target)].flatMap(({ commands }) => commands)
-  return input.length > 0 && shells.some((command) => Wrappers.shells.has(command.program) && command.input.length === 0 && readsInput(command))
+  return input.length > 0 &&
+    shells.some((command) => Wrappers.shells.has(command.program) && command.input.length === 0 && readsInput(command))
     ? ask("remote code", "text piped to a shell")
     : undefined
 }
@@ -80,9 +91,14 @@ const shellAtEnd = /(?:^|[\s:,])(?:\/\S*\/)?(?:ba|z|k|da|a)?sh\b|cmd\.exe|powers
 const connected: Rule = ({ args, program, redirects }) => {
   const key = "shell over the network"
   const sockets = redirects.map(({ target }) => target.text).filter((text) => /^\/dev\/(?:tcp|udp)\//.test(text))
-  if (sockets.some((socket) => !/^\/dev\/\w+\/(?:localhost|127\.0\.0\.1|\[?::1\]?)\//.test(socket))) return ask("remote code", key)
+  if (sockets.some((socket) => !/^\/dev\/\w+\/(?:localhost|127\.0\.0\.1|\[?::1\]?)\//.test(socket))) {
+    return ask("remote code", key)
+  }
   if (sockets.length > 0 && Wrappers.shells.has(program)) return ask("remote code", key)
-  if (/^(?:nc|ncat|netcat|nc\.(?:traditional|openbsd))$/.test(program) && (hasFlag(args, "ec", ["exec", "sh-exec", "lua-exec"]) || args.some((arg) => shellAtEnd.test(arg)))) {
+  if (
+    /^(?:nc|ncat|netcat|nc\.(?:traditional|openbsd))$/.test(program) &&
+    (hasFlag(args, "ec", ["exec", "sh-exec", "lua-exec"]) || args.some((arg) => shellAtEnd.test(arg)))
+  ) {
     return ask("remote code", key)
   }
   if (program === "socat" && args.some((arg) => /^(?:exec|system|shell):/i.test(arg))) return ask("remote code", key)
@@ -97,10 +113,16 @@ const fetched: Rule = ({ args, program }) => {
   const address = targets.some((target) => /^(?:https?|ftp|git\+\w+):\/\//i.test(target))
   if (/^(?:deno|bun)$/.test(program) && targets[0] === "run" && address) return ask("remote code", key)
   if (/^(?:source|\.|node|bash|sh|zsh|iex)$/.test(program) && address) return ask("remote code", key)
-  if (/^(?:pip3?|uv|pipx)$/.test(program) && args.some((arg) => /^(?:git\+)?http:\/\//i.test(arg) || /^--(?:trusted-host|extra-index-url|index-url)/.test(arg) && !/pypi\.org|pythonhosted|pytorch\.org/.test(args.join(" ")))) {
+  if (
+    /^(?:pip3?|uv|pipx)$/.test(program) &&
+    args.some((arg) => /^(?:git\+)?http:\/\//i.test(arg) || /^--(?:trusted-host|extra-index-url|index-url)/.test(arg) && !/pypi\.org|pythonhosted|pytorch\.org/.test(args.join(" ")))
+  ) {
     return ask("remote code", "packages from a source that is not trusted")
   }
-  return /^(?:mshta|regsvr32|rundll32|certutil|bitsadmin)$/.test(program) && args.some((arg) => /https?:|-urlcache|-decode|\/i:/i.test(arg)) ? ask("remote code", key) : undefined
+  return /^(?:mshta|regsvr32|rundll32|certutil|bitsadmin)$/.test(program) &&
+    args.some((arg) => /https?:|-urlcache|-decode|\/i:/i.test(arg))
+    ? ask("remote code", key)
+    : undefined
 }
 
 /** The files that a download leaves. */
@@ -108,7 +130,9 @@ const saved = ({ args, program, redirects }: Command): ReadonlyArray<string> => 
   if (!downloaders.has(program)) return []
   const named = args.flatMap((arg, index) => {
     const flag = args[index - 1] ?? ""
-    if (program === "curl" ? /^-[a-zA-Z]*o$|^--output$/.test(flag) : /^-[a-zA-Z]*O$|^--output-document$|^-o$/.test(flag)) return [arg]
+    if (program === "curl" ? /^-[a-zA-Z]*o$|^--output$/.test(flag) : /^-[a-zA-Z]*O$|^--output-document$|^-o$/.test(flag)) {
+      return [arg]
+    }
     return /^--output(?:-document)?=(.+)$/.exec(arg)?.slice(1) ?? []
   })
   const aside = redirects.filter(({ operator }) => operator.startsWith(">")).map(({ target }) => target.text)
@@ -127,7 +151,9 @@ export const fetchedAndRun = (commands: ReadonlyArray<Command>): Finding | undef
       for (const path of operands(args).slice(1)) executable.add(programName(path))
     } else if (executable.size > 0 || downloaded.size > 0) {
       const run = runs(program) ? fields.map(({ text }) => programName(text)) : [program]
-      if (run.some((name) => name !== "" && executable.has(name))) return ask("remote code", "script made executable and run at once")
+      if (run.some((name) => name !== "" && executable.has(name))) {
+        return ask("remote code", "script made executable and run at once")
+      }
       if (run.some((name) => name !== "" && downloaded.has(name))) return ask("remote code", "download that is run at once")
     }
   }

@@ -19,3 +19,6 @@ export const written = ({ redirects }: Command): ReadonlyArray<string> =>
 /** Whether help or the version is all that is asked for. */
 export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
   args.some((arg) => arg === "--help" || arg === "--version") || args.length === 1 && (args[0] === "-h" || args[0] === "-V")
+
+/** A set of names from a text of words. */
+export const named = (words: string): ReadonlySet<string> => new Set(words.trim().split(/\s+/))
