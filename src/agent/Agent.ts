@@ -192,10 +192,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return Stream.fromQueue(queue)
       }))
 
-    const stop: Service["stop"] = (sessionId) => {
-      const stopped = active.get(sessionId)
-      return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
-    }
+    const stop: Service["stop"] = (sessionId) =>
+      Effect.suspend(() => {
+        const stopped = active.get(sessionId)
+        return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
+      })
 
     return { run, stream, stop }
   })
