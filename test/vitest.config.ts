@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
 export default defineConfig({
@@ -10,6 +11,8 @@ export default defineConfig({
     setupFiles: ["test/support/setup.ts"],
     reporters: [["default", { summary: false }], "./test/support/reporter.ts"],
     pool: "forks",
+    // Many tests wait for programs that they start, also where there is one processor alone.
+    maxWorkers: Math.max(2, availableParallelism()),
     testTimeout: 60_000,
     hookTimeout: 60_000
   }
