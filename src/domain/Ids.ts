@@ -56,11 +56,21 @@ const stamp: Effect.Effect<string> = Effect.map(Clock.currentTimeMillis, (millis
   return `${at.year}${two(at.month)}${two(at.day)}_${two(at.hour)}${two(at.minute)}${two(at.second)}`
 })
 
-/** A new {@link SessionId}. */
-export const makeSessionId: Effect.Effect<SessionId> = Effect.map(
-  Effect.all([stamp, hex(6)]),
-  ([at, tail]) => SessionId.make(`${at}_${tail}`)
-)
+/** The ids of one second: six digits repeat soon where hundreds of sessions begin at once. */
+const given = { at: "", ids: new Set<string>() }
+
+/** A new {@link SessionId}, which this process gave to no other session. */
+export const makeSessionId: Effect.Effect<SessionId> = Effect.gen(function*() {
+  const at = yield* stamp
+  if (given.at !== at) {
+    given.at = at
+    given.ids.clear()
+  }
+  let id = `${at}_${yield* hex(6)}`
+  while (given.ids.has(id)) id = `${at}_${yield* hex(6)}`
+  given.ids.add(id)
+  return SessionId.make(id)
+})
 
 /** A new {@link TurnId}: `<session>:<task>:<8 hex>` (`hermes-contract.md` §2.7). */
 export const makeTurnId = (sessionId: SessionId, taskId: TaskId): Effect.Effect<TurnId> =>
