@@ -14,9 +14,9 @@ describe("Fence", () => {
   })
 
   it("confines writes to the workspace root, when there is one", () => {
-    const rooted = { ...places, safeRoots: ["/work/project"] }
-    assert.isUndefined(Fence.judgeWrite("/work/project/a.ts", rooted))
-    assert.isUndefined(Fence.judgeWrite("/work/project", rooted))
-    for (const path of ["/work/projects/a.ts", "/work/a.ts", "/tmp/x", "/home/u/x"]) assert.isDefined(Fence.judgeWrite(path, rooted), path)
+    const rooted = { ...places, safeRoots: ["/code/project"] }
+    assert.isUndefined(Fence.judgeWrite("/code/project/a.ts", rooted))
+    assert.isUndefined(Fence.judgeWrite("/code/project", rooted))
+    for (const path of ["/code/projects/a.ts", "/code/a.ts", "/tmp/x", "/home/u/x"]) assert.isDefined(Fence.judgeWrite(path, rooted), path)
   })
 })

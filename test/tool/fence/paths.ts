@@ -34,8 +34,8 @@ export const writes: ReadonlyArray<readonly [path: string, reason: string]> = [
   ["/home/u/.hermes/config.yml", "the agent's rules"], ["/home/u/.hermes/auth.json", "the agent's logins"],
   ["/home/u/.hermes/state.db", "the agent's sessions"], ["/home/u/.hermes/state.db-wal", "the agent's sessions"],
   ["/home/u/.hermes/mcp-tokens/x", "the agent's logins"], ["/home/u/.hermes/pairing/x", "the agent's users"],
-  ["/work/project/.env", "project secrets"], ["/work/project/.env.local", "project secrets"],
-  ["/work/project/.env.production", "project secrets"], ["/work/keys/id_rsa", "key"], ["/work/keys/id_ecdsa_sk", "key"]
+  ["/code/project/.env", "project secrets"], ["/code/project/.env.local", "project secrets"],
+  ["/code/project/.env.production", "project secrets"], ["/code/keys/id_rsa", "key"], ["/code/keys/id_ecdsa_sk", "key"]
 ]
 
 /** Refused for reading. */
@@ -48,12 +48,12 @@ export const reads: ReadonlyArray<readonly [path: string, reason: string]> = [
   ["/home/u/.ssh/work_key", "key"], ["/home/u/.aws/credentials", "cloud"], ["/home/u/.netrc", "logins"],
   ["/home/u/.git-credentials", "repositories"], ["/home/u/.gnupg/secring.gpg", "keys"], ["/home/u/.hermes/.env", "the agent's keys"],
   ["/home/u/.hermes/auth.json", "the agent's logins"], ["/home/u/.hermes/state.db", "the agent's sessions"],
-  ["/work/project/.env", "project secrets"], ["/work/project/.env.local", "project secrets"]
+  ["/code/project/.env", "project secrets"], ["/code/project/.env.local", "project secrets"]
 ]
 
 /** What a developer works with. */
 export const ordinary: ReadonlyArray<string> = [
-  "/work/project/src/main.ts", "/work/project/.env.example", "/work/project/package.json", "/tmp/x.txt", "/home/u/notes.md",
-  "/home/u/project/.gitignore", "/home/u/.config/nvim/init.lua", "/usr/src/app/index.js", "/work/etc/passwd", "/work/.sshx/y",
-  "/home/u/.hermes/skills/x.md", "/home/u/environment.md", "/work/project/docs/bashrc.md", "/var/tmp/x", "/opt/app/config.json"
+  "/code/project/src/main.ts", "/code/project/.env.example", "/code/project/package.json", "/tmp/x.txt", "/home/u/notes.md",
+  "/home/u/project/.gitignore", "/home/u/.config/nvim/init.lua", "/usr/src/app/index.js", "/code/etc/passwd", "/code/.sshx/y",
+  "/home/u/.hermes/skills/x.md", "/home/u/environment.md", "/code/project/docs/bashrc.md", "/var/tmp/x", "/opt/app/config.json"
 ]
