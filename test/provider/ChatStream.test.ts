@@ -40,6 +40,17 @@ const decoded = (raw: unknown): ModelResponse => {
   return result.success
 }
 
+describe("what may be the beginning of a tag", () => {
+  const call = { tool_calls: [{ index: 0, id: "a", function: { name: "one", arguments: "{}" } }] }
+  const kinds = (...list: ReadonlyArray<Delta>) => deltas(...list).parts.map((part) => part.type === "text" ? part.text : part.type)
+
+  it("is text, in its place, when a tool call or a refusal follows", () => {
+    assert.deepStrictEqual(kinds({ content: "<" }, call), ["<", "tool-call"])
+    assert.deepStrictEqual(kinds({ content: "so <\n<thi" }, call), ["so <\n<thi", "tool-call"])
+    assert.deepStrictEqual(kinds({ content: "<th" }, { refusal: "No." }), ["<thNo."])
+  })
+})
+
 describe("text and reasoning", () => {
   it("each begins and ends once, and reasoning ends where text begins", () => {
     const { seen } = deltas({ role: "assistant", content: "" }, { reasoning_content: "h" }, { reasoning_content: "m" }, { content: "a" }, { content: "b" })

@@ -139,11 +139,13 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     const refusal = Raw.string(delta["refusal"]) ?? ""
     if (refusal !== "") {
       refused = true
+      tags.end()
       addText(refusal)
     }
     const legacy = delta["function_call"]
     const fragments = Raw.isFields(legacy) ? [{ index: 0, function: legacy }] : Raw.items(delta["tool_calls"])
     if (fragments.length === 0) return
+    tags.end()
     endReasoning()
     endText()
     calls.read(fragments, out)
