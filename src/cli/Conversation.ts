@@ -51,6 +51,7 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const router = yield* ModelRouter
+  const plugins = yield* Plugins
   const { model, provider } = yield* router.primary
   const input = yield* Asking.prepare(flags, settings)
   return yield* Interactive.run({
@@ -66,7 +67,8 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
     session,
     newSession: Ids.makeSessionId,
     input,
-    commands: PluginsDialog.commands((yield* Plugins.use(({ loaded }) => loaded)).commands),
+    commands: PluginsDialog.commands((yield* plugins.loaded).commands),
+    attach: plugins.attach,
     quickCommands: settings.quickCommands,
     directoryOf: (session) => Effect.provideService(Asking.directoryOf(session), FileSystem.FileSystem, fs)
   })

@@ -5,6 +5,7 @@ import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
 import { SessionId } from "../../src/domain/Ids.ts"
+import type { Conversation } from "../../src/plugin/Inbox.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import type { Service as SessionStore } from "../../src/session/SessionStore.ts"
 import { session } from "../support/interactiveSession.ts"
@@ -370,6 +371,34 @@ describe("Interactive session", () => {
         yield* type(ctrlC)
         assert.strictEqual(yield* left, 130)
       })))
+
+  it.effect("131 a plugin's message is asked next when nothing is under way, and literally", () => {
+    let inbox: Conversation | undefined
+    return session({ attach: (conversation) => Effect.sync(() => void (inbox = conversation)) }, ({ screen, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("half a li")
+        yield* until("› half a li")
+        assert.strictEqual(inbox?.isRunning(), false)
+        inbox?.queue("/quit is no command here")
+        yield* until("You said: /quit is no command here")
+        yield* until("› half a li")
+        yield* type("ne\r")
+        yield* until("You said: half a line")
+        assert.include(screen(), "› /quit is no command here")
+      }))
+  })
+
+  it.effect("131 a plugin's message stops what is under way", () => {
+    let inbox: Conversation | undefined
+    return session({ attach: (conversation) => Effect.sync(() => void (inbox = conversation)) }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hang\r")
+        yield* until("Let me think about")
+        assert.strictEqual(inbox?.isRunning(), true)
+        inbox?.interrupt("[system] look here")
+        yield* until("You said: [system] look here")
+      }))
+  })
 
   it.effect("a question goes with the turn that it belongs to", () =>
     session({}, ({ screen, type, until }) =>

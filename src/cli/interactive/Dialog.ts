@@ -4,12 +4,14 @@
  * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { Stream } from "effect/Stream"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { SessionId } from "../../domain/Ids.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
+import type { Conversation } from "../../plugin/Inbox.ts"
 import type { Service as SessionStore, Session } from "../../session/SessionStore.ts"
 import type { Shell } from "../../tool/builtin/terminal/Shell.ts"
 import type { Service as ToolRegistry } from "../../tool/ToolRegistry.ts"
@@ -20,6 +22,7 @@ import type { Verbosity } from "../render/ToolFeed.ts"
 import type { Command } from "./Commands.ts"
 import type * as Editor from "./Editor.ts"
 import type { History } from "./History.ts"
+import type { Injected } from "./Injected.ts"
 import type { Keyboard } from "./Keyboard.ts"
 import type { Questions } from "./Questions.ts"
 import type { Steering } from "./Steering.ts"
@@ -62,6 +65,8 @@ export interface InteractiveOptions {
   readonly commands?: ReadonlyArray<DialogCommand> | undefined
   /** The user's own commands (`quick_commands`). */
   readonly quickCommands?: Values["quickCommands"] | undefined
+  /** Lets plugins speak in this conversation as long as it lasts. */
+  readonly attach?: ((conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** The directory that a resumed session works in; the program's where undefined. */
   readonly directoryOf?: ((session: Session) => Effect.Effect<string | undefined>) | undefined
   /** The command line that resumes a session, with the flags that it needs. */
@@ -97,6 +102,8 @@ export interface Dialog {
   readonly questions: Questions
   /** Messages on their way into the turn. */
   readonly steering: Steering
+  /** What plugins want to say. */
+  readonly injected: Injected
   current: Current
   verbosity: Verbosity
   /** What is being typed, also while the agent works. */

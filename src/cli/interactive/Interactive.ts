@@ -29,6 +29,7 @@ import * as BuiltinCommands from "./BuiltinCommands.ts"
 import * as Commands from "./Commands.ts"
 import { complain, type Dialog, type InteractiveOptions, say } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
+import * as Injected from "./Injected.ts"
 import * as Keyboard from "./Keyboard.ts"
 import * as Overview from "./Overview.ts"
 import * as Prompting from "./Prompting.ts"
@@ -69,6 +70,7 @@ const make = Effect.fnUntraced(function*(
       if (question === undefined) return screen.refresh()
       for (const line of Questions.lines(question, screen.size().columns, screen.asidePaint)) dialog.note(line)
     }),
+    injected: yield* Injected.make,
     steering: display.busyInputMode === "steer" ? yield* Steering.make(hooks, steered) : Steering.none,
     current: yield* Switching.fresh(options, options.session.id, undefined),
     verbosity: display.toolProgress,
@@ -126,12 +128,23 @@ const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Ou
   }
 )
 
-/** What was sent while the agent worked, or what is typed now. */
-const nextLine = (dialog: Dialog): Effect.Effect<Prompting.Prompted> =>
-  Effect.suspend(() => {
+/** A message of a plugin. */
+interface Message {
+  readonly _tag: "Message"
+  readonly text: string
+}
+
+/** What a plugin says, what was sent while the agent worked, or what is typed now. */
+const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | Prompting.Prompted> {
+  while (true) {
+    const message = yield* dialog.injected.take
+    if (message !== undefined) return { _tag: "Message", text: message }
     const text = dialog.waiting.shift()
-    return text === undefined ? Prompting.prompt(dialog) : Effect.succeed<Prompting.Prompted>({ _tag: "Line", text })
-  })
+    if (text !== undefined) return { _tag: "Line", text }
+    const prompted = yield* Effect.raceFirst(Prompting.prompt(dialog), dialog.injected.arrived)
+    if (prompted !== undefined) return prompted
+  }
+})
 
 const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number> {
   const { history, seed } = dialog.options
@@ -142,6 +155,11 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
   while (true) {
     const line = yield* nextLine(dialog)
     if (line._tag === "Leave") return line.code
+    if (line._tag === "Message") {
+      const code = yield* send(dialog, line.text)
+      if (code !== undefined) return code
+      continue
+    }
     if (line.text.trim() === "") continue
     Prompting.echo(dialog, line.text)
     // A command for the shell is remembered as long as the session, and no longer.
@@ -173,6 +191,7 @@ const open = Effect.fnUntraced(function*(dialog: Dialog) {
 export const run = (options: InteractiveOptions): Effect.Effect<number> =>
   Effect.gen(function*() {
     const dialog = yield* make(options)
+    if (options.attach !== undefined) yield* options.attach(dialog.injected.conversation)
     return yield* open(dialog).pipe(
       Effect.andThen(converse(dialog)),
       Effect.ensuring(Switching.leave(dialog)),

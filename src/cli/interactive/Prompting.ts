@@ -115,7 +115,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     }
   })
   const ended: Prompted = { _tag: "Leave", code: 0 }
-  const prompted = yield* Effect.catch(read, () => Effect.succeed(ended))
-  screen.live(Screen.nothing)
-  return prompted
+  return yield* Effect.catch(read, () => Effect.succeed(ended)).pipe(
+    Effect.ensuring(Effect.sync(() => screen.live(Screen.nothing)))
+  )
 })

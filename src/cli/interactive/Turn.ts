@@ -88,12 +88,14 @@ export const run = Effect.fnUntraced(function*(
   )
   const before = dialog.note
   dialog.note = printer.note
-  const worked = yield* Working.during(dialog, {
+  const stop = options.agent.stop(id)
+  const working = Working.during(dialog, {
     run: conversation,
-    stop: Effect.suspend(() => options.agent.stop(id)),
+    stop,
     steer: (text) => dialog.steering.add(id, text),
     view: printer.view
-  }).pipe(Effect.ensuring(Effect.andThen(printer.close, Effect.sync(() => {
+  })
+  const worked = yield* dialog.injected.during(working, stop).pipe(Effect.ensuring(Effect.andThen(printer.close, Effect.sync(() => {
     dialog.note = before
     dialog.waiting.unshift(...dialog.steering.end())
   }))))
