@@ -6,6 +6,7 @@ import * as Editor from "../../src/cli/interactive/Editor.ts"
 import * as EditorView from "../../src/cli/interactive/EditorView.ts"
 import * as Keys from "../../src/cli/interactive/Keys.ts"
 import * as Width from "../../src/cli/render/Width.ts"
+import { prop } from "../support/property.ts"
 
 const names = (input: string): ReadonlyArray<string> =>
   Keys.make().push(input).map((key) => key._tag === "Key" ? key.name : `${key._tag}:${key.text}`)
@@ -42,7 +43,7 @@ describe("Keys", () => {
     (parts) => parts.join("")
   )
 
-  it.prop("are the same in whatever pieces they come", [inputs], ([input]) => {
+  prop("are the same in whatever pieces they come", [inputs], ([input]) => {
     const joined = (keys: ReadonlyArray<Keys.Key>): string =>
       keys.map((key) => key._tag === "Key" ? `<${key.name}>` : key._tag === "Paste" ? `[${key.text}]` : key.text).join("")
     const decoder = Keys.make()
@@ -100,6 +101,12 @@ describe("Editor", () => {
     assert.deepStrictEqual(typed("hello\r").state, Editor.empty)
   })
 
+  it("goes by words of letters with marks, and never into one", () => {
+    assert.strictEqual(shown(typed("se\u0301n e\u0301t\u001bb")), "se\u0301n |e\u0301t")
+    assert.strictEqual(shown(typed("e\u0301\u001bb\u001bf")), "e\u0301|")
+    assert.strictEqual(shown(typed("a \u0301\u0017")), "a|")
+  })
+
   it("what is pasted sends nothing, and drives nothing", () => {
     const { action, state } = typed("\u001b[200~a\r\nb\rc\u001b[31m\u0003\u001b[201~")
     assert.deepStrictEqual([state.text, action._tag], ["a\nb\nc␛[31m␃", "None"])
@@ -127,7 +134,7 @@ describe("Editor", () => {
     "\u000b", "\u0019", "\u001bb", "\u001bf", "\u0014", "\u0010", "\u000e", "\u001b[200~x\ry\u001b[201~"
   ])), { maxLength: 30 })
 
-  it.prop("the cursor never stands inside of a character", [keys], ([keys]) => {
+  prop("the cursor never stands inside of a character", [keys], ([keys]) => {
     const { state } = typed(keys.join(""), Editor.empty, ["old", "é\nb"])
     const places = new Set([0])
     let at = 0
@@ -138,7 +145,7 @@ describe("Editor", () => {
     assert.isTrue(places.has(state.cursor), JSON.stringify([state.text, state.cursor]))
   })
 
-  it.prop("fits the terminal, and shows the cursor where the next character goes", [keys], ([keys]) => {
+  prop("fits the terminal, and shows the cursor where the next character goes", [keys], ([keys]) => {
     const { state } = typed(keys.join(""))
     const size = { columns: 12, rows: 6 }
     const { cursor, lines } = EditorView.render(state, { prompt: "> ", indent: 2, below: ["hint"] }, size)

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Markdown from "../../src/cli/render/Markdown.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Width from "../../src/cli/render/Width.ts"
+import { prop } from "../support/property.ts"
 
 const shown = (text: string, mode: Markdown.Mode = "render", columns?: number): string =>
   Markdown.render(text, { mode, paint: Paint.plain, columns: () => columns })
@@ -183,19 +184,19 @@ describe("Markdown of any text", () => {
   const columns = [undefined, 12, 40]
   const each = modes.flatMap((mode) => paints.flatMap((paint) => columns.map((columns) => ({ mode, paint, columns: () => columns }))))
 
-  it.prop("is the same in one piece and in pieces of any cut", [texts, cuts], ([text, sizes]) => {
+  prop("is the same in one piece and in pieces of any cut", [texts, cuts], ([text, sizes]) => {
     for (const options of each) {
       assert.strictEqual(inPieces(text, sizes, options), Markdown.render(text, options))
     }
   })
 
-  it.prop("is the same for text that is nothing in particular", [anyText, cuts], ([text, sizes]) => {
+  prop("is the same for text that is nothing in particular", [anyText, cuts], ([text, sizes]) => {
     for (const options of each) {
       assert.strictEqual(inPieces(text, sizes, options), Markdown.render(text, options))
     }
   })
 
-  it.prop("holds no control character but line ends, tabs and what Paint writes, and ends with a line end", [texts], ([text]) => {
+  prop("holds no control character but line ends, tabs and what Paint writes, and ends with a line end", [texts], ([text]) => {
     for (const options of each) {
       const out = Markdown.render(text, options)
       assert.notMatch(Paint.strip(out), /(?![\n\t])\p{Cc}/u)
@@ -204,7 +205,7 @@ describe("Markdown of any text", () => {
     }
   })
 
-  it.prop("loses no letter of what was said", [texts], ([text]) => {
+  prop("loses no letter of what was said", [texts], ([text]) => {
     const letters = (value: string): string => value.replaceAll(/[^ab漢字한글]/gu, "")
     const out = Markdown.render(text, { mode: "strip", paint: Paint.plain, columns: () => undefined })
     // A link's address is shown once where it is the text too; a language of a code block is no part of the text.
@@ -212,7 +213,7 @@ describe("Markdown of any text", () => {
     if (said === text && !/`{3}|~{3}|<br/.test(text)) assert.strictEqual(letters(out), letters(text))
   })
 
-  it.prop("fits the terminal, except for words that fit no line and code", [texts], ([text]) => {
+  prop("fits the terminal, except for words that fit no line and code", [texts], ([text]) => {
     const out = Markdown.render(text, { mode: "render", paint: Paint.plain, columns: () => 40 })
     if (/`{3}|~{3}|\t/.test(text)) return
     for (const line of out.split("\n")) {

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Screen from "../../src/cli/render/Screen.ts"
 import * as Virtual from "../support/virtualTerminal.ts"
+import { prop } from "../support/property.ts"
 
 const onTerminal = (columns: number, rows = 24) => {
   const terminal = Virtual.make(columns, rows)
@@ -113,7 +114,7 @@ describe("Screen", () => {
   const views = Arbitrary.schema(Schema.Literals(["", "a", "a\nb", "0123456", "漢字\n\nz"]))
   const steps = Arbitrary.array(Arbitrary.all([texts, views]), { maxLength: 20 })
 
-  it.prop("the text is on the terminal as if there had never been live lines", [steps], ([steps]) => {
+  prop("the text is on the terminal as if there had never been live lines", [steps], ([steps]) => {
     const { screen, terminal } = onTerminal(10, 100)
     const plain = Virtual.make(10, 100)
     for (const [text, view] of steps) {

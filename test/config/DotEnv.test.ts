@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as DotEnv from "../../src/config/DotEnv.ts"
+import { prop } from "../support/property.ts"
 
 describe("DotEnv.parse", () => {
   it("takes quotes, export, comments, line breaks of any kind, and interpolates nothing", () => {
@@ -61,7 +62,7 @@ describe("DotEnv.set", () => {
     assert.strictEqual(DotEnv.unset("A=1\n", "B"), "A=1\n")
   })
 
-  it.prop("what was set is read back, and the others are still there", [Schema.String, Schema.String], ([first, second]) => {
+  prop("what was set is read back, and the others are still there", [Schema.String, Schema.String], ([first, second]) => {
     const text = DotEnv.set(DotEnv.set("# x\n", "FIRST", first), "SECOND", second)
     assert.deepStrictEqual(DotEnv.parse(text), { FIRST: first, SECOND: second })
     assert.deepStrictEqual(DotEnv.parse(DotEnv.set(text, "FIRST", "z")), { FIRST: "z", SECOND: second })

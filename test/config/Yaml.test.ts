@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Yaml from "../../src/config/Yaml.ts"
+import { effectProp } from "../support/property.ts"
 
 const read = (text: string) => Yaml.read(text, "config.yaml")
 const errorOf = (text: string) => Effect.map(Effect.flip(read(text)), ({ message }) => message)
@@ -139,12 +140,12 @@ nothing: null`
       assert.deepStrictEqual(yield* read(text), value)
     }))
 
-  it.effect.prop("reads back as the same value, whatever it is", [Schema.Json], ([value]) =>
+  effectProp("reads back as the same value, whatever it is", [Schema.Json], ([value]) =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* read(Yaml.render({ value })), { value: JSON.parse(JSON.stringify(value)) })
     }), { arbitrary: { runs: 500 } })
 
-  it.effect.prop("reads back as the same texts", [Schema.Array(Schema.String)], ([texts]) =>
+  effectProp("reads back as the same texts", [Schema.Array(Schema.String)], ([texts]) =>
     Effect.gen(function*() {
       const value = Object.fromEntries(texts.map((text, index) => [`k${index}${text}`, [text, `a${text}`]]))
       assert.deepStrictEqual(yield* read(Yaml.render({ value })), { value })

@@ -4,6 +4,7 @@ import * as Schema from "effect/Schema"
 import { parse } from "effect/encoding/Yaml"
 import * as Tree from "../../src/config/internal/Tree.ts"
 import * as YamlEdit from "../../src/config/internal/YamlEdit.ts"
+import { prop } from "../support/property.ts"
 
 const file = `# My settings.
 
@@ -174,7 +175,7 @@ describe("YamlEdit: generated files", () => {
 
   const comments = (text: string): ReadonlyArray<string> => text.match(/# (?:about|note) \d+/g) ?? []
 
-  it.prop(
+  prop(
     "a value is set, everything else is as it was, and no comment of another key is lost",
     [tree, style, Arbitrary.schema(Schema.Array(words).check(Schema.isMinLength(1), Schema.isMaxLength(3))), leaf],
     (generated) => {

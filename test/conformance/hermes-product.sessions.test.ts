@@ -14,6 +14,7 @@ import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
 import { runScript } from "../support/runScript.ts"
 import { newSession, user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { effectProp } from "../support/property.ts"
 
 const inFile = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore | SessionSearch>) =>
   Effect.provide(body, SqliteSessionStore.layer({ path }), { local: true })
@@ -54,7 +55,7 @@ for (const [name, layer] of Object.entries(stores)) {
         assert.strictEqual((yield* search("OR hello NOT")).length, 1)
       }).pipe(Effect.provide(layer, { local: true })))
 
-    it.effect.prop("T62 no query is a failure", { queries: Schema.Array(Schema.String) }, ({ queries }) =>
+    effectProp("T62 no query is a failure", { queries: Schema.Array(Schema.String) }, ({ queries }) =>
       Effect.gen(function*() {
         const { search } = yield* SessionSearch
         for (const query of queries) yield* search(query)

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../src/domain/Conversation.ts"
+import { prop } from "../support/property.ts"
 
 // A script of a conversation in which anything may be missing, doubled, merged or out of place.
 const Index = Schema.Literals([0, 1, 2])
@@ -50,7 +51,7 @@ const answeredAfter = (messages: ReadonlyArray<Prompt.Message>, index: number): 
 }
 
 describe("closeOpenCalls", () => {
-  it.prop("answers every call exactly once, right after it and in model order", { script: Script }, ({ script }) => {
+  prop("answers every call exactly once, right after it and in model order", { script: Script }, ({ script }) => {
     const closed = Conversation.closeOpenCalls(play(script))
     closed.forEach((message, index) => {
       if (message.role === "tool") return
@@ -58,13 +59,13 @@ describe("closeOpenCalls", () => {
     })
   }, { arbitrary: { runs: 500 } })
 
-  it.prop("keeps everything that is no tool message, in its order", { script: Script }, ({ script }) => {
+  prop("keeps everything that is no tool message, in its order", { script: Script }, ({ script }) => {
     const messages = play(script)
     const spoken = (list: ReadonlyArray<Prompt.Message>) => list.filter((message) => message.role !== "tool")
     assert.deepStrictEqual(spoken(Conversation.closeOpenCalls(messages)), spoken(messages))
   })
 
-  it.prop("keeps the first result that follows a call, and cancels a call without one", { script: Script }, ({ script }) => {
+  prop("keeps the first result that follows a call, and cancels a call without one", { script: Script }, ({ script }) => {
     const messages = play(script)
     const closed = Conversation.closeOpenCalls(messages)
     const parts = (list: ReadonlyArray<Prompt.Message>) =>
@@ -79,7 +80,7 @@ describe("closeOpenCalls", () => {
     }
   })
 
-  it.prop("done twice does nothing more, and returns the same messages", { script: Script }, ({ script }) => {
+  prop("done twice does nothing more, and returns the same messages", { script: Script }, ({ script }) => {
     const once = Conversation.closeOpenCalls(play(script))
     const twice = Conversation.closeOpenCalls(once)
     assert.strictEqual(twice.length, once.length)

@@ -3,6 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { isSensitiveKey, marker, mask, redactText, redactValue } from "../../src/domain/Redaction.ts"
+import { prop } from "../support/property.ts"
 
 const from = (alphabet: string, minimum: number, maximum = minimum + 30): Arbitrary.Arbitrary<string> =>
   Arbitrary.map(
@@ -59,7 +60,7 @@ const leaks = (secret: string, shown: string): boolean => {
 
 describe("Redaction.redactText", () => {
   for (const [name, shape] of Object.entries(shapes)) {
-    it.prop(`no ${name} key survives, wherever it stands`, [oneOf(surroundings), shape, oneOf(after)], ([left, key, right]) => {
+    prop(`no ${name} key survives, wherever it stands`, [oneOf(surroundings), shape, oneOf(after)], ([left, key, right]) => {
       const shown = redactText(left + key + right)
       assert.isFalse(leaks(key, shown), `${JSON.stringify(left + key + right)} → ${JSON.stringify(shown)}`)
       assert.strictEqual(redactText(shown), shown)
@@ -142,7 +143,7 @@ describe("Redaction.redactText", () => {
     "-----END PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", "abc123def456", "Password=", ";", "?", "&", "--", "1234567890:",
     "AKIAIOSFODNN7EXAMPLE", "***", "sk-a…z9", "…", "\u{1f600}", "\ud83d"
   ]
-  it.prop(
+  prop(
     "is idempotent and never throws, on anything",
     [Arbitrary.array(oneOf(fragments), { maxLength: 14 })],
     ([parts]) => {
@@ -262,7 +263,7 @@ describe("Redaction.redactValue", () => {
     assert.deepStrictEqual(redactValue([hostile]), ["<unreadable>"])
   })
 
-  it.prop("is idempotent on any JSON", [Schema.Json], ([json]) => {
+  prop("is idempotent on any JSON", [Schema.Json], ([json]) => {
     const shown = redactValue(json)
     assert.deepStrictEqual(redactValue(shown), shown)
   })

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { redactText } from "../../src/domain/Redaction.ts"
 import * as RedactionStream from "../../src/domain/RedactionStream.ts"
+import { prop } from "../support/property.ts"
 
 const read = (pieces: ReadonlyArray<string>): string => {
   const stream = RedactionStream.make()
@@ -51,7 +52,7 @@ describe("RedactionStream", () => {
     assert.strictEqual(shown[0], "The ")
   })
 
-  it.prop(
+  prop(
     "never shows a part of a key, however it is split",
     [Schema.Array(Schema.Union([Schema.String, Schema.Literals(texts)])), Schema.Array(Schema.Int)],
     ([parts, sizes]) => {

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as TextCut from "../../src/domain/TextCut.ts"
 import * as TextHygiene from "../../src/domain/TextHygiene.ts"
+import { prop } from "../support/property.ts"
 
 const family = "👩‍👩‍👧‍👦"
 
@@ -16,7 +17,7 @@ describe("TextCut", () => {
     assert.strictEqual(TextCut.head("a\r\nb", 2), "a")
   })
 
-  it.prop("keeps within its bound and well formed, for any text", [Schema.String, Schema.Int], ([given, number]) => {
+  prop("keeps within its bound and well formed, for any text", [Schema.String, Schema.Int], ([given, number]) => {
     const text = `${given.toWellFormed()}${family}é`.repeat(5)
     const chars = Math.abs(number) % (text.length + 10)
     for (const cut of [TextCut.head(text, chars), TextCut.tail(text, chars), TextCut.middle(text, chars)]) {

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as TextFences from "../../src/domain/TextFences.ts"
+import { prop } from "../support/property.ts"
 
 const read = (pieces: ReadonlyArray<string>): string => {
   const stream = TextFences.stream()
@@ -50,7 +51,7 @@ describe("TextFences", () => {
     "</plugin-context>", " ", "x", "`", "<memory", "\n"
   ])
 
-  it.prop("gives the same for all pieces of any text", [Schema.Array(Part)], ([parts]) => {
+  prop("gives the same for all pieces of any text", [Schema.Array(Part)], ([parts]) => {
     const text = parts.join("")
     const whole = TextFences.stripOutput(text)
     assert.strictEqual(read(parts), whole)

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Sanitizer from "../../src/hooks/Sanitizer.ts"
+import { prop } from "../support/property.ts"
 
 class Client {
   readonly baseUrl = "http://127.0.0.1"
@@ -138,7 +139,7 @@ describe("Sanitizer", () => {
     assert.doesNotThrow(() => assertHolds({ nested: [make()] }, 1_000))
   })
 
-  it.prop("anything becomes JSON within the cap, and stays what it became", { program: Program }, ({ program }) => {
+  prop("anything becomes JSON within the cap, and stays what it became", { program: Program }, ({ program }) => {
     assertHolds(build(program))
     assertHolds(build(program), 1_000)
     JSON.stringify(Sanitizer.copyOf(build(program)))

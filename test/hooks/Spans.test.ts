@@ -10,6 +10,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Spans from "../../src/hooks/Spans.ts"
 import { apiAnswer, apiError, apiRequest, toolCall, toolDone, withWarnings } from "./support/events.ts"
+import { effectProp } from "../support/property.ts"
 
 const opening = ["pre_api_request", () => apiRequest] as const
 
@@ -70,7 +71,7 @@ const listener = (kind: typeof Listener.Type) => {
 }
 
 describe("bracket", () => {
-  it.effect.prop(
+  effectProp(
     "an opening event has exactly one closing event, whatever happens between them and whoever listens",
     {
       kind: Work,

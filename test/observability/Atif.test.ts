@@ -21,6 +21,7 @@ import * as TraceHook from "../../src/observability/TraceHook.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import * as Runs from "./support/runs.ts"
+import { prop } from "../support/property.ts"
 
 const sound = (trajectory: Atif.Trajectory | undefined): Atif.Trajectory => {
   assert.isDefined(trajectory)
@@ -415,7 +416,7 @@ describe("the rules of a document", () => {
     assert.deepStrictEqual(AtifCheck.images(document), ["a.png"])
   })
 
-  it.prop("a document that is read and written is the same", { document: Atif.Trajectory }, ({ document }) => {
+  prop("a document that is read and written is the same", { document: Atif.Trajectory }, ({ document }) => {
     const text = JSON.stringify(document)
     const read = Result.getOrThrow(Atif.decode(JSON.parse(text)))
     assert.deepStrictEqual(JSON.parse(JSON.stringify(Result.getOrThrow(Schema.encodeResult(Atif.Trajectory)(read)))), JSON.parse(text))

@@ -6,6 +6,7 @@ import * as Assembler from "../../src/domain/Assembler.ts"
 import type { ContentPart, ModelResponse, StreamPart } from "../../src/domain/Model.ts"
 import * as Decode from "../../src/provider/chat/Decode.ts"
 import * as Stream from "../../src/provider/chat/Stream.ts"
+import { prop } from "../support/property.ts"
 
 const context = { module: "Test", method: "test", url: "http://127.0.0.1:1/v1", model: "m" }
 
@@ -247,7 +248,7 @@ const cut = (text: string, size: number) =>
   Array.from({ length: Math.ceil([...text].length / size) }, (_, i) => [...text].slice(i * size, (i + 1) * size).join(""))
 
 describe("any answer", () => {
-  it.prop("is the same streamed and in one piece", [Answer], ([{ reasoning, content, calls, size }]) => {
+  prop("is the same streamed and in one piece", [Answer], ([{ reasoning, content, calls, size }]) => {
     const tool_calls = calls.map((args, index) => ({
       index,
       id: `call_${index}`,

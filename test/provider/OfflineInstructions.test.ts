@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import type { Action, Instruction } from "../../src/provider/offline/Instruction.ts"
 import * as Instructions from "../../src/provider/offline/Instructions.ts"
+import { prop } from "../support/property.ts"
 
 const replies = (text: string): ReadonlyArray<string> =>
   Instructions.parse(text).map((one) => one.type === "reply" ? one.text : one.type)
@@ -210,7 +211,7 @@ describe("Offline instructions from anybody", () => {
     "\"", "'", "```", "\n\n", "after", "if", "with", "without", "{", "()", ""
   ])
 
-  it.prop("are read without an error, and always to the end", [Schema.Array(words), Schema.String], ([said, noise]) => {
+  prop("are read without an error, and always to the end", [Schema.Array(words), Schema.String], ([said, noise]) => {
     const text = said.join(" ") + noise
     assert.isArray(Instructions.parse(text))
   })

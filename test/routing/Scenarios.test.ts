@@ -1,6 +1,6 @@
 // Generated troubles over two routes with keys: whatever happens, a call ends, the answer is one attempt's own, and a reader
 // who forgets what was taken back has read exactly it.
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -11,6 +11,7 @@ import type { ModelResponse, StreamPart } from "../../src/domain/Model.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
+import { effectProp } from "../support/property.ts"
 
 const Failure = Schema.Literals(["none", "400", "401", "402", "403", "404", "413", "429", "500", "503", "network", "malformed", "cap"])
 const Shown = Schema.Literals(["nothing", "reasoning", "text", "call", "text and call"])
@@ -67,7 +68,7 @@ const turnOf = ({ failure, shown }: typeof Event.Type): Fake.Turn => (_, options
 const textOf = ({ parts }: ModelResponse): string => parts.map((part) => part.type === "text" ? part.text : "").join("")
 
 describe("generated troubles", () => {
-  it.effect.prop("a call ends with one attempt's answer, or with a failure that nothing could mend", { scenario: Scenario }, ({ scenario }) =>
+  effectProp("a call ends with one attempt's answer, or with a failure that nothing could mend", { scenario: Scenario }, ({ scenario }) =>
     Effect.gen(function*() {
       const { asked, open } = S.world({
         a: [...scenario.a, { failure: "503", shown: "nothing" } as const].map(turnOf),

@@ -12,6 +12,7 @@ import { toFts } from "../../src/session/sqlite/SqliteSearch.ts"
 import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
 import { newSession, user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { effectProp } from "../support/property.ts"
 
 describe("a query", () => {
   const read: ReadonlyArray<readonly [query: string, fts: string]> = [
@@ -55,7 +56,7 @@ const sqlite = Layer.unwrap(
   Effect.map(temporaryDirectory, (directory) => SqliteSessionStore.layer({ path: `${directory}/state.db` }))
 )
 
-it.effect.prop(
+effectProp(
   "the index finds what a scan finds",
   {
     texts: Arbitrary.array(Arbitrary.map(Arbitrary.schema(Phrase), (words) => words.join(" ")), { maxLength: 6 }),

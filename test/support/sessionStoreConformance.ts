@@ -10,6 +10,7 @@ import * as Usage from "../../src/domain/Usage.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import { type NewSession, SessionStore } from "../../src/session/SessionStore.ts"
 import * as PromptMessages from "./promptMessages.ts"
+import { effectProp } from "./property.ts"
 
 /** A session with nothing particular about it. */
 export const newSession = (id: string, more: Partial<NewSession> = {}): NewSession => ({
@@ -209,7 +210,7 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       assert.deepStrictEqual(Conversation.closeOpenCalls(messages), messages)
     }))
 
-    it.effect.prop(
+    effectProp(
       "of any kind come back equal",
       { messages: PromptMessages.messages },
       ({ messages }) =>

@@ -3,6 +3,7 @@ import * as Schema from "effect/Schema"
 import * as ArgumentRepair from "../../src/tool/calls/ArgumentRepair.ts"
 import * as NameRepair from "../../src/tool/calls/NameRepair.ts"
 import { ratio } from "../../src/tool/calls/Similarity.ts"
+import { prop } from "../support/property.ts"
 
 const tools = (...names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> =>
   names.map((name) => ({ name, destructive: name === "terminal" }))
@@ -43,7 +44,7 @@ describe("names", () => {
     assert.closeTo(ratio("read_fil", "read_file"), 16 / 17, 1e-9)
   })
 
-  it.prop("any name is repaired to a known one or to none", [Schema.String], ([name]) => {
+  prop("any name is repaired to a known one or to none", [Schema.String], ([name]) => {
     const meant = NameRepair.repair(name, known)
     assert.isTrue(meant === undefined || known.some((tool) => tool.name === meant))
   })
@@ -79,11 +80,11 @@ describe("arguments", () => {
     for (const text of ["[1,2]", "5", "\"text\"", "{a:1}", "{'a':1}", "}{}"]) assert.strictEqual(args(text), "Malformed", text)
   })
 
-  it.prop("an object survives as it is", [Schema.Record(Schema.String, Schema.Json)], ([value]) => {
+  prop("an object survives as it is", [Schema.Record(Schema.String, Schema.Json)], ([value]) => {
     assert.deepStrictEqual(args(JSON.stringify(value)), JSON.parse(JSON.stringify(value)))
   })
 
-  it.prop("a prefix of an object is never executed as something else", [Schema.Record(Schema.String, Schema.Json), Schema.Finite], ([value, cut]) => {
+  prop("a prefix of an object is never executed as something else", [Schema.Record(Schema.String, Schema.Json), Schema.Finite], ([value, cut]) => {
     const text = JSON.stringify(value)
     const prefix = text.slice(0, 1 + Math.floor(Math.abs(cut) % Math.max(1, text.length - 1)))
     const repaired = ArgumentRepair.repair(prefix)
@@ -94,7 +95,7 @@ describe("arguments", () => {
     }
   })
 
-  it.prop("garbage never throws", [Schema.String], ([text]) => {
+  prop("garbage never throws", [Schema.String], ([text]) => {
     ArgumentRepair.repair(text)
   })
 })

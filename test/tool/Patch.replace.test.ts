@@ -18,6 +18,7 @@ import {
   unicodeNormalised,
   whitespaceNormalised
 } from "../../src/tool/builtin/patch/TextMatchers.ts"
+import { effectProp } from "../support/property.ts"
 
 /** The texts that a matcher finds. */
 const found = (matcher: Matcher, text: string, wanted: string): ReadonlyArray<string> =>
@@ -174,7 +175,7 @@ const Wanted = Schema.String.check(Schema.isPattern(/^[ab{} "\n]{1,6}$/))
 const visible = (text: string): string => text.replace(/\s+/g, "")
 
 describe("properties", () => {
-  it.effect.prop("an exact replacement changes the one place and nothing else, and can be reversed", [
+  effectProp("an exact replacement changes the one place and nothing else, and can be reversed", [
     Text,
     Text,
     Schema.String.check(Schema.isPattern(/^<[xyz\n ]{1,6}>$/)),
@@ -188,7 +189,7 @@ describe("properties", () => {
       assert.strictEqual(ok(next, replacement, wanted)[1], text)
     }))
 
-  it.effect.prop("whatever is replaced shows what was wanted, and what surrounds it stays byte for byte", [Text, Wanted], ([
+  effectProp("whatever is replaced shows what was wanted, and what surrounds it stays byte for byte", [Text, Wanted], ([
     text,
     wanted
   ]) =>
@@ -204,7 +205,7 @@ describe("properties", () => {
       assert.strictEqual(visible(text.slice(kept.length, text.length - tail.length)), visible(wanted))
     }))
 
-  it.effect.prop("one place or an error: what the exact rule finds several times is never replaced", [Text, Wanted], ([
+  effectProp("one place or an error: what the exact rule finds several times is never replaced", [Text, Wanted], ([
     text,
     wanted
   ]) =>

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import * as TextDiff from "effect/TextDiff"
 import * as Hunks from "../../src/tool/builtin/patch/Hunks.ts"
 import * as V4A from "../../src/tool/builtin/patch/V4A.ts"
+import { effectProp } from "../support/property.ts"
 
 const framed = (...lines: ReadonlyArray<string>): string => ["*** Begin Patch", ...lines, "*** End Patch"].join("\n")
 
@@ -151,7 +152,7 @@ const patchOf = (before: string, after: string): string => {
 }
 
 describe("properties", () => {
-  it.effect.prop("a patch made of two texts leads from the first to the second, and its reverse back", [Lines, Lines], ([
+  effectProp("a patch made of two texts leads from the first to the second, and its reverse back", [Lines, Lines], ([
     first,
     second
   ]) =>
@@ -165,7 +166,7 @@ describe("properties", () => {
       }
     }))
 
-  it.effect.prop(
+  effectProp(
     "a patch with little context leads to the right text or is refused as ambiguous, never to a wrong one",
     [Lines, Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 11 })), Schema.Literals(["X", "Y"])],
     ([lines, index, replacement]) =>

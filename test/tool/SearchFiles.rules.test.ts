@@ -6,6 +6,7 @@ import * as Content from "../../src/tool/builtin/search/Content.ts"
 import * as Ignore from "../../src/tool/builtin/search/Ignore.ts"
 import * as Pattern from "../../src/tool/builtin/search/Pattern.ts"
 import * as Render from "../../src/tool/builtin/search/Render.ts"
+import { effectProp } from "../support/property.ts"
 
 const compiled = (source: string): Pattern.Pattern => Result.getOrThrow(Pattern.compile(source))
 
@@ -72,7 +73,7 @@ describe("the lines of a file", () => {
     assert.strictEqual(scan("x\n".repeat(10), "x", { keepLines: false }).hits.length, 0)
   })
 
-  it.effect.prop("do not depend on how the bytes are cut into pieces", [
+  effectProp("do not depend on how the bytes are cut into pieces", [
     Schema.Array(Schema.Literals(["x", "yx", "é", "", "z x z", "\u{1F600}x"])),
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 7 })),
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 }))

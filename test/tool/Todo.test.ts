@@ -7,6 +7,7 @@ import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import * as Todo from "../../src/tool/builtin/Todo.ts"
 import { ToolContext } from "../../src/tool/ToolContext.ts"
+import { effectProp } from "../support/property.ts"
 
 const bound = Effect.map(Todo.toolset.bind, ([tool]) => (params: unknown, session = "s1") =>
   tool === undefined
@@ -85,7 +86,7 @@ describe("todo", () => {
     assert.isTrue(Option.isNone(Todo.carryOver([item("1", "read", "completed")])))
   })
 
-  it.effect.prop("merging items and then nothing changes nothing, and every id stands once", [
+  effectProp("merging items and then nothing changes nothing, and every id stands once", [
     Schema.Array(Schema.Struct({ id: Schema.Literals(["a", "b", "c"]), content: Schema.Literals(["x", "y"]), status: Todo.Status })),
     Schema.Boolean
   ], ([items, merge]) =>

@@ -7,6 +7,7 @@ import * as Fence from "../../src/tool/builtin/file/Fence.ts"
 import { Places } from "../../src/tool/builtin/file/Places.ts"
 import type { Service } from "../../src/tool/builtin/file/Places.ts"
 import { nodeLayer, workspace } from "../support/fileTools.ts"
+import { effectProp, seeded } from "../support/property.ts"
 
 const places: Service = { home: "/home/ann", homes: ["/home/ann"], agentHomes: ["/home/ann/.hermes"], safeRoots: [] }
 
@@ -46,7 +47,7 @@ it("writes are confined to the safe roots when there are any", () => {
   assert.isUndefined(Fence.judgeRead("/workshop/a", confined))
 })
 
-it.effect.prop(
+effectProp(
   "nothing below a system tree or a credential directory is written, whatever its name and case",
   [Names, Schema.Literals(["/etc", "/usr", "/bin", "/sys", "/proc", "/boot", "/home/ann/.ssh", "/home/ann/.aws"]), Schema.Boolean],
   ([names, root, upper]) =>
@@ -101,6 +102,6 @@ layer(nodeLayer)("the fence and the file system", (it) => {
         assert.isTrue(isFailure, path)
         assert.deepStrictEqual(yield* fs.readDirectory(w.at("home", ".ssh")), [])
       }).pipe(Effect.scoped),
-    { arbitrary: { runs: 25 } }
+    seeded({ arbitrary: { runs: 25 } })
   )
 })

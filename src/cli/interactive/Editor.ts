@@ -58,14 +58,27 @@ const after = ({ cursor, text }: State): number => {
   return cursor + (first?.text.length ?? 0)
 }
 
-const wordBefore = ({ cursor, text }: State): number =>
-  cursor - (/[\p{L}\p{N}_]*[^\p{L}\p{N}_]*$/u.exec(text.slice(0, cursor))?.[0].length ?? 0)
+/** The borders of words are those of characters too: a mark belongs to its letter, though no letter itself. */
+const backTo = (state: State, wanted: number): number => {
+  let cursor = state.cursor
+  while (cursor > wanted) cursor = before({ ...state, cursor })
+  return cursor
+}
 
-const wordAfter = ({ cursor, text }: State): number =>
-  cursor + (/^[^\p{L}\p{N}_]*[\p{L}\p{N}_]*/u.exec(text.slice(cursor))?.[0].length ?? 0)
+const onTo = (state: State, wanted: number): number => {
+  let cursor = state.cursor
+  while (cursor < wanted) cursor = after({ ...state, cursor })
+  return cursor
+}
 
-const blankWordBefore = ({ cursor, text }: State): number =>
-  cursor - (/\S*\s*$/u.exec(text.slice(0, cursor))?.[0].length ?? 0)
+const wordBefore = (state: State): number =>
+  backTo(state, state.cursor - (/[\p{L}\p{N}\p{M}_]*[^\p{L}\p{N}\p{M}_]*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
+
+const wordAfter = (state: State): number =>
+  onTo(state, state.cursor + (/^[^\p{L}\p{N}\p{M}_]*[\p{L}\p{N}\p{M}_]*/u.exec(state.text.slice(state.cursor))?.[0].length ?? 0))
+
+const blankWordBefore = (state: State): number =>
+  backTo(state, state.cursor - (/\S*\s*$/u.exec(state.text.slice(0, state.cursor))?.[0].length ?? 0))
 
 const lineStart = ({ cursor, text }: State): number => text.slice(0, cursor).lastIndexOf("\n") + 1
 

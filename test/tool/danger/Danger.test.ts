@@ -6,6 +6,7 @@ import { hostile as basic } from "./hostile.ts"
 import { hostileMore } from "./hostileMore.ts"
 import { ordinary as daily } from "./ordinary.ts"
 import { ordinaryMore } from "./ordinaryMore.ts"
+import { prop } from "../../support/property.ts"
 
 const hostile = [...basic, ...hostileMore]
 const ordinary = [...daily, ...ordinaryMore]
@@ -56,13 +57,13 @@ describe("Danger", () => {
     }
   })
 
-  it.prop("never throws, whatever the text", [Schema.String, Schema.Array(Token)], ([noise, tokens]) => {
+  prop("never throws, whatever the text", [Schema.String, Schema.Array(Token)], ([noise, tokens]) => {
     Danger.judge(noise)
     Danger.judge(tokens.join(""))
     Danger.judge(tokens.join(" "))
   }, { arbitrary: { runs: Number(process.env["HERMES_FUZZ_RUNS"] ?? 300) } })
 
-  it.prop("keeps the floor whatever stands around a command of its own", [Schema.Array(Schema.Literals(["ls", "true", "echo x", "cd src", "x=1"]))], ([around]) => {
+  prop("keeps the floor whatever stands around a command of its own", [Schema.Array(Schema.Literals(["ls", "true", "echo x", "cd src", "x=1"]))], ([around]) => {
     assert.isDefined(Danger.judge([...around, "rm -rf /", ...around].join("; ")).floor)
     assert.isDefined(Danger.judge([...around, "rm -rf /", ...around].join("\n")).floor)
   })

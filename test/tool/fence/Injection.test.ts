@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as Injection from "../../../src/tool/fence/Injection.ts"
+import { prop } from "../../support/property.ts"
 
 const ids = (text: string, source: Injection.Source) => Injection.scan(text, source).map(({ id }) => id)
 
@@ -72,7 +73,7 @@ describe("Injection", () => {
     assert.strictEqual(Injection.toolDescription("add", "Adds two numbers.").text, "Adds two numbers.")
   })
 
-  it.prop("never throws, whatever the text", [Schema.String], ([text]) => {
+  prop("never throws, whatever the text", [Schema.String], ([text]) => {
     for (const source of ["memory", "context file", "web", "tool description"] as const) Injection.scan(text, source)
   })
 })

@@ -9,6 +9,7 @@ import * as Fetch from "../../../src/tool/fence/Fetch.ts"
 import * as PinnedTransport from "../../../src/tool/fence/internal/PinnedTransport.ts"
 import * as Urls from "../../../src/tool/fence/Urls.ts"
 import { allowed, answers, hostile } from "./urls.ts"
+import { prop } from "../../support/property.ts"
 
 const resolver = {
   resolve: (host: string) =>
@@ -73,7 +74,7 @@ describe("Urls", () => {
       }
     }))
 
-  it.prop("never throws, whatever the text", [Schema.String, Schema.Array(Schema.Literals([".", ":", "::", "[", "]", "0x", "ff", "1", "@", "%", "http://"]))], ([noise, parts]) => {
+  prop("never throws, whatever the text", [Schema.String, Schema.Array(Schema.Literals([".", ":", "::", "[", "]", "0x", "ff", "1", "@", "%", "http://"]))], ([noise, parts]) => {
     Address.kindOf(noise)
     Address.kindOf(parts.join(""))
     Urls.read(noise, Urls.strict)
