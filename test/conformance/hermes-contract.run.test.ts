@@ -19,6 +19,7 @@ import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as Todo from "../../src/tool/builtin/Todo.ts"
 import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -67,7 +68,7 @@ const setup = (
       fake.router,
       Hooks.layer(hooks),
       MemorySessionStore.layer,
-      ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
+      ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Todo.toolset]).pipe(Layer.provide(Todo.TodoState.layer))
     ))
   )
   return { layer, ran, hanging }
@@ -155,7 +156,25 @@ describe("a run that is listened to", () => {
     }).pipe(Effect.provide(layer))
   })
 
-  it.effect("52 and 68 a blocked call never runs, is closed once, and the model gets the message", () => {
+  it.effect("50 and 80 (every tool is one of the registry here) the tool gets what next_call was given, and post_tool_call tells it", () => {
+    const seen = recorder()
+    const todos = (content: string) => [{ id: "1", content, status: "pending" }]
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "todo", { todos: todos("asked") })), Fake.text("done"))
+    const { layer } = setup(fake, seen.hooks, [
+      Plain.toolRequest({ name: "rewriter" }, () => ({ args: { todos: todos("rewritten") }, source: "mw" })) as Middleware.ToolRequest,
+      Plain.toolExecution({ name: "wrapper" }, (call) =>
+        (call["next_call"] as (args: unknown) => unknown)({ todos: todos("wrapped") }))
+    ])
+    return Effect.gen(function*() {
+      yield* Agent.run({ prompt: "go" })
+      const [post] = seen.of("post_tool_call")
+      assert.deepStrictEqual(post?.["args"], { todos: todos("wrapped") })
+      assert.deepStrictEqual(post?.["middleware_trace"], [{ source: "mw" }])
+      assert.include(JSON.stringify(post?.["result"]), "wrapped")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("52, 68 and 79 a blocked call never runs, is closed once, and the model gets the message", () => {
     const seen = recorder()
     let wrapped = 0
     const { layer, ran } = setup(oneTool(), [
