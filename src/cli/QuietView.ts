@@ -1,18 +1,43 @@
 /**
  * `--quiet`: stdout carries the final text and a line break, and nothing before it.
  *
+ * **Details**
+ *
+ * What delays the answer is told on stderr, a line each: a wait and its reason, a warning, a model that has been silent for
+ * half a minute. When all goes well nothing is.
+ *
  * Source: `hermes-product.md` §1.3, `ARCHITECTURE.md` §7.
  *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Redaction from "../domain/Redaction.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
 import type * as Output from "./Output.ts"
+import * as Neutral from "./render/Neutral.ts"
+import * as Waits from "./render/Waits.ts"
 import type { View } from "./View.ts"
 
+const said = (event: RunEvent): string | undefined => {
+  switch (event._tag) {
+    case "Waiting":
+      return Waits.waiting(event)
+    case "Heartbeat":
+      return Waits.silent(event)
+    case "Notice":
+      return event.level === "warning" ? `! ${event.message}` : undefined
+    default:
+      return undefined
+  }
+}
+
 /** See the module. */
-export const make = ({ out }: Output.Service): View => ({
+export const make = ({ err, out }: Output.Service): View => ({
   begin: () => Effect.void,
   prepare: () => undefined,
-  events: () => Effect.void,
+  events: (events) => {
+    const lines = events.map(said).filter((line) => line !== undefined)
+    return lines.length === 0 ? Effect.void : err(lines.map((line) => `${Redaction.redactText(Neutral.line(line))}\n`).join(""))
+  },
   end: ({ text }) => text === "" ? Effect.void : out(`${text}\n`)
 })

@@ -27,6 +27,8 @@ export interface Route {
   readonly region?: string | undefined
   /** Milliseconds for one whole request; 1 800 000 when absent (`hermes-llm.md` §2.5). */
   readonly requestTimeoutMillis?: number | undefined
+  /** Milliseconds in which a stream has to send a byte; for ever when absent (`hermes-llm.md` §2.5). */
+  readonly readTimeoutMillis?: number | undefined
 }
 
 /** What may be shown of a route: no key, no headers, no query. */

@@ -93,7 +93,11 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   const [sdk, LeanFetch] = yield* Effect.promise(() =>
     Promise.all([import("@anthropic-ai/sdk"), import("./internal/LeanFetch.ts")])
   )
-  const fetch = yield* Effect.acquireRelease(Effect.sync(LeanFetch.make), (fetch) => Effect.sync(fetch.close))
+  const { readTimeoutMillis } = route
+  const fetch = yield* Effect.acquireRelease(
+    Effect.sync(() => LeanFetch.make({ readTimeoutMillis })),
+    (fetch) => Effect.sync(fetch.close)
+  )
   const client = makeClient(sdk, route, endpoint, fetch)
   const subscribed = endpoint.auth === "subscription"
   const toolName = subscribed ? Subscription.fromWire : asIs

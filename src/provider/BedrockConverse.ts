@@ -92,7 +92,11 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   const [sdk, LeanFetch] = yield* Effect.promise(() =>
     Promise.all([import("@aws-sdk/client-bedrock-runtime"), import("./internal/LeanFetch.ts")])
   )
-  const fetch = yield* Effect.acquireRelease(Effect.sync(LeanFetch.make), (fetch) => Effect.sync(fetch.close))
+  const { readTimeoutMillis } = route
+  const fetch = yield* Effect.acquireRelease(
+    Effect.sync(() => LeanFetch.make({ readTimeoutMillis })),
+    (fetch) => Effect.sync(fetch.close)
+  )
   const client = makeClient(sdk, endpoint, fetch)
   const place = (method: string): Failure.Place => ({
     module: "BedrockConverse",

@@ -53,6 +53,9 @@ const describe = (code: string | undefined, name: string, error: Error): string 
     case "ENETUNREACH":
     case "EHOSTUNREACH":
       return `there is no way to ${name}: check the network`
+    case "ERR_STREAM_SILENT":
+      return `${name} fell silent in the middle of its answer (${rootOf(error).message}): `
+        + "raise network.stream_read_timeout_seconds if it needs longer"
     case "EPROTO":
     case "ERR_SSL_WRONG_VERSION_NUMBER":
       return `${name} does not speak TLS: use http:// in the base URL if that is meant`

@@ -105,7 +105,11 @@ export const make = Effect.fnUntraced(function*(
   const [sdk, LeanFetch] = yield* Effect.promise(() =>
     Promise.all([import("openai"), import("./internal/LeanFetch.ts")])
   )
-  const fetch = yield* Effect.acquireRelease(Effect.sync(LeanFetch.make), (fetch) => Effect.sync(fetch.close))
+  const { readTimeoutMillis } = route
+  const fetch = yield* Effect.acquireRelease(
+    Effect.sync(() => LeanFetch.make({ readTimeoutMillis })),
+    (fetch) => Effect.sync(fetch.close)
+  )
   const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)
   return {
     baseUrl,

@@ -45,7 +45,8 @@ export const classify = (error: AiError.AiError, facts: Evidence.Facts = {}): De
     break
   }
   const outputCap = reason === "output_cap" ? OutputCap.parse(evidence.text) : undefined
-  const recoveries = Recovery.of(reason, { retryAfter: evidence.retryAfter, outputCap })
+  const { retryAfter, unreachable } = evidence
+  const recoveries = Recovery.of(reason, { retryAfter, outputCap, unreachable })
   return {
     reason,
     recoveries,

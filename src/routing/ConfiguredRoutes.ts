@@ -77,11 +77,17 @@ const emptyPool = (provider: string) => (error: ConfigError): ConfigError =>
 
 const millis = (seconds: number | undefined): number | undefined => seconds === undefined ? undefined : seconds * 1000
 
-/** Of the model, of its provider, of all. */
-const withDeadline = (route: Route, { network, providers }: Values): Route => {
+/** Of the model, of its provider, of all. What a provider is given for a request holds between bytes too. */
+const withDeadlines = (route: Route, { network, providers }: Values): Route => {
   const own = ofProvider(providers, route.provider)
-  const seconds = own?.models[route.model]?.timeoutSeconds ?? own?.requestTimeoutSeconds ?? network.requestTimeoutSeconds
-  return seconds === undefined ? route : { ...route, requestTimeoutMillis: seconds * 1000 }
+  const seconds = own?.models[route.model]?.timeoutSeconds ?? own?.requestTimeoutSeconds
+  const request = millis(seconds ?? network.requestTimeoutSeconds)
+  const read = millis(seconds ?? network.streamReadTimeoutSeconds)
+  return {
+    ...route,
+    ...(request === undefined ? {} : { requestTimeoutMillis: request }),
+    ...(read === undefined ? {} : { readTimeoutMillis: read })
+  }
 }
 
 const limitsOf = ({ model, provider }: Route, { network, providers }: Values): ChainEntry["limits"] => {
@@ -106,7 +112,7 @@ const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, 
   const resolved = Routes.resolve(model, lookup(configured))
   const checked = listed?.length === 0 ? Result.mapError(resolved, emptyPool(said.provider ?? "")) : resolved
   return Result.map(checked, (found): ChainEntry => {
-    const route = withDeadline(found, settings)
+    const route = withDeadlines(found, settings)
     const own = pool.length === 0 || route.apiKey === undefined || pool.includes(route.apiKey) ? [] : [route.apiKey]
     return {
       route,

@@ -19,6 +19,7 @@ import type { Route } from "../domain/Route.ts"
 import * as Offline from "../provider/Offline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Profiles from "./Profiles.ts"
+import * as Timeouts from "./Timeouts.ts"
 
 /** Opens a provider; the scope closes its connections. */
 export type Open = (route: Route) => Effect.Effect<Provider, AiError.AiError | ConfigError, Scope.Scope>
@@ -51,7 +52,8 @@ const speak = (route: Route): ReturnType<Open> => {
 }
 
 /** See the module. */
-export const make = (options: Options = {}): Open => (route) => speak(Profiles.apply(route, options.routing))
+export const make = (options: Options = {}): Open => (route) =>
+  speak(Timeouts.withReadTimeout(Profiles.apply(route, options.routing)))
 
 /** {@link make} without options. */
 export const open: Open = make()

@@ -9,11 +9,14 @@
  * `Adapt` once per route, `Rebuild` once per call on the primary route, `Fallback` while the chain has another entry.
  * `Compress` is not the router's to do: the call fails, and who owns the conversation finds it in the decision.
  *
+ * Where a connection is refused, or a name is unknown, there is nobody to spare: it is asked again after two seconds, and a
+ * new client, which the specification has for every fault of a connection, would find nobody either.
+ *
  * Source: `hermes-llm.md` §16.2, §16.5 and §17, `ARCHITECTURE.md` §7 (D3, D4).
  *
  * @since 0.1.0
  */
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import type { Change } from "./Adaptation.ts"
 import type { Reason } from "./classification/Reason.ts"
 
@@ -29,7 +32,7 @@ export type Recovery =
   | { readonly _tag: "LowerOutputCap"; readonly to: number }
   /** Make the conversation smaller, then ask again. */
   | { readonly _tag: "Compress" }
-  /** Ask again after a while; not before `after`, if the provider said so. */
+  /** Ask again after a while; after exactly `after`, if the provider said so or nobody was there. */
   | { readonly _tag: "Retry"; readonly after: Duration.Duration | undefined }
   /** Open a new connection and start over. */
   | { readonly _tag: "Rebuild" }
@@ -48,10 +51,14 @@ export interface Details {
   readonly retryAfter: Duration.Duration | undefined
   /** See `OutputCap`. */
   readonly outputCap: number | undefined
+  /** There was nobody to talk to. */
+  readonly unreachable: boolean
 }
 
+const shortly: Recovery = { _tag: "Retry", after: Duration.seconds(2) }
+
 /** The recoveries of a reason; the switch is exhaustive, so that a new reason must say what it means. */
-export const of = (reason: Reason, { outputCap, retryAfter }: Details): ReadonlyArray<Recovery> => {
+export const of = (reason: Reason, { outputCap, retryAfter, unreachable }: Details): ReadonlyArray<Recovery> => {
   const retry: Recovery = { _tag: "Retry", after: retryAfter }
   switch (reason) {
     case "auth":
@@ -67,7 +74,7 @@ export const of = (reason: Reason, { outputCap, retryAfter }: Details): Readonly
     case "unknown":
       return [retry, fallback]
     case "timeout":
-      return [retry, rebuild, fallback]
+      return unreachable ? [shortly, fallback] : [retry, rebuild, fallback]
     case "context_overflow":
     case "payload_too_large":
     case "long_context_tier":

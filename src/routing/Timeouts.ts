@@ -7,13 +7,14 @@
  * request. An endpoint on this machine or in the private network is waited for without limit, since it may have to load a
  * model first. What the user sets holds everywhere.
  *
- * The request timeout, which ends everything, is the provider's own (`Route.requestTimeoutMillis`).
+ * The request timeout, which ends everything, is the provider's own (`Route.requestTimeoutMillis`), and so is the wait
+ * between the bytes of a stream, which {@link withReadTimeout} settles.
  *
  * Source: `hermes-llm.md` §2.5.
  *
  * @since 0.1.0
  */
-import type { RouteInfo } from "../domain/Route.ts"
+import type { Route, RouteInfo } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
 
 /** Milliseconds that the user set; what is absent follows the tables. */
@@ -31,8 +32,17 @@ const callTable: Table = [[100_000, 600_000], [50_000, 450_000], [0, 300_000]]
 /** While a model is silent, this often somebody is told that it is still waited for. */
 export const heartbeatMillis = 30_000
 
-const isLocal = ({ baseUrl }: Pick<RouteInfo, "baseUrl">): boolean =>
+const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolean =>
   Detection.isLocal(Detection.address(baseUrl).host)
+
+const readMillis = 120_000
+const requestMillis = 1_800_000
+
+/** The route with the wait between bytes that holds where the user set none. */
+export const withReadTimeout = (route: Route): Route =>
+  route.readTimeoutMillis === undefined
+    ? { ...route, readTimeoutMillis: isLocal(route) ? route.requestTimeoutMillis ?? requestMillis : readMillis }
+    : route
 
 /** How long a route may be silent, in milliseconds, given the tokens of the request; `Infinity` is for ever. */
 export type Patience = (tokens: () => number) => number

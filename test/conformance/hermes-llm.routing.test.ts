@@ -193,6 +193,18 @@ describe("errors, retries, pool, fallback", () => {
         assert.deepStrictEqual(closed, ["a"])
         assert.strictEqual(S.waits(events)[2], 6_000)
       }))
+    it.effect("where nobody listens, a new client is not made, and two short waits say so", () =>
+      Effect.gen(function*() {
+        const { asked, open, opened } = S.world({ a: [S.fails(S.refused)], b: [ok] })
+        const router = yield* S.router({ chain: [{ route: S.route("a") }, { route: S.route("b") }], open })
+        const { answer, events } = S.asking(router)
+        yield* inTime(answer)
+        assert.deepStrictEqual(asked, ["a", "a", "a", "b"])
+        assert.deepStrictEqual(opened, ["a", "b"])
+        assert.deepStrictEqual(S.waits(events), [2_000, 2_000])
+        const said = events.find(({ _tag }) => _tag === "Waiting")
+        assert.deepInclude(said, { reason: "a: nothing listens at a.example: start the server or correct the base URL" })
+      }))
     it.effect("an aggregator and a fallback do not", () =>
       Effect.gen(function*() {
         const { asked, open } = S.world({ openrouter: broken, b: broken })

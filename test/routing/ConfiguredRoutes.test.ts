@@ -66,13 +66,13 @@ describe("ConfiguredRoutes", () => {
       const file = {
         model: { provider: "custom", default: "slow", base_url: "http://127.0.0.1:1/v1" },
         providers: { custom: { request_timeout_seconds: 20, stale_timeout_seconds: 7, models: { slow: { timeout_seconds: 30 } } } },
-        network: { request_timeout_seconds: 10, call_stale_timeout_seconds: 9 }
+        network: { request_timeout_seconds: 10, call_stale_timeout_seconds: 9, stream_read_timeout_seconds: 8 }
       }
       const { entries: [entry] } = yield* found(file)
-      assert.strictEqual(entry.route.requestTimeoutMillis, 30_000)
+      assert.deepInclude(entry.route, { requestTimeoutMillis: 30_000, readTimeoutMillis: 30_000 })
       assert.deepStrictEqual(entry.limits, { stream: 7000, call: 7000 })
       const { entries: [other] } = yield* found({ ...file, providers: {} })
-      assert.strictEqual(other.route.requestTimeoutMillis, 10_000)
+      assert.deepInclude(other.route, { requestTimeoutMillis: 10_000, readTimeoutMillis: 8_000 })
       assert.deepStrictEqual(other.limits, { stream: undefined, call: 9000 })
     }))
 

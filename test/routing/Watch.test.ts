@@ -6,6 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import type { ModelCall } from "../../src/domain/Model.ts"
+import type { Route } from "../../src/domain/Route.ts"
 import * as CallSize from "../../src/routing/CallSize.ts"
 import * as Classification from "../../src/routing/Classification.ts"
 import * as Timeouts from "../../src/routing/Timeouts.ts"
@@ -33,6 +34,15 @@ describe("patience", () => {
     }
     const { call, stream } = Timeouts.of({ baseUrl: "http://localhost/v1" }, { stream: 5_000 })
     assert.deepStrictEqual([of(stream, 0), of(call, 0)], [5_000, Infinity])
+  })
+  it("with the bytes of a stream is two minutes, with an endpoint of one's own that of the request, unless the user says so", () => {
+    const read = (more: Partial<Route>) =>
+      Timeouts.withReadTimeout({ provider: "p", model: "m", apiMode: "chat_completions", ...more }).readTimeoutMillis
+    assert.strictEqual(read(remote), 120_000)
+    assert.strictEqual(read({}), 120_000)
+    assert.strictEqual(read({ baseUrl: "http://localhost:1/v1" }), 1_800_000)
+    assert.strictEqual(read({ baseUrl: "http://localhost:1/v1", requestTimeoutMillis: 7_000 }), 7_000)
+    assert.strictEqual(read({ ...remote, readTimeoutMillis: 5_000 }), 5_000)
   })
   it("counts a message once", () => {
     assert.strictEqual(CallSize.tokens(sized(1_000)), 1_000)

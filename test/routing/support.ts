@@ -6,6 +6,7 @@ import { SessionId, TurnId } from "../../src/domain/Ids.ts"
 import type { ModelCall, OnPart, StreamPart } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as NetworkReason from "../../src/provider/NetworkReason.ts"
 import type { About, Service, Try } from "../../src/routing/ModelRouter.ts"
 import type { Open } from "../../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
@@ -45,6 +46,12 @@ export const http = (status: number, message: string, more: Record<string, strin
 
 export const network = (description: string): AiError.AiError =>
   make(new AiError.NetworkError({ reason: "TransportError", method: "POST", url: "https://x.example", description }))
+
+/** What a provider module makes of a refused connection. */
+export const refused = make(NetworkReason.fromError(
+  Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" }),
+  "https://a.example/v1"
+))
 
 export const malformed: AiError.AiError = make(new AiError.InvalidResponseError({ description: "the answer is not JSON" }))
 

@@ -132,6 +132,7 @@ const routeOf = (fallback: Fallback, primary: Route | undefined): Result.Result<
   const timeout = number(config["timeout"])
   const region = text(config["region"]) ?? primary?.region
   const requestTimeoutMillis = timeout === undefined ? primary?.requestTimeoutMillis : timeout * 1_000
+  const readTimeoutMillis = timeout === undefined ? primary?.readTimeoutMillis : timeout * 1_000
   return Result.succeed({
     provider,
     model,
@@ -139,6 +140,7 @@ const routeOf = (fallback: Fallback, primary: Route | undefined): Result.Result<
     ...(baseUrl === undefined ? {} : { baseUrl }),
     ...(region === undefined ? {} : { region }),
     ...(requestTimeoutMillis === undefined ? {} : { requestTimeoutMillis }),
+    ...(readTimeoutMillis === undefined ? {} : { readTimeoutMillis }),
     ...merged(stays ? primary : {}, own(fallback, { ...address.query, ...texts(config["query"]) }))
   })
 }

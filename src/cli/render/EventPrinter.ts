@@ -23,6 +23,7 @@ import type { Screen, Size } from "./Screen.ts"
 import * as ToolFeed from "./ToolFeed.ts"
 import * as ToolText from "./ToolText.ts"
 import * as UsageText from "./UsageText.ts"
+import * as Waits from "./Waits.ts"
 import * as Width from "./Width.ts"
 
 /** What is shown, and how (`display` of the settings). */
@@ -57,8 +58,6 @@ const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "
 
 /** How often live lines are drawn. */
 export const frameMillis = 100
-
-const seconds = (millis: number): string => `${Math.max(1, Math.ceil(millis / 1000))} s`
 
 /** See the module. */
 export const make = (screen: Screen, options: Options): Printer => {
@@ -178,7 +177,7 @@ export const make = (screen: Screen, options: Options): Printer => {
         say(feed.take(event, now, screen.asideColumns()))
         return
       case "Waiting":
-        aside(`┊ ${event.reason}: retrying in ${seconds(event.millis)}, attempt ${event.attempt} of ${event.maxAttempts}`, "yellow")
+        aside(Waits.waiting(event), "yellow")
         return busy("waiting to try again", now)
       case "Notice":
         return aside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")

@@ -16,7 +16,7 @@
  * **Gotchas**
  *
  * Bodies of requests are strings or bytes. A connection error is Node's own, with its `code`; timeouts are the caller's,
- * by the signal.
+ * by the signal, except for the two of `Deadlines`.
  *
  * @since 0.1.0
  */
@@ -25,6 +25,7 @@ import * as Https from "node:https"
 import { pipeline } from "node:stream"
 import type { Readable } from "node:stream"
 import * as Zlib from "node:zlib"
+import * as Deadlines from "./Deadlines.ts"
 import { LeanResponse } from "./LeanResponse.ts"
 
 /** A `fetch` with connections of its own. */
@@ -44,6 +45,12 @@ interface Outgoing {
 interface Agents {
   readonly http: Http.Agent
   readonly https: Https.Agent
+}
+
+/** What a client may be told. */
+export interface Options {
+  /** Milliseconds in which a stream of events has to send a byte; it may be silent for ever when absent. */
+  readonly readTimeoutMillis?: number | undefined
 }
 
 const maxRedirects = 5
@@ -107,6 +114,7 @@ const send = (agents: Agents, url: URL, out: Outgoing, again: boolean): Promise<
   const request = url.protocol === "https:"
     ? Https.request({ ...options, agent: agents.https })
     : Http.request({ ...options, agent: agents.http })
+  Deadlines.connecting(request)
   const { signal } = out
   const abort = (): void => void request.destroy()
   signal?.addEventListener("abort", abort, { once: true })
@@ -188,7 +196,7 @@ const redirectOf = (message: Http.IncomingMessage, url: URL): URL | undefined =>
   return target !== null && target.origin === url.origin ? target : undefined
 }
 
-const run = async (agents: Agents, address: URL, out: Outgoing): Promise<Response> => {
+const run = async (agents: Agents, address: URL, out: Outgoing, { readTimeoutMillis }: Options): Promise<Response> => {
   out.signal?.throwIfAborted()
   let url = address
   let message = await send(agents, url, out, true)
@@ -208,6 +216,7 @@ const run = async (agents: Agents, address: URL, out: Outgoing): Promise<Respons
     }
     return genuine(message, status, source)
   }
+  Deadlines.reading(message, source, readTimeoutMillis)
   const response = new LeanResponse({
     status,
     statusText: message.statusMessage ?? "",
@@ -222,14 +231,14 @@ const run = async (agents: Agents, address: URL, out: Outgoing): Promise<Respons
 }
 
 /** A client with connections of its own. */
-export const make = (): LeanFetch => {
+export const make = (options: Options = {}): LeanFetch => {
   const agents = makeAgents()
   const fetch = async (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     if (typeof input !== "string" && !(input instanceof URL)) throw new TypeError("an address must be a string or URL")
     const url = new URL(input)
     if (url.protocol !== "http:" && url.protocol !== "https:") throw new TypeError(`unknown scheme ${url.protocol}`)
     if (url.username !== "" || url.password !== "") throw new TypeError("an address must not carry credentials")
-    return run(agents, url, outgoing(init))
+    return run(agents, url, outgoing(init), options)
   }
   return Object.assign(fetch, {
     close: () => {

@@ -26,6 +26,8 @@ export interface Evidence {
   readonly retryAfter: Duration.Duration | undefined
   /** The request never reached a provider, or its answer never came to an end. */
   readonly transport: boolean
+  /** There was nobody to talk to: the address refuses connections, or its name is unknown. */
+  readonly unreachable: boolean
 }
 
 /** What surrounds a call: a lost connection means another thing in a huge conversation than in a small one. */
@@ -91,6 +93,11 @@ const retryAfterOf = (reason: AiError.AiErrorReason): Duration.Duration | undefi
   return typeof millis === "number" ? Duration.millis(millis) : undefined
 }
 
+const nobody = new Set<unknown>(["ECONNREFUSED", "ENOTFOUND", "EAI_NONAME", "EAI_NODATA"])
+
+const isUnreachable = (reason: AiError.AiErrorReason): boolean =>
+  reason._tag === "NetworkError" && nobody.has(field(reason.cause, "code"))
+
 /** Reads a failure; see the module. */
 export const of = ({ reason }: AiError.AiError): Evidence => {
   const metadata = metadataOf(reason)
@@ -105,6 +112,7 @@ export const of = ({ reason }: AiError.AiError): Evidence => {
     message,
     text: `${message} ${code}`.toLowerCase(),
     retryAfter: retryAfterOf(reason),
-    transport: reason._tag === "NetworkError" && reason.reason === "TransportError"
+    transport: reason._tag === "NetworkError" && reason.reason === "TransportError",
+    unreachable: isUnreachable(reason)
   }
 }

@@ -202,6 +202,7 @@ const transport: ReadonlyArray<Rule> = given((evidence) => evidence.transport, [
         ? "context_overflow"
         : undefined
   },
+  { name: "connection: nobody there", judge: ({ unreachable }) => unreachable ? "timeout" : undefined },
   { name: "connection", judge: () => "timeout" }
 ])
 

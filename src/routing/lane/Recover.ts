@@ -88,11 +88,16 @@ const waitsOf = ({ backoff, maxAttempts }: Shared): Effect.Effect<Waits> =>
         () => Effect.succeed(undefined)
       )))
 
+/** Why it waits: the words for a connection are ours and say what to do; those of a provider are for the end. */
+const whyOf = ({ decision: { message, reason }, error }: Failed): string =>
+  error.reason._tag === "NetworkError" && message !== "" ? message : reason
+
 const retry = Effect.fnUntraced(function*(
   here: Here,
-  { decision: { reason }, error }: Failed,
+  failed: Failed,
   asked: Duration.Duration | undefined
 ) {
+  const { decision: { reason }, error } = failed
   const { lane: { info, pool }, shared, state } = here
   state.failures++
   state.waits ??= yield* waitsOf(shared)
@@ -101,7 +106,7 @@ const retry = Effect.fnUntraced(function*(
   const duration = yield* state.waits(after)
   if (duration === undefined) return undefined
   if (limited) yield* Rate.refused(here, duration)
-  yield* wait(here, { reason: `${info.provider}: ${reason}`, duration, attempt: state.failures + 1 })
+  yield* wait(here, { reason: `${info.provider}: ${whyOf(failed)}`, duration, attempt: state.failures + 1 })
   // Another key may be ready by now.
   if (pool !== undefined && pool.size > 1) {
     giveBack(here)

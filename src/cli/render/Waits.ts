@@ -1,0 +1,18 @@
+/**
+ * Delays of a run in words, the same in every view.
+ *
+ * @since 0.1.0
+ */
+import type { RunEvent } from "../../domain/RunEvent.ts"
+
+type Of<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
+
+const seconds = (millis: number): string => `${Math.max(1, Math.ceil(millis / 1000))} s`
+
+/** A wait before another attempt. */
+export const waiting = ({ attempt, maxAttempts, millis, reason }: Of<"Waiting">): string =>
+  `┊ ${reason}: retrying in ${seconds(millis)}, attempt ${attempt} of ${maxAttempts}`
+
+/** A model that says nothing. */
+export const silent = ({ waitedMillis }: Of<"Heartbeat">): string =>
+  `┊ the model has been silent, ${seconds(waitedMillis)} into its answer: it is still waited for`

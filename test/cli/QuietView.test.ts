@@ -1,0 +1,61 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as QuietView from "../../src/cli/QuietView.ts"
+import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as Usage from "../../src/domain/Usage.ts"
+import { machine } from "../support/hermes.ts"
+import { capture } from "./capture.ts"
+
+const shown = Effect.fnUntraced(function*(...events: ReadonlyArray<RunEvent>) {
+  const { output, stderr, stdout } = capture()
+  const view = QuietView.make(output)
+  yield* view.events(events)
+  yield* view.end({ exitCode: 0, sessionId: "s1", text: "Done.", usage: Usage.zero, error: undefined })
+  return [stdout(), stderr()]
+})
+
+describe("QuietView", () => {
+  it.effect("stdout is the final text; what goes well is not told", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(
+        yield* shown(
+          { _tag: "StepStarted", step: 1 },
+          { _tag: "TextDelta", text: "Do" },
+          { _tag: "Notice", level: "info", message: "another key" }
+        ),
+        ["Done.\n", ""]
+      )
+    }))
+
+  it.effect("what delays the answer is on stderr, a line each, without secrets and control characters", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(
+        yield* shown(
+          { _tag: "Waiting", reason: "a: sk-abcdefghijklmnopqrstuvwxyz0123456789 \u001b[2J\nrefused", millis: 1_500, attempt: 2, maxAttempts: 3 },
+          { _tag: "Heartbeat", waitedMillis: 30_000 },
+          { _tag: "Notice", level: "warning", message: "a (m) can not answer: going on with b (m)" }
+        ),
+        [
+          "Done.\n",
+          "┊ a: sk-a…89 ␛[2J refused: retrying in 2 s, attempt 2 of 3\n"
+          + "┊ the model has been silent, 30 s into its answer: it is still waited for\n"
+          + "! a (m) can not answer: going on with b (m)\n"
+        ]
+      )
+    }))
+
+  it.live("an address where nobody listens is told at once, and given up soon", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      keep("config.yaml", "model:\n  provider: custom\n  default: m\n  base_url: http://127.0.0.1:1/v1\n")
+      const { code, stderr, stdout } = yield* hermes(["chat", "-q", "hi", "--quiet"])
+      assert.deepStrictEqual([code, stdout], [1, ""])
+      const said = "nothing listens at 127.0.0.1:1: start the server or correct the base URL"
+      assert.deepStrictEqual(stderr.split("\n").slice(1), [
+        `┊ custom: ${said}: retrying in 2 s, attempt 2 of 3`,
+        `┊ custom: ${said}: retrying in 2 s, attempt 3 of 3`,
+        `Error: ${said}`,
+        ""
+      ])
+    }), 60_000)
+})

@@ -1,0 +1,100 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { request } from "node:https"
+import { type AddressInfo, createServer, type Socket } from "node:net"
+import * as ChatCompletions from "../../../src/provider/ChatCompletions.ts"
+import * as Deadlines from "../../../src/provider/internal/Deadlines.ts"
+import * as LeanFetch from "../../../src/provider/internal/LeanFetch.ts"
+import * as Ask from "../Ask.ts"
+import * as HttpServer from "../HttpServer.ts"
+
+const client = (readTimeoutMillis: number) =>
+  Effect.acquireRelease(Effect.sync(() => LeanFetch.make({ readTimeoutMillis })), (fetch) => Effect.sync(fetch.close))
+
+const codeOf = (promise: Promise<unknown>) =>
+  Effect.promise(() => promise.then(() => "did not fail", (error: NodeJS.ErrnoException) => error.code ?? error.message))
+
+const events = { "content-type": "text/event-stream" }
+
+describe("Deadlines", () => {
+  it.effect("a stream that sends no byte any more ends, and its connection with it", () =>
+    Effect.gen(function*() {
+      const closed = Promise.withResolvers<void>()
+      const server = yield* HttpServer.make((_, response) => {
+        response.once("close", closed.resolve)
+        response.writeHead(200, events).write("data: 1\n\n")
+      })
+      const fetch = yield* client(40)
+      const response = yield* Effect.promise(() => fetch(server.url, { method: "POST", body: "x" }))
+      assert.strictEqual(yield* codeOf(response.text()), Deadlines.silentCode)
+      yield* Effect.promise(() => closed.promise)
+    }))
+
+  it.effect("an answer in one piece may take its time between bytes", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => {
+        response.writeHead(200, { "content-type": "application/json" }).write("[")
+        setTimeout(() => response.end("1]"), 150)
+      })
+      const fetch = yield* client(20)
+      const response = yield* Effect.promise(() => fetch(server.url, { method: "POST", body: "x" }))
+      assert.deepStrictEqual(yield* Effect.promise(() => response.json()), [1])
+    }))
+
+  it.effect("a connection that has served a stream is not ended while it waits for the next request", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => response.writeHead(200, events).end("data: 1\n\n"))
+      const fetch = yield* client(30)
+      const once = Effect.promise(async () => (await fetch(server.url, { method: "POST", body: "x" })).text())
+      yield* once
+      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 120)))
+      yield* once
+      assert.strictEqual(new Set(server.requests.map(({ socket }) => socket)).size, 1)
+    }))
+
+  it.effect("a provider says who fell silent, for how long, and which setting waits longer", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make((_, response) => {
+        response.writeHead(200, events).write(`data: ${JSON.stringify({ choices: [{ delta: { content: "Hel" } }] })}\n\n`)
+      })
+      const provider = yield* ChatCompletions.make({
+        provider: "custom",
+        model: "m",
+        apiMode: "chat_completions",
+        baseUrl: server.url,
+        readTimeoutMillis: 40
+      })
+      const request = yield* provider.prepare(Ask.call("Hi", { stream: true }))
+      const error = yield* Effect.flip(provider.execute(request))
+      assert.match(error.message, /127\.0\.0\.1:\d+ fell silent in the middle of its answer .*network\.stream_read_timeout_seconds/)
+    }))
+
+  it.effect("a connection whose handshake is never answered is given up", () =>
+    Effect.gen(function*() {
+      const sockets = new Set<Socket>()
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(async () => {
+          const server = createServer((socket) => {
+            sockets.add(socket)
+            socket.on("error", () => {})
+          })
+          await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+          return server
+        }),
+        (server) =>
+          Effect.promise(async () => {
+            for (const socket of sockets) socket.destroy()
+            await new Promise<void>((resolve) => server.close(() => resolve()))
+          })
+      )
+      // A TCP server that listens has an AddressInfo.
+      const { port } = server.address() as AddressInfo
+      const failed = new Promise((_, reject) => {
+        const asked = request({ host: "127.0.0.1", port })
+        Deadlines.connecting(asked, 50)
+        asked.on("error", reject)
+        asked.end()
+      })
+      assert.strictEqual(yield* codeOf(failed), "ETIMEDOUT")
+    }))
+})
