@@ -257,6 +257,7 @@ export const program = (
         hookSettings: { payloadMaxChars: settings.plugins.payloadMaxChars },
         platform: "cli",
         maxIterations: settings.agent.maxTurns,
+        budget: Said.budget(settings),
         maxOutputTokens: settings.model.maxTokens,
         reasoningEffort: settings.agent.reasoningEffort,
         approvals: Approvals.layer().pipe(

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 export * as Agent from "./agent/Agent.ts"
+export type { Limits as BudgetLimits } from "./agent/Budget.ts"
 export type { AgentSettings, RunInput } from "./agent/RunInput.ts"
 export * as LlmFailover from "./builtin/LlmFailover.ts"
 export * as AgentError from "./domain/AgentError.ts"

@@ -12,6 +12,7 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
+import * as Budget from "./Budget.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -86,7 +87,7 @@ export const ask = Effect.fnUntraced(function*<E>(
   run.route = answer.route
   run.attempt = answer.attempt
   const usage = Usage.fromResponse(answer.response.usage)
-  run.usage = Usage.add(run.usage, usage)
+  Budget.charge(run.budget, usage, undefined)
   const { provider, model } = answer.route
   yield* services.store.recordUsage(run.sessionId, { provider, model, usage })
   if (run.emit !== undefined) {

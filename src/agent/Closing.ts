@@ -12,25 +12,29 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
-import { emit, type RunState } from "./RunState.ts"
+import { emit, noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
-/** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
-export const settle = Effect.fnUntraced(function*(
+/**
+ * Completes the conversation of a step that was cut: its open calls are cancelled, or the text that was seen of its answer
+ * is kept.
+ */
+export const cutStep = Effect.fnUntraced(function*(
   { store }: Pick<Services, "store">,
-  run: RunState,
-  reason: string
+  run: RunState
 ): Effect.fn.Return<void, SessionStoreError> {
-  const calls = Array.from(run.open.values())
-  run.open.clear()
+  const { batch: { calls: batch, results }, text } = run
+  const calls = batch.filter(({ id }) => !results.has(id))
+  run.batch = noBatch
+  run.messages.push(...batch.map((call) => results.get(call.id) ?? Conversation.cancelled(call)))
   if (calls.length > 0) {
     yield* store.append(run.sessionId, calls.map(Conversation.cancelled))
-  } else if (run.text !== "" && !run.textStored) {
-    yield* store.append(run.sessionId, [
-      Prompt.assistantMessage({ content: [Prompt.textPart({ text: run.text })] })
-    ])
+  } else if (batch.length === 0 && text !== "" && !run.textStored) {
+    const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
+    run.messages.push(answer)
+    run.textStored = true
+    yield* store.append(run.sessionId, [answer])
   }
-  yield* store.end(run.sessionId, reason)
   yield* emit(
     run,
     ...calls.map((call): RunEvent => ({
@@ -43,6 +47,14 @@ export const settle = Effect.fnUntraced(function*(
     }))
   )
 })
+
+/** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
+export const settle = (
+  services: Pick<Services, "store">,
+  run: RunState,
+  reason: string
+): Effect.Effect<void, SessionStoreError> =>
+  Effect.andThen(cutStep(services, run), services.store.end(run.sessionId, reason))
 
 /** The result as the user gets it: listeners may rewrite the final text, and are told of it. */
 export const present = Effect.fnUntraced(function*(

@@ -164,7 +164,8 @@ export const make = <E>(
       parentTurnId: parent.turnId,
       parentSubagentId: parent.lineage?.subagentId ?? "",
       subagentId,
-      depth: depth + 1
+      depth: depth + 1,
+      budget: parent.budget
     }
     const watched: Watched = { trace: [], steps: 0, usage: Usage.zero, text: "" }
     const { tool_call_id: callId } = yield* Correlation
@@ -215,7 +216,8 @@ export const make = <E>(
       Effect.provideService(Effect.ensuring(spanned, finalized), Attendance, unattended("child agent", approval))
     )
     const ending = endingOf(exit, watched)
-    parent.usage = Usage.add(parent.usage, watched.usage)
+    const finished = Exit.isSuccess(exit) ? Option.getOrUndefined(exit.value) : undefined
+    const usage = finished?.usage ?? watched.usage
     yield* emit(parent, { _tag: "SubagentFinished", subagentId, sessionId, status: ending.status })
     return {
       task_index: index,
@@ -223,9 +225,9 @@ export const make = <E>(
       summary: ending.summary,
       api_calls: watched.steps,
       duration_seconds: (yield* duration) / 1000,
-      model: Exit.isSuccess(exit) && Option.isSome(exit.value) ? exit.value.value.model : parent.route.model,
+      model: finished?.model ?? parent.route.model,
       exit_reason: ending.exit,
-      tokens: { input: Usage.promptTokens(watched.usage), output: watched.usage.outputTokens },
+      tokens: { input: Usage.promptTokens(usage), output: usage.outputTokens },
       tool_trace: watched.trace,
       session_id: sessionId,
       ...(ending.error === undefined ? {} : { error: ending.error })

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import type { SessionId, TurnId } from "../domain/Ids.ts"
+import type { Budget } from "./Budget.ts"
 
 /** See the module. */
 export interface Lineage {
@@ -15,4 +16,6 @@ export interface Lineage {
   readonly subagentId: string
   /** 1 for a child of a top-level run. */
   readonly depth: number
+  /** The parent's, which what the child uses counts for. */
+  readonly budget: Budget
 }

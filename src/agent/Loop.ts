@@ -1,62 +1,31 @@
 /**
- * The policy of a run: steps until an outcome ends it, within the iteration budget.
+ * The policy of a run: steps until an outcome ends it, within its {@link Budget}.
  *
  * **Details**
  *
- * `maxIterations` model calls with tools are allowed; when they are used up without a final text, one tool-less call asks
- * for a summary, which is not counted (`ARCHITECTURE.md` §7, `hermes-llm.md` §18.3). The request for it is sent, and never
- * stored.
+ * A run that used up a limit without a final text ends with a summary (`Summary`). Time also cuts a step that is under way:
+ * its open calls are cancelled, and the summary is asked for with what there is. When four fifths of the time are gone, the
+ * model is told once; that message is sent and never stored. No other limit is announced, because models give up early
+ * (`hermes-llm.md` §18.2).
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as AiError from "effect/ai/AiError"
+import * as Option from "effect/Option"
+import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
-import * as Ask from "./Ask.ts"
+import * as Budget from "./Budget.ts"
+import * as Closing from "./Closing.ts"
+import type { Outcome } from "./Outcome.ts"
 import * as Recovery from "./Recovery.ts"
 import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 import * as Step from "./Step.ts"
-
-const summaryRequest = Prompt.userMessage({
-  content: [
-    Prompt.textPart({
-      text: "The number of model calls for this request is used up, and no more tools can be called. " +
-        "Say what was done, what was found, and what is left to do."
-    })
-  ]
-})
-
-/** The text of a run that ran out of iterations, when there is no summary either. */
-const noSummary = (run: RunState, why: string): string =>
-  `Stopped after ${run.maxIterations} model calls without a final answer${why}. ` +
-  "Raise agent.max_turns (--max-turns) or continue the session."
-
-const summarise = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
-  run: RunState
-): Effect.fn.Return<RunResult, SessionStoreError | E> {
-  const text = yield* Ask.ask(services, run, {
-    messages: [...run.messages, summaryRequest],
-    tools: [],
-    toolChoice: "none"
-  }).pipe(
-    Effect.flatMap(({ response }) => Ask.showText(run, response.parts)),
-    Effect.catch((error): Effect.Effect<AiError.AiError, Exclude<SessionStoreError | E, AiError.AiError>> =>
-      AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error as Exclude<typeof error, AiError.AiError>)
-    )
-  )
-  if (typeof text !== "string") {
-    return result(run, "max_iterations_reached", noSummary(run, `, and the summary failed (${text.reason.message})`))
-  }
-  if (text.trim() === "") return result(run, "max_iterations_reached", noSummary(run, ""))
-  yield* Step.append(services, run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }))
-  run.textStored = true
-  return result(run, "max_iterations_reached", text)
-})
+import * as Summary from "./Summary.ts"
 
 /** Output limits of answers that are asked for again after they were cut (`hermes-llm.md` §15.2). */
 const outputBase = 4_096
@@ -79,15 +48,56 @@ const leaveRoute = <E>({ router }: Services<E>, run: RunState): Effect.Effect<bo
     (next) => next !== undefined
   )
 
+/** Tells the model, once, that its time comes to an end. */
+const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
+  const seconds = Budget.wrapUp(run.budget, now)
+  if (seconds === undefined) return Effect.void
+  run.messages.push(Prompt.userMessage({
+    content: [
+      Prompt.textPart({
+        text: `About ${seconds} seconds are left for this request. Bring it to an end: finish or undo what is half done, ` +
+          "and give your answer."
+      })
+    ]
+  }))
+  return emit(run, { _tag: "Notice", level: "info", message: `About ${seconds} seconds of the run are left: the model is told` })
+}
+
+/** A step; undefined when its time ran out in the middle. */
+const stepInTime = <E>(
+  services: Services<E>,
+  run: RunState,
+  now: number
+): Effect.Effect<Outcome | undefined, AiError.AiError | SessionStoreError | E, ToolContext> => {
+  const left = Budget.millisLeft(run.budget, now)
+  return left === undefined
+    ? Step.step(services, run)
+    : Effect.map(Effect.timeoutOption(Step.step(services, run), left), Option.getOrUndefined)
+}
+
+/** A round whose only tool was `execute_code` costs no step (`hermes-llm.md` §13.8). */
+const isRefunded = (outcome: Outcome): boolean =>
+  outcome._tag === "Continue" && outcome.tools.length > 0 && outcome.tools.every((name) => name === "execute_code")
+
 /** See the module. */
 export const loop = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState
 ): Effect.fn.Return<RunResult, AiError.AiError | SessionStoreError | E, ToolContext> {
   let state = Recovery.initial
-  while (run.steps < run.maxIterations) {
+  while (true) {
+    const now = yield* Clock.currentTimeMillis
+    const limit = Budget.exhausted(run.budget, now)
+    if (limit !== undefined) return yield* Summary.summarise(services, run, limit)
+    yield* announceTime(run, now)
     run.steps++
-    const outcome = yield* Step.step(services, run)
+    Budget.takeIteration(run.budget)
+    const outcome = yield* stepInTime(services, run, now)
+    if (outcome === undefined) {
+      yield* Closing.cutStep(services, run)
+      continue
+    }
+    if (isRefunded(outcome)) Budget.refundIteration(run.budget)
     const decision = Recovery.decide(state, outcome, { afterTools: isAfterTools(run) })
     const { action } = decision
     if (action._tag === "End") {
@@ -101,5 +111,4 @@ export const loop = Effect.fnUntraced(function*<E>(
     run.outputTokens = action.outputFactor === 1 ? undefined : largerOutput(services, action.outputFactor)
     if (action.notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: action.notice })
   }
-  return yield* summarise(services, run)
 })

@@ -9,6 +9,7 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
@@ -16,14 +17,14 @@ import { InvalidInput } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import { info as routeInfo } from "../domain/Route.ts"
-import * as Usage from "../domain/Usage.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
+import * as Budget from "./Budget.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import type { Lineage } from "./Lineage.ts"
 import type { RunInput } from "./RunInput.ts"
-import type { RunState } from "./RunState.ts"
+import { noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** Model calls with tools of one run when nobody says otherwise. */
@@ -107,6 +108,7 @@ const askListeners = (
 /** See the module. */
 export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput, lineage?: Lineage) {
   const { settings, store } = services
+  const startedAt = yield* Clock.currentTimeMillis
   const user = yield* userMessage(input.prompt)
   const route = input.route === undefined ? yield* services.router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
@@ -126,7 +128,6 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     platform: platformOf(services),
     lineage,
     routeWanted: input.route,
-    maxIterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
     streaming: input.streaming ?? false,
     tools: input.tools ?? settings.tools ?? everything,
     emit: input.onEvent,
@@ -135,13 +136,19 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
       ...Conversation.closeOpenCalls(session.history),
       user
     ],
-    open: new Map(),
+    budget: Budget.make({
+      iterations: input.maxIterations ?? settings.maxIterations ?? defaultMaxIterations,
+      // The limits of an agent are those of a whole run: its children have their parent's.
+      limits: lineage === undefined ? Budget.merge(settings.budget, input.budget) : Budget.merge(undefined, input.budget),
+      parent: lineage?.budget,
+      startedAt
+    }),
+    batch: noBatch,
     guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
     outputTokens: undefined,
     userMessage: input.prompt,
     steps: 0,
     attempt: 0,
-    usage: Usage.zero,
     route,
     text: "",
     textStored: false

@@ -10,6 +10,7 @@ import type { Route } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
+import type { Limits } from "./Budget.ts"
 
 /** One run. Only `prompt` is needed. */
 export interface RunInput {
@@ -27,6 +28,8 @@ export interface RunInput {
   readonly tools?: Selection | undefined
   /** Model calls with tools at most; the agent's when absent. */
   readonly maxIterations?: number | undefined
+  /** What else the run may use, its children included; each limit that is absent is the agent's. */
+  readonly budget?: Limits | undefined
   /** The route to ask instead of the router's own choice. */
   readonly route?: Route | undefined
   /** Whether answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
@@ -59,6 +62,8 @@ export interface AgentSettings {
   readonly platform?: string | undefined
   /** 90 when absent (`hermes-llm.md` §18.1). */
   readonly maxIterations?: number | undefined
+  /** What else one run may use; without limits when absent. */
+  readonly budget?: Limits | undefined
   /** Absolute working directory of the tools; the process's when absent. */
   readonly cwd?: string | undefined
   /** Replaces the identity part of a new session's system prompt. */

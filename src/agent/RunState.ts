@@ -7,9 +7,9 @@
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
-import type { Exit, RunEvent, RunResult } from "../domain/RunEvent.ts"
+import type { Exit, Limit, RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
-import * as Usage from "../domain/Usage.ts"
+import type * as Budget from "./Budget.ts"
 import type { Lineage } from "./Lineage.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
@@ -24,21 +24,22 @@ export interface RunState {
   readonly lineage: Lineage | undefined
   /** The route that the run was asked to take. */
   readonly routeWanted: Route | undefined
-  readonly maxIterations: number
   readonly streaming: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** System message first, then the conversation; grows, and its messages never change. */
   readonly messages: Array<Prompt.Message>
-  /** Calls of the newest assistant message that have no stored result yet, by call id. */
-  readonly open: Map<string, Prompt.ToolCallPart>
+  /** What the run used so far, its children included, and what it may use. */
+  readonly budget: Budget.Budget
   readonly guard: LoopGuard
   /** What the user asked, as it came: text or parts. */
   readonly userMessage: unknown
+  /** The calls that are being run. */
+  batch: Batch
+  /** Model calls so far. */
   steps: number
   /** Which attempt of the newest step was answered, from 0. */
   attempt: number
-  usage: Usage.Usage
   /** The route that answered last; before that, the one that will be asked. */
   route: RouteInfo
   /** Output limit of the next model call, where it differs from the agent's. */
@@ -49,19 +50,29 @@ export interface RunState {
   textStored: boolean
 }
 
+/** Calls of the newest assistant message, and the results that are stored already, by call id. */
+export interface Batch {
+  readonly calls: ReadonlyArray<Prompt.ToolCallPart>
+  readonly results: Map<string, Prompt.ToolMessage>
+}
+
+/** No calls are being run. */
+export const noBatch: Batch = { calls: [], results: new Map() }
+
 /** Tells the listener, if there is one. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
   run.emit === undefined ? Effect.void : run.emit(events)
 
 /** The result of a run that ends now. */
-export const result = (run: RunState, exit: Exit, text: string): RunResult => ({
+export const result = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({
   _tag: "RunFinished",
   sessionId: run.sessionId,
   turnId: run.turnId,
   exit,
+  ...(limit === undefined ? {} : { limit }),
   text,
   steps: run.steps,
   provider: run.route.provider,
   model: run.route.model,
-  usage: run.usage
+  usage: run.budget.usage
 })

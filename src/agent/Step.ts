@@ -17,7 +17,8 @@ import type { ToolContext } from "../tool/ToolContext.ts"
 import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Ask from "./Ask.ts"
 import type { Outcome } from "./Outcome.ts"
-import { emit, type RunState } from "./RunState.ts"
+import * as Budget from "./Budget.ts"
+import { emit, noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** `delegate_task` calls of one message that are kept when nobody says otherwise (`ARCHITECTURE.md` §7). */
@@ -59,7 +60,8 @@ const runTools = <E>(
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   tools: Snapshot
 ): Effect.Effect<ToolCalls.Completed, SessionStoreError, ToolContext> => {
-  for (const call of calls) run.open.set(call.id, call)
+  const batch = { calls, results: new Map<string, Prompt.ToolMessage>() }
+  run.batch = batch
   return ToolCalls.run({
     calls,
     tools,
@@ -75,7 +77,8 @@ const runTools = <E>(
     },
     emit: run.emit,
     settled: (call, message) =>
-      Effect.tap(store.append(run.sessionId, [message]), () => Effect.sync(() => run.open.delete(call.id)))
+      Effect.tap(store.append(run.sessionId, [message]), () => Effect.sync(() => batch.results.set(call.id, message))),
+    quota: () => Budget.takeToolCall(run.budget)
   })
 }
 
@@ -146,6 +149,7 @@ const settled = Effect.fnUntraced(function*<E>(
   yield* keep(services, run, content)
   const { allInvalid, halted, messages } = yield* runTools(services, run, calls, tools)
   run.messages.push(...messages)
+  run.batch = noBatch
   if (halted !== undefined) return { _tag: "Halted", message: halted }
   return { _tag: "Continue", text, tools: calls.map(({ name }) => name), allInvalid }
 })

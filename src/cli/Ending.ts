@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import * as Budget from "../agent/Budget.ts"
 import { isCompleted, type RunResult } from "../domain/RunEvent.ts"
 
 const resume = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
@@ -18,8 +19,11 @@ export const reason = (result: RunResult): string | undefined => {
     case "interrupted_by_user":
       return interrupted(result.sessionId)
     case "max_iterations_reached":
-    case "budget_exhausted":
       return `stopped after ${calls(result.steps)} without a final answer: raise --max-turns, or go on with \`${resume(result)}\``
+    case "budget_exhausted": {
+      const { remedy, what } = Budget.wording(result.limit ?? "time")
+      return `stopped, because ${what} for the run is used up: ${remedy}, or go on with \`${resume(result)}\``
+    }
     case "empty_response_exhausted":
       return "the model answered with nothing: ask again, or another model by --model"
     case "output_truncated":

@@ -51,6 +51,7 @@ export const chat = {
   quiet: yes("quiet", "Only the final text on stdout", "Q"),
   format: last(Flag.Literals("format", ["text", "stream-json"]), "What stdout is: text, or one JSON object per line"),
   maxTurns: last(Flag.Int("max-turns").pipe(Flag.withMetavar("N")), "Model calls with tools at most"),
+  runBudget: last(Flag.Finite("run-budget").pipe(Flag.withMetavar("SECONDS")), "Time for the whole run; the model is told when it comes to an end"),
   source: text("source", "TAG", "Who asks, kept with the session; tool hides it from lists"),
   oneshot: yes("oneshot", "With --query: answer and leave, also on a terminal"),
   script: text("script", "PATH", "Let the answers come from a scenario, without a model"),
@@ -76,6 +77,7 @@ const settings = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.Flag> =>
   { name: "--api-mode", key: "model.api_mode", value: flags.apiMode },
   { name: "--toolsets", key: "toolsets", value: flags.toolsets === undefined ? undefined : names(flags.toolsets) },
   { name: "--max-turns", key: "agent.max_turns", value: flags.maxTurns },
+  { name: "--run-budget", key: "agent.run_budget_seconds", value: flags.runBudget },
   { name: "--accept-hooks", key: "hooks_auto_accept", value: flags.acceptHooks ? true : undefined },
   { name: "--yolo", key: "approvals.mode", value: flags.yolo ? "off" : undefined }
 ]

@@ -16,7 +16,12 @@ export const agent = F.defaulted({
   /** Tries of one provider in all. */
   apiMaxRetries: F.withDefault(F.integer({ least: 1 }), 3),
   reasoningEffort: F.withDefault(reasoningEffort, "medium"),
+  /** What one run may use, the children that it delegates to included; without a limit when absent. */
   runBudgetSeconds: F.optional(F.seconds),
+  runBudgetTokens: F.optional(F.positive),
+  /** US dollars, as far as prices are known. */
+  runBudgetDollars: F.optional(F.number({ least: 0 })),
+  runBudgetToolCalls: F.optional(F.positive),
   gatewayTimeout: F.withDefault(F.seconds, 1800),
   /** `auto` decides by the model's name; a list holds parts of names. */
   toolUseEnforcement: F.withDefault(

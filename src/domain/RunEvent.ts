@@ -31,6 +31,14 @@ export const Exit = Schema.Literals([
 /** See {@link Exit}. */
 export type Exit = typeof Exit.Type
 
+/**
+ * What a run used up: its model calls (`max_iterations_reached`), or one of the other limits that it was given
+ * (`budget_exhausted`).
+ */
+export const Limit = Schema.Literals(["iterations", "tokens", "cost", "time", "tool_calls"])
+/** See {@link Limit}. */
+export type Limit = typeof Limit.Type
+
 /** How one tool call ended (`hermes-contract.md` §2.3). */
 export const ToolStatus = Schema.Literals(["ok", "error", "blocked", "cancelled"])
 /** See {@link ToolStatus}. */
@@ -124,6 +132,8 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   sessionId: SessionId,
   turnId: TurnId,
   exit: Exit,
+  /** What was used up, of a run that a limit ended. */
+  limit: Schema.optionalKey(Limit),
   /** The final text; partial when `exit` is not `text_response`. */
   text: Schema.String,
   steps: Schema.Int,

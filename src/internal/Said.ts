@@ -3,6 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { Limits } from "../agent/Budget.ts"
 import type { DelegationSettings } from "../agent/RunInput.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
@@ -22,6 +23,14 @@ export const tools = ({ customProviders, fallbackProviders, terminal, toolOutput
       reserved: [...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
     }
   })
+
+/** What one run may use besides model calls. */
+export const budget = ({ agent }: Values): Limits => ({
+  tokens: agent.runBudgetTokens,
+  dollars: agent.runBudgetDollars,
+  seconds: agent.runBudgetSeconds,
+  toolCalls: agent.runBudgetToolCalls
+})
 
 /** When a run that goes in circles is warned or halted. */
 export const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {

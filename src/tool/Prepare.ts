@@ -59,6 +59,8 @@ export interface Given {
   readonly approvals: Approvals.Service
   /** The conversation so far, for tools that decide by it whether a call needs an approval. */
   readonly messages: ReadonlyArray<Prompt.Message>
+  /** Takes one from the calls that may still be run; false when there are none left. Without a limit when absent. */
+  readonly quota?: (() => boolean) | undefined
 }
 
 /** See the module. */
@@ -85,6 +87,13 @@ const malformed = (call: Prompt.ToolCallPart): Refused =>
     "error",
     `The arguments of '${call.name}' are not a JSON object: ${Json.toText(call.params).slice(0, 200)}. ` +
       "Call it again with valid JSON; use {} for a tool without parameters."
+  )
+
+const overQuota = (call: Prompt.ToolCallPart): Refused =>
+  refused(
+    call,
+    "cancelled",
+    `'${call.name}' was not run: the tool calls of this request are used up. Answer with what you have.`
   )
 
 const noTrace: ToolCallContext["trace"] = []
@@ -174,8 +183,8 @@ const admit = Effect.fnUntraced(function*(
 export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope> => {
   const bound = given.tools.get(call.name)
   if (bound === undefined) return Effect.succeed(unknownTool(call, given.tools))
-  return isArguments(call.params)
-    // What `tool_request` middleware needs is provided where the stack was made.
-    ? admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope>
-    : Effect.succeed(malformed(call))
+  if (!isArguments(call.params)) return Effect.succeed(malformed(call))
+  if (given.quota?.() === false) return Effect.succeed(overQuota(call))
+  // What `tool_request` middleware needs is provided where the stack was made.
+  return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope>
 }

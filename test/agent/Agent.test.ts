@@ -161,7 +161,7 @@ describe("Agent", () => {
     return Effect.gen(function*() {
       const result = yield* Agent.run({ prompt: "go", maxIterations: 1 })
       assert.strictEqual(result.exit, "max_iterations_reached")
-      assert.match(result.text, /Stopped after 1 model calls/)
+      assert.match(result.text, /^Stopped after 1 model call without .* the summary failed \(/)
     }).pipe(Effect.provide(setup(fake).layer))
   })
 

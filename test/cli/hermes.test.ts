@@ -186,6 +186,46 @@ describe("what can go wrong", () => {
       assert.strictEqual(code, 1)
     }))
 
+  it.live("a run whose time is over ends with a summary, names the limit, and is not a completed one", () =>
+    Effect.gen(function*() {
+      const { hermes, home, put } = yield* workshop
+      put(
+        "turns.yaml",
+        "turns:\n  - tool_calls: [{ name: terminal, arguments: { command: sleep 60 } }]\n  - text: I was woken.\n"
+      )
+      const { code, stderr, stdout } = yield* hermes(["-Q", "-q", "sleep", "--run-budget", "1", "--script", "turns.yaml"])
+      const id = sessionIdOf(stderr)
+      assert.strictEqual(stdout, "I was woken.\n")
+      assert.strictEqual(
+        stderr,
+        `session_id: ${id}\nError: stopped, because the time for the run is used up: raise agent.run_budget_seconds ` +
+          `(--run-budget), or go on with \`hermes chat --resume ${id}\`\n`
+      )
+      assert.strictEqual(code, 1)
+      const [session] = yield* sessions(home)
+      assert.strictEqual(session?.session.endReason, "budget_exhausted")
+      assert.deepStrictEqual(session?.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"])
+    }))
+
+  it.live("tool calls and tokens are limited by settings", () =>
+    Effect.gen(function*() {
+      const { hermes, put } = yield* workshop
+      put(
+        "turns.yaml",
+        "turns:\n  - tool_calls: [{ name: read_file, arguments: { path: alpha.txt } }, { name: read_file, arguments: { path: beta.txt } }]\n" +
+          "  - text: I read one.\n"
+      )
+      yield* hermes(["config", "set", "agent.run_budget_tool_calls", "1"])
+      const { code, stderr, stdout } = yield* hermes(["-Q", "-q", "read all", "--script", "turns.yaml"])
+      assert.strictEqual(stdout, "I read one.\n")
+      assert.include(stderr, "the number of tool calls for the run is used up: raise agent.run_budget_tool_calls")
+      assert.strictEqual(code, 1)
+      yield* hermes(["config", "set", "agent.run_budget_tool_calls", "8"])
+      yield* hermes(["config", "set", "agent.run_budget_tokens", "1"])
+      const tokens = yield* hermes(["-Q", "-q", "read all", "--script", "turns.yaml"])
+      assert.include(tokens.stderr, "the number of tokens for the run is used up: raise agent.run_budget_tokens")
+    }))
+
   it.live("a configuration that can not be used is one line and code 2, also in stream-json", () =>
     Effect.gen(function*() {
       const { hermes, home, keep } = yield* machine

@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
+import * as Budget from "../../agent/Budget.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
 import { ApprovalPrompt } from "../../tool/approval/Approver.ts"
@@ -21,14 +22,15 @@ import * as Switching from "./Switching.ts"
 import * as Working from "./Working.ts"
 
 /** Why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
-export const ending = ({ exit, steps }: Pick<RunResult, "exit" | "steps">): string | undefined => {
+export const ending = ({ exit, limit, steps }: Pick<RunResult, "exit" | "limit" | "steps">): string | undefined => {
   switch (exit) {
     case "text_response":
       return undefined
     case "interrupted_by_user":
       return "Stopped. What was done so far is kept; say how to go on."
-    case "max_iterations_reached":
     case "budget_exhausted":
+      return `Stopped, because ${Budget.wording(limit ?? "time").what} for the run is used up: say "continue" to go on.`
+    case "max_iterations_reached":
       return `Stopped after ${steps} model calls without a final answer: say "continue" to go on.`
     case "output_truncated":
       return "The answer was cut by the output limit: say \"continue\" to go on."

@@ -1,0 +1,170 @@
+/**
+ * What one run may use: model calls, tokens, money, time and tool calls. A ledger that the run writes as it goes, and that
+ * is asked before each step whether there is anything left.
+ *
+ * **Details**
+ *
+ * What a child uses counts for its parent too, and a limit of the parent holds for its children: only model calls are
+ * counted for each run alone. A limit ends a run before its next step, with one exception: time also cuts a step that is
+ * under way. Tool calls are used up when one had to be refused, not when the last one was allowed, so that the model can
+ * still answer with what it has.
+ *
+ * A step whose only tool was `execute_code` is refunded, as often as there are model calls, so that a script that is run
+ * for ever ends too.
+ *
+ * Source: `hermes-llm.md` §13.8 and §18, `hermes-product.md` §1.2 (`--run-budget`) and §3.4, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as BigDecimal from "effect/BigDecimal"
+import type { Limit } from "../domain/RunEvent.ts"
+import * as Usage from "../domain/Usage.ts"
+
+/** What a run may use besides model calls; without a limit where absent. */
+export interface Limits {
+  /** Tokens that its model calls read and write. */
+  readonly tokens?: number | undefined
+  /** US dollars, as far as prices are known. */
+  readonly dollars?: number | undefined
+  /** From its start. */
+  readonly seconds?: number | undefined
+  /** Tool calls that are run. */
+  readonly toolCalls?: number | undefined
+}
+
+/** See the module. Owned by the fiber of its run; children write into it while that waits for them. */
+export interface Budget {
+  readonly parent: Budget | undefined
+  readonly iterations: number
+  readonly limits: Limits
+  readonly startedAt: number
+  usedIterations: number
+  refunds: number
+  usage: Usage.Usage
+  /** Of the calls whose price is known. */
+  cost: BigDecimal.BigDecimal
+  toolCalls: number
+  refusedCall: boolean
+  toldOfTime: boolean
+}
+
+/** The ledger of a run that starts now. */
+export const make = (
+  { iterations, limits, parent, startedAt }: Pick<Budget, "iterations" | "limits" | "parent" | "startedAt">
+): Budget => ({
+  parent,
+  iterations,
+  limits,
+  startedAt,
+  usedIterations: 0,
+  refunds: 0,
+  usage: Usage.zero,
+  cost: BigDecimal.fromBigInt(0n),
+  toolCalls: 0,
+  refusedCall: false,
+  toldOfTime: false
+})
+
+/** The run's own limits over the agent's, one by one. */
+export const merge = (agent: Limits | undefined, run: Limits | undefined): Limits => ({
+  tokens: run?.tokens ?? agent?.tokens,
+  dollars: run?.dollars ?? agent?.dollars,
+  seconds: run?.seconds ?? agent?.seconds,
+  toolCalls: run?.toolCalls ?? agent?.toolCalls
+})
+
+/** A ledger and those of the runs that it is a part of. */
+const lineOf = (budget: Budget): ReadonlyArray<Budget> => {
+  const line = [budget]
+  for (let above = budget.parent; above !== undefined; above = above.parent) line.push(above)
+  return line
+}
+
+const overspent = ({ cost, limits, usage }: Budget): Limit | undefined => {
+  if (limits.tokens !== undefined && Usage.totalTokens(usage) >= limits.tokens) return "tokens"
+  const isPaid = limits.dollars === undefined ||
+    BigDecimal.isLessThan(cost, BigDecimal.fromNumberUnsafe(limits.dollars))
+  return isPaid ? undefined : "cost"
+}
+
+/** Milliseconds until time cuts the run; undefined without a limit. Negative when it is over. */
+export const millisLeft = (budget: Budget, now: number): number | undefined => {
+  const ends = lineOf(budget).flatMap(({ limits: { seconds }, startedAt }) =>
+    seconds === undefined ? [] : [startedAt + seconds * 1000])
+  return ends.length === 0 ? undefined : Math.min(...ends) - now
+}
+
+/** What is used up, if anything: the run takes no further step then. */
+export const exhausted = (budget: Budget, now: number): Limit | undefined => {
+  if (budget.usedIterations >= budget.iterations) return "iterations"
+  if (budget.refusedCall) return "tool_calls"
+  for (const one of lineOf(budget)) {
+    const limit = overspent(one)
+    if (limit !== undefined) return limit
+  }
+  const left = millisLeft(budget, now)
+  return left !== undefined && left <= 0 ? "time" : undefined
+}
+
+/** A step begins. */
+export const takeIteration = (budget: Budget): void => {
+  budget.usedIterations++
+}
+
+/** The step that just ended is not counted. */
+export const refundIteration = (budget: Budget): void => {
+  if (budget.refunds >= budget.iterations) return
+  budget.refunds++
+  budget.usedIterations--
+}
+
+/** A tool call is about to run; false when the run may make no more of them. */
+export const takeToolCall = (budget: Budget): boolean => {
+  const line = lineOf(budget)
+  const spent = line.some(({ limits, toolCalls }) => limits.toolCalls !== undefined && toolCalls >= limits.toolCalls)
+  if (spent) budget.refusedCall = true
+  else for (const one of line) one.toolCalls++
+  return !spent
+}
+
+/** A model call was paid for; `cost` is undefined where nobody knows it. */
+export const charge = (budget: Budget, usage: Usage.Usage, cost: BigDecimal.BigDecimal | undefined): void => {
+  for (const one of lineOf(budget)) {
+    one.usage = Usage.add(one.usage, usage)
+    if (cost !== undefined) one.cost = BigDecimal.sum(one.cost, cost)
+  }
+}
+
+/** Whether some run of the line may only spend so much money. */
+export const isPriced = (budget: Budget): boolean => lineOf(budget).some(({ limits }) => limits.dollars !== undefined)
+
+/** Share of the time after which the model is asked to come to an end. */
+const wrapUpShare = 0.8
+
+/** Seconds that are left when the model has to be told of it, which is once; undefined otherwise. */
+export const wrapUp = (budget: Budget, now: number): number | undefined => {
+  const left = millisLeft(budget, now)
+  if (left === undefined || budget.toldOfTime) return undefined
+  const total = left + now - budget.startedAt
+  if (left > total * (1 - wrapUpShare)) return undefined
+  budget.toldOfTime = true
+  return Math.max(1, Math.round(left / 1000))
+}
+
+/** A limit in words, and what to do about it. */
+export interface Wording {
+  /** Fits into "… is used up". */
+  readonly what: string
+  readonly remedy: string
+}
+
+const wordings: Readonly<Record<Limit, Wording>> = {
+  iterations: { what: "the number of model calls", remedy: "raise agent.max_turns (--max-turns)" },
+  tokens: { what: "the number of tokens", remedy: "raise agent.run_budget_tokens" },
+  cost: { what: "the money", remedy: "raise agent.run_budget_dollars" },
+  time: { what: "the time", remedy: "raise agent.run_budget_seconds (--run-budget)" },
+  tool_calls: { what: "the number of tool calls", remedy: "raise agent.run_budget_tool_calls" }
+}
+
+/** See {@link Wording}. */
+export const wording = (limit: Limit): Wording => wordings[limit]

@@ -1,0 +1,96 @@
+/**
+ * The last words of a run that used up one of its limits: one tool-less call that asks for a summary, asked once more when
+ * the answer is blank. It is not counted as a step, the request for it is sent and never stored, and where there is no
+ * summary a fixed text says why the run ended and what to do.
+ *
+ * Source: `hermes-llm.md` §18.3, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { Limit, RunResult } from "../domain/RunEvent.ts"
+import * as Ask from "./Ask.ts"
+import * as Budget from "./Budget.ts"
+import { result, type RunState } from "./RunState.ts"
+import type { Services } from "./Services.ts"
+import * as Step from "./Step.ts"
+
+/** Tries, the first included. */
+const tries = 2
+
+/** How long a run whose time is over may take for its summary, in milliseconds. */
+const afterTime = 30_000
+
+const request = (limit: Limit): Prompt.Message =>
+  Prompt.userMessage({
+    content: [
+      Prompt.textPart({
+        text: `${capital(Budget.wording(limit).what)} for this request is used up, and no more tools can be called. ` +
+          "Say what was done, what was found, and what is left to do."
+      })
+    ]
+  })
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+const calls = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
+
+/** What stands in for the summary. */
+const without = (run: RunState, limit: Limit, why: string): string => {
+  const { remedy, what } = Budget.wording(limit)
+  return `Stopped after ${calls(run.steps)} without a final answer: ${what} for the request is used up${why}. ` +
+    `${capital(remedy)}, or continue the session.`
+}
+
+/** Every way in which there is no summary that is not the end of the run. */
+type Failed = { readonly _tag: "Failed"; readonly why: string }
+
+const failed = (why: string): Failed => ({ _tag: "Failed", why })
+
+const ask = <E>(
+  services: Services<E>,
+  run: RunState,
+  limit: Limit
+): Effect.Effect<string | Failed, SessionStoreError | Exclude<E, AiError.AiError>> => {
+  const asked = Ask.ask(services, run, {
+    messages: [...run.messages, request(limit)],
+    tools: [],
+    toolChoice: "none"
+  }).pipe(
+    Effect.flatMap(({ response }) => Ask.showText(run, response.parts)),
+    Effect.catch((error): Effect.Effect<Failed, SessionStoreError | Exclude<E, AiError.AiError>> =>
+      AiError.isAiError(error)
+        ? Effect.succeed(failed(`, and the summary failed (${error.reason.message})`))
+        // The test has left no AiError; the compiler can not see that for a generic E.
+        : Effect.fail(error as SessionStoreError | Exclude<E, AiError.AiError>))
+  )
+  return limit === "time"
+    ? Effect.map(
+      Effect.timeoutOption(asked, afterTime),
+      Option.getOrElse(() => failed(", and the summary took too long"))
+    )
+    : asked
+}
+
+/** See the module. */
+export const summarise = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
+  run: RunState,
+  limit: Limit
+): Effect.fn.Return<RunResult, SessionStoreError | Exclude<E, AiError.AiError>> {
+  const exit = limit === "iterations" ? "max_iterations_reached" : "budget_exhausted"
+  run.outputTokens = undefined
+  for (let tried = 0; tried < tries; tried++) {
+    const text = yield* ask(services, run, limit)
+    if (typeof text !== "string") return result(run, exit, without(run, limit, text.why), limit)
+    if (text.trim() === "") continue
+    yield* Step.append(services, run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }))
+    run.textStored = true
+    return result(run, exit, text, limit)
+  }
+  return result(run, exit, without(run, limit, ""), limit)
+})

@@ -1,0 +1,280 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Agent from "../../src/agent/Agent.ts"
+import * as Budget from "../../src/agent/Budget.ts"
+import type { AgentSettings } from "../../src/agent/RunInput.ts"
+import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as Delegate from "../../src/tool/builtin/Delegate.ts"
+import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as Toolset from "../../src/tool/Toolset.ts"
+import * as Fake from "../support/fakeModel.ts"
+
+const Echo = Tool.make("echo", { description: "Says it again", parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
+  .annotate(Tool.Readonly, true)
+const Nap = Tool.make("nap", { description: "Sleeps", parameters: Schema.Struct({ seconds: Schema.Finite }), success: Schema.Finite })
+  .annotate(Tool.Readonly, true)
+const Code = Tool.make("execute_code", { description: "Stands in for scripts", success: Schema.String })
+
+const toolkit = Toolkit.make(Echo, Nap, Code)
+const handlers = toolkit.toLayer({
+  echo: ({ text }) => Effect.succeed(text),
+  nap: ({ seconds }) => Effect.as(Effect.sleep(seconds * 1000), seconds),
+  execute_code: () => Effect.succeed("ran")
+})
+
+const setup = (fake: Fake.Fake, settings: AgentSettings = {}) =>
+  Agent.layer({ cwd: "/tmp", identity: "You are a test.", ...settings }).pipe(
+    Layer.provideMerge(Layer.mergeAll(
+      fake.router,
+      MemorySessionStore.layer,
+      ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Delegate.toolset])
+    ))
+  )
+
+const echo = (id: string) => Fake.call(id, "echo", { text: id })
+
+const textOf = (message: Prompt.Message | undefined): string =>
+  message === undefined || typeof message.content === "string"
+    ? String(message?.content)
+    : message.content.map((part) => part.type === "text" ? part.text : part.type).join("")
+
+const results = (messages: ReadonlyArray<Prompt.Message>) =>
+  messages.flatMap((message) =>
+    message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, String(part.result)] as const] : []) : [])
+
+describe("the budget of a run", () => {
+  it.effect("tokens: no step begins when they are used up, and the last word is a summary without tools", () => {
+    // A call of the fake model takes 15 tokens.
+    const fake = Fake.make(Fake.calls(echo("c1")), Fake.calls(echo("c2")), Fake.text("what I found"))
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", budget: { tokens: 30 } })
+      assert.deepInclude(result, { exit: "budget_exhausted", limit: "tokens", text: "what I found", steps: 2 })
+      assert.strictEqual(result.usage.requestCount, 3)
+      assert.deepStrictEqual(fake.asked[2]?.tools, [])
+      assert.match(textOf(fake.asked[2]?.messages.at(-1)), /^The number of tokens for this request is used up/)
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("a run that answers in the step that uses everything up is a completed one", () => {
+    const fake = Fake.make(Fake.text("done"))
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", budget: { tokens: 1 } })
+      assert.deepInclude(result, { exit: "text_response", text: "done" })
+      assert.notProperty(result, "limit")
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("tool calls: those above the limit are not run, and the run ends with their step", () => {
+    const fake = Fake.make(Fake.calls(echo("c1"), echo("c2"), echo("c3")), Fake.text("two of three"))
+    return Effect.gen(function*() {
+      const events: Array<RunEvent> = []
+      const result = yield* Agent.run({
+        prompt: "go",
+        budget: { toolCalls: 2 },
+        onEvent: (more) => Effect.sync(() => void events.push(...more))
+      })
+      assert.deepInclude(result, { exit: "budget_exhausted", limit: "tool_calls", text: "two of three", steps: 1 })
+      const [c1, c2, c3] = results(fake.asked[1]?.messages ?? [])
+      assert.deepStrictEqual([c1, c2], [["c1", "c1"], ["c2", "c2"]])
+      assert.match(String(c3?.[1]), /not run: the tool calls of this request are used up/)
+      assert.sameDeepMembers(
+        events.flatMap((event) => event._tag === "ToolFinished" ? [[event.callId, event.status]] : []),
+        [["c1", "ok"], ["c2", "ok"], ["c3", "cancelled"]]
+      )
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("tool calls: a model that stops in time is a completed run", () => {
+    const fake = Fake.make(Fake.calls(echo("c1"), echo("c2")), Fake.text("done"))
+    return Effect.gen(function*() {
+      assert.deepInclude(yield* Agent.run({ prompt: "go", budget: { toolCalls: 2 } }), { exit: "text_response", text: "done" })
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("time: cuts a step that is under way, keeps what was done, and closes every call", () => {
+    const fake = Fake.make(
+      Fake.calls(Fake.call("c1", "nap", { seconds: 2 }), Fake.call("c2", "nap", { seconds: 100 })),
+      Fake.text("one nap")
+    )
+    return Effect.gen(function*() {
+      const fiber = yield* Effect.forkChild(Agent.run({ prompt: "sleep", budget: { seconds: 10 } }))
+      yield* TestClock.adjust("10 seconds")
+      const result = yield* Fiber.join(fiber)
+      assert.deepInclude(result, { exit: "budget_exhausted", limit: "time", text: "one nap", steps: 1 })
+      const [c1, c2] = results(fake.asked[1]?.messages ?? [])
+      assert.deepStrictEqual(c1, ["c1", "2"])
+      assert.match(String(c2?.[1]), /cancelled/i)
+      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      assert.deepStrictEqual(stored.map(({ role }) => role), ["user", "assistant", "tool", "tool", "assistant"])
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("time: cuts an answer that is streaming, and keeps its text", () => {
+    const fake = Fake.make(
+      (request, options) => Effect.andThen(Fake.pieces("half an ", "answer")(request, options), Effect.never),
+      Fake.text("the rest in short")
+    )
+    return Effect.gen(function*() {
+      const fiber = yield* Effect.forkChild(Agent.run({ prompt: "talk", budget: { seconds: 10 }, streaming: true }))
+      yield* TestClock.adjust("10 seconds")
+      const result = yield* Fiber.join(fiber)
+      assert.deepInclude(result, { exit: "budget_exhausted", limit: "time", text: "the rest in short" })
+      assert.deepStrictEqual(
+        (yield* (yield* SessionStore).messages(result.sessionId)).map(textOf),
+        ["talk", "half an answer", "the rest in short"]
+      )
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("time: the model is told once when four fifths are gone, and the transcript is not", () => {
+    const fake = Fake.make(
+      Fake.calls(Fake.call("c1", "nap", { seconds: 79 })),
+      Fake.calls(Fake.call("c2", "nap", { seconds: 2 })),
+      Fake.calls(Fake.call("c3", "nap", { seconds: 2 })),
+      Fake.text("done")
+    )
+    return Effect.gen(function*() {
+      const fiber = yield* Effect.forkChild(Agent.run({ prompt: "sleep", budget: { seconds: 100 } }))
+      yield* TestClock.adjust("90 seconds")
+      const result = yield* Fiber.join(fiber)
+      assert.strictEqual(result.exit, "text_response")
+      const told = fake.asked.map(({ messages }) => messages.filter((message) => /seconds are left/.test(textOf(message))).length)
+      assert.deepStrictEqual(told, [0, 0, 1, 1])
+      assert.match(textOf(fake.asked[2]?.messages.at(-1)), /About 19 seconds are left/)
+      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      assert.deepStrictEqual(stored.filter((message) => /seconds are left/.test(textOf(message))), [])
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("time: a summary that takes too long is left out", () => {
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "nap", { seconds: 100 })), () => Effect.never)
+    return Effect.gen(function*() {
+      const fiber = yield* Effect.forkChild(Agent.run({ prompt: "sleep", budget: { seconds: 10 } }))
+      yield* TestClock.adjust("10 seconds")
+      yield* TestClock.adjust("30 seconds")
+      const result = yield* Fiber.join(fiber)
+      assert.deepInclude(result, { exit: "budget_exhausted", limit: "time" })
+      assert.match(result.text, /the time for the request is used up, and the summary took too long/)
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("T106 a round of execute_code alone is not counted; one with another tool is", () => {
+    const code = (id: string) => Fake.call(id, "execute_code", {})
+    const alone = Fake.make(Fake.calls(code("c1")), Fake.calls(code("c2")), Fake.text("done"))
+    const mixed = Fake.make(Fake.calls(code("c1"), echo("c2")), Fake.calls(code("c3")), Fake.text("summary"))
+    return Effect.gen(function*() {
+      const first = yield* Agent.run({ prompt: "go", maxIterations: 2 }).pipe(Effect.provide(setup(alone)))
+      assert.deepInclude(first, { exit: "text_response", text: "done", steps: 3 })
+      const second = yield* Agent.run({ prompt: "go", maxIterations: 1 }).pipe(Effect.provide(setup(mixed)))
+      assert.deepInclude(second, { exit: "max_iterations_reached", limit: "iterations", steps: 1 })
+    })
+  })
+
+  it.effect("scripts that are run for ever end too: there are as many refunds as model calls", () => {
+    let count = 0
+    const fake = Fake.make((request, options) =>
+      request["messages"] === undefined ? Effect.die("no request") : Fake.calls(Fake.call(`c${count++}`, "execute_code", {}))(request, options)
+    )
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", maxIterations: 3 })
+      assert.deepInclude(result, { exit: "max_iterations_reached", steps: 6 })
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("T151 three calls with tools, then one without; the run is not a completed one", () => {
+    let count = 0
+    const fake = Fake.make(
+      ...Array.from({ length: 3 }, () => Fake.calls(echo(`c${count++}`))),
+      Fake.text("summary")
+    )
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", maxIterations: 3 })
+      assert.deepInclude(result, { exit: "max_iterations_reached", text: "summary", steps: 3 })
+      assert.deepStrictEqual(fake.asked.map(({ tools }) => tools.length > 0), [true, true, true, false])
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("T152 a summary that is blank twice is replaced by a fixed text, after one more try", () => {
+    const fake = Fake.make(Fake.calls(echo("c1")), Fake.text("  "), Fake.text(""))
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", maxIterations: 1 })
+      assert.strictEqual(fake.asked.length, 3)
+      assert.strictEqual(
+        result.text,
+        "Stopped after 1 model call without a final answer: the number of model calls for the request is used up. " +
+          "Raise agent.max_turns (--max-turns), or continue the session."
+      )
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("T152 a blank summary is asked for once more", () => {
+    const fake = Fake.make(Fake.calls(echo("c1")), Fake.text(" "), Fake.text("second try"))
+    return Effect.gen(function*() {
+      assert.strictEqual((yield* Agent.run({ prompt: "go", maxIterations: 1 })).text, "second try")
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("the limits of an agent hold for its runs, and a run may have others", () => {
+    const fake = () => Fake.make(Fake.calls(echo("c1")), Fake.text("summary"))
+    const own = fake()
+    const other = fake()
+    return Effect.gen(function*() {
+      const settings = { budget: { tokens: 15 } }
+      assert.deepInclude(yield* Effect.provide(Agent.run({ prompt: "go" }), setup(own, settings)), { limit: "tokens" })
+      assert.deepInclude(
+        yield* Effect.provide(Agent.run({ prompt: "go", budget: { tokens: 1000 } }), setup(other, settings)),
+        { exit: "text_response" }
+      )
+    })
+  })
+
+  it.effect("what children use counts for the parent, and ends them and it", () => {
+    const delegate = Fake.call("d1", "delegate_task", { goal: "look around" })
+    // Parent 15, child 15 and 15: 45 of 45.
+    const fake = Fake.make(
+      Fake.calls(delegate),
+      Fake.calls(echo("c1")),
+      Fake.calls(echo("c2")),
+      Fake.text("child's summary"),
+      Fake.text("parent's summary")
+    )
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", budget: { tokens: 45 } })
+      assert.deepInclude(result, { exit: "budget_exhausted", limit: "tokens", text: "parent's summary", steps: 1 })
+      assert.strictEqual(result.usage.requestCount, 5)
+      const report = String(results(fake.asked[4]?.messages ?? [])[0]?.[1])
+      assert.include(report, "\"exit_reason\":\"budget_exhausted\"")
+      assert.include(report, "\"status\":\"partial\"")
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("model calls of children are their own", () => {
+    const fake = Fake.make(
+      Fake.calls(Fake.call("d1", "delegate_task", { goal: "look around" })),
+      Fake.calls(echo("c1")),
+      Fake.calls(echo("c2")),
+      Fake.text("child is done"),
+      Fake.text("done")
+    )
+    return Effect.gen(function*() {
+      assert.deepInclude(yield* Agent.run({ prompt: "go", maxIterations: 2 }), { exit: "text_response", text: "done", steps: 2 })
+    }).pipe(Effect.provide(setup(fake)))
+  })
+})
+
+describe("Budget", () => {
+  it("names a remedy for every limit that a setting can raise", () => {
+    for (const limit of ["iterations", "tokens", "cost", "time", "tool_calls"] as const) {
+      assert.match(Budget.wording(limit).remedy, /^raise agent\.\w+/)
+    }
+  })
+})
