@@ -62,6 +62,7 @@ import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
 import { TodoState } from "./tool/builtin/Todo.ts"
 import * as AllowListFile from "./tool/approval/AllowListFile.ts"
 import * as Approvals from "./tool/Approvals.ts"
+import * as BoundsFile from "./tool/BoundsFile.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
 
@@ -149,6 +150,7 @@ export const layer = <
   assemble(options, {
     // A variable that can not be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
+    results: BoundsFile.layerTemporary,
     plugged: LoadPlugins.ofApplication(options.plugins ?? []),
     router: Layer.fresh(ModelRouter.layer).pipe(Layer.provide(options.provider ?? Offline.layer()))
   })
@@ -156,6 +158,8 @@ export const layer = <
 /** Parts that an application and a program come by in different ways. */
 interface Parts {
   readonly places: Layer.Layer<Places, never, NodeServices.NodeServices>
+  /** Where long tool results are kept. */
+  readonly results: Layer.Layer<never, never, NodeServices.NodeServices>
   readonly plugged: ReturnType<typeof LoadPlugins.ofApplication>
   readonly router: Layer.Layer<ModelRouter, unknown, unknown>
 }
@@ -171,7 +175,7 @@ const assemble = <
   StoreNeeds = never
 >(
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
-  { places, plugged, router }: Parts
+  { places, plugged, results, router }: Parts
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
   const { approvals, hooks, hookSettings, middleware, plugins: _, provider: __, store, tools, ...settings } = options
   // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
@@ -193,7 +197,7 @@ const assemble = <
     Layer.provideMerge(listening),
     Layer.provideMerge(plugged),
     Layer.provideMerge(registries),
-    Layer.provide([NodeServices.layer, support(places)])
+    Layer.provide(Layer.provideMerge(Layer.merge(support(places), results), NodeServices.layer))
     // The lists' exact types say what their members fail with and need; inside they are lists of `unknown`.
   ) as never
 }
@@ -273,6 +277,7 @@ export const program = (
           agentHome: home.root,
           safeRoots: settings.security.writeSafeRoot
         }),
+        results: BoundsFile.layer(home.results),
         plugged: Layer.merge(
           LoadPlugins.ofProgram(settings, process.cwd(), start.reserved),
           ProgramTools.servers(settings)

@@ -8,6 +8,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Route } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Limits as ResultLimits } from "../tool/Bounds.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import type { Limits } from "./Budget.ts"
@@ -77,4 +78,6 @@ export interface AgentSettings {
   readonly delegation?: DelegationSettings | undefined
   /** When a run that goes in circles is warned, and when it is halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
+  /** How much of tool results reaches the model; 100 000 characters of one and 200 000 of a step when absent. */
+  readonly resultLimits?: ResultLimits | undefined
 }

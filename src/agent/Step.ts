@@ -11,6 +11,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { ContentPart, ModelResponse } from "../domain/Model.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
+import * as Bounds from "../tool/Bounds.ts"
 import * as Normalise from "../tool/calls/Normalise.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
@@ -55,7 +56,7 @@ export const append = (
 }
 
 const runTools = <E>(
-  { approvals, interceptors, store }: Services<E>,
+  { approvals, interceptors, settings, store }: Services<E>,
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   tools: Snapshot
@@ -68,6 +69,7 @@ const runTools = <E>(
     interceptors,
     guard: run.guard,
     approvals,
+    limits: settings.resultLimits ?? Bounds.defaultLimits,
     messages: run.messages,
     ids: {
       sessionId: run.sessionId,

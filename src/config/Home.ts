@@ -32,6 +32,8 @@ export interface Service {
   readonly memories: string
   /** `skills/` */
   readonly skills: string
+  /** `cache/results/`: tool results that were too long for a conversation. */
+  readonly results: string
   /** `state.db` */
   readonly database: string
   /** Makes the directory, with mode 0700, unless it is there. */
@@ -83,6 +85,7 @@ export const make = (root: string): Effect.Effect<Service, never, FileSystem.Fil
       plugins: at("plugins"),
       memories: at("memories"),
       skills: at("skills"),
+      results: paths.join(root, "cache", "results"),
       database: at("state.db"),
       ensure: Effect.mapError(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), refused(root, "created"))
     }

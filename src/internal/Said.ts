@@ -9,20 +9,26 @@ import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
 import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
+import * as ResultText from "../tool/result/ResultText.ts"
 import type { Substitutes } from "./OpenRouter.ts"
 
-/** What the built-in tools may be told by the settings. */
-export const tools = ({ customProviders, fallbackProviders, terminal, toolOutput }: Values) =>
-  Layer.succeed(TerminalSettings, {
-    timeoutSeconds: terminal.timeout,
-    outputChars: toolOutput.maxBytes,
-    environment: {
-      passThrough: [],
-      reserved: [...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
-    }
-  })
+/** What the built-in tools may be told by the settings, and what becomes of their results. */
+export const tools = ({ customProviders, fallbackProviders, fileReadMaxChars, security, terminal, toolOutput }: Values) =>
+  Layer.mergeAll(
+    Layer.succeed(TerminalSettings, {
+      timeoutSeconds: terminal.timeout,
+      outputChars: toolOutput.maxBytes,
+      environment: {
+        passThrough: [],
+        reserved: [...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
+      }
+    }),
+    Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
+    Layer.succeed(ResultText.RedactResults, security.redactSecrets)
+  )
 
 /** What one run may use besides model calls. */
 export const budget = ({ agent }: Values): Limits => ({

@@ -1,6 +1,6 @@
 /**
- * Facts about a tool that drive scheduling, approval and trimming, beside the `Readonly`, `Destructive` and `Idempotent`
- * of `effect/ai` `Tool`. A fact counts only where it was stated: effect's defaults (`Destructive` true, `Readonly`
+ * Facts about a tool that drive scheduling, approval and trimming, beside the `Readonly`, `Destructive`, `Idempotent`
+ * and `OpenWorld` of `effect/ai` `Tool`. A fact counts only where it was stated: effect's defaults (`Destructive` true, `Readonly`
  * false) say nothing about a tool that nobody annotated.
  *
  * @since 0.1.0
@@ -35,6 +35,8 @@ export interface Facts {
   readonly readonly: boolean | undefined
   readonly destructive: boolean | undefined
   readonly idempotent: boolean | undefined
+  /** Its results come from outside, from the web or from a server: they are data, whatever they say. */
+  readonly foreign: boolean
   readonly interactive: boolean
   readonly ownApproval: boolean
   readonly pathArguments: ReadonlyArray<string>
@@ -47,6 +49,7 @@ export const facts = (tool: Tool.Any): Facts => ({
   readonly: Context.getOrUndefined(tool.annotations, Tool.Readonly),
   destructive: Context.getOrUndefined(tool.annotations, Tool.Destructive),
   idempotent: Context.getOrUndefined(tool.annotations, Tool.Idempotent),
+  foreign: Context.getOrUndefined(tool.annotations, Tool.OpenWorld) ?? false,
   interactive: Context.getOrUndefined(tool.annotations, Interactive) ?? false,
   ownApproval: Context.getOrUndefined(tool.annotations, OwnApproval) ?? false,
   pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],

@@ -31,6 +31,9 @@ export interface Limits {
 /** Without a known window. */
 export const defaultLimits: Limits = { perResult: 100_000, perTurn: 200_000 }
 
+/** For results that no model sees. */
+export const unlimited: Limits = { perResult: Number.POSITIVE_INFINITY, perTurn: Number.POSITIVE_INFINITY }
+
 const charsPerToken = 4
 
 /** Limits that fit a window of so many tokens: 15 % of it for one result, 30 % for a batch, within bounds. */
@@ -42,11 +45,11 @@ export const limitsFor = (windowTokens: number | undefined): Limits => {
 }
 
 /** Tools whose results are never kept in a file: it would be read by them again. */
-const unlimited = new Set(["read_file"])
+const pinned = new Set(["read_file"])
 
 /** The limit of a tool's results; `stated` is what its annotation says. */
 export const limitOf = (tool: string, stated: number | undefined, limits: Limits): number =>
-  unlimited.has(tool) ? Number.POSITIVE_INFINITY : Math.min(stated ?? limits.perResult, limits.perResult)
+  pinned.has(tool) || limits.perResult === unlimited.perResult ? Number.POSITIVE_INFINITY : Math.min(stated ?? limits.perResult, limits.perResult)
 
 /** The port that keeps a text; the answer is an absolute path that `read_file` can read. */
 export interface Keeper {
@@ -102,6 +105,9 @@ const spill = (result: Result): Effect.Effect<string> =>
       Effect.as(Effect.logWarning(`the result of ${result.tool} could not be saved, so it is cut`, error), cut(result.text)))
   )
 
+/** Whether a result is one that the budget of a batch may send to a file. */
+export const isMovable = (result: Result): boolean => result.multimodal !== true && !pinned.has(result.tool)
+
 /** One result within its limit; the text itself when it fits. */
 export const bound = (result: Result, limits: Limits = defaultLimits): Effect.Effect<string> =>
   result.multimodal === true || result.text.length <= limitOf(result.tool, result.bound, limits)
@@ -119,7 +125,7 @@ export const boundAll = Effect.fn("Bounds.boundAll")(function*(
   const out = [...texts]
   const largest = results
     .map((result, index) => ({ result, index }))
-    .filter(({ index, result }) => result.multimodal !== true && !unlimited.has(result.tool) && texts[index] === result.text)
+    .filter(({ index, result }) => isMovable(result) && texts[index] === result.text)
     .toSorted((one, other) => other.result.text.length - one.result.text.length)
   for (const { index, result } of largest) {
     if (total <= limits.perTurn || result.text.length <= previewChars) break

@@ -10,7 +10,6 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ExecutionBlocked } from "../domain/AgentError.ts"
-import * as Json from "../domain/Json.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
 import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
 import type { BlockReason } from "../hooks/ToolOutcome.ts"
@@ -22,6 +21,7 @@ import type * as Approvals from "./Approvals.ts"
 import * as Concerns from "./approval/Concerns.ts"
 import * as Floor from "./Floor.ts"
 import type { Ready } from "./Prepare.ts"
+import * as ResultText from "./result/ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
 /** How a call ended. */
@@ -40,23 +40,26 @@ export interface Settlement {
 /** Told of what a tool reports before it ends. */
 export type OnProgress = (output: unknown) => Effect.Effect<void>
 
-const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): Omit<Settlement, "args"> => ({
+/** How a call ended, before its result is a text. */
+type Ended = Omit<Settlement, "args" | "output"> & Pick<ToolOutput, "output">
+
+const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): Ended => ({
   status,
-  output: JSON.stringify({ error }),
+  output: { error },
   isFailure: true,
   modelOutput: undefined,
   blockedBy
 })
 
-const succeeded = (output: ToolOutput): Omit<Settlement, "args"> => ({
-  status: output.isFailure ? "error" : "ok",
-  output: Json.toText(output.output),
-  isFailure: output.isFailure,
-  modelOutput: output.modelOutput,
+const succeeded = ({ isFailure, modelOutput, output }: ToolOutput): Ended => ({
+  status: isFailure ? "error" : "ok",
+  output,
+  isFailure,
+  modelOutput,
   blockedBy: undefined
 })
 
-const settle = (tool: string, error: unknown): Omit<Settlement, "args"> =>
+const settle = (tool: string, error: unknown): Ended =>
   error instanceof ExecutionBlocked
     ? failed("blocked", error.reason, "plugin_block")
     : error instanceof Floor.BelowFloor
@@ -97,11 +100,15 @@ export const execute = (
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)
   // What wrappers need is provided where the stack was made.
   const run = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
-  return Effect.matchCauseEffect(run, {
-    onSuccess: (output) => Effect.succeed({ ...succeeded(output), args: reached }),
-    onFailure: (cause) =>
-      Cause.hasInterrupts(cause)
-        ? Effect.interrupt
-        : Effect.succeed({ ...settle(call.name, Cause.squash(cause)), args: reached })
+  return Effect.flatMap(ResultText.RedactResults, (redact) => {
+    const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
+    const settled = (ended: Ended): Settlement => ({ ...ended, ...ResultText.of(ended, rules), args: reached })
+    return Effect.matchCauseEffect(run, {
+      onSuccess: (output) => Effect.succeed(settled(succeeded(output))),
+      onFailure: (cause) =>
+        Cause.hasInterrupts(cause)
+          ? Effect.interrupt
+          : Effect.succeed(settled(settle(call.name, Cause.squash(cause))))
+    })
   })
 }

@@ -11,13 +11,15 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
-import * as Json from "../domain/Json.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import { NestedCalls, type Run as NestedRun } from "./builtin/code/NestedCalls.ts"
+import * as Bounds from "./Bounds.ts"
 import * as Execute from "./Execute.ts"
 import * as Prepare from "./Prepare.ts"
+import * as Desk from "./result/Desk.ts"
+import * as ResultText from "./result/ResultText.ts"
 import * as Schedule from "./Schedule.ts"
 import { ToolContext } from "./ToolContext.ts"
 import * as ToolEvents from "./ToolEvents.ts"
@@ -25,6 +27,8 @@ import * as ToolEvents from "./ToolEvents.ts"
 /** What a batch needs from the run that it belongs to. `E` is what `settled` can fail with. */
 export interface Batch<E> extends Prepare.Given {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
+  /** How much of the results reaches the model. */
+  readonly limits: Bounds.Limits
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
@@ -41,22 +45,26 @@ export interface Completed {
 }
 
 /** How one call came out. */
-interface Result {
-  readonly message: Prompt.ToolMessage
+interface Ended extends Omit<Execute.Settlement, "args"> {
+  readonly call: Prompt.ToolCallPart
+  readonly durationMillis: number
+  /** The tool's own bound on its results. */
+  readonly bound: number | undefined
+  /** What the guard adds to the result. */
+  readonly remark?: string | undefined
   readonly halted?: string | undefined
 }
 
 const close = Effect.fnUntraced(function*<E>(
-  batch: Batch<E>,
-  call: Prompt.ToolCallPart,
-  settlement: Omit<Execute.Settlement, "args">,
-  durationMillis: number
+  { emit, settled }: Batch<E>,
+  { call, durationMillis, isFailure, modelOutput, remark, status }: Ended,
+  text: string
 ) {
-  const { output, status } = settlement
-  const message = Conversation.toolResult(call, settlement)
-  yield* batch.settled(call, message)
-  if (batch.emit !== undefined) {
-    yield* batch.emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
+  const output = remark === undefined ? text : `${text}\n\n[${remark}]`
+  const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
+  yield* settled(call, message)
+  if (emit !== undefined) {
+    yield* emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
   }
   return message
 })
@@ -90,7 +98,7 @@ const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready,
     idempotent: Prepare.isIdempotent(ready.bound)
   })
 
-const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready): Effect.fn.Return<Result, E, ToolContext> {
+const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready): Effect.fn.Return<Ended, never, ToolContext> {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
   const started = yield* Clock.currentTimeMillis
@@ -100,46 +108,50 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
   const onProgress = emit === undefined
     ? undefined
     : (output: unknown) =>
-      emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text: Json.toText(output) }])
+      Effect.flatMap(ResultText.RedactResults, (redact) => {
+        const text = ResultText.progress(output, redact)
+        return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
+      })
   const settlement = yield* Effect.provideService(
     Execute.execute(interceptors.stack, approvals, ready, onProgress),
     Correlation,
     ToolEvents.correlation(ready.context)
   )
   const durationMillis = (yield* Clock.currentTimeMillis) - started
-  const observed = yield* observe(interceptors, ready, settlement, durationMillis)
+  const output = yield* observe(interceptors, ready, settlement, durationMillis)
   const verdict = watched(batch, ready, settlement)
-  const output = verdict._tag === "Fine" ? observed : `${observed}\n\n[${verdict.message}]`
-  const message = yield* close(
-    batch,
+  return {
+    ...settlement,
     call,
-    output === settlement.output ? settlement : { ...settlement, output },
-    durationMillis
-  )
-  return { message, halted: verdict._tag === "Halt" ? verdict.message : undefined }
+    durationMillis,
+    output,
+    bound: ready.bound.facts.resultBound,
+    remark: verdict._tag === "Fine" ? undefined : verdict.message,
+    halted: verdict._tag === "Halt" ? verdict.message : undefined
+  }
 })
 
-const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect<Result, E, ToolContext> =>
+const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect<Ended, never, ToolContext> =>
   prepared._tag === "Ready"
     ? runReady(batch, prepared)
-    : Effect.map(
-      close(batch, prepared.call, { ...prepared, isFailure: true, modelOutput: undefined, blockedBy: undefined }, 0),
-      (message) => ({ message, halted: prepared.halted })
-    )
+    : Effect.succeed({
+      ...prepared,
+      isFailure: true,
+      modelOutput: undefined,
+      blockedBy: undefined,
+      durationMillis: 0,
+      bound: undefined
+    })
 
-const scheduled = Effect.fnUntraced(function*<E>(
-  batch: Batch<E>,
-  entries: ReadonlyArray<Prepare.Prepared>
-): Effect.fn.Return<ReadonlyArray<Result>, E, ToolContext> {
+const concurrencyOf = Effect.fnUntraced(function*(entries: ReadonlyArray<Prepare.Prepared>) {
+  if (entries.length === 1) return 1
   const { cwd } = yield* ToolContext
   const candidates = entries.flatMap((entry) =>
     entry._tag === "Ready" ? [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }] : []
   )
   const { mode, reason } = Schedule.decide(candidates, cwd)
   yield* Effect.logTrace(`${entries.length} tool calls run ${mode}: ${reason}`)
-  return yield* Effect.forEach(entries, (entry) => complete(batch, entry), {
-    concurrency: mode === "parallel" ? Schedule.maxConcurrency : 1
-  })
+  return mode === "parallel" ? Schedule.maxConcurrency : 1
 })
 
 const runAll = Effect.fnUntraced(function*<E>(
@@ -149,8 +161,19 @@ const runAll = Effect.fnUntraced(function*<E>(
   for (const call of batch.calls) {
     entries.push(yield* Prepare.prepare(batch, call))
   }
-  const only = entries.length === 1 ? entries[0] : undefined
-  const results = only === undefined ? yield* scheduled(batch, entries) : [yield* complete(batch, only)]
+  const results = yield* Desk.settle({
+    work: entries.map((entry) => complete(batch, entry)),
+    concurrency: yield* concurrencyOf(entries),
+    limits: batch.limits,
+    measure: ({ bound, call, modelOutput, output }: Ended) => ({
+      callId: call.id,
+      tool: call.name,
+      text: output,
+      bound,
+      multimodal: modelOutput !== undefined
+    }),
+    close: (ended, text) => Effect.map(close(batch, ended, text), (message) => ({ message, halted: ended.halted }))
+  })
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,
@@ -162,9 +185,12 @@ const runAll = Effect.fnUntraced(function*<E>(
 export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext> =>
   Effect.provideService(Effect.scoped(runAll(batch)), NestedCalls, nested(batch))
 
-/** Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. */
+/**
+ * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. Their
+ * results go to the tool whole.
+ */
 const nested = <E>(batch: Batch<E>): NestedRun => (call) =>
-  Effect.map(run({ ...batch, calls: [call], settled: () => Effect.void }), ({ messages }) => {
+  Effect.map(run({ ...batch, calls: [call], limits: Bounds.unlimited, settled: () => Effect.void }), ({ messages }) => {
     const part = messages[0]?.content.find((part) => part.type === "tool-result")
     return part === undefined
       ? { output: { error: "the call gave no result" }, isFailure: true }

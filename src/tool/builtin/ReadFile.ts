@@ -21,9 +21,10 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
-import { PathArguments, ResultBound } from "../Annotations.ts"
+import { PathArguments } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Binary from "./file/Binary.ts"
+import { FileLimits } from "./file/FileLimits.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as LineWindow from "./file/LineWindow.ts"
 import * as Notebook from "./file/Notebook.ts"
@@ -35,9 +36,6 @@ import { Targets } from "./file/Target.ts"
 import type { Target } from "./file/Target.ts"
 
 const defaultLimit = 500
-const maxLimit = 2_000
-const maxChars = 100_000
-const maxLineChars = 2_000
 /** Bytes of a document (notebook, office) that is read as a whole to extract its text. */
 const maxDocument = 20 * 1024 * 1024
 
@@ -66,7 +64,7 @@ export const tool = Tool.make("read_file", {
   description: "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of " +
     "the file), `total_lines`, `file_size`, and `truncated` with a hint when there is more. Use this instead of cat, " +
     "head or tail. Reads 500 lines from line 1 unless told otherwise; page through larger files with offset and limit. " +
-    "Lines over 2000 characters are cut. Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; " +
+    "Long lines are cut. Jupyter notebooks and .docx, .xlsx and .pptx documents are shown as text; " +
     "images and other binary files are refused. To find something in files, use search_files.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({
@@ -77,7 +75,7 @@ export const tool = Tool.make("read_file", {
     ),
     limit: Schema.optionalKey(
       Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-        description: "Number of lines (default 500, at most 2000)"
+        description: "Number of lines (default 500; 2000 at most, where the user did not set another limit)"
       })
     )
   }),
@@ -90,8 +88,6 @@ export const tool = Tool.make("read_file", {
   .annotate(Tool.Destructive, false)
   .annotate(Tool.Idempotent, true)
   .annotate(PathArguments, ["path"])
-  // A larger bound than the text can have: cutting what was read would send the model to read it again.
-  .annotate(ResultBound, 4 * maxChars)
 
 /** Where the text of a file begins and what it says: lines out of its bytes, or out of what was extracted from them. */
 const windowOf = Effect.fnUntraced(function*(target: Target, options: LineWindow.Options) {
@@ -146,7 +142,7 @@ const missing = Effect.fnUntraced(function*({ given, path }: Target) {
   )
 })
 
-const hintOf = (window: LineWindow.Window, { offset, limit }: LineWindow.Options): string | undefined => {
+const hintOf = (window: LineWindow.Window, { offset, limit, maxLineChars }: LineWindow.Options): string | undefined => {
   const last = offset + window.shown - 1
   const hints = [
     window.totalLines === 0 ? "The file is empty." : undefined,
@@ -175,12 +171,13 @@ export const make = Effect.gen(function*() {
   return Effect.fnUntraced(
     function*(params: typeof tool.parametersSchema.Type) {
       const { sessionId } = yield* ToolContext
+      const { chars, lineChars, lines } = yield* FileLimits
       const target = yield* targets.resolve(params.path, "read")
       const options: LineWindow.Options = {
         offset: Math.max(1, params.offset ?? 1),
-        limit: Math.min(maxLimit, params.limit ?? defaultLimit),
-        maxChars,
-        maxLineChars
+        limit: Math.min(lines, params.limit ?? defaultLimit),
+        maxChars: chars,
+        maxLineChars: lineChars
       }
       const request = `${options.offset}:${options.limit}:${target.real}`
       const times = yield* state.repeated(sessionId, `read_file:${request}`)
@@ -208,7 +205,7 @@ export const make = Effect.gen(function*() {
       if (window.overflow) {
         return yield* Problem.fail(
           `lines ${options.offset} to ${options.offset + options.limit - 1} of ${target.given} are more than ` +
-            `${maxChars} characters`,
+            `${chars} characters`,
           { hint: `Ask for a smaller window: offset, and limit ${Math.max(1, window.shown >> 1)} or less.`, ...facts }
         )
       }

@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { redactText } from "../../../domain/Redaction.ts"
 import * as Hooks from "../../../hooks/Hooks.ts"
 import { ToolContext } from "../../ToolContext.ts"
 import type * as OutputBuffer from "./OutputBuffer.ts"
@@ -45,7 +46,8 @@ const progress = (
   return Effect.suspend(() => {
     if (output.total() === seen) return Effect.void
     seen = output.total()
-    return onProgress(OutputText.last(output.kept(), progressChars))
+    // A key that the cut would halve is hidden whole.
+    return onProgress(redactText(OutputText.last(output.kept(), 4 * progressChars)).slice(-progressChars).toWellFormed())
   }).pipe(Effect.delay(progressInterval), Effect.forever)
 }
 
