@@ -2,6 +2,24 @@
  * Everything a run can fail with. A failed tool call is never here: it is an error result for the model. A run that ends
  * with anything to show is a `RunResult`, not an error (`ARCHITECTURE.md` §4).
  *
+ * **Example** (One line for each way a run can fail)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, AgentError, Runtime } from "hermes-effect"
+ *
+ * const told = (error: AgentError.AgentError): string =>
+ *   error._tag === "InvalidInput" ? `nothing was asked: ${error.message}` : error.message
+ *
+ * const program = Agent.run({ prompt: "" }).pipe(
+ *   Effect.map(({ text }) => text),
+ *   Effect.catch((error) => Effect.succeed(told(error)))
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).split(":")[0])
+ * // => nothing was asked
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"

@@ -1,6 +1,18 @@
 /**
  * The wire protocols that the runtime speaks.
  *
+ * **Example** (Reading a mode)
+ *
+ * ```ts
+ * import * as Schema from "effect/Schema"
+ * import { ApiMode } from "hermes-effect"
+ *
+ * console.log(Schema.decodeUnknownSync(ApiMode.ApiMode)("codex_responses"))
+ * // => codex_responses
+ * console.log(Schema.is(ApiMode.ApiMode)("soap"))
+ * // => false
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"

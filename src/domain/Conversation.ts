@@ -2,6 +2,22 @@
  * Pure operations on the messages of a session. A conversation is an array of `Prompt.Message`; message objects are
  * never changed once they are in it, so that what was made of one (its wire form) can be kept beside it.
  *
+ * **Example** (A call that was interrupted)
+ *
+ * ```ts
+ * import * as Prompt from "effect/ai/Prompt"
+ * import { Conversation } from "hermes-effect"
+ *
+ * const messages = [
+ *   Prompt.makeMessage("assistant", {
+ *     content: [Prompt.makePart("tool-call", { id: "c1", name: "terminal", params: {}, providerExecuted: false })]
+ *   })
+ * ]
+ *
+ * console.log(Conversation.closeOpenCalls(messages).map(({ role }) => role))
+ * // => [ 'assistant', 'tool' ]
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
@@ -84,8 +100,8 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
   return out
 }
 
-/** The visible text of an assistant message. */
-export const text = (message: Prompt.Message): string =>
-  message.role === "assistant"
-    ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
-    : ""
+/** The visible text of a message: what somebody wrote, without thoughts, calls and files. */
+export const text = (message: Prompt.Message): string => {
+  if (message.role === "system") return message.content
+  return message.role === "tool" ? "" : message.content.map((part) => part.type === "text" ? part.text : "").join("")
+}

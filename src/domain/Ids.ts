@@ -2,6 +2,21 @@
  * Branded identifiers and how they are made. Every id that leaves the runtime (events, hooks, traces, the store) has its
  * own brand, so that a session id can not be passed where a turn id is expected.
  *
+ * **Example** (The ids of a run)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Ids } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const session = yield* Ids.makeSessionId
+ *   return yield* Ids.makeTurnId(session, Ids.TaskId.make("nightly"))
+ * })
+ *
+ * console.log((await Effect.runPromise(program)).includes(":nightly:"))
+ * // => true
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"

@@ -2,6 +2,31 @@
  * What is asked of a model and what comes back, in no provider's dialect: the vocabulary that providers, middleware,
  * routing and the loop share.
  *
+ * **Example** (What a provider is asked)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Prompt from "effect/ai/Prompt"
+ * import { type Model, Offline } from "hermes-effect"
+ *
+ * const call: Model.ModelCall = {
+ *   messages: [Prompt.makeMessage("user", { content: [Prompt.makePart("text", { text: "Reply exactly hello" })] })],
+ *   tools: [],
+ *   toolChoice: "auto",
+ *   responseFormat: { type: "text" },
+ *   stream: false
+ * }
+ *
+ * const program = Effect.gen(function*() {
+ *   const provider = yield* Offline.make()
+ *   const response = yield* provider.execute(yield* provider.prepare(call))
+ *   return response.parts.flatMap((part) => part.type === "text" ? [part.text] : [])
+ * })
+ *
+ * console.log(await Effect.runPromise(program))
+ * // => [ 'hello' ]
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §5 and §6, `hermes-llm.md` §4.
  *
  * @since 0.1.0

@@ -21,6 +21,17 @@
  * only when it fills its line and has a digit in it. Telephone numbers are left alone: they can not be told from the
  * numbers of a diff.
  *
+ * **Example** (Before something is shown)
+ *
+ * ```ts
+ * import { Redaction } from "hermes-effect"
+ *
+ * console.log(Redaction.redactValue({ user: "ada", password: "hunter2" }))
+ * // => { user: 'ada', password: '<redacted>' }
+ * console.log(Redaction.redactText("postgres://ada:hunter2@db/main"))
+ * // => postgres://ada:***@db/main
+ * ```
+ *
  * Source: `hermes-llm.md` §19.11, `ARCHITECTURE.md` §7.
  *
  * @since 0.1.0

@@ -2,6 +2,24 @@
  * A route names one model behind one API: who serves it, in which protocol, at which address, with which key. Routing
  * resolves a user's settings to routes; a provider is made from exactly one.
  *
+ * **Example** (What may be told of a route)
+ *
+ * ```ts
+ * import * as Redacted from "effect/Redacted"
+ * import { Route } from "hermes-effect"
+ *
+ * const route: Route.Route = {
+ *   provider: "openrouter",
+ *   model: "anthropic/claude-sonnet-4.5",
+ *   apiMode: "chat_completions",
+ *   baseUrl: "https://openrouter.ai/api/v1",
+ *   apiKey: Redacted.make("sk-or-…")
+ * }
+ *
+ * console.log(Object.keys(Route.info(route)))
+ * // => [ 'provider', 'model', 'apiMode', 'baseUrl' ]
+ * ```
+ *
  * @since 0.1.0
  */
 import type * as Redacted from "effect/Redacted"

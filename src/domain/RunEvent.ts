@@ -7,6 +7,23 @@
  * Events are plain objects, cheap to make: one per delta. `RunStarted.version` is the version of the union; a reader
  * that meets a `_tag` it does not know skips it. The Schema is for those who store events or send them on.
  *
+ * **Example** (Text as it comes)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Stream from "effect/Stream"
+ * import { Agent, type RunEvent, Runtime } from "hermes-effect"
+ *
+ * const shown = (event: RunEvent.RunEvent): string => event._tag === "TextDelta" ? event.text : ""
+ *
+ * const program = Agent.stream({ prompt: "Reply exactly hello" }).pipe(
+ *   Stream.runFold(() => "", (text, event) => text + shown(event))
+ * )
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => hello
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"

@@ -1,6 +1,17 @@
 /**
  * What a tool call gives: a result, or a failure that becomes an error result for the model.
  *
+ * **Example** (Why a call gave nothing)
+ *
+ * ```ts
+ * import { ToolOutput } from "hermes-effect"
+ *
+ * const failed = new ToolOutput.ToolFailed({ tool: "weather", phase: "handler", message: "name a city" })
+ *
+ * console.log(failed.phase, failed.message)
+ * // => handler name a city
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"

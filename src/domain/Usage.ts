@@ -2,6 +2,17 @@
  * Token counts under one set of names for every provider (`hermes-llm.md` §12.1). Providers report `Response.Usage` of
  * `effect/ai`; this module reads it, sums it, and names it as documents and exporters expect.
  *
+ * **Example** (The tokens of two calls)
+ *
+ * ```ts
+ * import { Usage } from "hermes-effect"
+ *
+ * const call: Usage.Usage = { ...Usage.zero, inputTokens: 100, cacheReadTokens: 300, outputTokens: 20 }
+ *
+ * console.log(Usage.totalTokens(Usage.add(call, call)), Usage.cacheHitPercent(call))
+ * // => 840 75
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"

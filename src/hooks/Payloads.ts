@@ -9,6 +9,17 @@
  * Hooks of the contract that have no place in this runtime (`pre_gateway_dispatch`, `pre_verify`, the kanban family) are
  * not listed; a plugin that registers one is told so.
  *
+ * **Example** (Checking what was received)
+ *
+ * ```ts
+ * import { Payloads } from "hermes-effect"
+ *
+ * console.log(Payloads.isHookName("post_tool_call"), Payloads.isHookName("after_tool"))
+ * // => true false
+ * console.log(Object.keys(Payloads.schemas).length === Payloads.names.length)
+ * // => true
+ * ```
+ *
  * Source: the observer document, `hermes-contract.md` §2.2, §2.3 and §2.6.
  *
  * @since 0.1.0

@@ -7,6 +7,23 @@
  * Objects know their keys: what is of somebody's own stands in `extra`. Reading keeps everything, so that writing what was
  * read loses nothing. Documents of the versions 1.0 to 1.7 are read; 1.7 is written.
  *
+ * **Example** (Reading a trajectory)
+ *
+ * ```ts
+ * import * as Result from "effect/Result"
+ * import { Atif } from "hermes-effect"
+ *
+ * const read = Atif.decode({
+ *   schema_version: Atif.version,
+ *   session_id: "s1",
+ *   agent: { name: "hermes", version: "0.1.0" },
+ *   steps: [{ step_id: 1, source: "user", message: "Hello" }]
+ * })
+ *
+ * console.log(Result.isSuccess(read) && read.success.steps.length)
+ * // => 1
+ * ```
+ *
  * Source: `relay-atof-atif.md` §2.
  *
  * @since 0.1.0

@@ -7,6 +7,22 @@
  * An error makes the document unfit for exchange. A warning is about what the format allows and a reader may stumble over: a
  * call without a result, a time that runs backwards, a child that nobody points to. All of them are told, errors first.
  *
+ * **Example** (What is wrong with a document)
+ *
+ * ```ts
+ * import { Atif, AtifCheck } from "hermes-effect"
+ *
+ * const issues = AtifCheck.check({
+ *   schema_version: Atif.version,
+ *   session_id: "s1",
+ *   agent: { name: "hermes", version: "0.1.0" },
+ *   steps: [{ step_id: 7, source: "user", message: "Hello" }]
+ * })
+ *
+ * console.log(AtifCheck.isSound(issues), issues.map(({ path }) => path))
+ * // => false [ 'steps[0].step_id' ]
+ * ```
+ *
  * Source: `relay-atof-atif.md` §2.2 to §2.5.
  *
  * @since 0.1.0

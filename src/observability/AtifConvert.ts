@@ -15,6 +15,18 @@
  * Events must come in order of time (`Atof.parse` sorts). What is converted before a stream ends is what is known by then: a
  * call without a result yet has none.
  *
+ * **Example** (The trajectories of a stream of events)
+ *
+ * ```ts
+ * import { AtifConvert, Atof } from "hermes-effect"
+ *
+ * const { events, faults } = Atof.parse("")
+ * const { trajectories } = AtifConvert.convert(events)
+ *
+ * console.log(trajectories.length, faults.length)
+ * // => 0 0
+ * ```
+ *
  * Source: `relay-atof-atif.md` §2.4 to §2.7.
  *
  * @since 0.1.0

@@ -12,6 +12,25 @@
  *
  * `data` is any JSON here: the format says object or null, and every producer writes strings for tool results.
  *
+ * **Example** (A mark, as a line and back)
+ *
+ * ```ts
+ * import * as Result from "effect/Result"
+ * import { Atof } from "hermes-effect"
+ *
+ * const line = Atof.encode({
+ *   kind: "mark",
+ *   atof_version: Atof.version,
+ *   uuid: "0198f6a0-0000-7000-8000-000000000001",
+ *   parent_uuid: null,
+ *   timestamp: Atof.timestampOf(1_700_000_000_000_000),
+ *   name: "checkpoint"
+ * })
+ *
+ * console.log(Atof.parse(Result.getOrThrow(line)).events.map(({ name }) => name))
+ * // => [ 'checkpoint' ]
+ * ```
+ *
  * Source: the NeMo Relay document ("ATOF Mapping"), `relay-atof-atif.md` §1.
  *
  * @since 0.1.0

@@ -1,6 +1,17 @@
 /**
  * Why a plugin can not be used: one line that says what to do.
  *
+ * **Example** (Telling the user)
+ *
+ * ```ts
+ * import { PluginError } from "hermes-effect"
+ *
+ * const error = new PluginError.PluginError({ plugin: "audit", message: "audit: plugin.yaml has no name: add one" })
+ *
+ * console.log(`${error.plugin}: ${error._tag}`)
+ * // => audit: PluginError
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"

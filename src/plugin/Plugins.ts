@@ -1,6 +1,23 @@
 /**
  * The plugins of a runtime, as the rest of it sees them. `PluginManager` loads them.
  *
+ * **Example** (What is loaded)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Hooks, Plugin, Plugins, Runtime } from "hermes-effect"
+ *
+ * const audit = Plugin.value({ name: "audit", hooks: [Hooks.on("post_tool_call", () => Effect.void)] })
+ *
+ * const program = Effect.gen(function*() {
+ *   const { plugins } = yield* (yield* Plugins.Plugins).loaded
+ *   return plugins.map(({ key }) => key)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ plugins: [audit] }))))
+ * // => [ 'audit' ]
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

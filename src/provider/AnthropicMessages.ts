@@ -11,6 +11,20 @@
  *
  * Claude on Bedrock speaks `bedrock_converse` here; a route of provider `bedrock` in this mode is refused.
  *
+ * **Example** (An agent on this protocol)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Redacted from "effect/Redacted"
+ * import { AnthropicMessages, Provider, Runtime } from "hermes-effect"
+ *
+ * const provider = AnthropicMessages.layer({ model: "claude-sonnet-4-5", apiKey: Redacted.make("…") })
+ * export const runtime = Runtime.layer({ provider })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Provider.Provider, provider))).apiMode)
+ * // => anthropic_messages
+ * ```
+ *
  * Source: `hermes-llm.md` §4.2, `ARCHITECTURE.md` §5.
  *
  * @since 0.1.0

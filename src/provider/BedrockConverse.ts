@@ -17,6 +17,19 @@
  * Without an API key the AWS credential chain is asked: environment, profile, container, instance. Looking for an
  * instance takes a few seconds where there is none.
  *
+ * **Example** (An agent on this protocol)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { BedrockConverse, Provider, Runtime } from "hermes-effect"
+ *
+ * const provider = BedrockConverse.layer({ model: "us.anthropic.claude-sonnet-4-5-v1:0", region: "us-east-1" })
+ * export const runtime = Runtime.layer({ provider })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Provider.Provider, provider))).apiMode)
+ * // => bedrock_converse
+ * ```
+ *
  * Source: `hermes-llm.md` §4.4, `ARCHITECTURE.md` §5.
  *
  * @since 0.1.0

@@ -6,6 +6,20 @@
  * What a request looks like depends on the endpoint (`chat/Dialect`); nothing here does. The SDK is loaded when the provider
  * is made; see `OpenAiClient` for what it may do, `Exchange` for how answers are read.
  *
+ * **Example** (An agent on this protocol)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Redacted from "effect/Redacted"
+ * import { ChatCompletions, Provider, Runtime } from "hermes-effect"
+ *
+ * const provider = ChatCompletions.layer({ model: "gpt-5.1", apiKey: Redacted.make("…") })
+ * export const runtime = Runtime.layer({ provider })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Provider.Provider, provider))).apiMode)
+ * // => chat_completions
+ * ```
+ *
  * Source: `hermes-llm.md` §4.1, `ARCHITECTURE.md` §5.
  *
  * @since 0.1.0

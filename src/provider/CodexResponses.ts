@@ -10,6 +10,20 @@
  *
  * ChatGPT's backend only streams, so that its requests do whatever the call says.
  *
+ * **Example** (An agent on this protocol)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Redacted from "effect/Redacted"
+ * import { CodexResponses, Provider, Runtime } from "hermes-effect"
+ *
+ * const provider = CodexResponses.layer({ model: "gpt-5.1-codex", apiKey: Redacted.make("…") })
+ * export const runtime = Runtime.layer({ provider })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Provider.Provider, provider))).apiMode)
+ * // => codex_responses
+ * ```
+ *
  * Source: `hermes-llm.md` §4.3, `ARCHITECTURE.md` §5.
  *
  * @since 0.1.0

@@ -14,6 +14,27 @@
  * takes no JSON Schema either; a structured answer is asked for in the system prompt. Sources and what the vendor's own
  * tools did are not passed on.
  *
+ * **Example** (Any model of effect/ai)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import * as LanguageModel from "effect/ai/LanguageModel"
+ * import { Agent, FromLanguageModel, Offline, Provider, Runtime, ToLanguageModel } from "hermes-effect"
+ *
+ * const mine = ToLanguageModel.layer.pipe(Layer.provide(Offline.layer()))
+ *
+ * const provider = Layer.effect(
+ *   Provider.Provider,
+ *   Effect.map(LanguageModel.LanguageModel, (model) => FromLanguageModel.make(model, { provider: "mine", model: "mine-1" }))
+ * ).pipe(Layer.provide(mine))
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provide(Runtime.layer({ provider })))
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => hello
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §2.
  *
  * @since 0.1.0

@@ -16,6 +16,20 @@
  * It is no language model and says so: a question that takes one is answered with one honest sentence and the remedy.
  * Structured answers (`response_format`) are refused unless the text that it was told to reply with fits.
  *
+ * **Example** (Without a key)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Offline, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
+ *   Effect.provide(Runtime.layer({ provider: Offline.layer() }))
+ * )
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => hello
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"

@@ -8,6 +8,18 @@
  * Converse blocks), which middleware may inspect and rewrite. `execute` sends exactly that request. `decode` reads a raw
  * body of the provider's `apiMode`, so that a wrapper may answer in the provider's stead.
  *
+ * **Example** (Who answers)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Offline, Provider } from "hermes-effect"
+ *
+ * const program = Effect.map(Provider.Provider, ({ apiMode, info }) => `${info.model} speaks ${apiMode}`)
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Offline.layer())))
+ * // => offline speaks chat_completions
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §5, `hermes-llm.md` §2 and §4.
  *
  * @since 0.1.0

@@ -14,6 +14,27 @@
  * `prompt_cache_key` is neither recorded nor compared, because it names the session. An interrupted request is not
  * recorded. A recording of requests that ran at the same time replays only if they begin in the same order again.
  *
+ * **Example** (Recorded once, played again)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Agent, Offline, Provider, Replay, Runtime } from "hermes-effect"
+ *
+ * const lines: Array<string> = []
+ * const recording = Layer.effect(
+ *   Provider.Provider,
+ *   Effect.map(Offline.make(), (provider) => Replay.record(provider, (line) => Effect.sync(() => lines.push(line))))
+ * )
+ * const ask = Agent.run({ prompt: "Reply exactly hello" })
+ *
+ * await Effect.runPromise(Effect.provide(ask, Runtime.layer({ provider: recording })))
+ * const played = await Effect.runPromise(Effect.provide(ask, Runtime.layer({ provider: Replay.layer(lines) })))
+ *
+ * console.log(played.text)
+ * // => hello
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"

@@ -7,6 +7,22 @@
  * Tools that only a vendor's own API can run (`Tool.providerDefined`) are refused. Every streamed part is decoded by Schema
  * on its way, which is why the loop of a run talks to the provider itself.
  *
+ * **Example** (Asking a provider without an agent)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import * as LanguageModel from "effect/ai/LanguageModel"
+ * import { Offline, ToLanguageModel } from "hermes-effect"
+ *
+ * const model = ToLanguageModel.layer.pipe(Layer.provide(Offline.layer()))
+ *
+ * const program = LanguageModel.generateText({ prompt: "Reply exactly hello" }).pipe(Effect.provide(model))
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => hello
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §2.
  *
  * @since 0.1.0

@@ -18,6 +18,21 @@
  * A model that only thought and said nothing is taken at its thoughts. Failures go up as they are: whether a task may be
  * left undone is the caller's to decide.
  *
+ * **Example** (A title for a conversation)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Prompt from "effect/ai/Prompt"
+ * import type { Auxiliary } from "hermes-effect"
+ *
+ * export const titleOf = (auxiliary: Auxiliary.Service, text: string, context: Auxiliary.Ask["context"]) =>
+ *   auxiliary.call("title", {
+ *     messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: `Give this a title of five words: ${text}` })] })],
+ *     maxOutputTokens: 30,
+ *     context
+ *   }).pipe(Effect.map((answer) => answer.text.trim()))
+ * ```
+ *
  * Source: `hermes-llm.md` §5, `ARCHITECTURE.md` §4.
  *
  * @since 0.1.0

@@ -14,6 +14,23 @@
  * `model.context_length` is about the main model: a fallback's window is its own. Anthropic's list of models is not asked;
  * its windows are in the table.
  *
+ * **Example** (How much of a window is left)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Catalogue, type Route, type Usage } from "hermes-effect"
+ *
+ * export const left = (route: Route.Route, usage: Usage.Usage) =>
+ *   Effect.gen(function*() {
+ *     const catalogue = yield* Catalogue.Catalogue
+ *     const { tokens } = yield* catalogue.window(route)
+ *     return tokens - usage.inputTokens - usage.outputTokens
+ *   })
+ *
+ * console.log(Catalogue.defaultWindow)
+ * // => 128000
+ * ```
+ *
  * Source: `hermes-llm.md` §4.2, §10.1, §12.3.
  *
  * @since 0.1.0

@@ -13,6 +13,16 @@
  * The endpoints are those of OpenAI's own command line program; they are not documented as an API, and were not exercised
  * against the real service here.
  *
+ * **Example** (Logging in at a terminal)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import type { CodexLogin } from "hermes-effect"
+ *
+ * export const logIn = (codex: CodexLogin.Service) =>
+ *   codex.login(({ code, page }) => Effect.logInfo(`open ${page} and type ${code}`))
+ * ```
+ *
  * Source: `hermes-llm.md` §2.4, §5.2, §16.5.
  *
  * @since 0.1.0

@@ -1,6 +1,19 @@
 /**
  * How routing asks for a smaller conversation: whoever owns the conversation implements it.
  *
+ * **Example** (A conversation that can not be made smaller)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { CompactionPort } from "hermes-effect"
+ *
+ * const fixed: CompactionPort.Service = {
+ *   compact: () => Effect.succeed({ messagesBefore: 10, messagesAfter: 10 })
+ * }
+ *
+ * export const program = Effect.provideService(Effect.void, CompactionPort.CompactionPort, fixed)
+ * ```
+ *
  * Source: `hermes-llm.md` §11.
  *
  * @since 0.1.0

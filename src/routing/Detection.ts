@@ -11,6 +11,17 @@
  * A rule that speaks of "no provider" does not apply when one is named: `custom` at `api.anthropic.com` speaks chat
  * completions. Names are canonical here; aliases are the matter of `ProviderDirectory`.
  *
+ * **Example** (What an address says)
+ *
+ * ```ts
+ * import { Detection } from "hermes-effect"
+ *
+ * const { apiMode, provider } = Detection.detect({ model: "claude-sonnet-4-5", baseUrl: "https://api.anthropic.com" })
+ *
+ * console.log(provider, apiMode)
+ * // => anthropic anthropic_messages
+ * ```
+ *
  * @since 0.1.0
  */
 import type { ApiMode } from "../domain/ApiMode.ts"

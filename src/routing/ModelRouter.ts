@@ -2,6 +2,18 @@
  * Where a run asks its model. The router decides which provider is tried, and how often; each try is one attempt, which
  * the caller brings along, so that the whole attempt repeats for every retry and every fallback.
  *
+ * **Example** (Which model is asked first)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { ModelRouter, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.flatMap(ModelRouter.ModelRouter, ({ primary }) => primary)
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).model)
+ * // => offline
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §4.
  *
  * @since 0.1.0

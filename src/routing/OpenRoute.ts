@@ -7,6 +7,18 @@
  * What the endpoint wants besides the protocol (attribution, tags, beta headers) is added here and nowhere else, from the
  * route alone: a switch to another route starts from nothing, so that nothing of one provider reaches the next.
  *
+ * **Example** (A provider by its route)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Offline, OpenRoute } from "hermes-effect"
+ *
+ * const program = Effect.scoped(Effect.map(OpenRoute.open(Offline.route), ({ info }) => info.provider))
+ *
+ * console.log(await Effect.runPromise(program))
+ * // => offline
+ * ```
+ *
  * Source: `hermes-llm.md` §2.1, §2.4.
  *
  * @since 0.1.0

@@ -18,6 +18,15 @@
  *
  * The decisions are pure; {@link make} keeps what was learnt, {@link recover} takes one step with a `CompactionPort`.
  *
+ * **Example** (Guessing a smaller window)
+ *
+ * ```ts
+ * import { Probing } from "hermes-effect"
+ *
+ * console.log(Probing.tierBelow(200_000), Probing.tierBelow(64_000))
+ * // => 128000 32000
+ * ```
+ *
  * Source: `hermes-llm.md` §11, the usage document (context probing).
  *
  * @since 0.1.0

@@ -10,6 +10,22 @@
  *
  * A file that can not be understood is an error and is not overwritten: it may hold a login that somebody needs.
  *
+ * **Example** (Whether somebody is logged in)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import { TokenStore } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const tokens = yield* TokenStore.file("home")
+ *   return (yield* tokens.get("openai-codex")) !== undefined
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, NodeServices.layer)))
+ * // => false
+ * ```
+ *
  * Source: `hermes-llm.md` §17.2.
  *
  * @since 0.1.0

@@ -6,6 +6,18 @@
  * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the session.
  * What is read later (counts, sessions, search hits) is computed when it is asked for.
  *
+ * **Example** (The default of a runtime, named)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, MemorySessionStore, Runtime } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ store: MemorySessionStore.layer })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime))).text)
+ * // => hello
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"

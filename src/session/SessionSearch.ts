@@ -6,6 +6,22 @@
  * A query is what a user or a model types; see `SearchQuery` for how it is read. No query is an error: one that asks for
  * nothing finds nothing. Sessions of a {@link hiddenSources | hidden source} are never found.
  *
+ * **Example** (Finding what was said)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SessionSearch } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const { search } = yield* SessionSearch.SessionSearch
+ *   return (yield* search("hello", { roles: ["assistant"] })).map(({ snippet }) => snippet)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => [ '>>>hello<<<' ]
+ * ```
+ *
  * Source: `hermes-product.md` §2.3 (`session_search`) and §4.1.
  *
  * @since 0.1.0

@@ -8,6 +8,22 @@
  * that writes them somewhere wraps each in a versioned envelope. Reading returns what was written, open calls included;
  * `Conversation.closeOpenCalls` makes it fit to be sent.
  *
+ * **Example** (What was said)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Conversation, Runtime, SessionStore } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const store = yield* SessionStore.SessionStore
+ *   return (yield* store.messages(sessionId)).map(Conversation.text)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => [ 'Reply exactly hello', 'hello' ]
+ * ```
+ *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §4 and §8.
  *
  * @since 0.1.0

@@ -14,6 +14,25 @@
  * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at a
  * time.
  *
+ * **Example** (Sessions that survive)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SessionStore, SqliteSessionStore } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ store: SqliteSessionStore.layer({ path: "state.db" }) })
+ *
+ * await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello", source: "demo" }), runtime))
+ *
+ * const later = Effect.gen(function*() {
+ *   const store = yield* SessionStore.SessionStore
+ *   return (yield* store.list({ source: "demo" })).length
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(later, SqliteSessionStore.layer({ path: "state.db" }))))
+ * // => 1
+ * ```
+ *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  *
  * @since 0.1.0

@@ -3,6 +3,22 @@
  * and `OpenWorld` of `effect/ai` `Tool`. A fact counts only where it was stated: effect's defaults (`Destructive` true, `Readonly`
  * false) say nothing about a tool that nobody annotated.
  *
+ * **Example** (What a tool of your own should say)
+ *
+ * ```ts
+ * import * as Context from "effect/Context"
+ * import * as Schema from "effect/Schema"
+ * import * as Tool from "effect/ai/Tool"
+ * import { Annotations } from "hermes-effect"
+ *
+ * const Format = Tool.make("format", { parameters: Schema.Struct({ file: Schema.String }), success: Schema.String })
+ *   .annotate(Tool.Idempotent, true)
+ *   .annotateMerge(Context.make(Annotations.PathArguments, ["file"]))
+ *
+ * console.log(Annotations.facts(Format).pathArguments)
+ * // => [ 'file' ]
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

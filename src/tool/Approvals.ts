@@ -16,6 +16,26 @@
  * {@link Service.confirm} judges once more at the handler: arguments that changed since are checked anew, all of it.
  * `pre_approval_request` and `post_approval_response` are sent once for each request that was not settled by memory.
  *
+ * **Example** (An application that decides)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Approvals, Runtime, Terminal } from "hermes-effect"
+ *
+ * const asked: Array<string> = []
+ * const approvals = Approvals.layerCallback(({ command }) => Effect.sync(() => {
+ *   asked.push(command)
+ *   return "deny"
+ * }))
+ *
+ * const program = Agent.run({ prompt: "Use the terminal tool exactly once to run 'rm -rf build'." })
+ *
+ * await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset], approvals })))
+ *
+ * console.log(asked)
+ * // => [ 'rm -rf build' ]
+ * ```
+ *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §4 and §7.
  *
  * @since 0.1.0

@@ -2,6 +2,26 @@
  * What a tool may know of the call that it serves. The runtime provides it to every tool call; a tool asks for it by
  * listing it among the `dependencies` of its `Tool.make`, or reads it as an Effect.
  *
+ * **Example** (A tool that knows whose call it serves)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import * as Tool from "effect/ai/Tool"
+ * import * as Toolkit from "effect/ai/Toolkit"
+ * import { ToolContext, Toolset } from "hermes-effect"
+ *
+ * const Where = Tool.make("where", { success: Schema.String, dependencies: [ToolContext.ToolContext] })
+ * const toolkit = Toolkit.make(Where)
+ *
+ * export const toolset = Toolset.make("place", toolkit, toolkit.toLayer({
+ *   where: () => Effect.map(ToolContext.ToolContext, ({ cwd }) => cwd)
+ * }))
+ *
+ * console.log(toolset.name)
+ * // => place
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

@@ -8,6 +8,21 @@
  * As long as nothing was registered or removed, the same selection gives the same snapshot object, so that what is made
  * of it (a provider's tool list) is made once.
  *
+ * **Example** (What an agent may use)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Files, Runtime, ToolRegistry } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const registry = yield* ToolRegistry.ToolRegistry
+ *   return (yield* registry.snapshot({ tool: (name) => name === "read_file" })).names
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Files.toolset] }))))
+ * // => [ 'read_file' ]
+ * ```
+ *
  * Source: `hermes-product.md` §2.1.
  *
  * @since 0.1.0

@@ -111,3 +111,20 @@ describe("closeOpenCalls", () => {
     assert.deepStrictEqual(Conversation.closeOpenCalls([assistant]), [assistant])
   })
 })
+
+describe("text", () => {
+  it("is what somebody wrote, whoever it was", () => {
+    const text = Prompt.textPart({ text: "hello " })
+    const more = Prompt.textPart({ text: "you" })
+    const image = Prompt.filePart({ mediaType: "image/png", data: "AAAA" })
+    assert.deepStrictEqual(
+      [
+        Prompt.systemMessage({ content: "rules" }),
+        Prompt.userMessage({ content: [text, image, more] }),
+        Prompt.assistantMessage({ content: [Prompt.reasoningPart({ text: "hm" }), text, more] }),
+        Prompt.toolMessage({ content: [result("a", "x")] })
+      ].map(Conversation.text),
+      ["rules", "hello you", "hello you", ""]
+    )
+  })
+})

@@ -9,6 +9,7 @@ export const src = join(root, "src")
 export interface Source {
   /** Relative to `src`. */
   readonly path: string
+  readonly text: string
   readonly lines: number
   readonly imports: ReadonlyArray<Import>
 }
@@ -44,7 +45,7 @@ export const sources = (): ReadonlyArray<Source> =>
     .filter((path) => path.endsWith(".ts"))
     .map((path) => {
       const text = readFileSync(join(src, path), "utf8")
-      return { path, lines: text.split("\n").length - 1, imports: importsOf(text) }
+      return { path, text, lines: text.split("\n").length - 1, imports: importsOf(text) }
     })
 
 /** The file below `src` that a relative specifier means. */

@@ -2,6 +2,23 @@
  * Who is asked for an approval: a person at a terminal, a callback of the application, somebody at the other end of a
  * messenger.
  *
+ * **Example** (A queue for a messenger)
+ *
+ * ```ts
+ * import * as Duration from "effect/Duration"
+ * import * as Effect from "effect/Effect"
+ * import { Approver } from "hermes-effect"
+ *
+ * const queue = Approver.pending({
+ *   surface: "chat",
+ *   timeout: Duration.minutes(5),
+ *   notify: ({ command }) => Effect.logInfo(`may I run ${command}?`)
+ * })
+ *
+ * console.log(await Effect.runPromise(queue.resolve("session-1", { choice: "once" }, "oldest")))
+ * // => 0
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

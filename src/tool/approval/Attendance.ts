@@ -2,6 +2,20 @@
  * Whether somebody is there who could be asked. Whoever starts a run for which nobody is (a child agent, a scheduled job, a
  * single query) says so, and what then happens to what needs an approval.
  *
+ * **Example** (A job of the night)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Attendance, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly done" }).pipe(
+ *   Effect.provideService(Attendance.Attendance, Attendance.unattended("nightly job"))
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).text)
+ * // => done
+ * ```
+ *
  * Source: `hermes-product.md` §1.10 and §3.3 ("a child never prompts").
  *
  * @since 0.1.0

@@ -6,6 +6,20 @@
  * One `question` with up to four `choices`, or up to five `questions`, asked one after the other. Where there is nobody to
  * ask (a single query, a batch, a child agent), the call fails at once and tells the model to decide by itself.
  *
+ * **Example** (A tool that asks the user)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Clarifier, Clarify, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
+ *   Effect.provideService(Clarifier.Clarifier, ({ choices }) => Effect.succeed(choices.slice(0, 1)))
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Clarify.toolset] })))).text)
+ * // => hello
+ * ```
+ *
  * Source: `hermes-product.md` §2.3.
  *
  * @since 0.1.0

@@ -1,6 +1,23 @@
 /**
  * The tool `delegate_task`: gives work to child agents and waits for their summaries.
  *
+ * **Example** (An agent that may hand work on)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Delegate, Files, Runtime, ToolRegistry } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ tools: [Files.toolset, Delegate.toolset] })
+ *
+ * const program = Effect.gen(function*() {
+ *   const registry = yield* ToolRegistry.ToolRegistry
+ *   return (yield* registry.snapshot(ToolRegistry.everything)).names.at(-1)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, runtime)))
+ * // => delegate_task
+ * ```
+ *
  * Source: `hermes-product.md` §3.1, §3.2 and §3.4.
  *
  * @since 0.1.0

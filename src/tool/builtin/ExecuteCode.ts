@@ -13,6 +13,18 @@
  * The process is no sandbox: what the user may do, the script may do. So it is approved like a destructive call; the calls
  * that it makes are judged again, each by itself.
  *
+ * **Example** (An agent that writes scripts)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, ExecuteCode, Files, Runtime } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ tools: [Files.toolset, ExecuteCode.toolset] })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime))).text)
+ * // => hello
+ * ```
+ *
  * Source: `hermes-product.md` §2.3, case 44.
  *
  * @since 0.1.0

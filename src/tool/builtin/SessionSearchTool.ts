@@ -10,6 +10,18 @@
  * The session that asks and those that it continues are left out of what is found and listed: the model has them. Sessions
  * of background work are never shown; those of scheduled jobs come last.
  *
+ * **Example** (An agent that remembers)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SessionSearchTool } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ tools: [SessionSearchTool.toolset] })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime))).text)
+ * // => hello
+ * ```
+ *
  * Source: `hermes-product.md` §2.3.
  *
  * @since 0.1.0

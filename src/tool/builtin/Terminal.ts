@@ -11,6 +11,20 @@
  * What must be asked or refused before a command runs (approvals, dangerous commands) and redaction of its output are no
  * part of the handler: they stand in front of every tool.
  *
+ * **Example** (An agent with a shell)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, Terminal } from "hermes-effect"
+ *
+ * const program = Agent.run({
+ *   prompt: "Use the terminal tool exactly once to run 'echo hello'. Then reply with exactly the command output."
+ * })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Terminal.toolset] })))).text)
+ * // => hello
+ * ```
+ *
  * Source: `hermes-product.md` §2.3.
  *
  * @since 0.1.0

@@ -10,6 +10,18 @@
  * The list lives in {@link TodoState}, in memory. The runtime puts it back with {@link fromHistory} when it loads a
  * session, and gives {@link carryOver} to the model after a compaction.
  *
+ * **Example** (Lists are pure)
+ *
+ * ```ts
+ * import * as Result from "effect/Result"
+ * import { Todo } from "hermes-effect"
+ *
+ * const list = Todo.update([], [{ id: "1", content: "write the test", status: "pending" }], false)
+ *
+ * console.log(Result.getOrThrow(list).map(({ status }) => status))
+ * // => [ 'pending' ]
+ * ```
+ *
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §3 and §10.6.
  *
  * @since 0.1.0

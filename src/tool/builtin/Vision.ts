@@ -6,6 +6,15 @@
  * The image is a file, an http(s) address (with the rules of `web_extract`) or a data URL. What it is, is told by its bytes,
  * not by its name.
  *
+ * **Example** (What a file is)
+ *
+ * ```ts
+ * import { Vision } from "hermes-effect"
+ *
+ * console.log(Vision.mediaType(Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a)))
+ * // => image/png
+ * ```
+ *
  * Source: `hermes-product.md` §2.3.
  *
  * @since 0.1.0

@@ -7,6 +7,20 @@
  * one of more than {@link summariseAbove} characters is condensed by the side model where there is one and otherwise cut; one
  * of more than {@link refuseAbove} is refused. Without a key there is no `web_search`.
  *
+ * **Example** (An agent that may look things up)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SearchProvider, Web } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
+ *   Effect.provideService(SearchProvider.WebSearch, SearchProvider.fromEnvironment((name) => process.env[name]))
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Web.toolset] })))).text)
+ * // => hello
+ * ```
+ *
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §19.5.
  *
  * @since 0.1.0

@@ -1,6 +1,17 @@
 /**
  * The port to one connected MCP server, and to how one is connected.
  *
+ * **Example** (Servers that a test makes up)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { McpConnection } from "hermes-effect"
+ *
+ * // They never answer.
+ * export const silent = Layer.succeed(McpConnection.McpConnector, { connect: () => Effect.never })
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

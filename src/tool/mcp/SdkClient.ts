@@ -11,6 +11,26 @@
  * of 2026 if it refuses. A server with an address is asked what it speaks; one that refuses the present HTTP transport is
  * tried with the one of 2024.
  *
+ * **Example** (An application with the tools of a server)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { McpClient, McpServers, Runtime } from "hermes-effect"
+ *
+ * const servers = McpServers.McpServers.layer({}).pipe(
+ *   Layer.provide(McpClient.layer),
+ *   Layer.provideMerge(Runtime.layer()),
+ *   Layer.provide(NodeServices.layer)
+ * )
+ *
+ * const program = Effect.flatMap(McpServers.McpServers, ({ status }) => status)
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, servers)))
+ * // => []
+ * ```
+ *
  * Source: `hermes-product.md` §2.4.
  *
  * @since 0.1.0

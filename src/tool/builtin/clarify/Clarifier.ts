@@ -1,6 +1,18 @@
 /**
  * The port to somebody who can be asked. Who shows the questions adds an answer of the user's own words to the choices.
  *
+ * **Example** (Always the first choice)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Clarifier } from "hermes-effect"
+ *
+ * const first: Clarifier.Ask = ({ choices }) => Effect.succeed(choices.slice(0, 1))
+ *
+ * console.log(await Effect.runPromise(first({ question: "Which?", choices: ["red", "blue"], multiple: false })))
+ * // => [ 'red' ]
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

@@ -1,6 +1,20 @@
 /**
  * The port to the model that does side tasks for tools: it describes images and condenses long pages.
  *
+ * **Example** (A model of the application looks at images)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SideModel, Vision } from "hermes-effect"
+ *
+ * const look: SideModel.Ask = (task) => Effect.succeed(`nothing to see (${task})`)
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provideService(SideModel.SideModel, look))
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Vision.toolset] })))).text)
+ * // => hello
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

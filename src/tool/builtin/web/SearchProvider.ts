@@ -1,6 +1,22 @@
 /**
  * The port to a search engine, and the engines that a key opens.
  *
+ * **Example** (An engine of your own)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { SearchProvider } from "hermes-effect"
+ *
+ * const intranet: SearchProvider.SearchProvider = {
+ *   name: "intranet",
+ *   search: (query, limit) =>
+ *     Effect.succeed([{ title: query, url: "https://wiki.example.com/", description: "" }].slice(0, limit))
+ * }
+ *
+ * console.log((await Effect.runPromise(intranet.search("holidays", 5))).length)
+ * // => 1
+ * ```
+ *
  * Source: `hermes-product.md` §2.3.
  *
  * @since 0.1.0
