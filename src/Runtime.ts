@@ -32,6 +32,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Agent from "./agent/Agent.ts"
+import { Children } from "./agent/Children.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
 import { Environment } from "./config/Environment.ts"
 import { Home } from "./config/Home.ts"
@@ -105,7 +106,7 @@ const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>):
   ).pipe(Layer.provide(NodeServices.layer))
 
 /** The services of a runtime. */
-export type Services = Agent.Agent | Approvals.Approvals | ModelRouter | Plugins | Registries
+export type Services = Agent.Agent | Approvals.Approvals | Children | ModelRouter | Plugins | Registries
 
 /** What plugins find when they are loaded, besides what the application brings. */
 type Registries = ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
@@ -192,6 +193,7 @@ const assemble = <
     // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
     Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
   return agent.pipe(
+    Layer.provideMerge(Layer.fresh(Children.layer)),
     Layer.provideMerge(approvals ?? Layer.fresh(Approvals.layerDeny())),
     Layer.provideMerge(router),
     Layer.provideMerge(listening),

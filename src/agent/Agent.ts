@@ -40,9 +40,12 @@ import * as Stack from "../middleware/Stack.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Approvals from "../tool/Approvals.ts"
+import { FileState } from "../tool/builtin/file/FileState.ts"
 import { Delegator } from "../tool/Delegator.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { Agent as ChildAgent } from "./Child.ts"
+import { Children, make as makeChildren } from "./Children.ts"
 import * as Closing from "./Closing.ts"
 import * as Delegation from "./Delegation.ts"
 import type { Lineage } from "./Lineage.ts"
@@ -71,7 +74,7 @@ const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   { cwd, resumed, run }: Opening.Opened,
   stopped: Deferred.Deferred<void>,
-  runChild: Delegation.RunChild
+  agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | E> {
   yield* emit(run, {
     _tag: "RunStarted",
@@ -84,7 +87,7 @@ const conduct = Effect.fnUntraced(function*<E>(
   })
   const looped = Loop.loop(services, run).pipe(
     Effect.provideService(Hooks.Hooks, services.interceptors.hooks),
-    Effect.provideService(Delegator, Delegation.make(services, run, cwd, runChild)),
+    Effect.provideService(Delegator, Delegation.make(services, run, cwd, agent)),
     Effect.provideService(ToolContext, {
       sessionId: run.sessionId,
       turnId: run.turnId,
@@ -143,10 +146,18 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       },
       // What needs an approval does not run where nobody decides.
       approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
+      children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
+      files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
       settings
     }
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
     const active = new Map<string, Deferred.Deferred<void>>()
+
+    const stop: Service["stop"] = (sessionId) =>
+      Effect.suspend(() => {
+        const stopped = active.get(sessionId)
+        return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
+      })
 
     const start = (input: RunInput, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | E> =>
       Effect.suspend(() => {
@@ -161,7 +172,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
             const { run } = opened
             key = run.sessionId
             active.set(key, stopped)
-            return conduct(services, opened, stopped, start).pipe(
+            return conduct(services, opened, stopped, { run: start, stop }).pipe(
               Effect.onExit(Closing.announceEnd(services, run)),
               Effect.tap((finished) => emit(run, finished))
             )
@@ -191,12 +202,6 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         yield* Effect.addFinalizer(() => Queue.shutdown(queue))
         return Stream.fromQueue(queue)
       }))
-
-    const stop: Service["stop"] = (sessionId) =>
-      Effect.suspend(() => {
-        const stopped = active.get(sessionId)
-        return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
-      })
 
     return { run, stream, stop }
   })

@@ -61,7 +61,7 @@ export const ask = Effect.fnUntraced(function*<E>(
     stream: run.streaming,
     maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
     temperature: settings.temperature,
-    reasoningEffort: settings.reasoningEffort,
+    reasoningEffort: run.reasoningEffort,
     sessionId: run.sessionId
   }
   run.text = ""

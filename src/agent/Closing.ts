@@ -23,12 +23,14 @@ export const cutStep = Effect.fnUntraced(function*(
   { store }: Pick<Services, "store">,
   run: RunState
 ): Effect.fn.Return<void, SessionStoreError> {
-  const { batch: { calls: batch, results }, text } = run
+  const { batch: { calls: batch, results, salvaged }, text } = run
   const calls = batch.filter(({ id }) => !results.has(id))
+  const outputOf = ({ id }: Prompt.ToolCallPart): string => salvaged.get(id) ?? Conversation.cancelledResult
+  const cut = calls.map((call) => Conversation.toolResult(call, { output: outputOf(call), isFailure: true }))
   run.batch = noBatch
-  run.messages.push(...batch.map((call) => results.get(call.id) ?? Conversation.cancelled(call)))
+  run.messages.push(...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.cancelled(call)))
   if (calls.length > 0) {
-    yield* store.append(run.sessionId, calls.map(Conversation.cancelled))
+    yield* store.append(run.sessionId, cut)
   } else if (batch.length === 0 && text !== "" && !run.textStored) {
     const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
     run.messages.push(answer)
@@ -42,7 +44,7 @@ export const cutStep = Effect.fnUntraced(function*(
       callId: call.id,
       name: call.name,
       status: "cancelled",
-      output: Conversation.cancelledResult,
+      output: outputOf(call),
       durationMillis: 0
     }))
   )

@@ -128,6 +128,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     platform: platformOf(services),
     lineage,
     routeWanted: input.route,
+    reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,
     streaming: input.streaming ?? false,
     tools: input.tools ?? settings.tools ?? everything,
     emit: input.onEvent,

@@ -33,6 +33,8 @@ export interface RunInput {
   readonly budget?: Limits | undefined
   /** The route to ask instead of the router's own choice. */
   readonly route?: Route | undefined
+  /** How hard the model thinks; the agent's when absent. */
+  readonly reasoningEffort?: ReasoningEffort | undefined
   /** Whether answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
   readonly streaming?: boolean | undefined
   /** Told of events as they happen, in order; the run waits for it. */
@@ -55,6 +57,10 @@ export interface DelegationSettings {
   readonly autoApprove?: boolean | undefined
   /** The route that children ask; their parent's when absent. */
   readonly route?: Route | undefined
+  /** How hard children think; as their parent when absent. */
+  readonly reasoningEffort?: ReasoningEffort | undefined
+  /** Whether a child keeps the toolsets of MCP servers beside those that its task asks for; yes when absent. */
+  readonly inheritMcpToolsets?: boolean | undefined
 }
 
 /** What an agent is set up with; each has a default. */

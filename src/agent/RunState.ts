@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
+import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Exit, Limit, RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import type * as Budget from "./Budget.ts"
@@ -24,6 +25,7 @@ export interface RunState {
   readonly lineage: Lineage | undefined
   /** The route that the run was asked to take. */
   readonly routeWanted: Route | undefined
+  readonly reasoningEffort: ReasoningEffort | undefined
   readonly streaming: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
@@ -54,10 +56,12 @@ export interface RunState {
 export interface Batch {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly results: Map<string, Prompt.ToolMessage>
+  /** What calls that were cut had done until then, by call id: their result, instead of the one that says nothing. */
+  readonly salvaged: Map<string, string>
 }
 
 /** No calls are being run. */
-export const noBatch: Batch = { calls: [], results: new Map() }
+export const noBatch: Batch = { calls: [], results: new Map(), salvaged: new Map() }
 
 /** Tells the listener, if there is one. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>

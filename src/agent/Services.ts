@@ -8,6 +8,8 @@ import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
 import type { Service as Approvals } from "../tool/Approvals.ts"
 import type { Service as ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { Service as FileState } from "../tool/builtin/file/FileState.ts"
+import type { Service as Children } from "./Children.ts"
 import type { AgentSettings } from "./RunInput.ts"
 
 /** See the module. `E` is what the middleware of the stack can fail a model call with; it stands in the type alone. */
@@ -18,5 +20,9 @@ export interface Services<out E = never> {
   readonly store: SessionStore
   readonly interceptors: Interceptors
   readonly approvals: Approvals
+  /** The children at work, of all runs. */
+  readonly children: Children
+  /** What is known of who read and wrote which file; absent where there are no file tools. */
+  readonly files: FileState | undefined
   readonly settings: AgentSettings
 }

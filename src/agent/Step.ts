@@ -61,7 +61,7 @@ const runTools = <E>(
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   tools: Snapshot
 ): Effect.Effect<ToolCalls.Completed, SessionStoreError, ToolContext> => {
-  const batch = { calls, results: new Map<string, Prompt.ToolMessage>() }
+  const batch = { calls, results: new Map<string, Prompt.ToolMessage>(), salvaged: new Map<string, string>() }
   run.batch = batch
   return ToolCalls.run({
     calls,

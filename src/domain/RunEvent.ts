@@ -112,11 +112,16 @@ export const SubagentProgress = Schema.TaggedStruct("SubagentProgress", {
   subagentId: Schema.String,
   text: Schema.String
 })
-/** A child agent is done: `completed`, `partial`, `failed`, `interrupted` or `timeout`. */
+/** A child agent is done: `completed`, `partial`, `failed`, `interrupted`, `timeout` or `error`. */
 export const SubagentFinished = Schema.TaggedStruct("SubagentFinished", {
   subagentId: Schema.String,
   sessionId: SessionId,
-  status: Schema.String
+  goal: Schema.String,
+  status: Schema.String,
+  toolCount: Schema.Int,
+  durationMillis: Schema.Finite,
+  /** Of the child and of its own children. */
+  usage: Usage
 })
 /** The run waits (a retry, a rate limit). `attempt` of `maxAttempts` follows the wait. */
 export const Waiting = Schema.TaggedStruct("Waiting", {

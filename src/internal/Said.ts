@@ -62,6 +62,8 @@ export const delegation = (
   const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth, subagentAutoApprove } =
     settings.delegation
   const limits: DelegationSettings = {
+    inheritMcpToolsets: settings.delegation.inheritMcpToolsets,
+    reasoningEffort: settings.delegation.reasoningEffort,
     autoApprove: subagentAutoApprove,
     maxCallsPerStep,
     maxConcurrentChildren,

@@ -49,10 +49,24 @@ export const ChildReport = Schema.Struct({
   tokens: Schema.Struct({ input: Schema.Int, output: Schema.Int }),
   tool_trace: Schema.Array(TraceEntry),
   session_id: Schema.String,
-  error: Schema.optionalKey(Schema.String)
+  error: Schema.optionalKey(Schema.String),
+  /** Files that the parent had read and that the child changed since: what the parent knows of them is old. */
+  stale_paths: Schema.optionalKey(Schema.Array(Schema.String))
 })
 /** See {@link ChildReport}. */
 export type ChildReport = typeof ChildReport.Type
+
+/** What a parent gets at once of a child in the background. */
+export const Dispatched = Schema.Struct({
+  status: Schema.Literal("dispatched"),
+  delegation_id: Schema.String,
+  goal: Schema.String,
+  mode: Schema.Literal("background"),
+  session_id: Schema.String,
+  note: Schema.String
+})
+/** See {@link Dispatched}. */
+export type Dispatched = typeof Dispatched.Type
 
 /** Why nothing was delegated. `message` tells the model what to do instead. */
 export class DelegationRefused extends Schema.TaggedError<DelegationRefused>("hermes-effect/DelegationRefused")(
@@ -66,11 +80,12 @@ export interface Service {
   readonly delegate: (
     tasks: ReadonlyArray<Task>
   ) => Effect.Effect<ReadonlyArray<ChildReport>, DelegationRefused>
+  /** Starts a child that works on while its parent does something else, or nothing; its report comes as a message later. */
+  readonly dispatch: (task: Task) => Effect.Effect<Dispatched, DelegationRefused>
 }
 
-const nobody: Service = {
-  delegate: () => Effect.fail(new DelegationRefused({ message: "there is no agent here that could take a task" }))
-}
+const alone = Effect.fail(new DelegationRefused({ message: "there is no agent here that could take a task" }))
+const nobody: Service = { delegate: () => alone, dispatch: () => alone }
 
 /** See the module. Outside of a run there is nobody to delegate to. */
 export const Delegator = Context.Reference<Service>("hermes-effect/tool/Delegator", { defaultValue: () => nobody })

@@ -2,98 +2,17 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as AiError from "effect/ai/AiError"
-import type * as Prompt from "effect/ai/Prompt"
-import * as Tool from "effect/ai/Tool"
-import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
-import type { AgentSettings } from "../../src/agent/RunInput.ts"
+import { Children } from "../../src/agent/Children.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
-import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
-import type * as Middleware from "../../src/middleware/Middleware.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
-import { Provider, type Service } from "../../src/provider/Provider.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as Delegate from "../../src/tool/builtin/Delegate.ts"
-import type { ChildReport } from "../../src/tool/Delegator.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
-import * as Toolset from "../../src/tool/Toolset.ts"
+import { delegate, isChild, lastResult, say, setup } from "../support/delegation.ts"
 import * as Fake from "../support/fakeModel.ts"
-
-const Echo = Tool.make("echo", {
-  description: "Says it again",
-  parameters: Schema.Struct({ text: Schema.String }),
-  success: Schema.String
-}).annotate(Tool.Readonly, true)
-const toolkit = Toolkit.make(Echo)
-
-/** A model that answers by what the last user message says. */
-type Respond = (asked: { readonly prompt: string; readonly tools: ReadonlyArray<string>; readonly results: number }) => ReturnType<Fake.Turn>
-
-const say = (text: string) => Effect.succeed(Fake.textAnswer(text))
-
-const setup = (respond: Respond, options: {
-    readonly settings?: AgentSettings
-    readonly hooks?: ReadonlyArray<Hook>
-    readonly middleware?: ReadonlyArray<Middleware.ToolExecution>
-  } = {}) => {
-  const ran: Array<string> = []
-  const prompts: Array<string> = []
-  const base = Fake.make(Fake.text("unused"))
-  const provider = {
-    ...base.provider,
-    prepare: (call: Parameters<typeof base.provider.prepare>[0]) => {
-      const user = call.messages.findLast((message) => message.role === "user") as Prompt.UserMessage
-      const prompt = user.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
-      const results = call.messages.slice(call.messages.lastIndexOf(user)).filter(({ role }) => role === "tool").length
-      return Effect.succeed({ prompt, results, tools: call.tools.map(({ name }) => name) })
-    },
-    execute: (request: Record<string, unknown>) => {
-      prompts.push(String(request["prompt"]))
-      return respond(request as never)
-    }
-  }
-  const hooks: ReadonlyArray<Hook> = options.hooks ?? []
-  const middleware: ReadonlyArray<Middleware.ToolExecution> = options.middleware ?? []
-  const layer = Agent.layer({ cwd: "/tmp", ...options.settings, middleware }).pipe(
-    Layer.provideMerge(Layer.mergeAll(
-      ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, provider as unknown as Service))),
-      Hooks.layer(hooks),
-      MemorySessionStore.layer,
-      ToolRegistry.layer([
-        Toolset.make("test", toolkit, toolkit.toLayer({
-          echo: ({ text }) =>
-            Effect.sync(() => {
-              ran.push(text)
-              return text
-            })
-        })),
-        Delegate.toolset
-      ])
-    ))
-  )
-  return { layer, ran, prompts }
-}
-
-const delegate = (params: unknown) => Effect.succeed(Fake.callsAnswer(Fake.call("d1", "delegate_task", params)))
-
-const lastResult = Effect.fnUntraced(function*(sessionId: string) {
-  const messages = yield* (yield* SessionStore).messages(sessionId as never)
-  const results = messages.flatMap((message) =>
-    message.role === "tool"
-      ? message.content.flatMap((part) => part.type === "tool-result" ? [String(part.result)] : [])
-      : []
-  )
-  return JSON.parse(results.at(-1) ?? "null") as { results: ReadonlyArray<ChildReport>; error?: string }
-})
-
-const isChild = (prompt: string): boolean => prompt.includes("You work on your own")
 
 describe("delegate_task", () => {
   it.effect("a child works in a session of its own with tools, and its report says what it did", () => {
@@ -126,21 +45,26 @@ describe("delegate_task", () => {
 
   it.effect("53, 56 and 115 children run side by side; one that fails leaves the others alone; each has its own start and stop", () => {
     const seen: Array<readonly [string, string]> = []
+    const both = Deferred.makeUnsafe<void>()
+    const ended = Deferred.makeUnsafe<void>()
     const note = (name: "subagent_start" | "subagent_stop") =>
       Hooks.fromPlain(name, (event) => {
         seen.push([name, event.child_subagent_id])
       })
-    const both = Deferred.makeUnsafe<void>()
     let running = 0
     const { layer } = setup(({ prompt, results }) => {
       if (!isChild(prompt)) {
         return results === 0 ? delegate({ tasks: [{ goal: "first" }, { goal: "second" }] }) : say("done")
       }
       const wait = ++running === 2 ? Deferred.succeed(both, undefined) : Deferred.await(both)
-      return Effect.andThen(
-        wait,
-        prompt.startsWith("first") ? Effect.fail(Fake.failure(new AiError.RateLimitError({}))) : say("second is done")
-      )
+      const first = prompt.startsWith("first")
+      const answer = first
+        ? Effect.fail(Fake.failure(new AiError.RateLimitError({})))
+        : Effect.andThen(Deferred.await(ended), say("second is done"))
+      return Effect.andThen(wait, answer).pipe(Effect.ensuring(Effect.andThen(
+        Effect.sync(() => seen.push([first ? "first ended" : "second ended", ""])),
+        Deferred.succeed(ended, undefined)
+      )))
     }, { hooks: [note("subagent_start"), note("subagent_stop")] })
     return Effect.gen(function*() {
       const result = yield* Agent.run({ prompt: "go" })
@@ -150,7 +74,15 @@ describe("delegate_task", () => {
       const starts = seen.filter(([name]) => name === "subagent_start").map(([, id]) => id)
       const stops = seen.filter(([name]) => name === "subagent_stop").map(([, id]) => id)
       assert.strictEqual(new Set(starts).size, 2)
-      assert.sameMembers(stops, starts)
+      assert.deepStrictEqual(stops, starts, "in the order of the tasks")
+      assert.deepStrictEqual(seen.map(([name]) => name), [
+        "subagent_start",
+        "subagent_start",
+        "first ended",
+        "second ended",
+        "subagent_stop",
+        "subagent_stop"
+      ])
     }).pipe(Effect.provide(layer))
   })
 
@@ -265,6 +197,8 @@ describe("delegate_task", () => {
       [{ tasks: [] }, /needs a goal/],
       [{ tasks: [{ goal: "x" }, { goal: "" }] }, /needs a goal/],
       [{ tasks: "nonsense" }, /not a list/],
+      [{ goal: "x", toolsets: ["termnal"] }, /no toolset "termnal": did you mean "terminal"/],
+      [{ tasks: [{ goal: "x" }, { goal: "y" }], background: true }, /single task/],
       [{ tasks: Array.from({ length: 4 }, (_, index) => ({ goal: `g${index}` })) }, /at most 3 tasks/]
     ]
     return Effect.gen(function*() {
@@ -290,6 +224,115 @@ describe("delegate_task", () => {
     return Effect.gen(function*() {
       const result = yield* Agent.run({ prompt: "go" })
       assert.strictEqual((yield* lastResult(result.sessionId)).results.length, 2)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("what was finished before an interrupt is kept as the result of the call", () => {
+    const asked = Deferred.makeUnsafe<void>()
+    const { layer } = setup(({ prompt }) => {
+      if (!isChild(prompt)) return delegate({ tasks: [{ goal: "quick" }, { goal: "slow" }] })
+      return prompt.startsWith("quick") ? say("quick is done") : Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
+    })
+    return Effect.gen(function*() {
+      const agent = yield* Agent.Agent
+      const children = yield* Children
+      const fiber = yield* Effect.forkChild(agent.run({ prompt: "go", sessionId: "s1" }))
+      yield* Deferred.await(asked)
+      while ((yield* children.list).length > 1) yield* Effect.yieldNow
+      assert.isTrue(yield* agent.stop("s1"))
+      const result = yield* Fiber.join(fiber)
+      assert.strictEqual(result.exit, "interrupted_by_user")
+      const { results } = yield* lastResult("s1")
+      assert.deepStrictEqual(results.map(({ status, summary }) => [status, summary]), [
+        ["completed", "quick is done"],
+        ["interrupted", ""]
+      ])
+      assert.isEmpty(yield* children.list)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("one child can be stopped alone: its parent gets what it has, and goes on", () => {
+    const asked = Deferred.makeUnsafe<void>()
+    const { layer } = setup(({ prompt, results }) => {
+      if (!isChild(prompt)) return results === 0 ? delegate({ tasks: [{ goal: "quick" }, { goal: "slow" }] }) : say("parent done")
+      return prompt.startsWith("quick") ? say("ok") : Effect.andThen(Deferred.succeed(asked, undefined), Effect.never)
+    })
+    return Effect.gen(function*() {
+      const children = yield* Children
+      const fiber = yield* Effect.forkChild(Agent.run({ prompt: "go", sessionId: "s1" }))
+      yield* Deferred.await(asked)
+      const slow = (yield* children.list).find(({ goal }) => goal === "slow")
+      assert.deepInclude(slow, { depth: 1, parentSessionId: SessionId.make("s1"), parentSubagentId: "", model: "fake-1" })
+      assert.isUndefined(yield* children.stop("nobody"))
+      assert.strictEqual((yield* children.stop(slow?.subagentId.slice(0, 9) ?? ""))?.goal, "slow")
+      assert.strictEqual((yield* Fiber.join(fiber)).text, "parent done")
+      const { results } = yield* lastResult("s1")
+      assert.deepStrictEqual(results.map(({ status }) => status), ["completed", "interrupted"])
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("the cost of a child and of its own children is the parent's", () => {
+    const { layer } = setup(({ prompt, results }) => {
+      if (results > 0) return say("done")
+      if (!isChild(prompt)) return delegate({ goal: "middle", role: "orchestrator" })
+      return prompt.startsWith("middle") ? delegate({ goal: "bottom" }) : say("bottom done")
+    })
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go" })
+      // Two calls of the parent, two of the child, one of the grandchild.
+      assert.strictEqual(result.usage.requestCount, 5)
+      const { results: [report] } = yield* lastResult(result.sessionId)
+      assert.deepStrictEqual(report?.tokens, { input: 30, output: 15 })
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("58 a file that the parent read and a child changed is listed as stale", () => {
+    const touch = (path: string, write: boolean) =>
+      Effect.succeed(Fake.callsAnswer(Fake.call(`t-${path}-${write}`, "touch", { path, write })))
+    const { layer } = setup(({ prompt, results }) => {
+      if (isChild(prompt)) return results === 0 ? touch("/a", true) : results === 1 ? touch("/b", true) : say("changed")
+      if (results === 0) return touch("/a", false)
+      return results === 1 ? delegate({ goal: "change /a and /b" }) : say("done")
+    })
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go" })
+      const { note, results: [report] } = yield* lastResult(result.sessionId)
+      assert.deepStrictEqual(report?.stale_paths, ["/a"])
+      assert.include(note, "/a")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("a child that dies is an error, and its siblings are left alone", () => {
+    const { layer } = setup(({ prompt, results }) => {
+      if (!isChild(prompt)) return results === 0 ? delegate({ tasks: [{ goal: "dies" }, { goal: "lives" }] }) : say("done")
+      return prompt.startsWith("dies") ? Effect.die(new Error("it broke")) : say("alive")
+    })
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go" })
+      const { results } = yield* lastResult(result.sessionId)
+      assert.deepStrictEqual(results.map(({ status }) => status), ["error", "completed"])
+      assert.include(results[0]?.error, "it broke")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("while delegation is paused nobody is spawned", () => {
+    const { layer, prompts } = setup(({ results }) => results === 0 ? delegate({ goal: "x" }) : say("done"))
+    return Effect.gen(function*() {
+      yield* (yield* Children).pause(true)
+      const result = yield* Agent.run({ prompt: "go" })
+      assert.include((yield* lastResult(result.sessionId)).error, "paused")
+      assert.isFalse(prompts.some(isChild))
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("a child thinks as hard as delegation.reasoning_effort says, and its parent as it did", () => {
+    const { efforts, layer } = setup(({ prompt, results }) =>
+      isChild(prompt) ? say("ok") : results === 0 ? delegate({ goal: "x" }) : say("done"), {
+      settings: { reasoningEffort: "high", delegation: { reasoningEffort: "low" } }
+    })
+    return Effect.gen(function*() {
+      yield* Agent.run({ prompt: "go" })
+      assert.deepStrictEqual(efforts, ["high", "low", "high"])
     }).pipe(Effect.provide(layer))
   })
 })

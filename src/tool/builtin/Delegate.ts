@@ -1,5 +1,5 @@
 /**
- * The tool `delegate_task`: gives work to child agents and waits for their summaries.
+ * The tool `delegate_task`: gives work to child agents and waits for their summaries, or has one work in the background.
  *
  * **Example** (An agent that may hand work on)
  *
@@ -58,13 +58,17 @@ export const Parameters = Schema.Struct({
     Schema.Union([Schema.Array(TaskParameter), Schema.String]).annotate({
       description: "Several tasks that do not depend on each other: they run side by side. Instead of goal, not beside it."
     })
-  )
+  ),
+  background: Schema.optionalKey(Schema.Boolean.annotate({
+    description: "Do not wait for the child: its report comes as a message later. For one goal, not for tasks."
+  }))
 })
 
-/** What the model gets. */
+/** What the model gets of children that it waited for. */
 export const Result = Schema.Struct({
   results: Schema.Array(Delegator.ChildReport),
-  total_duration_seconds: Schema.Finite
+  total_duration_seconds: Schema.Finite,
+  note: Schema.optionalKey(Schema.String)
 })
 
 /** What the model gets instead when nothing was delegated. */
@@ -82,7 +86,7 @@ const description = [
 export const tool = Tool.make("delegate_task", {
   description,
   parameters: Parameters,
-  success: Result,
+  success: Schema.Union([Result, Delegator.Dispatched]),
   failure: Refusal,
   failureMode: "return",
   dependencies: [ToolContext]
@@ -94,7 +98,7 @@ const decodeTasks = Schema.decodeUnknownOption(Schema.Array(TaskParameter))
 
 /** The tasks of a call, or why there are none. Some models send a list as its JSON text. */
 const tasksOf = (params: typeof Parameters.Type): ReadonlyArray<TaskParameter> | string => {
-  const { tasks, ...single } = params
+  const { background: _, tasks, ...single } = params
   if (tasks === undefined) return [single]
   if (params.goal !== undefined) return "give either goal or tasks, not both"
   if (typeof tasks !== "string") return tasks
@@ -114,9 +118,20 @@ const handler = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
     return yield* Effect.fail(refused("each task needs a goal that says what to do"))
   }
   const delegator = yield* Delegator.Delegator
+  const [single] = whole
+  if (params.background === true) {
+    return single === undefined || whole.length > 1
+      ? yield* Effect.fail(refused("background is for a single task: give one goal, or wait for the tasks"))
+      : yield* Effect.mapError(delegator.dispatch(single), ({ message }) => refused(message))
+  }
   const started = yield* Clock.currentTimeMillis
   const results = yield* Effect.mapError(delegator.delegate(whole), ({ message }) => refused(message))
-  return { results, total_duration_seconds: ((yield* Clock.currentTimeMillis) - started) / 1000 }
+  const stale = new Set(results.flatMap(({ stale_paths = [] }) => stale_paths))
+  return {
+    results,
+    total_duration_seconds: ((yield* Clock.currentTimeMillis) - started) / 1000,
+    ...(stale.size === 0 ? {} : { note: `Changed since you read them: ${[...stale].join(", ")}. Read them again before you use what you know of them.` })
+  }
 })
 
 const toolkit = Toolkit.make(tool)

@@ -52,8 +52,8 @@ export interface Service {
   readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined) => Effect.Effect<void>
   /** Whether the session knows an earlier state of the file than this one. */
   readonly changedSinceSeen: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<boolean>
-  /** Files that the session knows and that another session wrote since, sorted. */
-  readonly stale: (session: SessionId) => Effect.Effect<ReadonlyArray<string>>
+  /** Files that the session knows and that another session (one of `by`, where it is given) wrote since, sorted. */
+  readonly stale: (session: SessionId, by?: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<string>>
   /** Counts failures of an edit of a file in a row; the answer includes this one. */
   readonly editFailed: (session: SessionId, what: string) => Effect.Effect<number>
   readonly editSucceeded: (session: SessionId, what: string) => Effect.Effect<void>
@@ -135,11 +135,11 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
         const seen = of(id).seen.get(real)
         return seen !== undefined && seen.stamp !== stamp
       }),
-    stale: (id) =>
+    stale: (id, by) =>
       Effect.sync(() =>
         Array.from(of(id).seen).flatMap(([real, { at }]) => {
           const write = writes.get(real)
-          return write !== undefined && write.by !== id && write.at > at ? [real] : []
+          return write !== undefined && write.by !== id && write.at > at && (by?.has(write.by) ?? true) ? [real] : []
         }).sort()
       ),
     editFailed: (id, what) =>

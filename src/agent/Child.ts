@@ -1,0 +1,261 @@
+/**
+ * One child of a run: planned, announced, run within its limits, and reported.
+ *
+ * Source: `hermes-product.md` §3.3–3.5.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Ids from "../domain/Ids.ts"
+import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
+import * as Usage from "../domain/Usage.ts"
+import { Correlation } from "../hooks/Correlation.ts"
+import * as Spans from "../hooks/Spans.ts"
+import { Attendance, unattended } from "../tool/approval/Attendance.ts"
+import type * as Delegator from "../tool/Delegator.ts"
+import * as ChildTools from "./ChildTools.ts"
+import * as ChildWatch from "./ChildWatch.ts"
+import type { Lineage } from "./Lineage.ts"
+import type { RunInput } from "./RunInput.ts"
+import { emit, type RunState } from "./RunState.ts"
+import type { Services } from "./Services.ts"
+
+/** How children are run and stopped. */
+export interface Agent {
+  readonly run: (input: RunInput, lineage: Lineage) => Effect.Effect<RunResult, unknown>
+  readonly stop: (sessionId: string) => Effect.Effect<boolean>
+}
+
+/** What the children of one run have in common. */
+export interface Family<out E> {
+  readonly services: Services<E>
+  readonly parent: RunState
+  readonly cwd: string
+  readonly agent: Agent
+  /** Of the children. */
+  readonly depth: number
+  /** Whether an orchestrator among them can delegate. */
+  readonly mayDelegate: boolean
+  readonly maxIterations: number
+}
+
+/** A child. */
+export interface Child {
+  readonly index: number
+  readonly task: Delegator.Task
+  readonly sessionId: Ids.SessionId
+  readonly lineage: Lineage
+  /** Of one in the background. */
+  readonly delegationId: string | undefined
+  readonly input: RunInput
+  readonly watched: ChildWatch.Watched
+  readonly startedAt: number
+  /** The ids of the hook payloads. */
+  readonly link: Link
+  model: string
+  /** Undefined until it ended. */
+  ending: (ChildWatch.Ending & { readonly durationMillis: number }) | undefined
+}
+
+interface Link {
+  readonly parent_session_id: Ids.SessionId
+  readonly parent_turn_id: Ids.TurnId
+  readonly parent_tool_call_id?: Ids.ToolCallId
+  readonly parent_subagent_id: string
+  readonly child_session_id: Ids.SessionId
+  readonly child_subagent_id: string
+  readonly child_role: string
+}
+
+const promptOf = ({ context, goal }: Delegator.Task, cwd: string): string =>
+  [
+    goal,
+    ...(context === undefined || context.trim() === "" ? [] : [`Context:\n${context}`]),
+    `Working directory: ${cwd}`,
+    "You work on your own: nobody answers questions. When you are done, reply with a summary for the agent that gave you " +
+    "this task: what you did, what you found, which files you changed, and what is left."
+  ].join("\n\n")
+
+/** A child that nobody has heard of yet. */
+export const plan = Effect.fnUntraced(function*<E>(
+  { cwd, depth, maxIterations, mayDelegate, parent, services }: Family<E>,
+  task: Delegator.Task,
+  index: number,
+  registered: ReadonlyArray<string>,
+  delegationId?: string
+): Effect.fn.Return<Child> {
+  const delegation = services.settings.delegation ?? {}
+  const subagentId = `sa-${index}-${yield* Ids.hex(8)}`
+  const sessionId = yield* Ids.makeSessionId
+  const { tool_call_id: callId } = yield* Correlation
+  const watched = ChildWatch.nothing()
+  const lineage: Lineage = {
+    parentSessionId: parent.sessionId,
+    parentTurnId: parent.turnId,
+    parentSubagentId: parent.lineage?.subagentId ?? "",
+    subagentId,
+    depth,
+    budget: parent.budget
+  }
+  const route = delegation.route ?? parent.routeWanted
+  return {
+    index,
+    task,
+    sessionId,
+    lineage,
+    delegationId,
+    watched,
+    startedAt: yield* Clock.currentTimeMillis,
+    link: {
+      parent_session_id: parent.sessionId,
+      parent_turn_id: parent.turnId,
+      ...(callId === "" ? {} : { parent_tool_call_id: callId }),
+      parent_subagent_id: lineage.parentSubagentId,
+      child_session_id: sessionId,
+      child_subagent_id: subagentId,
+      child_role: task.role
+    },
+    input: {
+      prompt: promptOf(task, cwd),
+      sessionId,
+      source: "subagent",
+      cwd,
+      tools: ChildTools.select(task, {
+        parent: parent.tools,
+        registered,
+        mayDelegate: mayDelegate && task.role === "orchestrator",
+        keepMcp: delegation.inheritMcpToolsets ?? true
+      }),
+      maxIterations,
+      streaming: parent.streaming,
+      reasoningEffort: delegation.reasoningEffort ?? parent.reasoningEffort,
+      route,
+      onEvent: ChildWatch.watch(subagentId, watched, delegationId === undefined
+        ? (events) => emit(parent, ...events)
+        // The run that asked for it may be over.
+        : () => Effect.void)
+    },
+    model: route?.model ?? parent.route.model,
+    ending: undefined
+  }
+})
+
+/** What is told of a child that ended, or was cut before it could. */
+export const closing = (child: Child): Spans.Event<"subagent_stop"> => ["subagent_stop", () => {
+  const { durationMillis, status, summary } = child.ending ?? { ...ChildWatch.interrupted(child.watched), durationMillis: 0 }
+  return {
+    ...child.link,
+    child_summary: summary === "" ? null : summary,
+    child_status: status,
+    duration_ms: Math.max(0, Math.round(durationMillis))
+  }
+}]
+
+/** Tells that there is a child. Who gets the span closes it with {@link closing}. */
+export const announce = <E>(
+  { services: { interceptors } }: Family<E>,
+  child: Child
+): Effect.Effect<Spans.Span<"subagent_start">, never, Scope.Scope> =>
+  Spans.open<"subagent_start">(interceptors.hooks, {
+    open: ["subagent_start", () => ({ ...child.link, child_goal: child.task.goal })],
+    otherwise: () => closing(child)
+  })
+
+/** What the parent gets of a child, however far it came. */
+export const report = Effect.fnUntraced(function*<E>(
+  { parent, services }: Family<E>,
+  child: Child
+): Effect.fn.Return<Delegator.ChildReport> {
+  const { ending, index, sessionId, watched } = child
+  const now = yield* Clock.currentTimeMillis
+  const { durationMillis, error, exit, status, summary } = ending ??
+    { ...ChildWatch.interrupted(watched), durationMillis: now - child.startedAt }
+  const stale = services.files === undefined
+    ? []
+    : yield* services.files.stale(parent.sessionId, new Set([sessionId, ...watched.below]))
+  return {
+    task_index: index,
+    status,
+    summary,
+    api_calls: watched.steps,
+    duration_seconds: durationMillis / 1000,
+    model: child.model,
+    exit_reason: exit,
+    tokens: { input: Usage.promptTokens(watched.usage), output: watched.usage.outputTokens },
+    tool_trace: watched.trace,
+    session_id: sessionId,
+    ...(error === undefined ? {} : { error }),
+    ...(stale.length === 0 ? {} : { stale_paths: stale })
+  }
+})
+
+const settle = Effect.fnUntraced(function*<E>(
+  { parent, services: { interceptors } }: Family<E>,
+  child: Child,
+  exit: Exit.Exit<Option.Option<RunResult>, unknown>
+) {
+  if (Exit.isSuccess(exit) && Option.isSome(exit.value)) {
+    child.model = exit.value.value.model
+    child.watched.usage = exit.value.value.usage
+  }
+  const durationMillis = (yield* Clock.currentTimeMillis) - child.startedAt
+  const ending = { ...ChildWatch.ending(exit, child.watched), durationMillis }
+  child.ending = ending
+  yield* interceptors.hooks.emit("on_session_finalize", () => ({
+    session_id: child.sessionId,
+    platform: parent.platform,
+    reason: "subagent_end"
+  }))
+  if (child.delegationId !== undefined) return
+  yield* emit(parent, {
+    _tag: "SubagentFinished",
+    subagentId: child.lineage.subagentId,
+    sessionId: child.sessionId,
+    goal: child.task.goal,
+    status: ending.status,
+    toolCount: child.watched.toolCount,
+    durationMillis,
+    usage: child.watched.usage
+  })
+})
+
+/** The event of its parent's run that it begins. */
+export const started = ({ lineage: { subagentId }, sessionId, task: { goal } }: Child): RunEvent => ({
+  _tag: "SubagentStarted",
+  subagentId,
+  sessionId,
+  goal
+})
+
+/** Runs a child to its end, whatever that is; only interruption from outside is not a report. */
+export const run = <E>(family: Family<E>, child: Child): Effect.Effect<Delegator.ChildReport> => {
+  const { agent, parent, services: { children, settings } } = family
+  const { autoApprove, childTimeoutMillis } = settings.delegation ?? {}
+  const { sessionId, task } = child
+  const work = agent.run(child.input, child.lineage)
+  const bounded = childTimeoutMillis === undefined
+    ? Effect.map(work, Option.some)
+    : Effect.timeoutOption(work, childTimeoutMillis)
+  const entry = {
+    subagentId: child.lineage.subagentId,
+    parentSubagentId: child.lineage.parentSubagentId,
+    sessionId,
+    parentSessionId: parent.sessionId,
+    depth: child.lineage.depth,
+    goal: task.goal,
+    model: child.model,
+    startedAt: child.startedAt,
+    delegationId: child.delegationId,
+    progress: child.watched
+  }
+  return children.during(entry, agent.stop(sessionId), bounded).pipe(
+    Effect.provideService(Attendance, unattended("child agent", autoApprove === true ? "approve" : "deny")),
+    Effect.onExit((exit) => settle(family, child, exit)),
+    Effect.exit,
+    Effect.andThen(report(family, child))
+  )
+}

@@ -1,0 +1,138 @@
+/**
+ * What is seen of a child while it runs, so that its report says what it did even when it never gives a result.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
+import { isCompleted } from "../domain/RunEvent.ts"
+import * as Usage from "../domain/Usage.ts"
+import type * as Delegator from "../tool/Delegator.ts"
+
+/** What was seen so far. */
+export interface Watched {
+  readonly trace: Array<Delegator.ChildReport["tool_trace"][number]>
+  /** Sessions of the child's own children, and of theirs. */
+  readonly below: Array<string>
+  steps: number
+  /** Its own cost and that of its children. */
+  usage: Usage.Usage
+  /** What it said since its last tool call. */
+  text: string
+  toolCount: number
+  lastTool: string | undefined
+}
+
+/** Nothing was seen. */
+export const nothing = (): Watched => ({
+  trace: [],
+  below: [],
+  steps: 0,
+  usage: Usage.zero,
+  text: "",
+  toolCount: 0,
+  lastTool: undefined
+})
+
+/** Notes the events of a child; `tell` gets what its parent's listeners see of it. */
+export const watch = (
+  subagentId: string,
+  watched: Watched,
+  tell: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
+) => {
+  const sizes = new Map<string, number>()
+  const progress = (text: string): RunEvent => ({ _tag: "SubagentProgress", subagentId, text })
+
+  const note = (event: RunEvent): RunEvent | undefined => {
+    switch (event._tag) {
+      case "StepStarted":
+        watched.steps = event.step
+        return undefined
+      case "TextDelta":
+        watched.text += event.text
+        return undefined
+      case "UsageReported":
+        watched.usage = Usage.add(watched.usage, event.usage)
+        return undefined
+      case "ToolStarted":
+        sizes.set(event.callId, JSON.stringify(event.params).length)
+        watched.text = ""
+        watched.toolCount++
+        watched.lastTool = event.name
+        return progress(event.name)
+      case "ToolFinished":
+        watched.trace.push({
+          tool: event.name,
+          args_bytes: sizes.get(event.callId) ?? 0,
+          result_bytes: event.output.length,
+          status: event.status
+        })
+        return undefined
+      case "Waiting":
+        return progress(`waits: ${event.reason}`)
+      case "SubagentStarted":
+        watched.below.push(event.sessionId)
+        return event
+      case "SubagentFinished":
+        watched.usage = Usage.add(watched.usage, event.usage)
+        return event
+      case "SubagentProgress":
+        return event
+      default:
+        return undefined
+    }
+  }
+
+  return (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
+    const told = events.flatMap((event) => note(event) ?? [])
+    return told.length === 0 ? Effect.void : tell(told)
+  }
+}
+
+/** How a child ended. */
+export interface Ending {
+  readonly status: Delegator.ChildStatus
+  readonly exit: string
+  readonly summary: string
+  readonly error?: string
+}
+
+const describe = (error: unknown): string => error instanceof Error ? error.message : String(error)
+
+/** What stands for a child that was cut before it could say how it ended. */
+export const interrupted = ({ text }: Watched): Ending => ({ status: "interrupted", exit: "interrupted", summary: text })
+
+const cut = (cause: Cause.Cause<unknown>, watched: Watched): Ending =>
+  Cause.hasInterrupts(cause)
+    ? interrupted(watched)
+    : {
+      status: Cause.hasDies(cause) ? "error" : "failed",
+      exit: "error",
+      summary: watched.text,
+      error: describe(Cause.squash(cause))
+    }
+
+const late = ({ lastTool, steps, text, usage }: Watched): Ending => {
+  const at = lastTool === undefined ? `in model call ${steps}` : `after ${lastTool}`
+  const why = usage.requestCount === 0
+    ? "the child ran out of time before its model answered once: check the provider of delegated work, or raise " +
+      "delegation.child_timeout_seconds"
+    : `the child ran out of time (${at})`
+  return { status: "timeout", exit: "timeout", summary: text, error: why }
+}
+
+/** How a child ended; `none` is: not in its time. Text alone does not make its work complete. */
+export const ending = (exit: Exit.Exit<Option.Option<RunResult>, unknown>, watched: Watched): Ending => {
+  if (Exit.isFailure(exit)) return cut(exit.cause, watched)
+  if (Option.isNone(exit.value)) return late(watched)
+  const result = exit.value.value
+  if (isCompleted(result)) return { status: "completed", exit: "completed", summary: result.text }
+  const reason = result.exit === "max_iterations_reached" ? "max_iterations" : result.exit
+  if (result.exit === "interrupted_by_user") return { status: "interrupted", exit: "interrupted", summary: result.text }
+  return result.text === ""
+    ? { status: "failed", exit: reason, summary: "", error: `the child ended without an answer (${result.exit})` }
+    : { status: "partial", exit: reason, summary: result.text }
+}

@@ -1,0 +1,131 @@
+/**
+ * The children that work at this time, in front and in the background, of all runs of an agent: who they are, how they are
+ * stopped, and what those in the background have to report.
+ *
+ * **Details**
+ *
+ * A child in front belongs to the run that asked for it and ends with it. One in the background belongs to this service:
+ * interrupting its parent leaves it alone, and closing the service interrupts it. Its report waits here until somebody takes
+ * it; what is not taken is not lost either, see `Background`.
+ *
+ * Source: `hermes-product.md` §3.4 and §3.5.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Scope from "effect/Scope"
+import type { SessionId } from "../domain/Ids.ts"
+import type { ChildReport } from "../tool/Delegator.ts"
+
+/** A child at work. */
+export interface Child {
+  readonly subagentId: string
+  /** Empty when the parent is no child itself. */
+  readonly parentSubagentId: string
+  readonly sessionId: SessionId
+  readonly parentSessionId: SessionId
+  readonly depth: number
+  readonly goal: string
+  readonly model: string
+  /** Milliseconds since the epoch. */
+  readonly startedAt: number
+  /** The delegation's id, of one in the background. */
+  readonly delegationId: string | undefined
+  readonly progress: { readonly toolCount: number; readonly lastTool: string | undefined }
+}
+
+/** What a child in the background did. */
+export interface Delivery {
+  readonly delegationId: string
+  /** Of the session that asked for it. */
+  readonly sessionId: SessionId
+  readonly goal: string
+  readonly report: ChildReport
+}
+
+/** See the module. */
+export interface Service {
+  /** Oldest first. */
+  readonly list: Effect.Effect<ReadonlyArray<Child>>
+  /** Asks a child to end with what it has, by its id or the beginning of one; its parent gets that as its report. */
+  readonly stop: (id: string) => Effect.Effect<Child | undefined>
+  /** While it is paused nobody can delegate. */
+  readonly pause: (paused: boolean) => Effect.Effect<void>
+  readonly isPaused: Effect.Effect<boolean>
+  /** Known as at work as long as `work` runs. */
+  readonly during: <A, E, R>(
+    child: Child,
+    stop: Effect.Effect<unknown>,
+    work: Effect.Effect<A, E, R>
+  ) => Effect.Effect<A, E, R>
+  /** Runs a child in the background; absent where nothing outlives a run. */
+  readonly send: ((work: Effect.Effect<Delivery>) => Effect.Effect<void>) | undefined
+  /** Takes the reports that wait for a session. */
+  readonly take: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Delivery>>
+  /** Done as soon as a report waits for the session. It stays until it is taken. */
+  readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
+}
+
+/** `scope` is that of the children in the background. */
+export const make = (scope?: Scope.Scope): Service => {
+  const working = new Map<string, { readonly child: Child; readonly stop: Effect.Effect<unknown> }>()
+  let waiting: ReadonlyArray<Delivery> = []
+  let changed = Deferred.makeUnsafe<void>()
+  let paused = false
+
+  const deliver = (delivery: Delivery): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      waiting = [...waiting, delivery]
+      const before = changed
+      changed = Deferred.makeUnsafe()
+      return Effect.asVoid(Deferred.succeed(before, undefined))
+    })
+
+  const arrived: Service["arrived"] = (sessionId) =>
+    Effect.suspend(() =>
+      waiting.some((delivery) => delivery.sessionId === sessionId)
+        ? Effect.void
+        : Effect.flatMap(Deferred.await(changed), () => arrived(sessionId))
+    )
+
+  return {
+    list: Effect.sync(() => Array.from(working.values(), ({ child }) => child)),
+    stop: (id) =>
+      Effect.suspend(() => {
+        const found = Array.from(working.values()).filter(({ child: { delegationId, subagentId } }) =>
+          id !== "" && (subagentId.startsWith(id) || delegationId?.startsWith(id) === true)
+        )
+        const [only] = found
+        return only === undefined || found.length > 1 ? Effect.succeed(undefined) : Effect.as(only.stop, only.child)
+      }),
+    pause: (now) =>
+      Effect.sync(() => {
+        paused = now
+      }),
+    isPaused: Effect.sync(() => paused),
+    during: (child, stop, work) =>
+      Effect.suspend(() => {
+        working.set(child.subagentId, { child, stop })
+        return Effect.ensuring(work, Effect.sync(() => working.delete(child.subagentId)))
+      }),
+    send: scope === undefined
+      ? undefined
+      : (work) => Effect.asVoid(Effect.forkIn(Effect.flatMap(work, deliver), scope)),
+    take: (sessionId) =>
+      Effect.sync(() => {
+        const own = waiting.filter((delivery) => delivery.sessionId === sessionId)
+        if (own.length > 0) waiting = waiting.filter((delivery) => !own.includes(delivery))
+        return own
+      }),
+    arrived
+  }
+}
+
+/** See the module. */
+export class Children extends Context.Service<Children, Service>()("hermes-effect/agent/Children") {
+  /** Children in the background live as long as the layer. */
+  static readonly layer: Layer.Layer<Children> = Layer.effect(Children, Effect.map(Effect.scope, make))
+}
