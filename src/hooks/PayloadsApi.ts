@@ -55,6 +55,8 @@ export const UsageCounters = Schema.Struct({
 export type UsageCounters = typeof UsageCounters.Type
 
 const timing = {
+  /** Seconds until the first piece of an answer that streamed was there; absent where none did. */
+  time_to_first_token: Schema.optionalKey(Schema.Finite),
   /** Seconds that the request took. */
   api_duration: Schema.Finite,
   /** Seconds since the epoch. */

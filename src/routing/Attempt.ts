@@ -79,9 +79,9 @@ const intercepted = Effect.fnUntraced(function*(
   const contextWith = contextOf(at, question, prepared)
   const { payload, trace } = yield* Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith)
   const context = contextWith(trace)
-  const execute = Chain.run(stack.llmExecution, join, stack.faults, context, at.provider.execute)
-  const execution = bounded(at, execute(payload, question.options))
-  if (!isHeard(hooks)) return yield* execution
+  const execution = (base: typeof at.provider.execute) =>
+    bounded(at, Chain.run(stack.llmExecution, join, stack.faults, context, base)(payload, question.options))
+  if (!isHeard(hooks)) return yield* execution(at.provider.execute)
   const clock = yield* Clock.Clock
   const sent: AttemptEvents.Sent = {
     context,
@@ -91,9 +91,13 @@ const intercepted = Effect.fnUntraced(function*(
     maxRetries: at.maxRetries,
     facts: at.facts,
     startedAt: clock.currentTimeMillisUnsafe(),
+    firstPartAt: undefined,
     clock
   }
-  return yield* execution.pipe(
+  const base: typeof at.provider.execute = question.call.stream
+    ? (request, options) => at.provider.execute(request, AttemptEvents.noting(sent, options))
+    : at.provider.execute
+  return yield* execution(base).pipe(
     Spans.bracket(hooks, {
       open: AttemptEvents.opening(sent),
       close: (exit) => AttemptEvents.closing(sent, exit)

@@ -8,11 +8,12 @@
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../domain/Json.ts"
-import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelRequest, ModelResponse, StreamPart } from "../domain/Model.ts"
 import * as ApiPayload from "../hooks/ApiPayload.ts"
 import type { Fields } from "../hooks/Payloads.ts"
 import type * as Spans from "../hooks/Spans.ts"
@@ -28,6 +29,8 @@ export interface Sent {
   readonly maxRetries: number
   readonly facts: (() => Classification.Facts) | undefined
   readonly startedAt: number
+  /** When the first piece of an answer that streams was there; noted as it comes by. */
+  firstPartAt: number | undefined
   readonly clock: Clock.Clock
 }
 
@@ -54,10 +57,26 @@ const common = ({ context, startedAt }: Sent) => ({
   middleware_trace: context.trace
 })
 
-const timing = ({ clock, startedAt }: Sent) => {
+const timing = ({ clock, firstPartAt, startedAt }: Sent) => {
   const ended = clock.currentTimeMillisUnsafe()
-  return { api_duration: (ended - startedAt) / 1000, ended_at: ended / 1000 }
+  return {
+    api_duration: (ended - startedAt) / 1000,
+    ended_at: ended / 1000,
+    ...(firstPartAt === undefined ? {} : { time_to_first_token: (firstPartAt - startedAt) / 1000 })
+  }
 }
+
+/** Whether a part says something; those that only open or close others do not. */
+const says = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
+
+/** What the provider is asked with, so that the first piece of what streams by is noted. */
+export const noting = (sent: Sent, options: ExecuteOptions | undefined): ExecuteOptions => ({
+  ...options,
+  onPart: (parts) => {
+    if (sent.firstPartAt === undefined && parts.some(says)) sent.firstPartAt = sent.clock.currentTimeMillisUnsafe()
+    return options?.onPart === undefined ? Effect.succeed(parts) : options.onPart(parts)
+  }
+})
 
 /** The first of the names that providers have for the output limit. */
 const maxTokens = (request: ModelRequest): number | null => {

@@ -1,10 +1,15 @@
 // What listeners are told of attempts that fail, and of the one that is answered in the end.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
+import * as Agent from "../../src/agent/Agent.ts"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
 import * as ModelCalls from "../../src/routing/ModelCalls.ts"
+import * as Runtime from "../../src/Runtime.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
 
@@ -49,5 +54,28 @@ describe("api_request_error", () => {
         ["post", undefined, undefined, undefined, 3, "b"]
       ])
       assert.strictEqual(seen[0]?.[1]["max_retries"], 3)
+    }))
+})
+
+describe("post_api_request", () => {
+  const answered = (streaming: boolean) =>
+    Effect.gen(function*() {
+      const seen: Array<Payload> = []
+      const hooks = [Hooks.on("post_api_request", (event) => Effect.sync(() => void seen.push({ ...event })))]
+      const said = { pieces: [{ text: "one ", delay: "2 seconds" as const }, { text: "two", delay: "3 seconds" as const }] }
+      const layer = Runtime.layer({ provider: Scripted.layer([Scripted.complete(said)]), hooks })
+      yield* Effect.gen(function*() {
+        const fiber = yield* Effect.forkChild(Agent.run({ prompt: "hi", streaming }))
+        while (fiber.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+        yield* Fiber.join(fiber)
+      }).pipe(Effect.provide(layer))
+      return seen[0] ?? {}
+    })
+
+  it.effect("says when the first piece of an answer that streamed was there", () =>
+    Effect.gen(function*() {
+      const streamed = yield* answered(true)
+      assert.deepStrictEqual([streamed["time_to_first_token"], streamed["api_duration"]], [2, 5])
+      assert.notProperty(yield* answered(false), "time_to_first_token")
     }))
 })

@@ -41,6 +41,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as TraceContext from "../../domain/TraceContext.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Bridge from "./code/Bridge.ts"
@@ -135,7 +136,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
     cwd: settings.mode === "strict" ? directory : cwd,
-    env: environmentOf(environment(), settings.environment),
+    env: { ...environmentOf(environment(), settings.environment), ...yield* TraceContext.variables },
     stdin: "ignore",
     detached: true,
     killSignal: "SIGKILL",

@@ -47,6 +47,7 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import type { Client, ContentBlock, ReadResourceResult, RequestOptions, Transport, VersionNegotiationMode } from "@modelcontextprotocol/client"
+import * as TraceContext from "../../domain/TraceContext.ts"
 import * as BoundedFetch from "./BoundedFetch.ts"
 import { type Block, type Connection, McpConnector } from "./Connection.ts"
 import { McpError } from "./McpError.ts"
@@ -213,8 +214,8 @@ const connectionOf = (
     },
     listTools: Effect.map(ask("listing its tools", (client, options) => client.listTools(undefined, options)), ({ tools }) => tools),
     callTool: (name, args, onProgress) =>
-      ask(`the call of ${name}`, (client, options) =>
-        client.callTool({ name, arguments: { ...args } }, {
+      Effect.flatMap(TraceContext.current, (traceparent) => ask(`the call of ${name}`, (client, options) =>
+        client.callTool({ name, arguments: { ...args }, ...(traceparent === undefined ? {} : { _meta: { traceparent } }) }, {
           ...options,
           // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
           resetTimeoutOnProgress: true,
@@ -223,7 +224,7 @@ const connectionOf = (
             onprogress: ({ message, progress, total }) =>
               onProgress(message ?? (total === undefined ? String(progress) : `${progress}/${total}`))
           })
-        })).pipe(Effect.map((result) => ({
+        }))).pipe(Effect.map((result) => ({
           blocks: result.content.map(blockOf),
           structured: result.structuredContent,
           isError: result.isError === true

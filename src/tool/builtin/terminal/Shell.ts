@@ -26,6 +26,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as TraceContext from "../../../domain/TraceContext.ts"
 import { ProcessEnvironment } from "../internal/ProcessEnvironment.ts"
 import * as ProcessTree from "../internal/ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
@@ -165,7 +166,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     return yield* spawner.spawn(
       ChildProcess.make("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", yield* shell, command], {
         cwd,
-        env: ShellEnvironment.scrub(environment(), settings.environment),
+        env: { ...ShellEnvironment.scrub(environment(), settings.environment), ...yield* TraceContext.variables },
         stdin,
         stderr: "ignore",
         detached: true,

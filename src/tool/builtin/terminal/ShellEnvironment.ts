@@ -41,7 +41,8 @@ const reservedPatterns: ReadonlyArray<RegExp> = [
   /^GITHUB_APP_/,
   /^MODAL_TOKEN_(?:ID|SECRET)$/,
   /^DAYTONA_/,
-  /^LANGFUSE_(?:SECRET|PUBLIC)_KEY$/,
+  /^(?:HERMES_)?LANGFUSE_(?:SECRET|PUBLIC)_KEY$/,
+  /^OTEL_EXPORTER_OTLP_(?:[A-Z]+_)?HEADERS$/,
   /^AWS_BEARER_TOKEN_BEDROCK$/,
   /^_HERMES_FORCE_/
 ]

@@ -8,7 +8,7 @@ const [mode = "good", file] = process.argv.slice(2)
 interface Request {
   readonly id?: number
   readonly method: string
-  readonly params?: { readonly name?: string; readonly arguments?: Record<string, unknown> }
+  readonly params?: { readonly name?: string; readonly arguments?: Record<string, unknown>; readonly _meta?: unknown }
 }
 
 const say = (message: unknown): void => {
@@ -71,7 +71,7 @@ const call = ({ id, params }: Request): void => {
     case "add":
       return text(id, "it did not work", { isError: true })
     case "environment":
-      return text(id, JSON.stringify(process.env))
+      return text(id, JSON.stringify({ ...process.env, meta: params?._meta }))
     default:
       return text(id, `${name} ${JSON.stringify(args)}`)
   }

@@ -1,0 +1,46 @@
+/**
+ * Which trace the work of a fiber belongs to, as W3C Trace Context writes it for those whom the work is handed to: an MCP
+ * server, a child process.
+ *
+ * **Details**
+ *
+ * The trace is the one of Effect's own tracing, so whoever traces (the embedding application, a plugin) needs no port of
+ * ours: a span in the fiber is enough. Spans that nobody keeps, which Effect makes when no tracer is there, are passed
+ * over; the nearest other one counts. `Tracer.DisablePropagation` on a span keeps it here.
+ *
+ * Source: W3C Trace Context, "Environment Variables as Context Propagation Carriers" of OpenTelemetry, MCP SEP-414.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Tracer from "effect/Tracer"
+
+/** The nearest span, from this one upwards, that somebody keeps. */
+export const nearest = (span: Tracer.AnySpan | undefined): Tracer.AnySpan | undefined => {
+  let at = span
+  while (at !== undefined && at._tag === "Span" && at instanceof Tracer.NativeSpan) at = Option.getOrUndefined(at.parent)
+  return at
+}
+
+const traceId = /^[0-9a-f]{1,32}$/u
+const spanId = /^[0-9a-f]{16}$/u
+
+/** A span as `traceparent`; undefined for one that is kept here, or whose ids W3C has no place for. */
+export const format = (span: Tracer.AnySpan): string | undefined =>
+  Context.get(span.annotations, Tracer.DisablePropagation) || !traceId.test(span.traceId) || !spanId.test(span.spanId)
+    ? undefined
+    : `00-${span.traceId.padStart(32, "0")}-${span.spanId}-${span.sampled ? "01" : "00"}`
+
+/** The `traceparent` of what the fiber does; undefined when nobody traces. */
+export const current: Effect.Effect<string | undefined> = Effect.contextWith((context: Context.Context<never>) => {
+  const span = nearest(Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan)))
+  return Effect.succeed(span === undefined ? undefined : format(span))
+})
+
+/** The variables that take the trace into a child process: `TRACEPARENT`, or none. */
+export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.map(
+  current,
+  (traceparent): Readonly<Record<string, string>> => traceparent === undefined ? {} : { TRACEPARENT: traceparent }
+)
