@@ -200,6 +200,14 @@ describe("Offline", () => {
       assert.include((yield* talk("Hello")).text, "Hello.")
     }))
 
+  it.effect("never says that something is done which it did not understand", () =>
+    Effect.gen(function*() {
+      const { steps, text } = yield* talk("Use the terminal tool wisely and install whatever is missing. Then reply with exactly: done")
+      assert.deepStrictEqual(steps, [])
+      assert.match(text, /^I did not do this, .*: "Use the terminal tool wisely and install whatever is missing"; /)
+      assert.include((yield* talk("Read alpha.txt. Delete everything else.")).text, "alpha\n\nI did not do this")
+    }))
+
   it.effect("answers the last message of a conversation only, and sums up what was done before", () =>
     Effect.gen(function*() {
       const first = yield* talk("Read alpha.txt")

@@ -125,7 +125,7 @@ describe("Offline instructions", () => {
       ["In the terminal, run date", ["date"]]
     ]
     for (const [said, commands] of cases) assert.deepStrictEqual(actions(said), [{ type: "run", commands }], said)
-    assert.deepStrictEqual(types("Run the tests"), ["ask"])
+    assert.deepStrictEqual(types("Run the tests"), ["unclear"])
   })
 
   it("reads notes and delegations", () => {
@@ -151,6 +151,17 @@ describe("Offline instructions", () => {
     assert.deepStrictEqual(call("Use double_it on 4 and then reply with the result"), [["double_it", "4"]])
     assert.deepStrictEqual(actions("Using the terminal tool, run date"), [{ type: "run", commands: ["date"] }])
     assert.deepStrictEqual(actions("Use the todo tool to add buy milk"), [{ type: "todo", items: ["buy milk"] }])
+  })
+
+  it("reads which files a tool is used on", () => {
+    const read: ReadonlyArray<Action> = [{ type: "read", paths: ["a.txt", "./b.txt"] }]
+    for (
+      const said of [
+        "Use exactly two read_file tool calls in the same assistant message, for a.txt and ./b.txt.",
+        "Use exactly two read_file tool calls in the same assistant message: one for a.txt and one for ./b.txt.",
+        "Use the read_file tool on a.txt and ./b.txt"
+      ]
+    ) assert.deepStrictEqual(actions(said), read, said)
   })
 
   it("reads how an action is done, said behind it", () => {
@@ -198,8 +209,9 @@ describe("Offline instructions", () => {
     assert.deepStrictEqual(types("Explain monads to me."), ["ask"])
     assert.deepStrictEqual(types("This project is written in TypeScript."), ["remark"])
     assert.deepStrictEqual(types("Read notes.txt and explain it"), ["act", "ask"])
-    assert.deepStrictEqual(types("Write a haiku about the sea to poem.txt"), ["ask"])
+    assert.deepStrictEqual(types("Write a haiku about the sea to poem.txt"), ["unclear"])
     assert.deepStrictEqual(types("Find where foo is defined"), ["ask"])
+    assert.deepStrictEqual(types("Use the terminal tool wisely and install whatever is missing"), ["unclear"])
     assert.deepStrictEqual(types("Hello!"), ["greet"])
     assert.deepStrictEqual(types(""), [])
   })

@@ -47,6 +47,8 @@ const me = Parser.phrase("me|us|back|to*")
 const contents = Parser.phrase("the? full|whole|entire* contents|content|text|body of|in|from")
 const fileWord = Parser.phrase("the|both|these|this|my* file|files|document|named|called|at*")
 
+const each = Parser.last(Parser.phrase("one|each|first|second|third?"), Parser.phrase("for|on|with|of"), fileWord)
+
 const files = (item: Parser.Parser<string>): Rule =>
   Parser.map(
     Parser.seq(
@@ -58,6 +60,18 @@ const files = (item: Parser.Parser<string>): Rule =>
     ),
     ([, part, , , paths]): Action => ({ type: "read", paths, ...part })
   )
+
+/** The files that a tool is used on: `, one for a.txt and one for b.txt`, ` on a.txt`. */
+export const named: Rule = Parser.map(
+  Parser.seq(
+    Parser.skip(Parser.mark(",:")),
+    Names.listOf(
+      Parser.last(each, Names.path),
+      Parser.last(Parser.first(each, fileWord), Names.path)
+    )
+  ),
+  ([, paths]): Action => ({ type: "read", paths })
+)
 
 const plainFile = Parser.wordWhere(Names.isFile)
 

@@ -50,5 +50,7 @@ export type Instruction =
   | { readonly type: "greet" }
   /** Something that takes a model to answer. */
   | { readonly type: "ask"; readonly text: string }
+  /** Work for a tool, in words that the grammar does not know. */
+  | { readonly type: "unclear"; readonly text: string }
   /** Something that asks for nothing. */
   | { readonly type: "remark" }

@@ -68,10 +68,17 @@ const use: Parser.Parser<Manner & { readonly tool: string }> = Parser.map(
   ([, , before, tool, , , after, , place]) => ({ tool, times: before ?? after, together: place !== "" })
 )
 
-/** What stands behind the tool's name: an action in words, or the arguments. */
+/** Files that were named are read once each, however many there are said to be. */
+const eachOnce = (manner: Manner): Manner => ({ ...manner, times: undefined })
+
+/** What stands behind the tool's name: files, an action in words, or the arguments. */
 const useFor = (manner: Manner & { readonly tool: string }): Rule =>
   Parser.first<Instruction>(
     Parser.map(Parser.seq(over), () => ({ type: "use", manner })),
+    Parser.filter(
+      Parser.map(Parser.seq(FileRules.named, over), ([action]): Instruction => ({ type: "act", action, manner: eachOnce(manner) })),
+      () => manner.tool === "read_file"
+    ),
     Parser.map(
       Parser.seq(Parser.skip(Parser.mark(",")), Parser.phrase("to|and?"), action),
       ([, , action]) => ({ type: "act", action, manner })
@@ -141,16 +148,21 @@ const beyond = new Set(
   [
     "what which who whom whose when where why how is are was were does did",
     "explain describe translate analyse analyze compare fix refactor implement improve review think solve calculate",
-    "compute count tell summarise summarize create build design plan find answer generate suggest convert",
-    "read open run execute search list write delete remove move copy rename install append edit download fetch use call"
+    "compute count tell summarise summarize create build design plan find answer generate suggest convert"
   ].join(" ").split(" ")
+)
+
+const work = new Set(
+  "read open run execute search list write delete remove move copy rename install append edit download fetch use call".split(" ")
 )
 
 const unknown: Rule = (source, at) => {
   const found = Parser.textUntil(Clause.ends)(source, at)
   if (found === undefined) return undefined
-  const asks = Parser.markAt(source, found.next) === "?" || beyond.has(Parser.wordAt(source, at))
-  return { value: asks ? { type: "ask", text: found.value } : { type: "remark" }, next: found.next }
+  const first = Parser.wordAt(source, at)
+  const asks = Parser.markAt(source, found.next) === "?" || beyond.has(first)
+  const type = asks ? "ask" : work.has(first) ? "unclear" : "remark"
+  return { value: type === "remark" ? { type } : { type, text: found.value }, next: found.next }
 }
 
 const instruction = Parser.first(whole([forbid, useTool, ...Replies.rules, ...acts, greet]), unknown)

@@ -41,6 +41,8 @@ export interface Plan {
     | { readonly type: "show" }
   /** What takes a model. */
   readonly asks: ReadonlyArray<string>
+  /** Work that is not understood, and so not done. */
+  readonly unclear: ReadonlyArray<string>
   readonly recap: boolean
   readonly greeting: boolean
   readonly forbidden: ReadonlySet<string> | "all"
@@ -108,6 +110,7 @@ const add = (draft: Draft, action: Action, manner: Manner | undefined): void => 
 export const make = (instructions: ReadonlyArray<Instruction>): Plan => {
   const draft: Draft = { steps: [], wish: undefined }
   const asks: Array<string> = []
+  const unclear: Array<string> = []
   const actions: Array<Action> = []
   let answer: Plan["answer"] = { type: "show" }
   let recap = false
@@ -149,10 +152,13 @@ export const make = (instructions: ReadonlyArray<Instruction>): Plan => {
       case "ask":
         asks.push(instruction.text)
         break
+      case "unclear":
+        unclear.push(instruction.text)
+        break
       case "remark":
         break
     }
   }
   settle(draft)
-  return { steps: draft.steps, answer, asks, recap, greeting, forbidden }
+  return { steps: draft.steps, answer, asks, unclear, recap, greeting, forbidden }
 }

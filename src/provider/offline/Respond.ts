@@ -110,9 +110,14 @@ interface State {
   readonly doneBefore: ReadonlyArray<Outcomes>
 }
 
+/** Whatever was dictated: what was not done must not be reported as done. */
+const undone = (unclear: ReadonlyArray<string>): string =>
+  `I did not do this, which the offline stand-in does not understand: ${unclear.map((text) => `"${text}"`).join(", ")}; ${remedy}.`
+
 const finalText = ({ before, done, doneBefore, plan }: State): string => {
   const all = done.length > 0 ? done : doneBefore.at(-1) ?? []
   const results = all.flat()
+  if (plan.unclear.length > 0) return joined(plan.answer.type === "show" && done.length > 0 ? shown(results) : "", undone(plan.unclear))
   switch (plan.answer.type) {
     case "text":
       return plan.answer.text
