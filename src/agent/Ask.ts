@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
@@ -48,6 +49,8 @@ const watch = (run: RunState): OnPart => (parts) => {
   return events.length === 0 ? Effect.succeed(parts) : Effect.as(run.emit(events), parts)
 }
 
+const noPrice = Cost.unknown("whoever answered does not know prices")
+
 /** One question to the model, with or without tools, accounted for. */
 export const ask = Effect.fnUntraced(function*<E>(
   services: Services<E>,
@@ -87,12 +90,12 @@ export const ask = Effect.fnUntraced(function*<E>(
   run.route = answer.route
   run.attempt = answer.attempt
   const usage = Usage.fromResponse(answer.response.usage)
-  Budget.charge(run.budget, usage, undefined)
+  const cost = answer.cost ?? noPrice
+  Budget.charge(run.budget, usage, cost)
   const { provider, model } = answer.route
-  yield* services.store.recordUsage(run.sessionId, { provider, model, usage })
-  if (run.emit !== undefined) {
-    yield* run.emit([{ _tag: "UsageReported", step: run.steps, provider, model, usage }])
-  }
+  const paid = { provider, model, usage, cost: Cost.spent(cost) }
+  yield* services.store.recordUsage(run.sessionId, paid)
+  if (run.emit !== undefined) yield* run.emit([{ _tag: "UsageReported", step: run.steps, ...paid }])
   return answer
 })
 

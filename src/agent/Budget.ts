@@ -17,6 +17,7 @@
  * @since 0.1.0
  */
 import * as BigDecimal from "effect/BigDecimal"
+import * as Cost from "../domain/Cost.ts"
 import type { Limit } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 
@@ -41,8 +42,7 @@ export interface Budget {
   usedIterations: number
   refunds: number
   usage: Usage.Usage
-  /** Of the calls whose price is known. */
-  cost: BigDecimal.BigDecimal
+  cost: Cost.Total
   toolCalls: number
   refusedCall: boolean
   toldOfTime: boolean
@@ -59,7 +59,7 @@ export const make = (
   usedIterations: 0,
   refunds: 0,
   usage: Usage.zero,
-  cost: BigDecimal.fromBigInt(0n),
+  cost: Cost.nothing,
   toolCalls: 0,
   refusedCall: false,
   toldOfTime: false
@@ -83,7 +83,7 @@ const lineOf = (budget: Budget): ReadonlyArray<Budget> => {
 const overspent = ({ cost, limits, usage }: Budget): Limit | undefined => {
   if (limits.tokens !== undefined && Usage.totalTokens(usage) >= limits.tokens) return "tokens"
   const isPaid = limits.dollars === undefined ||
-    BigDecimal.isLessThan(cost, BigDecimal.fromNumberUnsafe(limits.dollars))
+    BigDecimal.isLessThan(cost.amount, BigDecimal.fromNumberUnsafe(limits.dollars))
   return isPaid ? undefined : "cost"
 }
 
@@ -127,11 +127,11 @@ export const takeToolCall = (budget: Budget): boolean => {
   return !spent
 }
 
-/** A model call was paid for; `cost` is undefined where nobody knows it. */
-export const charge = (budget: Budget, usage: Usage.Usage, cost: BigDecimal.BigDecimal | undefined): void => {
+/** A model call was paid for. */
+export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): void => {
   for (const one of lineOf(budget)) {
     one.usage = Usage.add(one.usage, usage)
-    if (cost !== undefined) one.cost = BigDecimal.sum(one.cost, cost)
+    one.cost = one === budget ? Cost.plus(one.cost, cost) : Cost.withChild(one.cost, cost)
   }
 }
 

@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
+import * as Cost from "../domain/Cost.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Exit, Limit, RunEvent, RunResult } from "../domain/RunEvent.ts"
@@ -78,5 +79,6 @@ export const result = (run: RunState, exit: Exit, text: string, limit?: Limit): 
   steps: run.steps,
   provider: run.route.provider,
   model: run.route.model,
-  usage: run.budget.usage
+  usage: run.budget.usage,
+  cost: Cost.spent(run.budget.cost)
 })

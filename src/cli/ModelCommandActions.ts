@@ -27,6 +27,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Route } from "../domain/Route.ts"
 import { Catalogue, type ModelFacts } from "../routing/Catalogue.ts"
+import * as HomeCatalogue from "../routing/catalogue/HomeCatalogue.ts"
 import * as Classification from "../routing/Classification.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
@@ -42,7 +43,7 @@ interface AsJson {
 
 /** Settings under the flags, and what is known of models. */
 const surroundings = (flags: Flags.Globals) =>
-  Catalogue.layer.pipe(
+  HomeCatalogue.layer.pipe(
     Layer.provide(FetchHttpClient.layer),
     Layer.provideMerge(Config.layerAll(Flags.configOptions(flags)))
   )

@@ -18,6 +18,7 @@ import * as Agent from "../agent/Agent.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
 import { Settings, type Values } from "../config/Settings.ts"
+import * as Cost from "../domain/Cost.ts"
 import * as Ids from "../domain/Ids.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
@@ -53,12 +54,13 @@ const logging = ({ note }: View.View): Layer.Layer<never> =>
 interface Known {
   sessionId: string
   usage: Usage.Usage
+  cost: Cost.Total
   begun: boolean
 }
 
 const endingOf = (
   exit: Exit.Exit<RunResult, unknown>,
-  { sessionId, usage }: Known,
+  { cost, sessionId, usage }: Known,
   interruptCode: number
 ): View.Ending => {
   if (Exit.isSuccess(exit)) {
@@ -69,13 +71,14 @@ const endingOf = (
       sessionId: value.sessionId,
       text: value.text,
       usage: value.usage,
+      cost: value.cost,
       error: Ending.reason(value)
     }
   }
   const { code, line } = Exit.hasInterrupts(exit)
     ? { code: interruptCode, line: Ending.interrupted(sessionId) }
     : ErrorLine.ofCause(exit.cause)
-  return { exitCode: code, sessionId, text: "", usage, error: line }
+  return { exitCode: code, sessionId, text: "", usage, cost: Cost.spent(cost), error: line }
 }
 
 const converse = Effect.fnUntraced(function*(
@@ -102,7 +105,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
   const interruptCode = yield* InterruptCode
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: Known = { sessionId: fresh, usage: Usage.zero, begun: false }
+  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, begun: false }
 
   const begin = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -113,7 +116,10 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
   const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
     let started: Effect.Effect<void> = Effect.void
     for (const event of events) {
-      if (event._tag === "UsageReported") known.usage = Usage.add(known.usage, event.usage)
+      if (event._tag === "UsageReported") {
+        known.usage = Usage.add(known.usage, event.usage)
+        known.cost = Cost.plus(known.cost, Cost.fromSpent(event.cost))
+      }
       if (event._tag === "RunStarted") started = output.err(`session_id: ${event.sessionId}\n`)
     }
     return Effect.andThen(started, view.events(events))

@@ -5,7 +5,8 @@
  *
  * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every case.
  * The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart by a
- * blank line. A call that was refused before it could run has a `tool_use` without `input`.
+ * blank line. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
+ * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`.
  *
  * Source: `hermes-product.md` §1.5.
  *
@@ -13,6 +14,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Cost from "../domain/Cost.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type * as Output from "./Output.ts"
@@ -78,7 +80,7 @@ export const make = ({ out }: Output.Service): View => {
     },
     begin: ({ model, sessionId }) => write([{ type: "system", subtype: "init", model, session_id: sessionId }]),
     events: (events) => write(events.flatMap(factsOf)),
-    end: ({ error, exitCode, sessionId, text: final, usage }) =>
+    end: ({ cost, error, exitCode, sessionId, text: final, usage }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const rest = texts(shown.rest(final))
         return write([...rest, {
@@ -93,6 +95,7 @@ export const make = ({ out }: Output.Service): View => {
             cache_read: usage.cacheReadTokens,
             cache_write: usage.cacheWriteTokens
           },
+          ...Cost.toWire(cost),
           duration_ms: now - (startedAt ?? now),
           ...(error === undefined ? {} : { error })
         }])

@@ -5,6 +5,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type { Values } from "../config/Settings.ts"
+import type { Spent } from "../domain/Cost.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 
@@ -28,6 +29,7 @@ export interface Ending {
   /** The final text; what there is of it when the run was cut. */
   readonly text: string
   readonly usage: Usage
+  readonly cost: Spent
   /** Why it is not a completed run. */
   readonly error: string | undefined
 }

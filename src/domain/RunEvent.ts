@@ -28,6 +28,7 @@
  */
 import * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
+import { Spent } from "./Cost.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import { Usage } from "./Usage.ts"
 
@@ -137,7 +138,8 @@ export const UsageReported = Schema.TaggedStruct("UsageReported", {
   step: Schema.Int,
   provider: Schema.String,
   model: Schema.String,
-  usage: Usage
+  usage: Usage,
+  cost: Spent
 })
 /** One pass of the loop is over. */
 export const StepFinished = Schema.TaggedStruct("StepFinished", {
@@ -161,7 +163,9 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   steps: Schema.Int,
   provider: Schema.String,
   model: Schema.String,
-  usage: Usage
+  usage: Usage,
+  /** The sum of what is known, those of children included. */
+  cost: Spent
 })
 
 /** See the module. */

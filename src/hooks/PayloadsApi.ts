@@ -12,6 +12,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import * as Cost from "../domain/Cost.ts"
 import { attempt, JsonObject, Messages, route, trace, version } from "./PayloadFields.ts"
 
 /** Immediately before a request is sent. */
@@ -80,6 +81,10 @@ export const PostApiRequest = Schema.Struct({
   /** `{ model, finish_reason, assistant_message, usage }`, sanitised. */
   response: JsonObject,
   usage: Schema.NullOr(UsageCounters),
+  /** US dollars by the list of prices; null where nobody names a price. */
+  estimated_cost_usd: Schema.NullOr(Schema.Finite),
+  cost_status: Cost.Status,
+  cost_source: Cost.Source,
   /** Legacy; read lazily. */
   assistant_message: Schema.Json,
   assistant_content_chars: Schema.Int,

@@ -37,6 +37,7 @@
  * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
+import type { Cost } from "../domain/Cost.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
@@ -61,6 +62,8 @@ export interface ModelAnswer {
   readonly route: RouteInfo
   /** Which attempt of the call it was, from 0. */
   readonly attempt: number
+  /** What it cost; absent where whoever answered does not know prices. */
+  readonly cost?: Cost | undefined
 }
 
 /** A tool call as wrappers see it. */

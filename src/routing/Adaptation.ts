@@ -8,6 +8,7 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ToolDefinition } from "../domain/Model.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
 
 /** What is changed; the words follow "send it". */
 export type Change =
@@ -96,16 +97,24 @@ const changes: Readonly<Record<Change, (call: ModelCall) => ModelCall>> = {
   without_stream: (call) => ({ ...call, stream: false })
 }
 
+/** A provider whose calls say how much the model holds. */
+export const within = (provider: Provider, contextWindow: number): Provider => ({
+  ...provider,
+  prepare: (call) => provider.prepare({ ...call, contextWindow })
+})
+
 /** How calls have to be changed for a route. */
 export interface Adaptations {
   readonly changes: ReadonlySet<Change>
   /** The longest answer to ask for. */
   readonly outputCap: number | undefined
+  /** Tokens that the model holds. */
+  readonly contextWindow: number
 }
 
-/** A call as a route can take it; itself, when nothing has to change. */
-export const apply = (call: ModelCall, { changes: wanted, outputCap }: Adaptations): ModelCall => {
-  let adapted = call
+/** A call as a route can take it. */
+export const apply = (call: ModelCall, { changes: wanted, contextWindow, outputCap }: Adaptations): ModelCall => {
+  let adapted: ModelCall = { ...call, contextWindow }
   for (const change of wanted) adapted = changes[change](adapted)
   return outputCap === undefined || (call.maxOutputTokens ?? Infinity) <= outputCap
     ? adapted

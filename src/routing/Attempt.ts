@@ -90,6 +90,7 @@ const intercepted = Effect.fnUntraced(function*(
     messages: question.call.messages,
     maxRetries: at.maxRetries,
     facts: at.facts,
+    cost: at.cost,
     startedAt: clock.currentTimeMillisUnsafe(),
     firstPartAt: undefined,
     clock

@@ -12,8 +12,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
+import * as Cost from "../domain/Cost.ts"
 import * as Json from "../domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, StreamPart } from "../domain/Model.ts"
+import * as Usage from "../domain/Usage.ts"
 import * as ApiPayload from "../hooks/ApiPayload.ts"
 import type { Fields } from "../hooks/Payloads.ts"
 import type * as Spans from "../hooks/Spans.ts"
@@ -28,6 +30,7 @@ export interface Sent {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly maxRetries: number
   readonly facts: (() => Classification.Facts) | undefined
+  readonly cost: ((usage: Usage.Usage) => Cost.Cost) | undefined
   readonly startedAt: number
   /** When the first piece of an answer that streams was there; noted as it comes by. */
   firstPartAt: number | undefined
@@ -143,6 +146,7 @@ export const closing = (
       ...common(sent),
       ...timing(sent),
       ...ApiPayload.answer(exit.value),
+      ...Cost.toWire(Cost.spent(sent.cost?.(Usage.fromResponse(exit.value.usage)) ?? Cost.unknown("nobody knows prices"))),
       message_count: requestMessages(sent).length,
       request: ApiPayload.request(sent.request)
     })]

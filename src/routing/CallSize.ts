@@ -43,6 +43,6 @@ export const tokens = ({ messages }: ModelCall): number => {
   return Math.ceil(length / 4)
 }
 
-/** What a classification wants to know of a call. */
-export const facts = (call: ModelCall | undefined): Facts =>
-  call === undefined ? {} : { tokens: tokens(call), window: call.contextWindow, messages: call.messages.length }
+/** What a classification wants to know of a call to a model that holds `window` tokens. */
+export const facts = (call: ModelCall | undefined, window: number): Facts =>
+  call === undefined ? { window } : { tokens: tokens(call), window, messages: call.messages.length }

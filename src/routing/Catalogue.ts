@@ -35,15 +35,12 @@
  *
  * @since 0.1.0
  */
+import * as BigDecimal from "effect/BigDecimal"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as BigDecimal from "effect/BigDecimal"
-import type * as FileSystem from "effect/FileSystem"
-import * as Layer from "effect/Layer"
-import type * as Path from "effect/Path"
-import * as HttpClient from "effect/http/HttpClient"
-import { Home } from "../config/Home.ts"
-import { Settings, type Values } from "../config/Settings.ts"
+import type { Values } from "../config/Settings.ts"
+import type * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Usage } from "../domain/Usage.ts"
 import * as OutputLimits from "../provider/anthropic/OutputLimits.ts"
@@ -56,6 +53,7 @@ import * as ContextWindow from "./ContextWindow.ts"
 import * as Cost from "./Cost.ts"
 import * as Detection from "./Detection.ts"
 import * as Pricing from "./Pricing.ts"
+import * as Probing from "./Probing.ts"
 import * as Directory from "./ProviderDirectory.ts"
 
 /** Who said how large a window is. */
@@ -77,15 +75,29 @@ export interface ModelFacts extends Families.Abilities {
   readonly known: boolean
 }
 
+/** What counts of a route: its model and where it is served. The key is for lists that are not public. */
+export type Asked = Pick<Route, "provider" | "model" | "baseUrl" | "apiKey">
+
+/** What every call on a route needs to know. */
+export interface Known {
+  readonly window: Window
+  /** What usage of the model costs there. */
+  readonly cost: (usage: Usage) => Costs.Cost
+}
+
 /** See the module. */
 export interface Service {
-  readonly window: (route: Route) => Effect.Effect<Window>
-  readonly facts: (route: Route) => Effect.Effect<ModelFacts>
-  readonly cost: (route: Route, usage: Usage) => Effect.Effect<Cost.Cost>
+  /** {@link Known} of a route object, looked up again after a while; a call is held up by it for some seconds at most. */
+  readonly known: (route: Asked) => Effect.Effect<Known>
+  readonly window: (route: Asked) => Effect.Effect<Window>
+  readonly facts: (route: Asked) => Effect.Effect<ModelFacts>
+  readonly cost: (route: Asked, usage: Usage) => Effect.Effect<Costs.Cost>
   /** Once for each model that nobody described: what the user should know. */
-  readonly notice: (route: Route) => Effect.Effect<string | undefined>
+  readonly notice: (route: Asked) => Effect.Effect<string | undefined>
   /** The models that a route's endpoint lists. */
   readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelList.Listed>>
+  /** What is learnt of windows from refusals; {@link window} and {@link known} heed it. */
+  readonly probing: Probing.Probing
 }
 
 /** The window of a model that nobody knows. */
@@ -101,39 +113,24 @@ export interface Options {
 }
 
 /**
- * The catalogue of a runtime.
+ * The catalogue of a runtime. `catalogue/HomeCatalogue` makes the one of a program.
  *
  * @see {@link Service} for its members.
  */
-export class Catalogue extends Context.Service<Catalogue, Service>()("hermes-effect/routing/Catalogue") {
-  /** Over the settings and the home directory of the surroundings. */
-  static readonly layer: Layer.Layer<
-    Catalogue,
-    never,
-    Settings | Home | HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
-  > = Layer.effect(
-    Catalogue,
-    Effect.gen(function*() {
-      const client = yield* HttpClient.HttpClient
-      const { root } = yield* Home
-      const get = ModelLists.getJson(client)
-      return make({
-        settings: yield* Settings,
-        windows: yield* ContextWindow.file(root),
-        lists: yield* ModelLists.make(root, get),
-        get,
-        post: ModelLists.postJson(client)
-      })
-    })
-  )
-}
+export class Catalogue extends Context.Service<Catalogue, Service>()("hermes-effect/routing/Catalogue") {}
+
+/** How long what was found of a route is taken as it is. */
+const lifetime = 300_000
+
+/** How long a call waits to know its model. */
+const patience = "5 seconds"
 
 const openRouter = "https://openrouter.ai/api/v1"
 
 const isMain = ({ default: main }: Values["model"], model: string): boolean =>
   main !== undefined && (main === model || ModelId.bare(main) === model || ModelId.withoutProvider(main) === model)
 
-const configured = ({ customProviders, model }: Options["settings"], route: Route): number | undefined => {
+const configured = ({ customProviders, model }: Options["settings"], route: Asked): number | undefined => {
   const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
   const endpoint = customProviders.find((endpoint) =>
     endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
@@ -164,16 +161,18 @@ const isClaude = (model: string): boolean => model.toLowerCase().includes("claud
 
 /** See the module. */
 export const make = ({ get, lists, post, settings, windows }: Options): Service => {
+  const probing = Probing.make(windows)
   const noticed = new Set<string>()
+  const memory = new WeakMap<Asked, { readonly until: number; readonly known: Known }>()
   /** What local servers said, which must not be asked before each call. */
   const local = new Map<string, number | undefined>()
 
-  const atEndpoint = (route: Route): boolean => {
+  const atEndpoint = (route: Asked): boolean => {
     const { host } = Detection.address(route.baseUrl)
     return host !== "" && (Directory.atHost(host) === undefined)
   }
 
-  const localWindow = (route: Route): Effect.Effect<number | undefined> =>
+  const localWindow = (route: Asked): Effect.Effect<number | undefined> =>
     Effect.suspend(() => {
       const key = `${route.model}@${route.baseUrl ?? ""}`
       if (local.has(key)) return Effect.succeed(local.get(key))
@@ -181,7 +180,7 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
     })
 
   /** What a list says of the model, where one is asked at all. */
-  const listing = (route: Route): Effect.Effect<ModelList.Listed | undefined> => {
+  const listing = (route: Asked): Effect.Effect<ModelList.Listed | undefined> => {
     const { apiKey, baseUrl, model, provider } = route
     if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, model))
     if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, ModelId.bare(model)))
@@ -190,7 +189,7 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
       : Effect.succeed(undefined)
   }
 
-  const window = Effect.fnUntraced(function*(route: Route): Effect.fn.Return<Window> {
+  const described = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Window> {
     const own = configured(settings, route)
     if (own !== undefined) return { tokens: own, source: "config" }
     const learnt = yield* windows.get(route)
@@ -208,7 +207,16 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
     return family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" }
   })
 
-  const priceOf = (route: Route, listed: ModelList.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
+  /** What a refusal taught in this process counts above everything. */
+  const heeding = (route: Asked, window: Window): Window => {
+    const tokens = probing.window(route, window.tokens)
+    return tokens === window.tokens ? window : { tokens, source: "learnt" }
+  }
+
+  const window = (route: Asked): Effect.Effect<Window> =>
+    Effect.map(described(route), (window) => heeding(route, window))
+
+  const priceOf = (route: Asked, listed: ModelList.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
     switch (Pricing.billing(route)) {
       case "official_docs_snapshot":
         return Effect.succeed(Pricing.tabledPrice(route))
@@ -221,7 +229,7 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
     }
   }
 
-  const facts = Effect.fnUntraced(function*(route: Route): Effect.fn.Return<ModelFacts> {
+  const facts = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<ModelFacts> {
     const listed = yield* listing(route)
     const family = Families.of(route.model)
     return {
@@ -236,7 +244,35 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
     }
   })
 
-  const notice = Effect.fnUntraced(function*(route: Route) {
+  /** What the tables alone say of a route. */
+  const tabled = (route: Asked): Known => {
+    const family = Families.of(route.model)
+    const price = Pricing.billing(route) === "official_docs_snapshot" ? Pricing.tabledPrice(route) : undefined
+    return {
+      window: family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" },
+      cost: (usage) => Cost.estimate(usage, price, Pricing.billing(route))
+    }
+  }
+
+  const lookUp = (route: Asked): Effect.Effect<Known> =>
+    Effect.all([described(route), listing(route)]).pipe(
+      Effect.flatMap(([window, listed]) => Effect.map(priceOf(route, listed), (price): Known => ({
+        window,
+        cost: (usage) => Cost.estimate(usage, price, Pricing.billing(route))
+      }))),
+      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(tabled(route)) })
+    )
+
+  const known = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Known> {
+    const now = yield* Clock.currentTimeMillis
+    const found = memory.get(route)
+    if (found !== undefined && now < found.until) return { ...found.known, window: heeding(route, found.known.window) }
+    const fresh = yield* lookUp(route)
+    memory.set(route, { until: now + lifetime, known: fresh })
+    return { ...fresh, window: heeding(route, fresh.window) }
+  })
+
+  const notice = Effect.fnUntraced(function*(route: Asked) {
     const key = `${route.model}@${route.baseUrl ?? ""}`
     if (noticed.has(key) || route.provider === "offline") return undefined
     const found = yield* window(route)
@@ -246,6 +282,8 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   })
 
   return {
+    probing,
+    known,
     window,
     facts,
     notice,
@@ -257,3 +295,13 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
     }
   }
 }
+
+/** What the tables in this package say, and nothing else: no file is read, nobody is asked. */
+export const bundled = (model: Partial<Values["model"]> = {}): Service =>
+  make({
+    settings: { model: { provider: "auto", streaming: true, ...model }, customProviders: [] },
+    windows: ContextWindow.memory(),
+    lists: ModelLists.none,
+    get: () => Effect.succeed(undefined),
+    post: () => Effect.succeed(undefined)
+  })

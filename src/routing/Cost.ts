@@ -1,5 +1,5 @@
 /**
- * What a call cost, as far as it can be known, in exact decimal numbers.
+ * What a call cost: its usage at the price of its model, in exact decimal numbers.
  *
  * **Details**
  *
@@ -25,49 +25,13 @@
  * @since 0.1.0
  */
 import * as BigDecimal from "effect/BigDecimal"
+import { type Cost, included, label, unknown } from "../domain/Cost.ts"
 import type { Usage } from "../domain/Usage.ts"
-import type { BillingMode, Pricing, Source } from "./Pricing.ts"
-
-/** How far an amount can be trusted. */
-export type Status = "included" | "estimated" | "actual" | "unknown"
-
-/** See the module. */
-export interface Cost {
-  /** US dollars; undefined when unknown. */
-  readonly amount: BigDecimal.BigDecimal | undefined
-  readonly status: Status
-  /** For people: `~$1.23`, `included`, `n/a`. */
-  readonly label: string
-  readonly source: Source | "none"
-  /** What there is to say about it. */
-  readonly notes: ReadonlyArray<string>
-}
+import type { BillingMode, Pricing } from "./Pricing.ts"
 
 const zero = BigDecimal.fromBigInt(0n)
 /** A millionth, exactly. */
 const millionth = ({ scale, value }: BigDecimal.BigDecimal): BigDecimal.BigDecimal => BigDecimal.make(value, scale + 6)
-const cent = BigDecimal.make(1n, 2)
-const smallest = BigDecimal.make(1n, 4)
-
-const fixed = (amount: BigDecimal.BigDecimal, digits: number): string => {
-  const rounded = BigDecimal.round(amount, { scale: digits, mode: "half-from-zero" })
-  const text = String(BigDecimal.scale(rounded, digits).value).padStart(digits + 1, "0")
-  return `${text.slice(0, -digits)}.${text.slice(-digits)}`
-}
-
-/** An amount for people. */
-export const label = (amount: BigDecimal.BigDecimal | undefined, status: Status): string => {
-  if (status === "included") return "included"
-  if (amount === undefined || status === "unknown") return "n/a"
-  if (BigDecimal.isZero(amount)) return "$0.00"
-  const about = status === "actual" ? "$" : "~$"
-  if (BigDecimal.isLessThan(amount, smallest)) return `${about}<0.0001`
-  return `${about}${fixed(amount, BigDecimal.isLessThan(amount, cent) ? 4 : 2)}`
-}
-
-const unknown = (note: string): Cost => ({ amount: undefined, status: "unknown", label: "n/a", source: "none", notes: [note] })
-
-const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
 
 const unreconciled = "an estimate by the list of prices, until the provider's own account of the call is read"
 
@@ -96,7 +60,3 @@ export const estimate = (usage: Usage, pricing: Pricing | undefined, billing: Bi
     notes: pricing.source === "provider_models_api" ? [unreconciled] : []
   }
 }
-
-/** A total with one more cost; what is not known adds nothing. */
-export const add = (total: BigDecimal.BigDecimal, { amount }: Cost): BigDecimal.BigDecimal =>
-  amount === undefined ? total : BigDecimal.sum(total, amount)

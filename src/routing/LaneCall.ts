@@ -17,10 +17,12 @@
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type { ModelResponse } from "../domain/Model.ts"
+import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Adaptation from "./Adaptation.ts"
 import * as CallSize from "./CallSize.ts"
+import type { Known } from "./Catalogue.ts"
 import * as Classification from "./Classification.ts"
 import * as Here from "./lane/Here.ts"
 import * as Lane from "./lane/Lane.ts"
@@ -60,16 +62,16 @@ interface Broken {
 const onlyAi = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
-const adapted = (provider: Provider, { lane, state }: Here.Here): Provider => {
+const adapted = (provider: Provider, { lane, state }: Here.Here, contextWindow: number): Provider => {
   const { outputCap } = state
-  if (lane.changes.size === 0 && state.changes.size === 0 && outputCap === undefined) return provider
   const changes = new Set([...lane.changes, ...state.changes])
-  return { ...provider, prepare: (call) => provider.prepare(Adaptation.apply(call, { changes, outputCap })) }
+  return { ...provider, prepare: (call) => provider.prepare(Adaptation.apply(call, { changes, contextWindow, outputCap })) }
 }
 
 const attempt = <E, R>(
   here: Here.Here,
   call: Call<E, R>,
+  { cost, window }: Known,
   facts: () => Classification.Facts,
   provider: Provider
 ): Effect.Effect<ModelAnswer | Broken, E, R> => {
@@ -78,13 +80,15 @@ const attempt = <E, R>(
   const watched = Watch.attempt(provider, { patience: lane.patience, notify, call: about.call })
   const number = call.count++
   return call.attempt({
-    provider: adapted(watched.provider, here),
+    provider: adapted(watched.provider, here, window.tokens),
     retryCount: number,
     maxRetries: shared.maxAttempts,
     within: watched.within,
-    facts
+    facts,
+    cost
   }).pipe(Effect.matchEffect({
-    onSuccess: (response) => Effect.succeed({ response, route: provider.info, attempt: number }),
+    onSuccess: (response) =>
+      Effect.succeed({ response, route: provider.info, attempt: number, cost: cost(Usage.fromResponse(response.usage)) }),
     onFailure: (error) => Effect.map(onlyAi(error), (error) => ({ error, shown: watched.shown }))
   }))
 }
@@ -129,10 +133,11 @@ export const run = <E, R>(
 ): Effect.Effect<Outcome, E, R> => {
   const here: Here.Here = { shared, lane, about: call.about, manner, state: Here.fresh() }
   const { state } = here
-  const facts = (): Classification.Facts => CallSize.facts(call.about.call)
-  const ask = (provider: Provider) => attempt(here, call, facts, provider)
 
   const loop: Effect.Effect<Outcome, E, R> = Effect.gen(function*() {
+    const known = yield* shared.catalogue.known(lane.route)
+    const facts = (): Classification.Facts => CallSize.facts(call.about.call, known.window.tokens)
+    const ask = (provider: Provider) => attempt(here, call, known, facts, provider)
     yield* Here.takeLease(here)
     for (;;) {
       const limited = yield* Rate.pass(here)

@@ -21,14 +21,19 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
+import type { Cost } from "../domain/Cost.ts"
 import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { ModelCall, ModelResponse } from "../domain/Model.ts"
 import type * as Route from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
+import * as Catalogue from "./Catalogue.ts"
 import type { Facts } from "./classification/Evidence.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
+import * as Adaptation from "./Adaptation.ts"
 import * as OpenProviders from "./OpenProviders.ts"
 import * as OpenRoute from "./OpenRoute.ts"
 
@@ -45,6 +50,8 @@ export interface Try {
     | undefined
   /** How large the call is, for those who have to judge its failure. */
   readonly facts?: (() => Facts) | undefined
+  /** What usage of the route's model costs. */
+  readonly cost?: ((usage: Usage.Usage) => Cost) | undefined
 }
 
 /** The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn. */
@@ -71,6 +78,10 @@ export interface Service {
   readonly primary: Effect.Effect<Route.RouteInfo>
   /** The same with its key, for middleware that derives other routes from it; absent where the router does not know it. */
   readonly primaryRoute?: Effect.Effect<Route.Route> | undefined
+  /** The route that the next call of a turn would take first; the primary one where it is absent. */
+  readonly current?: ((turn: Turn) => Effect.Effect<Catalogue.Asked>) | undefined
+  /** What it knows of models, and learns of them; absent where it knows nothing. */
+  readonly catalogue?: Catalogue.Service | undefined
   /**
    * Runs the attempt until one succeeds or the policy gives up; fails with the last failure. Failures that are not
    * `AiError`s are the attempt's own (a veto, a translation of middleware) and end the call at once. `route` is taken
@@ -96,17 +107,32 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
     Effect.gen(function*() {
       const provider = yield* Provider
       const providers = yield* OpenProviders.make(OpenRoute.open)
-      const once = (provider: ProviderService): Try => ({ provider, retryCount: 0, maxRetries: 0 })
+      const catalogue = Option.getOrElse(yield* Effect.serviceOption(Catalogue.Catalogue), () => Catalogue.bundled())
       const { info } = provider
-      const at = once(provider)
+
+      const once = <E, R>(
+        attempt: (at: Try) => Effect.Effect<ModelResponse, AiError.AiError | E, R>,
+        provider: ProviderService,
+        asked: Catalogue.Asked
+      ): Effect.Effect<ModelAnswer, AiError.AiError | E, R> =>
+        Effect.flatMap(catalogue.known(asked), ({ cost, window }) =>
+          Effect.map(
+            attempt({ provider: Adaptation.within(provider, window.tokens), retryCount: 0, maxRetries: 0, cost }),
+            (response) => ({
+              response,
+              route: provider.info,
+              attempt: 0,
+              cost: cost(Usage.fromResponse(response.usage))
+            })
+          ))
       return {
+        catalogue,
         primary: Effect.succeed(info),
         advance: () => Effect.succeed(undefined),
         call: (attempt, route) =>
           route === undefined
-            ? Effect.map(attempt(at), (response) => ({ response, route: info, attempt: 0 }))
-            : providers.use(route, (provider) =>
-              Effect.map(attempt(once(provider)), (response) => ({ response, route: provider.info, attempt: 0 })))
+            ? once(attempt, provider, info)
+            : providers.use(route, (provider) => once(attempt, provider, route))
       }
     })
   )

@@ -18,6 +18,7 @@
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Option from "effect/Option"
+import type * as Cost from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
 import * as PriceTable from "./catalogue/PriceTable.ts"
@@ -29,7 +30,7 @@ export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
 export type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
 
 /** Where a price was found. */
-export type Source = "provider_models_api" | "official_docs_snapshot" | "user_override"
+export type Source = Exclude<Cost.Source, "none" | "subagent">
 
 /** US dollars for a million tokens of each kind; undefined where nobody named a price. */
 export interface Pricing {

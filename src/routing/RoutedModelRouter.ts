@@ -30,6 +30,7 @@ import type * as Scope from "effect/Scope"
 import * as Route from "../domain/Route.ts"
 import * as Backoff from "./Backoff.ts"
 import * as Breakers from "./Breakers.ts"
+import * as Catalogue from "./Catalogue.ts"
 import * as ChainCall from "./ChainCall.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import type { Shared } from "./lane/Here.ts"
@@ -65,6 +66,8 @@ export interface Options {
   readonly breaker?: Breakers.Policy | undefined
   /** Remembers which keys are spent; nothing outlives the process when absent. */
   readonly store?: PoolStore | undefined
+  /** What is known of models; what the bundled tables say when absent. */
+  readonly catalogue?: Catalogue.Service | undefined
 }
 
 /** What may be shown of a route of the chain. */
@@ -117,7 +120,9 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const breakers = lanes.length < 2 ? Breakers.none : yield* Breakers.make(options.breaker ?? Breakers.defaults)
   const sessions = RouteState.make()
   const own = new WeakMap<Route.Route, Lane.Lane>()
+  const catalogue = options.catalogue ?? Catalogue.bundled()
   const shared: Shared = {
+    catalogue,
     providers: yield* OpenProviders.make(options.open),
     limits: yield* RateLimits.make,
     backoff: options.backoff ?? Backoff.defaults,
@@ -170,6 +175,9 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     router: {
       primary: Effect.succeed(primary),
       primaryRoute: Effect.succeed(primaryRoute),
+      current: (turn) =>
+        Effect.map(Clock.currentTimeMillis, (now) => lanes[sessions.position(turn, now)]?.route ?? primaryRoute),
+      catalogue,
       call,
       advance
     },

@@ -27,6 +27,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
@@ -43,6 +44,8 @@ interface Entry extends MemorySearch.Searched {
   readonly messages: Array<Prompt.Message>
   readonly order: Array<number>
   readonly usage: Map<string, SessionStore.UsageRecord>
+  /** With the status and source of the last call. */
+  cost: Cost.Spent
   title: string | undefined
   ended: { readonly at: number; readonly reason: string } | undefined
   /** Place of the latest activity in the order of all of them. */
@@ -62,6 +65,7 @@ const view = (entry: Entry): SessionStore.Session => ({
   endedAt: entry.ended?.at,
   endReason: entry.ended?.reason,
   usage: Array.from(entry.usage.values()).reduce((sum, record) => Usage.add(sum, record.usage), Usage.zero),
+  cost: entry.cost,
   messageCount: entry.messages.length,
   toolCallCount: entry.messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
 })
@@ -98,6 +102,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
         messages: [],
         order: [],
         usage: new Map(),
+        cost: Cost.spent(Cost.nothing),
         title,
         ended: undefined,
         activity: ++activity
@@ -118,10 +123,15 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
         return Effect.void
       }),
     recordUsage: (id, record) =>
-      Effect.map(existing("recordUsage", id), ({ usage }) => {
+      Effect.map(existing("recordUsage", id), (entry) => {
         const key = JSON.stringify([record.provider, record.model])
-        const sum = usage.get(key)
-        usage.set(key, sum === undefined ? record : { ...record, usage: Usage.add(sum.usage, record.usage) })
+        const sum = entry.usage.get(key)
+        entry.cost = Cost.sum(entry.cost, record.cost)
+        entry.usage.set(key, {
+          ...record,
+          usage: Usage.add(sum?.usage ?? Usage.zero, record.usage),
+          cost: Cost.sum(sum?.cost ?? Cost.spent(Cost.nothing), record.cost)
+        })
       }),
     end: Effect.fnUntraced(function*(id, reason) {
       const entry = yield* existing("end", id)

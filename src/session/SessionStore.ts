@@ -33,6 +33,7 @@ import type * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
 import type { SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
+import type { Spent } from "../domain/Cost.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { Usage } from "../domain/Usage.ts"
 
@@ -52,6 +53,8 @@ export interface Session {
   readonly endedAt: number | undefined
   readonly endReason: string | undefined
   readonly usage: Usage
+  /** The sum of what is known. */
+  readonly cost: Spent
   readonly messageCount: number
   readonly toolCallCount: number
 }
@@ -68,11 +71,12 @@ export interface NewSession {
   readonly cwd?: string | undefined
 }
 
-/** Tokens and model of one call to a provider, kept per session and model. */
+/** Tokens, model and cost of one call to a provider, kept per session and model. */
 export interface UsageRecord {
   readonly provider: string
   readonly model: string
   readonly usage: Usage
+  readonly cost: Spent
 }
 
 /** Which sessions `list` returns, newest activity first. */
@@ -94,7 +98,7 @@ export interface Service {
     id: SessionId,
     messages: ReadonlyArray<Prompt.Message>
   ) => Effect.Effect<void, SessionStoreError>
-  /** Adds the cost of one model call to the session's sums. */
+  /** Adds what one model call took to the session's sums. A cost that is not known changes no sum. */
   readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
   /** Marks the end of a run; a later run reopens the session. */
   readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>

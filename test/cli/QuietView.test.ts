@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as QuietView from "../../src/cli/QuietView.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as Cost from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import { machine } from "../support/hermes.ts"
 import { capture } from "./capture.ts"
@@ -10,7 +11,7 @@ const shown = Effect.fnUntraced(function*(...events: ReadonlyArray<RunEvent>) {
   const { output, stderr, stdout } = capture()
   const view = QuietView.make(output)
   yield* view.events(events)
-  yield* view.end({ exitCode: 0, sessionId: "s1", text: "Done.", usage: Usage.zero, error: undefined })
+  yield* view.end({ exitCode: 0, sessionId: "s1", text: "Done.", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined })
   return [stdout(), stderr()]
 })
 

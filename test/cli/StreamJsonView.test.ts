@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as StreamJsonView from "../../src/cli/StreamJsonView.ts"
 import type { Ending } from "../../src/cli/View.ts"
+import * as Cost from "../../src/domain/Cost.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import { capture } from "./capture.ts"
@@ -26,7 +27,7 @@ const finished = (output: string, more: Partial<Extract<RunEvent, { _tag: "ToolF
   ...more
 })
 
-const ending: Ending = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, error: undefined }
+const ending: Ending = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined }
 
 const project = Effect.fnUntraced(function*(
   events: ReadonlyArray<RunEvent>,
@@ -49,7 +50,8 @@ describe("StreamJsonView", () => {
       const usage = { ...Usage.zero, inputTokens: 3, outputTokens: 4, cacheReadTokens: 5, cacheWriteTokens: 6 }
       const found = yield* project([step(1), started, finished("ok"), step(2), delta("Hi"), delta("\n there ")], {
         text: "Hi\n there ",
-        usage
+        usage,
+        cost: { usd: 0.0046, status: "estimated", source: "official_docs_snapshot" }
       })
       assert.deepStrictEqual(found, [
         { type: "system", timestamp: 0, subtype: "init", model: "m", session_id: "s1" },
@@ -64,6 +66,9 @@ describe("StreamJsonView", () => {
           exit_code: 0,
           text: "Hi\n there ",
           tokens: { input: 3, output: 4, total: 18, cache_read: 5, cache_write: 6 },
+          estimated_cost_usd: 0.0046,
+          cost_status: "estimated",
+          cost_source: "official_docs_snapshot",
           duration_ms: 250
         }
       ])

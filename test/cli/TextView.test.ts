@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as TextView from "../../src/cli/TextView.ts"
 import { SessionId, TurnId } from "../../src/domain/Ids.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as Cost from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import { capture } from "./capture.ts"
 import { display } from "./display.ts"
@@ -22,7 +23,8 @@ const finished = (text: string): RunEvent => ({
   steps: 2,
   provider: "p",
   model: "m",
-  usage: Usage.zero
+  usage: Usage.zero,
+  cost: Cost.spent(Cost.nothing)
 })
 
 const project = Effect.fnUntraced(function*(events: ReadonlyArray<RunEvent>, live = true) {
@@ -31,7 +33,7 @@ const project = Effect.fnUntraced(function*(events: ReadonlyArray<RunEvent>, liv
   view.prepare({ display, live })
   yield* view.events(events)
   view.note?.("Warning: odd")
-  yield* view.end({ exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, error: undefined })
+  yield* view.end({ exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined })
   assert.isUndefined(view.live, "nothing moves where nobody looks")
   return [stdout(), stderr()]
 })

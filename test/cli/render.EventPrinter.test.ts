@@ -30,7 +30,8 @@ const ended = (text: string, usage: Partial<Usage.Usage> = {}): RunEvent => ({
   steps: 1,
   provider: "p",
   model: "m",
-  usage: { ...Usage.zero, ...usage }
+  usage: { ...Usage.zero, ...usage },
+  cost: { usd: 0.0046, status: "estimated", source: "official_docs_snapshot" }
 })
 
 const defaults: EventPrinter.Options = {
@@ -177,7 +178,7 @@ describe("EventPrinter", () => {
         "",
         "Yes.",
         "",
-        "4.0k in (75% cached) · 42 out · 1 model call"
+        "4.0k in (75% cached) · 42 out · 1 model call · ~$0.0046"
       ])
     }))
 

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as BigDecimal from "effect/BigDecimal"
+import * as Costs from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as PriceTable from "../../src/routing/catalogue/PriceTable.ts"
 import * as Cost from "../../src/routing/Cost.ts"
@@ -37,7 +38,7 @@ describe("hermes-llm catalogue and cost", () => {
     assert.deepInclude(cost, { amount: undefined, status: "unknown", label: "n/a" })
     assert.include(cost.notes[0], "cache write")
     const total = BigDecimal.fromBigInt(3n)
-    assert.strictEqual(Cost.add(total, cost), total)
+    assert.strictEqual(Costs.add(total, cost), total)
   })
 
   it("T85 a subscription includes it", () => {
@@ -57,12 +58,12 @@ describe("hermes-llm catalogue and cost", () => {
   })
 
   it("T88 labels below a cent have four decimals", () => {
-    const label = (text: string) => Cost.label(Pricing.decimal(text), "estimated")
+    const label = (text: string) => Costs.label(Pricing.decimal(text), "estimated")
     assert.strictEqual(label("0.0046"), "~$0.0046")
     assert.strictEqual(label("0"), "$0.00")
     assert.strictEqual(label("0.00001"), "~$<0.0001")
     assert.strictEqual(label("1.235"), "~$1.24")
     assert.strictEqual(label("0.01"), "~$0.01")
-    assert.strictEqual(Cost.label(Pricing.decimal("2.5"), "actual"), "$2.50")
+    assert.strictEqual(Costs.label(Pricing.decimal("2.5"), "actual"), "$2.50")
   })
 })

@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
+import type * as Cost from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
@@ -73,16 +74,19 @@ for (const [name, layer] of Object.entries(stores)) {
           reasoningTokens: tokens + 4,
           requestCount: 1
         })
-        yield* store.recordUsage(id, { provider: "openrouter", model: "small", usage: usage(1) })
-        yield* store.recordUsage(id, { provider: "openrouter", model: "small", usage: usage(2) })
-        yield* store.recordUsage(id, { provider: "anthropic", model: "large", usage: usage(100) })
+        const cost = (usd: number): Cost.Spent => ({ usd, status: "estimated", source: "official_docs_snapshot" })
+        const unknown: Cost.Spent = { usd: null, status: "unknown", source: "none" }
+        yield* store.recordUsage(id, { provider: "openrouter", model: "small", usage: usage(1), cost: cost(0.25) })
+        yield* store.recordUsage(id, { provider: "openrouter", model: "small", usage: usage(2), cost: cost(0.5) })
+        yield* store.recordUsage(id, { provider: "anthropic", model: "large", usage: usage(100), cost: unknown })
         const records = yield* store.usageByModel(id)
         assert.deepStrictEqual(records, [
-          { provider: "openrouter", model: "small", usage: Usage.add(usage(1), usage(2)) },
-          { provider: "anthropic", model: "large", usage: usage(100) }
+          { provider: "openrouter", model: "small", usage: Usage.add(usage(1), usage(2)), cost: cost(0.75) },
+          { provider: "anthropic", model: "large", usage: usage(100), cost: { ...unknown, usd: 0 } }
         ])
         const session = Option.getOrThrow(yield* store.get(id))
         assert.deepStrictEqual(session.usage, Usage.add(Usage.add(usage(1), usage(2)), usage(100)))
+        assert.deepStrictEqual(session.cost, { ...unknown, usd: 0.75 })
       }).pipe(Effect.provide(layer, { local: true })))
   })
 }

@@ -46,8 +46,8 @@ describe("patience", () => {
   })
   it("counts a message once", () => {
     assert.strictEqual(CallSize.tokens(sized(1_000)), 1_000)
-    assert.deepInclude(CallSize.facts(sized(8)), { tokens: 8, messages: 1 })
-    assert.deepStrictEqual(CallSize.facts(undefined), {})
+    assert.deepInclude(CallSize.facts(sized(8), 100), { tokens: 8, window: 100, messages: 1 })
+    assert.deepStrictEqual(CallSize.facts(undefined, 100), { window: 100 })
   })
 })
 

@@ -6,6 +6,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as TestClock from "effect/testing/TestClock"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
+import type * as Cost from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import { type NewSession, SessionStore } from "../../src/session/SessionStore.ts"
@@ -53,6 +54,8 @@ const a = SessionId.make("20250102_030405_aaaaaa")
 const b = SessionId.make("20250102_030405_bbbbbb")
 const nobody = SessionId.make("nobody")
 
+const free: Cost.Spent = { usd: 0, status: "included", source: "none" }
+
 /** What every session store does, whatever it keeps sessions in. */
 export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSearch>): void => {
   const test = <E>(title: string, body: Effect.Effect<void, E, SessionStore | SessionSearch>): void =>
@@ -76,6 +79,7 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
         endedAt: undefined,
         endReason: undefined,
         usage: Usage.zero,
+        cost: { usd: 0, status: "unknown", source: "none" },
         messageCount: 0,
         toolCallCount: 0
       })
@@ -98,7 +102,7 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       assert.deepStrictEqual(yield* store.messages(nobody), [])
       assert.deepStrictEqual(yield* store.usageByModel(nobody), [])
       assert.deepStrictEqual(yield* store.list(), [])
-      const record = { provider: "p", model: "m", usage: Usage.zero }
+      const record = { provider: "p", model: "m", usage: Usage.zero, cost: free }
       const writes = [
         store.append(nobody, [user("x")]),
         store.append(nobody, []),
@@ -132,7 +136,7 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       yield* store.create(newSession(a, { title: "Mine" }))
       yield* store.create(newSession(b, { parentId: a }))
       yield* store.append(a, [user("needle")])
-      yield* store.recordUsage(a, { provider: "p", model: "m", usage: Usage.zero })
+      yield* store.recordUsage(a, { provider: "p", model: "m", usage: Usage.zero, cost: free })
       yield* store.remove(a)
       assert.isTrue(Option.isNone(yield* store.get(a)))
       assert.deepStrictEqual([yield* store.messages(a), yield* store.usageByModel(a)], [[], []])
@@ -333,7 +337,7 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       const store = yield* SessionStore
       yield* store.create(newSession(a))
       const record = (provider: string, model: string, input: number) =>
-        store.recordUsage(a, { provider, model, usage: usage(input, 1) })
+        store.recordUsage(a, { provider, model, usage: usage(input, 1), cost: free })
       yield* record("openai", "m1", 10)
       yield* record("openai", "m2", 100)
       yield* record("azure", "m1", 1000)

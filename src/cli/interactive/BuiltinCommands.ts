@@ -13,6 +13,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
+import * as Cost from "../../domain/Cost.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as Title from "../../session/Title.ts"
 import * as Neutral from "../render/Neutral.ts"
@@ -93,7 +94,7 @@ const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const models = session === undefined ? [] : yield* options.store.usageByModel(current.id)
   const now = yield* Clock.currentTimeMillis
   const duration = ToolText.duration(now - current.since)
-  say(dialog, ...UsageText.table({ usage: session?.usage ?? Usage.zero, models, duration }), "")
+  say(dialog, ...UsageText.table({ usage: session?.usage ?? Usage.zero, cost: session?.cost ?? Cost.spent(Cost.nothing), models, duration }), "")
 }))
 
 const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {

@@ -146,7 +146,7 @@ export const make = (screen: Screen, options: Options): Printer => {
       show(result.text)
       closeText()
     }
-    if (options.showCost && result.usage.requestCount > 0) say([screen.asidePaint.text(UsageText.line(result.usage), "dim")])
+    if (options.showCost && result.usage.requestCount > 0) say([screen.asidePaint.text(UsageText.line(result.usage, result.cost), "dim")])
   }
 
   const busy = (what: string, now: number): void => {

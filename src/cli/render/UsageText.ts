@@ -1,10 +1,11 @@
 /**
- * Tokens and model calls in words: the line under an answer, and the table of `/usage`.
+ * Tokens, model calls and their cost in words: the line under an answer, and the table of `/usage`.
  *
  * Source: `hermes-product.md` §1.9.
  *
  * @since 0.1.0
  */
+import * as Cost from "../../domain/Cost.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as Neutral from "./Neutral.ts"
 import * as Width from "./Width.ts"
@@ -22,12 +23,13 @@ export const exact = (count: number): string => String(count).replace(/\B(?=(\d{
 export const counted = (count: number, one: string, many = `${one}s`): string => `${exact(count)} ${count === 1 ? one : many}`
 
 /** What an answer took, in one line. */
-export const line = (usage: Usage.Usage): string => {
+export const line = (usage: Usage.Usage, cost: Cost.Spent): string => {
   const cached = Usage.cacheHitPercent(usage)
   return [
     `${short(Usage.promptTokens(usage))} in${cached > 0 ? ` (${Math.round(cached)}% cached)` : ""}`,
     `${short(usage.outputTokens)} out`,
-    counted(usage.requestCount, "model call")
+    counted(usage.requestCount, "model call"),
+    Cost.totalLabel(cost) === "n/a" ? "cost unknown" : Cost.totalLabel(cost)
   ].join(" · ")
 }
 
@@ -36,11 +38,13 @@ export interface ModelUsage {
   readonly provider: string
   readonly model: string
   readonly usage: Usage.Usage
+  readonly cost: Cost.Spent
 }
 
 /** What a session took altogether. */
 export interface SessionUsage {
   readonly usage: Usage.Usage
+  readonly cost: Cost.Spent
   readonly models: ReadonlyArray<ModelUsage>
   /** Milliseconds since the session began. */
   readonly duration: string
@@ -52,8 +56,13 @@ export const pairs = (rows: ReadonlyArray<readonly [name: string, value: string]
   return rows.map(([name, value]) => `${Width.pad(name, width)}  ${value}`)
 }
 
+const costOf = (cost: Cost.Spent): string => {
+  const label = Cost.totalLabel(cost)
+  return label === "n/a" ? "not known: nobody names a price" : cost.status === "estimated" ? `${label} (estimated)` : label
+}
+
 /** The table of `/usage`. */
-export const table = ({ duration, models, usage }: SessionUsage): ReadonlyArray<string> => {
+export const table = ({ cost, duration, models, usage }: SessionUsage): ReadonlyArray<string> => {
   const counts: ReadonlyArray<readonly [string, number]> = [
     ["Input", usage.inputTokens],
     ["Cache read", usage.cacheReadTokens],
@@ -67,12 +76,13 @@ export const table = ({ duration, models, usage }: SessionUsage): ReadonlyArray<
     "Cache read": ` (${Math.round(Usage.cacheHitPercent(usage))}% of the prompts)`,
     "Reasoning": " (part of the output)"
   }
-  const byModel = models.length < 2 ? [] : models.map(({ model, provider, usage }) =>
-    ["", `${Neutral.line(`${provider}/${model}`)}: ${line(usage)}`] as const)
+  const byModel = models.length < 2 ? [] : models.map(({ cost, model, provider, usage }) =>
+    ["", `${Neutral.line(`${provider}/${model}`)}: ${line(usage, cost)}`] as const)
   return pairs([
     ...counts.map(([name, count]) => [name, `${exact(count).padStart(width)} tokens${notes[name] ?? ""}`] as const),
     ["Model calls", exact(usage.requestCount)],
     ...byModel,
+    ["Cost", costOf(cost)],
     ["Duration", duration]
   ])
 }

@@ -15,13 +15,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import * as HttpBody from "effect/http/HttpBody"
-import type * as HttpClient from "effect/http/HttpClient"
-import type { HttpClientError } from "effect/http/HttpClientError"
-import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Detection from "../Detection.ts"
 import * as HomeFile from "./HomeFile.ts"
 import * as ModelList from "./ModelList.ts"
@@ -48,24 +44,6 @@ const again = 300_000
 
 /** The same with a question. */
 export type PostJson = (url: string, body: unknown) => Effect.Effect<unknown>
-
-const read = (url: string) =>
-(asked: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError>): Effect.Effect<unknown> =>
-  asked.pipe(
-    Effect.flatMap((response) => response.status === 200 ? response.json : Effect.succeed(undefined)),
-    Effect.timeout("5 seconds"),
-    Effect.catch((error) => Effect.as(Effect.logDebug(`${url}: ${error.message}`), undefined))
-  )
-
-/** {@link GetJson} over an HTTP client. */
-export const getJson = (client: HttpClient.HttpClient): GetJson => (url, key) =>
-  client.get(url, key === undefined ? undefined : { headers: { authorization: `Bearer ${Redacted.value(key)}` } }).pipe(
-    read(url)
-  )
-
-/** {@link PostJson} over an HTTP client. */
-export const postJson = (client: HttpClient.HttpClient): PostJson => (url, body) =>
-  client.post(url, { body: HttpBody.jsonUnsafe(body) }).pipe(read(url))
 
 /** Nothing is listed anywhere. */
 export const none: ModelLists = { at: () => Effect.succeed([]) }

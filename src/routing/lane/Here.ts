@@ -8,6 +8,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import type { Change } from "../Adaptation.ts"
+import type { Service as Catalogue } from "../Catalogue.ts"
 import type * as Backoff from "../Backoff.ts"
 import type { Lease } from "../CredentialPool.ts"
 import type { About } from "../ModelRouter.ts"
@@ -17,6 +18,7 @@ import type { Lane } from "./Lane.ts"
 
 /** What all calls of a router share. */
 export interface Shared {
+  readonly catalogue: Catalogue
   readonly providers: OpenProviders
   readonly limits: RateLimits.RateLimits
   readonly backoff: Backoff.Limits

@@ -15,6 +15,8 @@ export interface Lane {
   /** Names the lane to breakers and limits. */
   readonly id: string
   readonly info: Route.RouteInfo
+  /** With its own key, whatever the pool has. */
+  readonly route: Route.Route
   readonly pool: CredentialPool | undefined
   readonly patience: Timeouts.Patiences
   /** Whether a broken connection is worth a new client: aggregators are behind balancers of their own. */
@@ -44,6 +46,7 @@ export const make = ({ limits, pool, route }: Options): Lane => {
   return {
     id,
     info,
+    route,
     pool,
     patience: Timeouts.of(info, limits),
     isDirect: !aggregators.has(route.provider),

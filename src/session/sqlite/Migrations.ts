@@ -8,7 +8,7 @@
  * have run, the header's application id that the file is ours.
  *
  * `messages.envelope` is the message; `content`, `tool_name` and `tool_calls` are its text for search. System prompts
- * stand last in their row, so that reading the counters does not read them.
+ * stand behind the counters, so that reading those does not read them.
  *
  * Source: `hermes-product.md` §4.1.
  *
@@ -101,6 +101,15 @@ export const migrations: ReadonlyArray<Migration> = [
         VALUES (new.id, new.content, new.tool_name, new.tool_calls);
       END`
     ]
+  },
+  {
+    version: 2,
+    name: "cost",
+    statements: ["sessions", "session_model_usage"].flatMap((table) => [
+      `ALTER TABLE ${table} ADD COLUMN estimated_cost_usd REAL NOT NULL DEFAULT 0`,
+      `ALTER TABLE ${table} ADD COLUMN cost_status TEXT NOT NULL DEFAULT 'unknown'`,
+      `ALTER TABLE ${table} ADD COLUMN cost_source TEXT NOT NULL DEFAULT 'none'`
+    ])
   }
 ]
 

@@ -3,6 +3,7 @@
  *
  * @since 0.1.0
  */
+import * as Cost from "../../domain/Cost.ts"
 import type { SessionId } from "../../domain/Ids.ts"
 import * as Usage from "../../domain/Usage.ts"
 import type { SearchText } from "../SearchText.ts"
@@ -21,8 +22,15 @@ export type UsageColumns = {
   readonly api_call_count: number
 }
 
+/** What calls cost, in the columns of both. */
+export type CostColumns = {
+  readonly estimated_cost_usd: number
+  readonly cost_status: Cost.Status
+  readonly cost_source: Cost.Source
+}
+
 /** A row of `sessions`. */
-export type SessionRow = UsageColumns & {
+export type SessionRow = UsageColumns & CostColumns & {
   readonly id: SessionId
   readonly source: string
   readonly provider: string
@@ -40,7 +48,7 @@ export type SessionRow = UsageColumns & {
 }
 
 /** A row of `session_model_usage`. */
-export interface UsageRow extends UsageColumns {
+export interface UsageRow extends UsageColumns, CostColumns {
   readonly provider: string
   readonly model: string
 }
@@ -71,6 +79,20 @@ export const toUsage = (row: UsageColumns): Usage.Usage => ({
   requestCount: row.api_call_count
 })
 
+/** A cost as columns; what is not known counts nothing. */
+export const fromCost = ({ source, status, usd }: Cost.Spent): CostColumns => ({
+  estimated_cost_usd: usd ?? 0,
+  cost_status: status,
+  cost_source: source
+})
+
+/** Columns as a cost. */
+export const toCost = (row: CostColumns): Cost.Spent => ({
+  usd: row.estimated_cost_usd,
+  status: row.cost_status,
+  source: row.cost_source
+})
+
 /** The row that a session begins with. */
 export const newSession = (session: NewSession, title: string | null, now: number): SessionRow => ({
   id: session.id,
@@ -87,6 +109,7 @@ export const newSession = (session: NewSession, title: string | null, now: numbe
   message_count: 0,
   tool_call_count: 0,
   ...fromUsage(Usage.zero),
+  ...fromCost(Cost.spent(Cost.nothing)),
   system_prompt: session.systemPrompt
 })
 
@@ -104,6 +127,7 @@ export const toSession = (row: SessionRow): Session => ({
   endedAt: row.ended_at ?? undefined,
   endReason: row.end_reason ?? undefined,
   usage: toUsage(row),
+  cost: toCost(row),
   messageCount: row.message_count,
   toolCallCount: row.tool_call_count
 })

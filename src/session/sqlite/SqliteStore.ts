@@ -92,7 +92,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       }))
     }),
 
-    recordUsage: (id, { provider, model, usage }) =>
+    recordUsage: (id, { cost, provider, model, usage }) =>
       write("recordUsage", Effect.gen(function*() {
         const rows = yield* sql`
           UPDATE sessions SET
@@ -101,18 +101,24 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
             cache_read_tokens = cache_read_tokens + ${usage.cacheReadTokens},
             cache_write_tokens = cache_write_tokens + ${usage.cacheWriteTokens},
             reasoning_tokens = reasoning_tokens + ${usage.reasoningTokens},
-            api_call_count = api_call_count + ${usage.requestCount}
+            api_call_count = api_call_count + ${usage.requestCount},
+            estimated_cost_usd = estimated_cost_usd + ${cost.usd ?? 0},
+            cost_status = ${cost.status}, cost_source = ${cost.source}
           WHERE id = ${id} RETURNING id`
         yield* touched("recordUsage", id, rows)
         yield* sql`
-          INSERT INTO session_model_usage ${sql.insert({ session_id: id, provider, model, ...Rows.fromUsage(usage) })}
+          INSERT INTO session_model_usage ${
+          sql.insert({ session_id: id, provider, model, ...Rows.fromUsage(usage), ...Rows.fromCost(cost) })
+        }
           ON CONFLICT (session_id, provider, model) DO UPDATE SET
             input_tokens = input_tokens + excluded.input_tokens,
             output_tokens = output_tokens + excluded.output_tokens,
             cache_read_tokens = cache_read_tokens + excluded.cache_read_tokens,
             cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
             reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-            api_call_count = api_call_count + excluded.api_call_count`
+            api_call_count = api_call_count + excluded.api_call_count,
+            estimated_cost_usd = estimated_cost_usd + excluded.estimated_cost_usd,
+            cost_status = excluded.cost_status, cost_source = excluded.cost_source`
       })),
 
     end: Effect.fnUntraced(function*(id, reason) {
@@ -192,7 +198,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
         "usageByModel",
         Effect.map(
           sql<Rows.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id} ORDER BY rowid`,
-          (rows) => rows.map((row) => ({ provider: row.provider, model: row.model, usage: Rows.toUsage(row) }))
+          (rows) => rows.map((row) => ({ provider: row.provider, model: row.model, usage: Rows.toUsage(row), cost: Rows.toCost(row) }))
         )
       )
   })

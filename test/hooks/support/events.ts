@@ -114,6 +114,9 @@ export const apiAnswer: Fields<"post_api_request"> = {
     completion_tokens: 1,
     cache_creation_tokens: 0
   },
+  estimated_cost_usd: 0.0046,
+  cost_status: "estimated",
+  cost_source: "official_docs_snapshot",
   assistant_message: { role: "assistant", content: "hi" },
   assistant_content_chars: 2,
   assistant_tool_call_count: 0,

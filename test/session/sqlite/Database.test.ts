@@ -6,6 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { createHash } from "node:crypto"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../../src/domain/Ids.ts"
+import * as Usage from "../../../src/domain/Usage.ts"
 import type * as NodeSqlite from "../../../src/session/internal/NodeSqlite.ts"
 import * as Client from "../../../src/session/sqlite/Client.ts"
 import * as Database from "../../../src/session/sqlite/Database.ts"
@@ -116,8 +117,9 @@ describe("a full disk", () => {
 })
 
 describe("migrations", () => {
-  const second: Migrations.Migration = {
-    version: 2,
+  const known = Migrations.migrations.map(({ version }) => version)
+  const later: Migrations.Migration = {
+    version: known.length + 1,
     name: "pins",
     statements: [
       "ALTER TABLE sessions ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0",
@@ -126,14 +128,18 @@ describe("migrations", () => {
   }
 
   it("that was released never changes: a change of the tables is a new one", () => {
-    const digest = createHash("sha256").update(JSON.stringify(Migrations.migrations.slice(0, 1))).digest("hex")
-    assert.strictEqual(digest, "b32bc381980aa933772a7f224aa29e819c5a89e9e7df1788475611a95e043f4c")
+    const digests = Migrations.migrations.map((_, index) =>
+      createHash("sha256").update(JSON.stringify(Migrations.migrations.slice(0, index + 1))).digest("hex"))
+    assert.deepStrictEqual(digests, [
+      "b32bc381980aa933772a7f224aa29e819c5a89e9e7df1788475611a95e043f4c",
+      "3db3a30e7d6b0e6bb75fdf053abadfc3a5e8133fc9442a6e77835d3e90298f42"
+    ])
   })
 
-  const versionOne = Effect.fnUntraced(function*(path: string) {
+  const older = Effect.fnUntraced(function*(path: string) {
     const store = SqliteStore.make(yield* Database.open(path))
     yield* store.create(newSession(id, { title: "Old" }))
-    yield* store.append(id, [user("from version one")])
+    yield* store.append(id, [user("from the older version")])
   }, Effect.scoped)
 
   const versions = (path: string): ReadonlyArray<unknown> => {
@@ -145,22 +151,40 @@ describe("migrations", () => {
     }
   }
 
-  it.effect("a database of version one is brought up to date when it is opened, with all that is in it", () =>
+  it.effect("a database of an older version is brought up to date when it is opened, with all that is in it", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
-      yield* versionOne(path)
-      assert.deepStrictEqual(versions(path), [1])
-      const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, second]))
-      assert.deepStrictEqual(yield* store.messages(id), [user("from version one")])
+      yield* older(path)
+      assert.deepStrictEqual(versions(path), known)
+      const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, later]))
+      assert.deepStrictEqual(yield* store.messages(id), [user("from the older version")])
       assert.strictEqual(Option.getOrThrow(yield* store.get(id)).title, "Old")
-      yield* store.append(id, [user("from version two")])
-      assert.deepStrictEqual(versions(path), [1, 2])
+      yield* store.append(id, [user("from the newer version")])
+      assert.deepStrictEqual(versions(path), [...known, later.version])
+    }))
+
+  it.effect("sessions of version one have cost nothing that is known", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* Effect.scoped(Effect.gen(function*() {
+        const { sql } = yield* Database.open(path, Migrations.migrations.slice(0, 1))
+        yield* sql`INSERT INTO sessions (id, source, provider, model, started_at, updated_at, system_prompt)
+          VALUES (${id}, 'cli', 'p', 'm', 1, 1, 'Be kind.')`
+        yield* sql`INSERT INTO session_model_usage VALUES (${id}, 'p', 'm', 1, 2, 3, 4, 5, 6)`
+      }))
+      const store = SqliteStore.make(yield* Database.open(path))
+      const unknown = { usd: 0, status: "unknown", source: "none" } as const
+      assert.deepInclude(Option.getOrThrow(yield* store.get(id)), { systemPrompt: "Be kind.", cost: unknown })
+      assert.deepInclude((yield* store.usageByModel(id))[0], { model: "m", cost: unknown })
+      const cost = { usd: 0.5, status: "estimated", source: "official_docs_snapshot" } as const
+      yield* store.recordUsage(id, { provider: "p", model: "m", usage: Usage.zero, cost })
+      assert.deepStrictEqual(Option.getOrThrow(yield* store.get(id)).cost, cost)
     }))
 
   it.effect("a database that is up to date is not written to", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
-      yield* versionOne(path)
+      yield* older(path)
       const other = new DatabaseSync(path)
       yield* Effect.addFinalizer(() => Effect.sync(() => other.close()))
       other.exec("BEGIN IMMEDIATE")
@@ -170,23 +194,23 @@ describe("migrations", () => {
   it.effect("a migration that fails leaves the version before it, whole", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
-      yield* versionOne(path)
-      const broken = { ...second, statements: [...second.statements, "CREATE TABLE sessions (id TEXT)"] }
+      yield* older(path)
+      const broken = { ...later, statements: [...later.statements, "CREATE TABLE sessions (id TEXT)"] }
       const error = yield* Effect.flip(Database.open(path, [...Migrations.migrations, broken]))
       assert.match(error.message, /state\.db: table sessions already exists$/u)
-      assert.deepStrictEqual(versions(path), [1])
-      const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, second]))
-      assert.deepStrictEqual(yield* store.messages(id), [user("from version one")])
+      assert.deepStrictEqual(versions(path), known)
+      const store = SqliteStore.make(yield* Database.open(path, [...Migrations.migrations, later]))
+      assert.deepStrictEqual(yield* store.messages(id), [user("from the older version")])
     }))
 
   it.effect("a database of a newer version is left alone, with a remedy", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
-      yield* Effect.scoped(Database.open(path, [...Migrations.migrations, second]))
+      yield* Effect.scoped(Database.open(path, [...Migrations.migrations, later]))
       const error = yield* Effect.flip(Database.open(path))
       assert.strictEqual(
         error.message,
-        `${path} was written by a newer version (schema 2, this one knows 1): update to open it`
+        `${path} was written by a newer version (schema ${later.version}, this one knows ${known.length}): update to open it`
       )
     }))
 })

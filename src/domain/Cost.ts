@@ -1,0 +1,129 @@
+/**
+ * What calls cost, as far as it can be known: exact decimal numbers inside, US dollars as plain numbers in events.
+ *
+ * **Details**
+ *
+ * An amount that is not known is never guessed, and never changes a total; a total has the status and source of its last
+ * call. `routing/Cost` makes costs of usage and prices.
+ *
+ * Source: `hermes-llm.md` §12.4.
+ *
+ * @since 0.1.0
+ */
+import * as BigDecimal from "effect/BigDecimal"
+import * as Schema from "effect/Schema"
+
+/** How far an amount can be trusted. */
+export const Status = Schema.Literals(["included", "estimated", "actual", "unknown"])
+/** See {@link Status}. */
+export type Status = typeof Status.Type
+
+/** Who named the price; `subagent` where it is what a child spent. */
+export const Source = Schema.Literals(["provider_models_api", "official_docs_snapshot", "user_override", "subagent", "none"])
+/** See {@link Source}. */
+export type Source = typeof Source.Type
+
+/** What one call cost. */
+export interface Cost {
+  /** US dollars; undefined when unknown. */
+  readonly amount: BigDecimal.BigDecimal | undefined
+  readonly status: Status
+  /** For people: `~$1.23`, `included`, `n/a`. */
+  readonly label: string
+  readonly source: Source
+  /** What there is to say about it. */
+  readonly notes: ReadonlyArray<string>
+}
+
+/** What several calls cost: the sum of what is known, with the status and source of the last. */
+export interface Total extends Pick<Cost, "status" | "source"> {
+  readonly amount: BigDecimal.BigDecimal
+}
+
+/** A cost or a total as events carry it. */
+export const Spent = Schema.Struct({
+  /** US dollars; null for a call whose cost is not known. */
+  usd: Schema.NullOr(Schema.Finite),
+  status: Status,
+  source: Source
+})
+/** See {@link Spent}. */
+export type Spent = typeof Spent.Type
+
+const zero = BigDecimal.fromBigInt(0n)
+const cent = BigDecimal.make(1n, 2)
+const smallest = BigDecimal.make(1n, 4)
+
+/** Before the first call. */
+export const nothing: Total = { amount: zero, status: "unknown", source: "none" }
+
+/** What nobody can tell, and why. */
+export const unknown = (note: string): Cost => ({ amount: undefined, status: "unknown", label: "n/a", source: "none", notes: [note] })
+
+/** Part of a subscription. */
+export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
+
+/** An amount with one more cost; what is not known adds nothing. */
+export const add = (total: BigDecimal.BigDecimal, { amount }: Pick<Cost, "amount">): BigDecimal.BigDecimal =>
+  amount === undefined ? total : BigDecimal.sum(total, amount)
+
+/** A total with one more call. */
+export const plus = (total: Total, cost: Pick<Cost, "amount" | "status" | "source">): Total => ({
+  amount: add(total.amount, cost),
+  status: cost.status,
+  source: cost.source
+})
+
+/** A total with all that a child spent (`hermes-product.md` §3.4). */
+export const withChild = (total: Total, child: Pick<Cost, "amount" | "status">): Total =>
+  plus(total, { amount: child.amount, status: child.status, source: "subagent" })
+
+/** In the form of events. */
+export const spent = ({ amount, source, status }: Pick<Cost, "amount" | "status" | "source">): Spent => ({
+  usd: amount === undefined ? null : BigDecimal.toNumberUnsafe(amount),
+  status,
+  source
+})
+
+/** A cost as the beginning of a total. */
+export const total = (cost: Spent): Total => plus(nothing, fromSpent(cost))
+
+/** Two costs in the form of events as one, with the status and source of the second. */
+export const sum = (a: Spent, b: Spent): Spent => spent(plus(total(a), fromSpent(b)))
+
+/** Back from the form of events. */
+export const fromSpent = ({ source, status, usd }: Spent): Pick<Cost, "amount" | "status" | "source"> => ({
+  amount: usd === null ? undefined : BigDecimal.fromNumberUnsafe(usd),
+  status,
+  source
+})
+
+/** The names that results, hook payloads and the session database have for it (`hermes-llm.md` §3). */
+export const toWire = ({ source, status, usd }: Spent) => ({
+  estimated_cost_usd: usd,
+  cost_status: status,
+  cost_source: source
+})
+
+const fixed = (amount: BigDecimal.BigDecimal, digits: number): string => {
+  const rounded = BigDecimal.round(amount, { scale: digits, mode: "half-from-zero" })
+  const text = String(BigDecimal.scale(rounded, digits).value).padStart(digits + 1, "0")
+  return `${text.slice(0, -digits)}.${text.slice(-digits)}`
+}
+
+/** An amount for people. */
+export const label = (amount: BigDecimal.BigDecimal | undefined, status: Status): string => {
+  if (status === "included") return "included"
+  if (amount === undefined || status === "unknown") return "n/a"
+  if (BigDecimal.isZero(amount)) return "$0.00"
+  const about = status === "actual" ? "$" : "~$"
+  if (BigDecimal.isLessThan(amount, smallest)) return `${about}<0.0001`
+  return `${about}${fixed(amount, BigDecimal.isLessThan(amount, cent) ? 4 : 2)}`
+}
+
+/** A total for people: the known part of it, and whether there is more. */
+export const totalLabel = ({ status, usd }: Spent): string => {
+  const amount = fromSpent({ usd: usd ?? 0, status, source: "none" }).amount
+  if (amount === undefined || BigDecimal.isZero(amount)) return label(amount, status)
+  return `${label(amount, status === "actual" ? status : "estimated")}${status === "unknown" ? " and more" : ""}`
+}
