@@ -9,10 +9,12 @@ import type * as AiError from "effect/ai/AiError"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
+import { RedactSecrets } from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
+import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -39,14 +41,18 @@ const eventsOf = (parts: ReadonlyArray<StreamPart>): Array<RunEvent> => {
   return events
 }
 
-/** Passes on what streams by, and remembers the text in case the answer never ends. */
-const watch = (run: RunState): OnPart => (parts) => {
-  for (const part of parts) {
-    if (part.type === "text-delta") run.text += part.delta
+/** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
+const watch = (run: RunState, watcher: AnswerText.Watcher) => {
+  const show = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+    for (const part of parts) {
+      if (part.type === "text-delta") run.text += part.delta
+    }
+    if (run.emit === undefined) return Effect.void
+    const events = eventsOf(parts)
+    return events.length === 0 ? Effect.void : run.emit(events)
   }
-  if (run.emit === undefined) return Effect.succeed(parts)
-  const events = eventsOf(parts)
-  return events.length === 0 ? Effect.succeed(parts) : Effect.as(run.emit(events), parts)
+  const onPart: OnPart = (parts) => Effect.as(show(watcher.see(parts)), parts)
+  return { onPart, end: Effect.suspend(() => show(watcher.end())) }
 }
 
 const noPrice = Cost.unknown("whoever answered does not know prices")
@@ -69,6 +75,8 @@ export const ask = Effect.fnUntraced(function*<E>(
   }
   run.text = ""
   run.textStored = false
+  const watcher = AnswerText.watcher(yield* RedactSecrets)
+  const { end, onPart } = watch(run, watcher)
   const answer = yield* ModelCalls.run<E>(services.router, services.interceptors, {
     call: question,
     route: run.routeWanted,
@@ -82,11 +90,13 @@ export const ask = Effect.fnUntraced(function*<E>(
     userMessage: run.userMessage,
     notify: run.emit,
     discard: Effect.suspend(() => {
+      watcher.end()
       run.text = ""
       return emit(run, { _tag: "Notice", level: "warning", message: "The answer broke off; it starts anew" })
     }),
-    options: run.streaming ? { onPart: watch(run) } : undefined
-  })
+    options: run.streaming ? { onPart } : undefined
+    // Also of an answer that breaks off.
+  }).pipe(Effect.ensuring(end))
   run.route = answer.route
   run.attempt = answer.attempt
   const usage = Usage.fromResponse(answer.response.usage)
@@ -96,16 +106,18 @@ export const ask = Effect.fnUntraced(function*<E>(
   const paid = { provider, model, usage, cost: Cost.spent(cost) }
   yield* services.store.recordUsage(run.sessionId, paid)
   if (run.emit !== undefined) yield* run.emit([{ _tag: "UsageReported", step: run.steps, ...paid }])
-  return answer
+  return { ...answer, response: AnswerText.keptOf(answer.response) }
 })
 
-/** The text of an answer; shown now if none of it was streamed. */
-export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> => {
-  let text = ""
-  for (const part of parts) {
-    if (part.type === "text") text += part.text
-  }
-  const streamed = run.text !== ""
-  run.text = text
-  return streamed || text === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text }), text)
-}
+/** The text of an answer as the user may see it; shown now if none of it was streamed. */
+export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effect.Effect<string> =>
+  Effect.flatMap(RedactSecrets, (redact) => {
+    let said = ""
+    for (const part of parts) {
+      if (part.type === "text") said += part.text
+    }
+    const text = AnswerText.shown(said, redact)
+    const streamed = run.text !== ""
+    run.text = text
+    return streamed || text === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text }), text)
+  })

@@ -17,6 +17,8 @@ import { InvalidInput } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import { info as routeInfo } from "../domain/Route.ts"
+import * as TextFences from "../domain/TextFences.ts"
+import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
@@ -44,6 +46,15 @@ interface Place {
   readonly model: string
 }
 
+/** Text of a user or a listener: well-formed, and without the fences of what the runtime adds. */
+const typed = (text: string): string => TextFences.strip(TextHygiene.withoutControls(TextHygiene.wellFormed(text)))
+
+/** What a user asks, in the form in which it came. */
+const cleaned = (prompt: RunInput["prompt"]): RunInput["prompt"] =>
+  typeof prompt === "string"
+    ? typed(prompt)
+    : prompt.map((part) => part.type === "text" ? Prompt.textPart({ text: typed(part.text), options: part.options }) : part)
+
 const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
   const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
   return content.some((part) => part.type === "file" || part.text.trim() !== "")
@@ -64,11 +75,11 @@ const openSession = Effect.fnUntraced(function*(
   if (Option.isSome(known)) {
     return { id, systemPrompt: known.value.systemPrompt, history: yield* store.messages(id) }
   }
-  const systemPrompt = input.systemPrompt ?? (yield* SystemPrompt.build({
+  const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? (yield* SystemPrompt.build({
     identity: settings.identity,
     instructions: settings.instructions,
     ...place
-  }))
+  })))
   yield* store.create({ id, source: input.source ?? "library", systemPrompt, ...place })
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,
@@ -83,7 +94,7 @@ const withContext = (message: Prompt.UserMessage, context: string): Prompt.UserM
   const [only] = message.content
   if (only?.type !== "text" || message.content.length !== 1) return message
   return Prompt.userMessage({
-    content: [Prompt.textPart({ text: `<plugin-context>${context}</plugin-context>\n${only.text}` })],
+    content: [Prompt.textPart({ text: `<plugin-context>${typed(context)}</plugin-context>\n${only.text}` })],
     options: message.options
   })
 }
@@ -109,7 +120,8 @@ const askListeners = (
 export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput, lineage?: Lineage) {
   const { settings, store } = services
   const startedAt = yield* Clock.currentTimeMillis
-  const user = yield* userMessage(input.prompt)
+  const prompt = cleaned(input.prompt)
+  const user = yield* userMessage(prompt)
   const route = input.route === undefined ? yield* services.router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
   const session = yield* openSession(services, input, {
@@ -147,7 +159,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     batch: noBatch,
     guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
     outputTokens: undefined,
-    userMessage: input.prompt,
+    userMessage: prompt,
     steps: 0,
     attempt: 0,
     route,

@@ -36,7 +36,15 @@
  *
  * @since 0.1.0
  */
+import * as Context from "effect/Context"
 import * as Redacted from "effect/Redacted"
+
+/**
+ * Whether secrets are taken out of tool results and answers (`security.redact_secrets`); they are, where nobody says
+ * otherwise. It holds from the start of a runtime, so that nothing that a model does can change it. Logs, hooks, traces,
+ * exports and prompts are redacted whatever it says.
+ */
+export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/RedactSecrets", { defaultValue: () => true })
 
 /** What stands where a value was hidden because of its key; a `Redacted` prints the same. */
 export const marker = "<redacted>"
@@ -180,6 +188,16 @@ const rules = [...shapes, ...assignments]
 export const redactText = (text: string): string => {
   let out = text
   for (const rule of rules) out = out.replace(rule.pattern, rule.replace)
+  return out
+}
+
+/**
+ * A text without keys of a known shape: vendors' keys, JWT, private key blocks. For what a model writes to its user, which
+ * may well be an example of a settings file: there a name says nothing of a value.
+ */
+export const redactKeys = (text: string): string => {
+  let out = text
+  for (const rule of shapes) out = out.replace(rule.pattern, rule.replace)
   return out
 }
 

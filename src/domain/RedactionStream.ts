@@ -12,7 +12,7 @@
  *
  * @since 0.1.0
  */
-import { redactText } from "./Redaction.ts"
+import { redactKeys, redactText } from "./Redaction.ts"
 
 /** Characters that are held back at most. */
 export const maxHeld = 16_384
@@ -42,12 +42,17 @@ const lastForeign = (text: string): number => {
   return -1
 }
 
+/** Where the last word of a text begins: no key has white space in it. */
+const wordStart = (text: string): number => {
+  const start = Math.max(text.lastIndexOf(" "), text.lastIndexOf("\n"), text.lastIndexOf("\t")) + 1
+  const word = text.slice(start)
+  // Scripts without blanks end a word too, except in an address, which may have a password in it.
+  return word.includes("://") ? start : start + lastForeign(word) + 1
+}
+
 /** The place in `text` from which on it must be held. */
 const holdFrom = (text: string): number => {
-  let hold = Math.max(text.lastIndexOf(" "), text.lastIndexOf("\n"), text.lastIndexOf("\t")) + 1
-  const token = text.slice(hold)
-  // Scripts without blanks end a token too, except in an address, which may have a password in it.
-  if (!token.includes("://")) hold += lastForeign(token) + 1
+  let hold = wordStart(text)
   // `; password=` belongs together.
   if (/[;"']\s$/.test(text.slice(Math.max(0, hold - 2), hold))) hold -= 2
   // The line that is not over, and the one before: a value may stand below its name.
@@ -78,8 +83,13 @@ const lastBlock = (text: string): { readonly start: number; readonly end: number
   return { start, end: end === null ? Number.POSITIVE_INFINITY : start + end.index + end[0].length }
 }
 
-/** See the module. */
-export const make = (): RedactionStream => {
+/** Rules for text in pieces: what is done to whole text, and from where on an unfinished text must be held for it. */
+interface Rules {
+  readonly redact: (text: string) => string
+  readonly holdFrom: (text: string) => number
+}
+
+const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
   let held = ""
   /** Inside a key block that is too long to be held: nothing is shown until it ends. */
   let swallowing = false
@@ -92,7 +102,7 @@ export const make = (): RedactionStream => {
       swallowing = block?.end === Number.POSITIVE_INFINITY
       cut = held.length
     }
-    const out = redactText(held.slice(0, cut))
+    const out = redact(held.slice(0, cut))
     held = held.slice(cut)
     return out
   }
@@ -114,9 +124,15 @@ export const make = (): RedactionStream => {
       return swallowing ? swallow() : letGo()
     },
     end: () => {
-      const out = swallowing ? "" : redactText(held)
+      const out = swallowing ? "" : redact(held)
       held = ""
       return out
     }
   }
 }
+
+/** See the module. */
+export const make = (): RedactionStream => withRules({ redact: redactText, holdFrom })
+
+/** `redactKeys` for text that comes in pieces: only the last word is held, and a key block. */
+export const makeKeys = (): RedactionStream => withRules({ redact: redactKeys, holdFrom: wordStart })

@@ -14,6 +14,31 @@
 /** A text without unpaired surrogates. */
 export const wellFormed = (text: string): string => text.isWellFormed() ? text : text.toWellFormed()
 
+/** {@link wellFormed} for text that comes in pieces: a pair that is split over two of them stays a pair. */
+export interface HygieneStream {
+  readonly push: (piece: string) => string
+  /** The text is over: what was held back. */
+  readonly end: () => string
+}
+
+/** See {@link HygieneStream}. */
+export const stream = (): HygieneStream => {
+  let held = ""
+  return {
+    push: (piece) => {
+      const text = held + piece
+      const last = text.charCodeAt(text.length - 1)
+      held = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : ""
+      return wellFormed(held === "" ? text : text.slice(0, -1))
+    },
+    end: () => {
+      const text = held
+      held = ""
+      return wellFormed(text)
+    }
+  }
+}
+
 const controls = new RegExp(String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]`, "g")
 
 /** A text without control characters other than tab and line ends. */

@@ -8,11 +8,11 @@ import type { DelegationSettings } from "../agent/RunInput.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
+import { RedactSecrets } from "../domain/Redaction.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
 import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
-import * as ResultText from "../tool/result/ResultText.ts"
 import type { Substitutes } from "./OpenRouter.ts"
 
 /** What the built-in tools may be told by the settings, and what becomes of their results. */
@@ -27,7 +27,7 @@ export const tools = ({ customProviders, fallbackProviders, fileReadMaxChars, se
       }
     }),
     Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
-    Layer.succeed(ResultText.RedactResults, security.redactSecrets)
+    Layer.succeed(RedactSecrets, security.redactSecrets)
   )
 
 /** What one run may use besides model calls. */

@@ -10,6 +10,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ExecutionBlocked } from "../domain/AgentError.ts"
+import { RedactSecrets } from "../domain/Redaction.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
 import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
 import type { BlockReason } from "../hooks/ToolOutcome.ts"
@@ -100,7 +101,7 @@ export const execute = (
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)
   // What wrappers need is provided where the stack was made.
   const run = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
-  return Effect.flatMap(ResultText.RedactResults, (redact) => {
+  return Effect.flatMap(RedactSecrets, (redact) => {
     const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
     const settled = (ended: Ended): Settlement => ({ ...ended, ...ResultText.of(ended, rules), args: reached })
     return Effect.matchCauseEffect(run, {

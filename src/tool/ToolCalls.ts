@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
+import { RedactSecrets } from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
@@ -108,7 +109,7 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
   const onProgress = emit === undefined
     ? undefined
     : (output: unknown) =>
-      Effect.flatMap(ResultText.RedactResults, (redact) => {
+      Effect.flatMap(RedactSecrets, (redact) => {
         const text = ResultText.progress(output, redact)
         return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
       })

@@ -251,7 +251,7 @@ describe("Agent", () => {
   })
 
   it.effect("streams what happens, in order, and the deltas are the text", () => {
-    const fake = Fake.make(Fake.calls(Fake.call("c1", "echo", { text: "x" })), Fake.pieces("do", "ne"))
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "echo", { text: "x" })), Fake.pieces("all ", "done"))
     return Effect.gen(function*() {
       const events = yield* Stream.runCollect(Agent.stream({ prompt: "go" }))
       assert.deepStrictEqual(events.map(({ _tag }) => _tag), [

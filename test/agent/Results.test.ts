@@ -12,13 +12,13 @@ import * as Agent from "../../src/agent/Agent.ts"
 import type { AgentSettings } from "../../src/agent/RunInput.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
+import { RedactSecrets } from "../../src/domain/Redaction.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import { FileLimits } from "../../src/tool/builtin/file/FileLimits.ts"
-import * as ResultText from "../../src/tool/result/ResultText.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
 
@@ -105,7 +105,7 @@ describe("results of tools", () => {
     return Effect.gen(function*() {
       yield* play()
       assert.deepStrictEqual(asked(fake), [key])
-    }).pipe(Effect.provide(layer.pipe(Layer.provide(Layer.succeed(ResultText.RedactResults, false)))))
+    }).pipe(Effect.provide(layer.pipe(Layer.provide(Layer.succeed(RedactSecrets, false)))))
   })
 
   it.effect("are well-formed and without control characters", () => {

@@ -16,7 +16,6 @@
  *
  * @since 0.1.0
  */
-import * as Context from "effect/Context"
 import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
@@ -25,12 +24,6 @@ import * as TextHygiene from "../../domain/TextHygiene.ts"
 import type { ToolOutput } from "../../domain/ToolOutput.ts"
 import type { Facts } from "../Annotations.ts"
 import * as Injection from "../fence/Injection.ts"
-
-/**
- * Whether secrets are taken out of results (`security.redact_secrets`); they are, where nobody says otherwise. It holds from
- * the start of a runtime, so that nothing that a model does can change it.
- */
-export const RedactResults = Context.Reference<boolean>("hermes-effect/tool/RedactResults", { defaultValue: () => true })
 
 const clean = (text: string): string => TextHygiene.withoutControls(TextHygiene.wellFormed(text))
 
@@ -71,7 +64,7 @@ export interface Made {
 
 /** What is done to the texts of a tool's results. */
 export interface Rules extends Pick<Facts, "foreign"> {
-  /** See {@link RedactResults}. */
+  /** What `Redaction.RedactSecrets` says. */
   readonly redact: boolean
 }
 

@@ -1,0 +1,120 @@
+/**
+ * A model's answer on its way to the user and into the conversation: well-formed, without the fences that belong to the
+ * runtime, and, where it is shown, without keys.
+ *
+ * **Details**
+ *
+ * The conversation and the store keep what the model said, well-formed and without fences. What is shown, in pieces or as
+ * the text of the result, has no key of a known shape in it besides; names hide nothing there (see `Redaction.redactKeys`).
+ * While it streams, what may become a tag, a key or the second half of a character is held back until that is clear.
+ *
+ * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Response from "effect/ai/Response"
+import { type ContentPart, type ModelResponse, type StreamPart, withParts } from "../domain/Model.ts"
+import { redactKeys } from "../domain/Redaction.ts"
+import * as RedactionStream from "../domain/RedactionStream.ts"
+import * as TextFences from "../domain/TextFences.ts"
+import * as TextHygiene from "../domain/TextHygiene.ts"
+
+/** A part of an answer as it is kept; the part itself when it is fine. */
+const kept = (part: ContentPart): ContentPart => {
+  const metadata = TextHygiene.wellFormedValue(part.metadata) as typeof part.metadata // strings for strings, no more
+  switch (part.type) {
+    case "text": {
+      const text = TextFences.stripOutput(TextHygiene.wellFormed(part.text))
+      return text === part.text && metadata === part.metadata ? part : { ...part, text, metadata }
+    }
+    case "reasoning": {
+      const text = TextHygiene.wellFormed(part.text)
+      return text === part.text && metadata === part.metadata ? part : { ...part, text, metadata }
+    }
+    case "tool-call": {
+      const params = TextHygiene.wellFormedValue(part.params)
+      const name = TextHygiene.wellFormed(part.name)
+      const id = TextHygiene.wellFormed(part.id)
+      const same = params === part.params && name === part.name && id === part.id && metadata === part.metadata
+      return same ? part : { ...part, id, name, params, metadata }
+    }
+    case "file":
+      return part
+  }
+}
+
+/** An answer as it is kept; the answer itself when it is fine. */
+export const keptOf = (response: ModelResponse): ModelResponse => {
+  const parts = response.parts.map(kept)
+  return parts.every((part, index) => part === response.parts[index]) ? response : withParts(response, parts)
+}
+
+/** A whole text as it is shown. */
+export const shown = (text: string, redact: boolean): string => redact ? redactKeys(text) : text
+
+/** Reads text in pieces. */
+interface Filter {
+  readonly push: (piece: string) => string
+  readonly end: () => string
+}
+
+const chain = (...filters: ReadonlyArray<Filter>): Filter => ({
+  push: (piece) => filters.reduce((text, filter) => text === "" ? "" : filter.push(text), piece),
+  end: () => filters.reduce((text, filter) => (text === "" ? "" : filter.push(text)) + filter.end(), "")
+})
+
+const secrets = (redact: boolean): ReadonlyArray<Filter> => redact ? [RedactionStream.makeKeys()] : []
+
+/** The parts that stream by, as they are shown. */
+export interface Watcher {
+  readonly see: (parts: ReadonlyArray<StreamPart>) => ReadonlyArray<StreamPart>
+  /** The answer is over: what was held back. */
+  readonly end: () => ReadonlyArray<StreamPart>
+}
+
+/** See {@link Watcher}; one for each answer. */
+export const watcher = (redact: boolean): Watcher => {
+  const newText = (): Filter => chain(TextHygiene.stream(), TextFences.stream(), ...secrets(redact))
+  const newReasoning = (): Filter => chain(TextHygiene.stream(), ...secrets(redact))
+  let text = newText()
+  let reasoning = newReasoning()
+  let ids = { text: "", reasoning: "" }
+
+  const delta = (type: "text-delta" | "reasoning-delta", id: string, piece: string): ReadonlyArray<StreamPart> =>
+    piece === "" ? [] : [Response.makePart(type, { id, delta: piece })]
+  const endText = () => {
+    const rest = delta("text-delta", ids.text, text.end())
+    text = newText()
+    return rest
+  }
+  const endReasoning = () => {
+    const rest = delta("reasoning-delta", ids.reasoning, reasoning.end())
+    reasoning = newReasoning()
+    return rest
+  }
+  const one = (part: StreamPart): ReadonlyArray<StreamPart> => {
+    switch (part.type) {
+      case "text-delta": {
+        ids = { ...ids, text: part.id }
+        return delta("text-delta", part.id, text.push(part.delta))
+      }
+      case "reasoning-delta": {
+        ids = { ...ids, reasoning: part.id }
+        return delta("reasoning-delta", part.id, reasoning.push(part.delta))
+      }
+      case "text-start":
+      case "text-end":
+      case "tool-params-start":
+        return [...endReasoning(), ...endText(), part]
+      case "reasoning-start":
+      case "reasoning-end":
+        return [...endReasoning(), part]
+      default:
+        return [part]
+    }
+  }
+  return {
+    see: (parts) => parts.flatMap(one),
+    end: () => [...endReasoning(), ...endText()]
+  }
+}
