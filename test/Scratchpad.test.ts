@@ -15,7 +15,8 @@ const expected: Readonly<Record<string, RegExp>> = {
   "02-own-tool.ts": /^It is 4 degrees in Oslo\.\n$/,
   "03-streaming.ts": /^→ read_file\n← read_file: ok\ntext_response after 2 steps\n$/,
   "04-scripted-test.ts": /^\{ text: 'Bonjour\.', asked: 1, stored: \[ 'user', 'assistant' \] \}\n$/,
-  "05-language-model.ts": /^from a LanguageModel\nthrough an agent\n$/
+  "05-language-model.ts": /^from a LanguageModel\nthrough an agent\n$/,
+  "06-approvals.ts": /nobody: blocked\na list: ok\na function: ok\na person: blocked\na model: ok\na messenger: ok\n$/
 }
 
 describe("scratchpad", () => {

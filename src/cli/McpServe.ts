@@ -54,7 +54,7 @@ const ask = (agent: Agent.Service, tools: Selection, settings: Values): McpHost.
               ? Effect.succeed(`${result.text}\n\n[session_id: ${result.sessionId}]`)
               : Effect.fail(`${result.text}\n\n[ended early: ${result.exit}; session_id: ${result.sessionId}]`)
         })),
-      Effect.provideService(Attendance, unattended("single query", settings.approvals.singleQueryMode))
+      Effect.provideService(Attendance, unattended("mcp server", settings.approvals.unattendedMode))
     )
 })
 

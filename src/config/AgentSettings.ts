@@ -22,6 +22,7 @@ export const agent = F.defaulted({
   /** US dollars, as far as prices are known. */
   runBudgetDollars: F.optional(F.number({ least: 0 })),
   runBudgetToolCalls: F.optional(F.positive),
+  /** For a gateway, which this program has none of: taken, so that a file that names it loads without a complaint. */
   gatewayTimeout: F.withDefault(F.seconds, 1800),
   /** `auto` decides by the model's name; a list holds parts of names. */
   toolUseEnforcement: F.withDefault(

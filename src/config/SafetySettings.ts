@@ -13,9 +13,11 @@ const unattended = F.choice(["deny", "approve"])
 export const approvals = F.defaulted({
   mode: F.withDefault(F.choice(["manual", "smart", "off"]), "manual"),
   timeout: F.withDefault(F.seconds, 60),
+  /** For answers that come from elsewhere: a messenger, a page. */
   gatewayTimeout: F.withDefault(F.seconds, 300),
   cronMode: F.withDefault(unattended, "deny"),
   singleQueryMode: F.withDefault(unattended, "deny"),
+  /** Where nobody started the run at a terminal: the MCP server. */
   unattendedMode: F.withDefault(unattended, "deny"),
   /** Globs of commands that never run; nothing but an edit of this list lifts them. */
   deny: F.withDefault(F.texts, []),

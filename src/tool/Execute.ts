@@ -79,7 +79,7 @@ class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotAppr
 export const execute = (
   stack: Stack,
   approvals: Approvals.Service,
-  { args, bound, call, concerned, context, permit }: Ready,
+  { approved, args, bound, call, concerned, context, permit }: Ready,
   onProgress: OnProgress | undefined
 ): Effect.Effect<Settlement, never, ToolContext> => {
   let reached = args
@@ -89,8 +89,9 @@ export const execute = (
     reached = given
     const below = bound.facts.commandArguments.length === 0 ? undefined : Floor.judge(bound.facts, given)
     if (below !== undefined) return Effect.fail(below)
+    if (approved.isSame(given)) return bound.run(given, call.id, onProgress)
     return Effect.flatMap(
-      approvals.confirm(permit, given, Concerns.of(concerned, given)),
+      Effect.flatMap(Concerns.of(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
       (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
         judged._tag === "Permit"
           ? bound.run(given, call.id, onProgress)

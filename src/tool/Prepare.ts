@@ -21,6 +21,7 @@ import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type * as Approvals from "./Approvals.ts"
+import * as Arguments from "./approval/Arguments.ts"
 import * as Concerns from "./approval/Concerns.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as ToolEvents from "./ToolEvents.ts"
@@ -46,6 +47,8 @@ export interface Ready {
   readonly context: ToolCallContext
   readonly announced: ToolEvents.Announced
   readonly permit: Approvals.Permit
+  /** The arguments that the permit is for. */
+  readonly approved: Arguments.Snapshot
   /** What other arguments would have to be judged with. */
   readonly concerned: Concerns.Facts
 }
@@ -110,6 +113,10 @@ interface Stop {
   readonly halted?: string | undefined
 }
 
+/** Middleware may keep what it gets, so that even a request middleware counts. */
+const isChangeable = ({ toolExecution, toolRequest, wrapToolCall }: Interceptors["stack"]): boolean =>
+  toolExecution.length + toolRequest.length + wrapToolCall.length > 0
+
 type Announcement = Pick<Ready, "announced" | "args" | "bound" | "call" | "concerned" | "context">
 
 const judge = Effect.fnUntraced(function*(
@@ -127,12 +134,13 @@ const judge = Effect.fnUntraced(function*(
 })
 
 const decide = Effect.fnUntraced(function*(given: Given, announcement: Announcement): Effect.fn.Return<Prepared> {
+  const approved = isChangeable(given.interceptors.stack) ? Arguments.taken(announcement.args) : Arguments.fixed
   const verdict = yield* Effect.provideService(
     judge(given, announcement),
     Correlation,
     ToolEvents.correlation(announcement.context)
   )
-  if (verdict._tag === "Permit") return { _tag: "Ready", ...announcement, permit: verdict }
+  if (verdict._tag === "Permit") return { _tag: "Ready", ...announcement, permit: verdict, approved }
   const { announced, args, call, context } = announcement
   const { result, ...outcome } = ToolOutcome.blocked(verdict.reason, verdict.message)
   const output = verdict.output ?? result

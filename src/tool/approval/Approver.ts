@@ -92,7 +92,7 @@ interface Waiting {
  */
 export const pending = (options: {
   readonly surface: string
-  readonly timeout: Duration.Duration
+  readonly timeout?: Duration.Duration | undefined
   readonly notify: (question: Question) => Effect.Effect<void, unknown>
 }): Pending => {
   const queues = new Map<string, Array<Waiting>>()

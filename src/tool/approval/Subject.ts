@@ -7,17 +7,18 @@
  */
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import * as Danger from "../danger/Danger.ts"
+import { written } from "./Arguments.ts"
 
 /** What is judged of a call. */
 export interface Subject {
-  /** What people are shown and globs are matched with. */
-  readonly command: string
+  /** What people are shown and globs are matched with; made when somebody asks for it. */
+  readonly text: () => string
   readonly verdict: Danger.Verdict
 }
 
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [] }
 
-const text = (args: ToolArguments, key: string): string | undefined => {
+const argument = (args: ToolArguments, key: string): string | undefined => {
   const value = args[key]
   return typeof value === "string" ? value : undefined
 }
@@ -29,11 +30,11 @@ const typed = (input: string): Danger.Verdict => {
   return { ...verdict, findings, floor: findings.find(({ gravity }) => gravity === "floor") }
 }
 
-/** See the module; `written` is the text of the arguments. Tools that run nothing have no findings here: fences judge their paths and addresses. */
-export const of = (tool: string, args: ToolArguments, written: string): Subject => {
-  const command = tool === "terminal" ? text(args, "command") : undefined
-  if (command !== undefined) return { command, verdict: Danger.judge(command) }
-  const input = tool === "process" ? text(args, "data") : undefined
-  if (input !== undefined) return { command: input, verdict: typed(input) }
-  return { command: `${tool} ${written}`, verdict: nothing }
+/** See the module. Tools that run nothing have no findings here: fences judge their paths and addresses. */
+export const of = (tool: string, args: ToolArguments): Subject => {
+  const command = tool === "terminal" ? argument(args, "command") : undefined
+  if (command !== undefined) return { text: () => command, verdict: Danger.judge(command) }
+  const input = tool === "process" ? argument(args, "data") : undefined
+  if (input !== undefined) return { text: () => input, verdict: typed(input) }
+  return { text: () => `${tool} ${written(args) ?? ""}`, verdict: nothing }
 }

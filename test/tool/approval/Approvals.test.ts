@@ -187,15 +187,123 @@ describe("Approvals", () => {
       assert.deepStrictEqual(kept, [])
     }))
 
-  it.effect("checks changed arguments anew at the handler", () =>
+  it.effect("keeps a denial by glob for tools too, by their name or their arguments", () =>
     Effect.gen(function*() {
-      const { approvals, check, questions } = yield* scene(["once", "once"])
-      const permit = yield* check(dangerous)
-      if (permit._tag !== "Permit") return assert.fail("should be allowed")
-      assert.strictEqual(yield* approvals.confirm(permit, { command: dangerous }), permit)
-      assert.strictEqual(blocked(yield* approvals.confirm(permit, { command: "rm -rf /" })), "hardline")
-      assert.strictEqual(blocked(yield* approvals.confirm(permit, { command: "rm -rf src" })), "user")
+      const { approvals } = yield* scene([], { policy: { deny: ["mcp_mail_*", "*secret.txt*"] } })
+      const tool = (name: string, args: Record<string, unknown>) => Effect.map(approvals.check({ tool: name, args }), blocked)
+      assert.strictEqual(yield* tool("mcp_mail_send", {}), "approval_denied")
+      assert.strictEqual(yield* tool("read_file", { path: "a/secret.txt" }), "approval_denied")
+      assert.strictEqual(yield* tool("read_file", { path: "a/public.txt" }), "nothing found")
+    }))
+
+  it.effect("knows what was approved for good before this process, and tools that are on the list", () =>
+    Effect.gen(function*() {
+      const { approvals, check, questions } = yield* scene(["deny"], { policy: { allow: ["recursive delete", "publish"] } })
+      assert.strictEqual(blocked(yield* check(dangerous)), "remembered")
+      const concerns = [{ key: "publish may change or delete things", permanent: true }]
+      assert.strictEqual(blocked(yield* approvals.check({ tool: "publish", args: {}, concerns })), "allow-list")
+      assert.strictEqual(blocked(yield* approvals.check({ tool: "unpublish", args: {}, concerns })), "approval_denied")
+      assert.lengthOf(questions, 1)
+    }))
+
+  it.effect("asks nothing inside a container, not even about the floor of the host", () =>
+    Effect.gen(function*() {
+      const { approvals, questions } = yield* scene(["deny"], { policy: { deny: ["rm*"] } })
+      assert.strictEqual(blocked(yield* approvals.check({ ...call("rm -rf /"), contained: true })), "contained")
+      assert.lengthOf(questions, 0)
+    }))
+
+  it.effect("has a mode for each session, and forgets a session altogether", () =>
+    Effect.gen(function*() {
+      const { approvals, check, questions } = yield* scene(["session", "deny", "deny", "deny", "deny"])
+      yield* approvals.setMode("s1", "off")
+      assert.strictEqual(blocked(yield* check(dangerous)), "off")
+      yield* approvals.setMode("s1", "manual")
+      assert.strictEqual(blocked(yield* check(dangerous)), "user")
+      assert.strictEqual(blocked(yield* check(dangerous)), "remembered")
+      yield* approvals.forget("s1")
+      assert.strictEqual(blocked(yield* check(dangerous)), "approval_denied")
+      yield* approvals.setYolo("s1", true)
+      yield* approvals.forget("s1")
+      assert.strictEqual(blocked(yield* check(dangerous)), "approval_denied")
+      yield* approvals.setMode("s1", "off")
+      yield* approvals.forget("s1")
+      assert.strictEqual(blocked(yield* check(dangerous)), "approval_denied")
+      yield* approvals.setYolo("s1", true)
+      yield* approvals.setYolo("s1", false)
+      assert.strictEqual(blocked(yield* check(dangerous)), "approval_denied")
+      assert.lengthOf(questions, 5)
+    }))
+
+  it.effect("remembers under the key of whoever asks, where it is not the session", () =>
+    Effect.gen(function*() {
+      const { approvals, questions, events } = yield* scene(["session", "deny"])
+      const keyed = (sessionKey: string) => inSession("s1")(approvals.check({ ...call(dangerous), sessionKey }))
+      assert.strictEqual(blocked(yield* keyed("chat-7")), "user")
+      assert.strictEqual(blocked(yield* keyed("chat-7")), "remembered")
+      assert.strictEqual(blocked(yield* keyed("chat-8")), "approval_denied")
       assert.lengthOf(questions, 2)
+      assert.deepInclude(events[0], { session_id: "s1", session_key: "chat-7" })
+    }))
+
+  it.effect("asks about what is no call, and counts memory, mode and yolo there too", () =>
+    Effect.gen(function*() {
+      const { approvals, questions } = yield* scene([{ choice: "deny", reason: "not now" }, "session"])
+      const request = { tool: "memory", command: "remember this", concerns: [{ key: "looks like an instruction", permanent: false }] }
+      const ask = inSession("s1")(approvals.request(request))
+      assert.deepStrictEqual(yield* ask, { outcome: "deny", reason: "not now" })
+      assert.strictEqual((yield* ask).outcome, "session")
+      assert.strictEqual((yield* ask).outcome, "session")
+      assert.lengthOf(questions, 2)
+      yield* approvals.setYolo("s2", true)
+      assert.deepStrictEqual(yield* inSession("s2")(approvals.request(request)), { outcome: "once" })
+      yield* approvals.setMode("s3", "off")
+      assert.deepStrictEqual(yield* inSession("s3")(approvals.request(request)), { outcome: "once" })
+      assert.lengthOf(questions, 2)
+    }))
+
+  it.effect("asks a person where the mode is smart and there is no model, and not the model where the mode is manual", () =>
+    Effect.gen(function*() {
+      const smart = yield* scene(["deny"], { policy: { mode: "smart" } })
+      assert.strictEqual(blocked(yield* smart.check(dangerous)), "approval_denied")
+      assert.lengthOf(smart.questions, 1)
+      const manual = yield* scene(["deny"], { judge: { judge: () => Effect.succeed("approve" as const) } })
+      assert.strictEqual(blocked(yield* manual.check(dangerous)), "approval_denied")
+      assert.deepStrictEqual([smart.events[0]?.["surface"], manual.events[0]?.["surface"]], ["callback", "callback"])
+    }))
+
+  it.effect("never lets a model judge where nobody is there", () =>
+    Effect.gen(function*() {
+      const { approvals, events } = yield* scene([], {
+        policy: { mode: "smart" },
+        judge: { judge: () => Effect.succeed("approve" as const) }
+      })
+      const result = yield* Effect.provideService(approvals.check(call(dangerous)), Attendance, unattended("cron"))
+      assert.strictEqual(blocked(result), "approval_denied")
+      assert.strictEqual(events[0]?.["surface"], "cron")
+    }))
+
+  it.effect("counts denials of the judge in a row only", () =>
+    Effect.gen(function*() {
+      const rulings = ["deny", "deny", "approve", "deny"] as const
+      let at = 0
+      const judge = { judge: () => Effect.sync(() => rulings[at++] ?? "escalate") }
+      const { check } = yield* scene([], { policy: { mode: "smart" }, judge })
+      const results = yield* Effect.forEach(rulings, () => check(dangerous))
+      assert.isFalse(results.some((result) => result._tag === "Refusal" && result.message.includes("STOP")))
+    }))
+
+  it.effect("lets the questions of two sessions stand side by side at a terminal", () =>
+    Effect.gen(function*() {
+      const hooks = yield* Hooks.make()
+      let shown = 0
+      const approvals = Approvals.make({
+        hooks,
+        approver: { surface: "cli", order: "one at a time", answer: () => Effect.andThen(Effect.sync(() => void shown++), Effect.never) }
+      })
+      yield* Effect.forEach(["s1", "s2"], (id) => Effect.forkChild(inSession(id)(approvals.check(call(dangerous)))))
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(shown, 2)
     }))
 
   it.effect("judges by a model: once only, and stops a model that goes on", () =>

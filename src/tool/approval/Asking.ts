@@ -1,0 +1,231 @@
+/**
+ * What becomes of concerns that nobody approved before: a model may rule on them, then somebody is asked, and what was
+ * answered is remembered. Silence, failure and what nobody understands are deny.
+ *
+ * **Details**
+ *
+ * Each request that memory does not settle is one `pre_approval_request` and one `post_approval_response`, whatever
+ * happens in between. A terminal shows one question of a session at a time; one that was settled while it waited is not
+ * shown at all.
+ *
+ * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
+import { redactText } from "../../domain/Redaction.ts"
+import type { Ids } from "../../hooks/Correlation.ts"
+import type { Service as Hooks } from "../../hooks/Hooks.ts"
+import type { ApprovalChoice } from "../../hooks/PayloadsApproval.ts"
+import * as Spans from "../../hooks/Spans.ts"
+import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
+import { Attendance, type Presence } from "./Attendance.ts"
+import type { ApprovalJudge } from "./Judge.ts"
+import type { Memory } from "./Memory.ts"
+import * as Messages from "./Messages.ts"
+import type { Mode, Policy } from "./Policy.ts"
+import type { Concern, Outcome, Question } from "./Question.ts"
+import type { Ground } from "./Verdict.ts"
+
+/** Concerns about a call, or about something else that has a text. */
+export interface Request {
+  readonly tool: string
+  readonly command: string
+  readonly concerns: ReadonlyArray<Concern>
+}
+
+/** Whom a request belongs to. */
+export interface Place {
+  /** What "for this session" means. */
+  readonly session: string
+  readonly ids: Ids
+  readonly mode: Mode
+}
+
+/** How a request ended. */
+export interface Asked {
+  readonly outcome: Outcome
+  readonly by: Ground
+  /** For the model, of a denial. */
+  readonly message: string
+  readonly reason?: string | undefined
+}
+
+interface Answered extends Asked {
+  readonly choice: ApprovalChoice
+}
+
+/** See the module. */
+export interface Asking {
+  readonly ask: (request: Request, place: Place) => Effect.Effect<Asked>
+  readonly forget: (session: string) => void
+}
+
+/** Who there is to ask. */
+export interface Parties {
+  readonly policy: Pick<Policy, "timeout">
+  readonly memory: Memory
+  readonly hooks: Hooks
+  readonly approver: Approver | undefined
+  readonly judge: ApprovalJudge["Service"] | undefined
+}
+
+const shownLimit = 2_000
+
+const shown = (command: string): string => {
+  const text = redactText(command)
+  return text.length > shownLimit ? `${text.slice(0, shownLimit)}…` : text
+}
+
+const questionOf = ({ command, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids): Question => {
+  const keys = concerns.map(({ key }) => key)
+  return {
+    session_id: ids.session_id,
+    turn_id: ids.turn_id,
+    tool_call_id: ids.tool_call_id,
+    tool,
+    command: shown(command),
+    description: keys.join("; "),
+    keys,
+    choices: concerns.every(({ permanent }) => permanent) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
+  }
+}
+
+/** Decided without a question, and told to whoever reads the log. */
+const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<Answered> =>
+  Effect.as(
+    Effect.logInfo(`approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`),
+    { outcome, by: "unattended", message: Messages.unattended(question.keys, who), choice: outcome }
+  )
+
+const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<Answered> =>
+  who.answer(question).pipe(
+    Effect.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Effect.interrupt
+        : Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
+          choice: "deny" as const,
+          reason: "the request could not be shown"
+        })),
+    Effect.timeoutOption(who.timeout ?? timeout),
+    Effect.map((answer): Answered => {
+      const reply = Option.getOrUndefined(answer)
+      if (reply === undefined) {
+        return { outcome: "timeout", by: "user", message: Messages.timedOut(question.keys), choice: "timeout" }
+      }
+      const { reason } = reply
+      const choice = question.choices.includes(reply.choice) ? reply.choice : reply.choice === "always" ? "session" : "deny"
+      return { outcome: choice, by: "user", message: Messages.denied(question.keys, reason), choice, reason }
+    })
+  )
+
+/** See the module. */
+export const make = ({ approver, hooks, judge, memory, policy }: Parties): Asking => {
+  const denials = new Map<string, number>()
+  const turns = new Map<string, Semaphore.Semaphore>()
+
+  const turnOf = (session: string): Semaphore.Semaphore => {
+    const known = turns.get(session) ?? Semaphore.makeUnsafe(1)
+    turns.set(session, known)
+    return known
+  }
+
+  /** What a model says of it; undefined leaves the question to a person. */
+  const judged = (session: string, question: Question): Effect.Effect<Answered | undefined> =>
+    judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.interrupt
+          : Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)),
+      Effect.map((ruling): Answered | undefined => {
+        if (ruling === "escalate") return undefined
+        if (ruling === "approve") {
+          denials.delete(session)
+          return { outcome: "once", by: "judge", message: "", choice: "smart_approve" }
+        }
+        const inARow = (denials.get(session) ?? 0) + 1
+        denials.set(session, inARow)
+        return { outcome: "deny", by: "judge", message: Messages.judged(question.keys, inARow), choice: "smart_deny" }
+      })
+    )
+
+  /** Who is asked: the approver, or the prompt of whoever started the run. */
+  const present: Effect.Effect<Approver | undefined> = approver === undefined
+    ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) => Option.isSome(prompt) ? terminal(prompt.value) : undefined)
+    : Effect.succeed(approver)
+
+  const answered = Effect.fnUntraced(function*(
+    { mode, session }: Place,
+    presence: Presence,
+    who: Approver | undefined,
+    question: Question
+  ): Effect.fn.Return<Answered> {
+    if (presence._tag === "Unattended") {
+      return yield* alone(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
+    }
+    const ruled = mode === "smart" ? yield* judged(session, question) : undefined
+    if (ruled !== undefined) return ruled
+    return yield* who === undefined ? alone(question, "no user", "deny") : asked(who, policy.timeout, question)
+  })
+
+  const surfaceOf = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
+    if (presence._tag === "Unattended") return presence.who
+    return mode === "smart" && judge !== undefined ? "smart" : who?.surface ?? "none"
+  }
+
+  const left = ({ concerns }: Request, { session }: Place): ReadonlyArray<Concern> =>
+    concerns.filter(({ key }) => !memory.knows(session, key))
+
+  const remembered: Asked = { outcome: "session", by: "remembered", message: "" }
+
+  const settle = Effect.fnUntraced(function*(request: Request, place: Place, who: Approver | undefined) {
+    // Somebody may have approved it while this question waited.
+    const concerns = left(request, place)
+    if (concerns.length === 0) return remembered
+    const { ids, mode, session } = place
+    const presence = yield* Attendance
+    const question = questionOf(request, concerns, ids)
+    const { keys } = question
+    const surface = surfaceOf(mode, presence, who)
+    const fields = () => ({
+      session_id: ids.session_id,
+      turn_id: ids.turn_id,
+      tool_call_id: ids.tool_call_id,
+      command: question.command,
+      description: question.description,
+      pattern_key: keys[0] ?? "",
+      pattern_keys: keys,
+      session_key: session,
+      surface
+    })
+    const span = yield* Spans.open<"pre_approval_request">(hooks, {
+      open: ["pre_approval_request", fields],
+      otherwise: () => ["post_approval_response", () => ({ ...fields(), choice: "timeout" as const })]
+    })
+    const answer = yield* answered(place, presence, who, question)
+    yield* span.close(["post_approval_response", () => ({
+      ...fields(),
+      choice: answer.choice,
+      ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {})
+    })])
+    if (answer.outcome === "session" || answer.outcome === "always") memory.rememberSession(session, keys)
+    if (answer.outcome === "always") yield* memory.rememberAlways(keys)
+    return answer
+  })
+
+  return {
+    ask: Effect.fnUntraced(function*(request, place) {
+      if (left(request, place).length === 0) return remembered
+      const who = yield* present
+      const settled = Effect.scoped(settle(request, place, who))
+      return yield* who?.order === "one at a time" ? turnOf(place.session).withPermit(settled) : settled
+    }),
+    forget: (session) => {
+      denials.delete(session)
+      turns.delete(session)
+    }
+  }
+}

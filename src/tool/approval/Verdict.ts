@@ -1,0 +1,47 @@
+/**
+ * A tool call that is judged, and what comes of it.
+ *
+ * @since 0.1.0
+ */
+import type { BlockReason } from "../../hooks/ToolOutcome.ts"
+import type { ToolArguments } from "../../middleware/Kind.ts"
+import type { Choice, Concern } from "./Question.ts"
+
+/** A tool call to be judged. */
+export interface Call {
+  readonly tool: string
+  readonly args: ToolArguments
+  /** Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding. */
+  readonly concerns?: ReadonlyArray<Concern> | undefined
+  /** What "for this session" means; the session's id when absent. */
+  readonly sessionKey?: string | undefined
+  /** Whether it runs in a container or on a machine of its own, where nothing is asked. */
+  readonly contained?: boolean | undefined
+}
+
+/** How a permit came about. */
+export type Ground =
+  | "nothing found"
+  | "contained"
+  | "yolo"
+  | "off"
+  | "allow-list"
+  | "remembered"
+  | "unattended"
+  | "judge"
+  | "user"
+
+/** A call that may run with these arguments. */
+export interface Permit {
+  readonly _tag: "Permit"
+  readonly call: Call
+  readonly by: Ground
+  readonly choice: Choice | undefined
+}
+
+/** A call that may not run. `message` is for the model. */
+export interface Refusal {
+  readonly _tag: "Refusal"
+  readonly reason: Extract<BlockReason, "hardline" | "approval_denied" | "approval_timeout">
+  readonly message: string
+}
