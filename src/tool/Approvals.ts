@@ -14,18 +14,6 @@
  *
  * A {@link Permit} holds for the arguments that were judged: whoever runs a call with others judges it again, all of it.
  *
- * **Example** (An application decides)
- *
- * ```ts
- * import * as Effect from "effect/Effect"
- * import { Approvals, Runtime } from "hermes-effect"
- *
- * const approvals = Approvals.layerCallback(({ description }) =>
- *   Effect.succeed(description === "recursive delete" ? "once" : "deny"))
- *
- * const layer = Runtime.layer({ approvals })
- * ```
- *
  * **Example** (An application that decides)
  *
  * ```ts

@@ -2,6 +2,20 @@
  * A model that judges commands in the user's stead (`approvals.mode: smart`). It approves one command at a time, denies, or
  * leaves the question to a person.
  *
+ * **Example** (A judge of the application's own)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { ApprovalJudge, Approvals } from "hermes-effect"
+ *
+ * const judge = Layer.succeed(ApprovalJudge.ApprovalJudge, {
+ *   judge: ({ command }) => Effect.succeed(command.startsWith("git ") ? "approve" as const : "escalate" as const)
+ * })
+ *
+ * export const approvals = Approvals.layerSmart().pipe(Layer.provide(judge))
+ * ```
+ *
  * Source: `hermes-llm.md` §19.7 (flow), §5 (task `approval`).
  *
  * @since 0.1.0
