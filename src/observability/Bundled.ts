@@ -15,5 +15,11 @@ export const bundled: ReadonlyArray<Bundled> = [
     version: "0.1.0",
     description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",
     load: Effect.map(Effect.promise(() => import("./TracePlugin.ts")), ({ plugin }) => plugin)
+  },
+  {
+    key: "observability/nemo_relay",
+    version: "0.1.0",
+    description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say",
+    load: Effect.map(Effect.promise(() => import("./NemoRelayPlugin.ts")), ({ plugin }) => plugin)
   }
 ]

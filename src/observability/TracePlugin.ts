@@ -32,22 +32,30 @@ import * as Plugin from "../plugin/Plugin.ts"
 import * as TraceHook from "./TraceHook.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
+/** Who takes the events, of those that the settings ask for. */
+export interface Sinks {
+  readonly atof: TraceHook.Sink | undefined
+  readonly atif: TraceHook.Sink | undefined
+}
+
+/** The writers that the settings ask for. What they write is on disk when the scope is closed. */
+export const sinks = (
+  { atif, atof }: TraceSettings.TraceSettings
+): Effect.Effect<Sinks, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+  Effect.gen(function*() {
+    const events = atof && (yield* (yield* Effect.promise(() => import("./AtofWriter.ts"))).make(atof))
+    const trajectories = atif && (yield* (yield* Effect.promise(() => import("./AtifWriter.ts"))).make(atif))
+    return { atof: events, atif: trajectories }
+  })
+
 /** The hooks that the settings ask for: one, or none. What they write is on disk when the scope is closed. */
 export const hooks = (
   settings: TraceSettings.TraceSettings
 ): Effect.Effect<ReadonlyArray<Hook>, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
-    const { agent, atif, atof } = settings
-    const sinks: Array<TraceHook.Sink> = []
-    if (atof !== undefined) {
-      const { make } = yield* Effect.promise(() => import("./AtofWriter.ts"))
-      sinks.push(yield* make(atof))
-    }
-    if (atif !== undefined) {
-      const { make } = yield* Effect.promise(() => import("./AtifWriter.ts"))
-      sinks.push(yield* make(atif))
-    }
-    return sinks.length === 0 ? [] : [yield* TraceHook.make(agent, sinks)]
+    const { atif, atof } = yield* sinks(settings)
+    const asked = [atof, atif].filter((sink) => sink !== undefined)
+    return asked.length === 0 ? [] : [yield* TraceHook.make(settings.agent, asked)]
   })
 
 /** The hooks that the environment asks for. */

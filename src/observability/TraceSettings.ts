@@ -22,6 +22,10 @@ export interface TraceSettings {
 
 const prefix = "HERMES_NEMO_RELAY_"
 
+/** Where the configuration of NeMo Relay's own components is, where it is set. */
+export const pluginsToml = (get: (name: string) => string | undefined): string | undefined =>
+  get(`${prefix}PLUGINS_TOML`)?.trim() || undefined
+
 const isTrue = (value: string | undefined): boolean => /^(1|true|yes|on)$/iu.test(value ?? "")
 
 /** The settings that the variables make; `get` gives the value of one. */

@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { Hook } from "../../../src/hooks/Hook.ts"
+import type * as Middleware from "../../../src/middleware/Middleware.ts"
 import type { Event } from "../../../src/observability/Atof.ts"
 import * as TraceHook from "../../../src/observability/TraceHook.ts"
 import * as Scripted from "../../../src/provider/Scripted.ts"
@@ -44,9 +45,13 @@ const toolset = () => {
   return { toolset: Toolset.make("test", toolkit, handlers), hanging }
 }
 
-export const runtime = (turns: ReadonlyArray<Scripted.Turn>, hooks: ReadonlyArray<Hook>) => {
+export const runtime = (
+  turns: ReadonlyArray<Scripted.Turn>,
+  hooks: ReadonlyArray<Hook>,
+  middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> = []
+) => {
   const { hanging, toolset: tools } = toolset()
-  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks })), hanging }
+  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware })), hanging }
 }
 
 /** A sink that keeps everything. */

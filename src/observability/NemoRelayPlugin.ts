@@ -1,0 +1,154 @@
+/**
+ * NeMo Relay as a plugin: sessions, turns, model calls, tool calls, approvals and children as Relay's scopes and marks, the
+ * components of a `plugins.toml` while sessions need them, and, where one of those is adaptive, calls that Relay executes.
+ *
+ * **Details**
+ *
+ * Files that `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` ask for are written by our own writers, with the
+ * library or without it. An exporter that the `plugins.toml` has takes the place of ours, each for itself, while its
+ * components are on; when they can not be turned on, ours write.
+ *
+ * Without an adaptive component nothing wraps calls.
+ *
+ * **Gotchas**
+ *
+ * `observability/trace` writes the same files: enable one of the two. A `plugins.toml` is read once, when the plugin is
+ * loaded.
+ *
+ * **Example** (In an application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { NemoRelayPlugin, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const relay = yield* NemoRelayPlugin.make({
+ *     trace: { agent: { name: "my agent", version: "1.0.0" }, atof: undefined, atif: undefined },
+ *     pluginsToml: ".nemo-relay/plugins.toml"
+ *   })
+ *   return Runtime.layer({ hooks: relay.hooks, middleware: relay.middleware })
+ * })
+ * ```
+ *
+ * Source: the NeMo Relay document, `hermes-contract.md` §4, `ARCHITECTURE.md` §7.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import type * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { Environment } from "../config/Environment.ts"
+import type { Hook } from "../hooks/Hook.ts"
+import { describe } from "../middleware/Faults.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import * as Plugin from "../plugin/Plugin.ts"
+import { text } from "./atif/Value.ts"
+import type { Event } from "./Atof.ts"
+import * as Activation from "./relay/Activation.ts"
+import * as Document from "./relay/Document.ts"
+import * as Library from "./relay/Library.ts"
+import * as Managed from "./relay/Managed.ts"
+import * as Spans from "./relay/Spans.ts"
+import * as TraceHook from "./TraceHook.ts"
+import * as TracePlugin from "./TracePlugin.ts"
+import * as TraceSettings from "./TraceSettings.ts"
+
+/** What is written, and which of Relay's components are turned on. */
+export interface Settings {
+  /** What our own writers write. */
+  readonly trace: TraceSettings.TraceSettings
+  /** The configuration of Relay's components. */
+  readonly pluginsToml: string | undefined
+}
+
+/** What goes into a runtime. */
+export interface Parts {
+  readonly hooks: ReadonlyArray<Hook>
+  readonly middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution>
+}
+
+const isRoot = (event: Event, end: "start" | "end"): boolean =>
+  event.kind === "scope" && event.category === "agent" && event.scope_category === end && !event.parent_uuid
+
+type Tell = (message: string) => Effect.Effect<void>
+
+/** The components of a configuration; none where there is no configuration, or none that can be used. */
+const components = Effect.fnUntraced(function*(library: Library.Library, file: string | undefined, tell: Tell) {
+  if (file === undefined) return undefined
+  const read = yield* Effect.result(Document.read(file))
+  if (Result.isFailure(read)) {
+    yield* tell(`${read.failure.message}; the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`)
+    return undefined
+  }
+  yield* Effect.forEach(read.success.warnings, tell, { discard: true })
+  return { document: read.success, activation: yield* Activation.make(library, file, read.success, tell) }
+})
+
+/** Takes the place of a writer of ours while Relay's components write the same. */
+const unless = (isTaken: () => boolean, sink: TraceHook.Sink | undefined): ReadonlyArray<TraceHook.Sink> =>
+  sink === undefined ? [] : [{ write: (events) => isTaken() ? Effect.void : sink.write(events) }]
+
+const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { pluginsToml, trace }: Settings, tell: Tell) {
+  const found = yield* components(library, pluginsToml, tell)
+  const activation = found?.activation
+  const spans = Spans.make(library)
+  const managed = (): Spans.Managed => {
+    const isOn = activation?.active()?.mode !== undefined
+    return { llm: isOn && library.llmCallExecuteAsync !== undefined, tool: isOn && library.toolCallExecuteAsync !== undefined }
+  }
+
+  const play = Effect.fnUntraced(function*(event: Event) {
+    if (activation !== undefined && isRoot(event, "start") && spans.roots() === 0) yield* activation.on(text(event.metadata?.["model"]))
+    for (const error of spans.play(event, managed())) yield* tell(`NeMo Relay refused an event: ${describe(error)}`)
+    if (!isRoot(event, "end") || spans.roots() > 0) return
+    spans.clear()
+    if (activation !== undefined) yield* activation.off
+  })
+  // Whoever comes while components are turned on or off waits, so that its events are seen by them.
+  const turn = yield* Semaphore.make(1)
+  const relay: TraceHook.Sink = {
+    write: (events) => events.length === 0 ? Effect.void : turn.withPermits(1)(Effect.forEach(events, play, { discard: true }))
+  }
+
+  const own = yield* TracePlugin.sinks(trace)
+  const hook = yield* TraceHook.make(trace.agent, [
+    relay,
+    ...unless(() => activation?.owner()?.hasAtof === true, own.atof),
+    ...unless(() => activation?.owner()?.hasAtif === true, own.atif)
+  ])
+  const middleware = found?.document.mode === undefined ? [] : Managed.make({
+    library,
+    at: (kind, sessionId) => {
+      const agent = spans.agent(sessionId)
+      const mode = activation?.active()?.mode
+      return agent === undefined || mode === undefined || !managed()[kind] ? undefined : { agent, mode }
+    }
+  })
+  return { hooks: [hook], middleware }
+})
+
+/** Hooks and middleware, for as long as the scope lives. Without the library there is one warning, and our own writers. */
+export const make = (
+  settings: Settings,
+  load: Effect.Effect<Library.Library, Library.NoLibrary> = Library.load
+): Effect.Effect<Parts, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+  Effect.gen(function*() {
+    const tell = Activation.teller()
+    const library = yield* Effect.result(load)
+    if (Result.isSuccess(library)) return yield* withLibrary(library.success, settings, tell)
+    yield* tell(`${library.failure.message}; files that HERMES_NEMO_RELAY_* ask for are written without it${
+      settings.pluginsToml === undefined ? "" : `, components of ${settings.pluginsToml} are off`
+    }`)
+    return { hooks: yield* TracePlugin.hooks(settings.trace), middleware: [] }
+  })
+
+/** See the module. */
+export const plugin = Plugin.make({
+  name: "observability/nemo_relay",
+  description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say",
+  build: Effect.flatMap(Environment, ({ get }) =>
+    make({ trace: TraceSettings.fromVariables(get), pluginsToml: TraceSettings.pluginsToml(get) }))
+})

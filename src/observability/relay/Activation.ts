@@ -1,0 +1,141 @@
+/**
+ * Relay's components while sessions need them: turned on before the first session's first event, off after the last
+ * session's last one, and on again for the next.
+ *
+ * **Details**
+ *
+ * Turning on that fails is one warning; the next time that no session is open it is tried again. Turning off waits until
+ * everything is delivered. What the library reports then is a warning, never a failure of a run.
+ *
+ * **Gotchas**
+ *
+ * The library lets a process have one set of components at a time: a second runtime with a configuration of its own is
+ * refused by it, and goes on with its own exporters. The user's own `plugins.toml` is no part of it: the library would add
+ * to this one what it finds in the configuration directory, so it is given the name of a file that is not there.
+ *
+ * Source: `hermes-contract.md` §4.3, `relay-atof-atif.md` §3.3 and §3.4.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import { fields, items, text } from "../atif/Value.ts"
+import { describe } from "../../middleware/Faults.ts"
+import * as Document from "./Document.ts"
+import type * as Library from "./Library.ts"
+
+/** How long turning components on, or off, may take; observers have a second more. */
+export const deadline = Duration.seconds(4)
+
+/** See the module. */
+export interface Activation {
+  /** For a session whose model this is. */
+  readonly on: (model: string | undefined) => Effect.Effect<void>
+  readonly off: Effect.Effect<void>
+  /** The document while its components are on. */
+  readonly active: () => Document.Document | undefined
+  /** The document if the sessions since the last turning on have its components, also when those are off by now. */
+  readonly owner: () => Document.Document | undefined
+}
+
+/** Says each thing once. */
+export const teller = (): ((message: string) => Effect.Effect<void>) => {
+  const told = new Set<string>()
+  return (message) => {
+    if (told.has(message)) return Effect.void
+    told.add(message)
+    return Effect.logWarning(message)
+  }
+}
+
+/** Warnings of a report, without the one about the file that is not there. */
+const diagnostics = (report: unknown, key: "diagnostics" | "runtime_diagnostics"): ReadonlyArray<string> =>
+  items(fields(fields(report)["config"])[key]).map(fields)
+    .filter(({ code }) => code !== "plugin.configuration_file_missing")
+    .flatMap(({ message }) => text(message) ?? [])
+
+/** A name for an event injector. */
+const injector = "hermes-effect.status"
+
+/** The library says in its own words how a call ended; consumers of this runtime's streams look for `status`. */
+const status = (event: unknown): Record<string, string> => {
+  const { category, category_profile: profile, metadata, scope_category: end } = fields(event)
+  if (end !== "end" || (category !== "tool" && category !== "llm") || fields(metadata)["status"] !== undefined) return {}
+  const told = text(fields(fields(profile)["tool_result_annotation"])["status"])
+  const otel = fields(metadata)["otel.status_code"]
+  return { status: told ?? (otel === "ERROR" ? "error" : "ok") }
+}
+
+/** Of a document, and the file that it was in. */
+export const make = Effect.fnUntraced(function*(
+  library: Library.Library,
+  file: string,
+  document: Document.Document,
+  tell: (message: string) => Effect.Effect<void>
+): Effect.fn.Return<Activation, never, FileSystem.FileSystem | Path.Path> {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const nowhere = paths.join(paths.dirname(paths.resolve(file)), ".no-other-plugins.toml")
+  let handle: Library.Activation | undefined
+  let wasOn = false
+  let owner: Document.Document | undefined
+
+  const setUp = (model: string | undefined) => Effect.tryPromise({
+    try: async (signal) => {
+      const activation = await library.initialize((wasOn ? Document.again : Document.first)(document, model), nowhere)
+      // Nobody waits for it any more, and nobody else would turn it off.
+      if (signal.aborted) await activation.close()
+      return activation
+    },
+    catch: describe
+  }).pipe(
+    Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail("it took too long") }),
+    Effect.flatMap((activation) =>
+      Effect.suspend(() => {
+        handle = activation
+        owner = document
+        wasOn = true
+        if (document.mode !== undefined) library.registerEventMetadataInjector?.(injector, 1, status)
+        return Effect.forEach(diagnostics(activation.report, "diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
+      })
+    ),
+    Effect.catch((why) =>
+      tell(`NeMo Relay could not be set up from ${file} (${why}); the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`)
+    )
+  )
+
+  const tearDown = (activation: Library.Activation) =>
+    Effect.tryPromise({
+      try: async () => {
+        await library.flushSubscribers()
+        library.deregisterEventMetadataInjector?.(injector)
+        await activation.close()
+      },
+      catch: describe
+    }).pipe(
+      Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail("it took too long") }),
+      Effect.catch((why) => tell(`NeMo Relay did not deliver everything: ${why}`)),
+      Effect.andThen(Effect.suspend(() =>
+        Effect.forEach(diagnostics(activation.report, "runtime_diagnostics"), (message) => tell(`NeMo Relay: ${message}`), { discard: true })
+      ))
+    )
+
+  return {
+    active: () => handle === undefined ? undefined : document,
+    owner: () => owner,
+    on: (model) => Effect.suspend(() => {
+      if (handle !== undefined) return Effect.void
+      owner = undefined
+      // A directory that can not be made is one that the library will complain about.
+      const directories = Effect.forEach(document.directories, (path) => Effect.exit(fs.makeDirectory(path, { recursive: true, mode: 0o700 })), { discard: true })
+      return Effect.andThen(directories, setUp(model))
+    }),
+    off: Effect.suspend(() => {
+      const activation = handle
+      handle = undefined
+      return activation === undefined ? Effect.void : tearDown(activation)
+    })
+  }
+})

@@ -1,0 +1,128 @@
+/**
+ * One call that the library executes: it calls back when the call may happen, it is told how the call went, and says what
+ * came of it. The call itself runs where it would have run without the library, in the fiber that asked for it.
+ *
+ * **Details**
+ *
+ * | the library | result |
+ * | --- | --- |
+ * | lets the call happen, and hands back what it was told | the call's own exit, value or failure |
+ * | hands back something else | that |
+ * | answers without the call | that |
+ * | rejects the call by a guardrail | `Refused`, intended |
+ * | fails before the call | `Broken`: its own trouble |
+ * | fails after the call succeeded | `Broken`, and the value is not lost: whoever runs wrappers has it |
+ * | fails after the call failed, in the failure's words | the failure itself, for the library makes another error of it |
+ * | fails after the call failed, in other words | `Translated` |
+ *
+ * The library can not be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write that down.
+ *
+ * Source: `hermes-contract.md` §4.8, `relay-atof-atif.md` §3.5 and §3.7.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Schema from "effect/Schema"
+import { describe } from "../../middleware/Faults.ts"
+import * as AsyncContext from "../internal/AsyncContext.ts"
+
+/** How long the library may take to end a call that is over. */
+export const patience = Duration.seconds(5)
+
+/** What came of a call; see the module. */
+export type Outcome<A, E> =
+  | { readonly _tag: "Own"; readonly exit: Exit.Exit<A, E> }
+  | { readonly _tag: "Given"; readonly value: unknown; readonly own: A | undefined }
+  | { readonly _tag: "Refused"; readonly reason: string }
+  | { readonly _tag: "Broken"; readonly error: unknown }
+  | { readonly _tag: "Translated"; readonly error: unknown; readonly cause: Cause.Cause<E> }
+
+/** See the module. */
+export interface Exchange<Told, A, E, R> {
+  /** Has the library execute a call; it may call back once. */
+  readonly start: (execute: (given: Schema.Json) => Promise<Told>) => Promise<unknown>
+  readonly execute: (given: Schema.Json) => Effect.Effect<A, E, R>
+  /** What the library is told of how the call went; a failure is thrown. */
+  readonly told: (exit: Exit.Exit<A, E>) => Told | Error
+  /** Whether the library hands back what it was told. */
+  readonly isSame: (told: Told, value: unknown) => boolean
+}
+
+/** The library's answer to the question whether the call may happen. */
+type Leave =
+  | { readonly _tag: "Ask"; readonly given: Schema.Json }
+  | { readonly _tag: "Done"; readonly value: unknown }
+  | { readonly _tag: "Failed"; readonly error: unknown }
+
+const rejected = "guardrail rejected: "
+
+const failedBefore = <A, E>(error: unknown): Outcome<A, E> => {
+  const message = describe(error)
+  return message.startsWith(rejected) ? { _tag: "Refused", reason: message.slice(rejected.length) } : { _tag: "Broken", error }
+}
+
+/** See the module. */
+export const run = <Told, A, E, R>(
+  { execute, isSame, start, told }: Exchange<Told, A, E, R>
+): Effect.Effect<Outcome<A, E>, never, R> =>
+  Effect.suspend(() => {
+    let answer: ((how: Told | Error) => void) | undefined
+    let isGivenUp = false
+    let ended: Promise<unknown> = Promise.resolve()
+
+    const leave = Effect.callback<Leave>((resume) => {
+      const within = AsyncContext.snapshot()
+      const say = (what: Leave): void => within(() => resume(Effect.succeed(what)))
+      try {
+        ended = start((given) => {
+          if (isGivenUp) return Promise.reject(new Error("interrupted"))
+          if (answer !== undefined) return Promise.reject(new Error("a call is executed once"))
+          return new Promise<Told>((resolve, reject) => {
+            answer = (how) => how instanceof Error ? reject(how) : resolve(how)
+            say({ _tag: "Ask", given })
+          })
+        })
+      } catch (error) {
+        ended = Promise.reject(error)
+      }
+      ended.then((value) => say({ _tag: "Done", value }), (error: unknown) => say({ _tag: "Failed", error }))
+    })
+
+    /** Waits for the library's own end of the call. */
+    const wait = Effect.tryPromise({ try: () => ended, catch: (error) => error }).pipe(
+      Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.fail(new Error("NeMo Relay did not end a call")) })
+    )
+
+    const after = (exit: Exit.Exit<A, E>, how: Told | Error) =>
+      Effect.match(wait, {
+        onSuccess: (value): Outcome<A, E> =>
+          !(how instanceof Error) && isSame(how, value)
+            ? { _tag: "Own", exit }
+            : { _tag: "Given", value, own: Exit.isSuccess(exit) ? exit.value : undefined },
+        onFailure: (error): Outcome<A, E> => {
+          if (Exit.isSuccess(exit)) return { _tag: "Broken", error }
+          return how instanceof Error && !describe(error).startsWith(`internal error: ${how.message}`)
+            ? { _tag: "Translated", error, cause: exit.cause }
+            : { _tag: "Own", exit }
+        }
+      })
+
+    return Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function*() {
+        const asked = yield* Effect.onInterrupt(restore(leave), () =>
+          Effect.sync(() => {
+            isGivenUp = true
+            answer?.(new Error("interrupted"))
+          }))
+        if (asked._tag === "Done") return { _tag: "Given", value: asked.value, own: undefined } as const
+        if (asked._tag === "Failed") return failedBefore<A, E>(asked.error)
+        const exit = yield* Effect.exit(restore(Effect.suspend(() => execute(asked.given))))
+        const how = told(exit)
+        answer?.(how)
+        return yield* after(exit, how)
+      })
+    )
+  })

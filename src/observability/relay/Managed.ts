@@ -1,0 +1,175 @@
+/**
+ * The two execution middleware that hand provider and tool calls to the library: what runs is the same call, at the same
+ * place, and the library sees where it begins and ends, and may refuse or change it.
+ *
+ * **Details**
+ *
+ * The library gets redacted copies. What it hands back as it was is not put through it: the original request, answer and
+ * error go on. What one of its components changed counts, change by change. A failed tool is told as a result that says so,
+ * so that its trajectories have it.
+ *
+ * **Gotchas**
+ *
+ * A guardrail of the library that rejects a call vetoes it (`ExecutionBlocked`), in no case the call runs all the same.
+ * Other trouble of the library before the call is fail-open, as the failure table of `ARCHITECTURE.md` §6 has it.
+ *
+ * The `data` of a start is what is executed: the library has no place there for the scheduling mode, which the NeMo Relay
+ * document prints; it is in `metadata`.
+ *
+ * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Schema from "effect/Schema"
+import { ExecutionBlocked, TranslatedFailure } from "../../domain/AgentError.ts"
+import * as Json from "../../domain/Json.ts"
+import type { ModelRequest } from "../../domain/Model.ts"
+import type { ToolOutput } from "../../domain/ToolOutput.ts"
+import { copyOf } from "../../hooks/Sanitizer.ts"
+import { describe } from "../../middleware/Faults.ts"
+import type { CallIds, Kind, ToolArguments } from "../../middleware/Kind.ts"
+import * as Middleware from "../../middleware/Middleware.ts"
+import { fields } from "../atif/Value.ts"
+import * as Answer from "./Answer.ts"
+import * as Exchange from "./Exchange.ts"
+import * as Library from "./Library.ts"
+import * as Merge from "./Merge.ts"
+import type { Agent } from "./Spans.ts"
+
+/** Where calls are executed. */
+export interface Place {
+  readonly library: Library.Library
+  /** The agent of a session and the scheduling mode, where the library executes calls of this kind now. */
+  readonly at: (kind: "llm" | "tool", sessionId: string) => { readonly agent: Agent; readonly mode: string } | undefined
+}
+
+const name = "observability/nemo_relay"
+
+const idsOf = ({ apiRequestId, sessionId, taskId, turnId }: CallIds) => ({
+  session_id: sessionId, trajectory_id: sessionId, task_id: taskId, turn_id: turnId, api_request_id: apiRequestId
+})
+
+/** A failure as the library is told it: only its kind and its words go through the library. */
+const told = (cause: Cause.Cause<unknown>): Error => {
+  const error = Cause.hasInterrupts(cause) ? new Error("interrupted") : Cause.squash(cause)
+  const said = new Error(String(copyOf(describe(error))))
+  if (error instanceof Error) said.name = error.name
+  return said
+}
+
+/** An outcome as the chain of middleware takes it. */
+const settle = <A>(
+  kind: Kind,
+  outcome: Exchange.Outcome<A, unknown>,
+  given: (value: unknown, own: A | undefined) => Effect.Effect<A, unknown>
+): Effect.Effect<A, unknown> => {
+  switch (outcome._tag) {
+    case "Own":
+      return outcome.exit
+    case "Given":
+      return given(outcome.value, outcome.own)
+    case "Refused":
+      return Effect.fail(new ExecutionBlocked({ reason: outcome.reason, metadata: { checked_by: name } }))
+    case "Broken":
+      return Effect.die(outcome.error)
+    case "Translated":
+      return Effect.fail(
+        new TranslatedFailure({ kind, middleware: name, thrown: outcome.error, downstream: Cause.squash(outcome.cause) })
+      )
+  }
+}
+
+/** On the stack of an agent; the library gives a promise. */
+const on = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): Promise<A> => {
+  let started: Promise<A> | undefined
+  library.withScopeStack(agent.stack, () => {
+    started = call()
+  })
+  return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
+}
+
+// `Merge.changed` of an object with an object is an object.
+const object = <A extends object>(value: unknown, otherwise: A): A =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value as A : otherwise
+
+const llm = ({ at, library }: Place): Middleware.LlmExecution =>
+  Middleware.llmExecutionUndeclared({
+    name,
+    wrap: (next, context) => (request) => {
+      const place = at("llm", context.sessionId)
+      const execute = library.llmCallExecuteAsync?.bind(library)
+      if (place === undefined || execute === undefined) return next(request)
+      const shown = copyOf(request)
+      const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
+      const metadata = {
+        ...idsOf(context), platform, provider, model, api_mode: apiMode, api_call_count: apiCallCount, retry_count: retryCount,
+        mode: place.mode
+      }
+      const attributes = fields(shown)["stream"] === true ? Library.streaming : null
+      return Effect.flatMap(
+        Exchange.run({
+          start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
+            on(library, place.agent, () =>
+              execute(
+                provider,
+                { headers: {}, content: shown },
+                (given) => answer(fields(given)["content"] ?? shown),
+                null,
+                attributes,
+                null,
+                metadata,
+                model
+              )),
+          execute: (given) => next(object<ModelRequest>(Merge.changed(request, shown, given), request)),
+          told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? Answer.told(exit.value) : told(exit.cause),
+          isSame: (answer: Schema.Json, value) => Merge.same(answer, value)
+        }),
+        (outcome) => settle("llm_execution", outcome, (value, own) => Answer.given(value, own, context))
+      )
+    }
+  })
+
+/** A tool call's result for the library; what failed on purpose is a result too. */
+const resultOf = (exit: Exit.Exit<ToolOutput, unknown>): Library.ToolResult | Error => {
+  if (Exit.isSuccess(exit)) {
+    const { isFailure, output } = exit.value
+    return { result: Json.toText(copyOf(output)), annotation: { status: isFailure ? "error" : "ok" } }
+  }
+  return Cause.hasFails(exit.cause) && !Cause.hasInterrupts(exit.cause)
+    ? { result: told(exit.cause).message, annotation: { status: "error" } }
+    : told(exit.cause)
+}
+
+const output = (value: unknown, own: ToolOutput | undefined): ToolOutput => ({
+  output: fields(value)["result"] ?? null,
+  isFailure: own?.isFailure ?? fields(fields(value)["annotation"])["status"] === "error"
+})
+
+const tool = ({ at, library }: Place): Middleware.ToolExecution =>
+  Middleware.toolExecutionUndeclared({
+    name,
+    wrap: (next, context) => (args) => {
+      const place = at("tool", context.sessionId)
+      const execute = library.toolCallExecuteAsync?.bind(library)
+      if (place === undefined || execute === undefined) return next(args)
+      const shown = copyOf(args)
+      const metadata = { ...idsOf(context), tool_call_id: context.toolCallId, mode: place.mode }
+      return Effect.flatMap(
+        Exchange.run({
+          start: (answer) =>
+            on(library, place.agent, () =>
+              execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)),
+          execute: (given) => next(object<ToolArguments>(Merge.changed(args, shown, given), args)),
+          told: resultOf,
+          isSame: ({ result }, value) => Merge.same(result, fields(value)["result"])
+        }),
+        (outcome) => settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
+      )
+    }
+  })
+
+/** See the module. */
+export const make = (place: Place): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [llm(place), tool(place)]

@@ -1,0 +1,167 @@
+/**
+ * Plays a stream of events to the library: agent scopes, model calls, tool calls and marks, each where it belongs.
+ *
+ * **Details**
+ *
+ * - Every agent has a scope stack of its own, which is a value here: nothing depends on what runs beside it. A child's scope
+ *   is under its parent's, and says which call it belongs to, as the library's own trajectories need it.
+ * - Events bring their own instants. While the library executes calls itself its clock is the only one, and calls are left
+ *   to it: their events are not played.
+ * - What the library refuses is one warning, and the run goes on.
+ *
+ * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
+ *
+ * @since 0.1.0
+ */
+import type * as Schema from "effect/Schema"
+import { text } from "../atif/Value.ts"
+import * as Atof from "../Atof.ts"
+import * as Library from "./Library.ts"
+
+/** An agent whose scope is open. */
+export interface Agent {
+  readonly sessionId: string
+  readonly stack: Library.ScopeStack
+  readonly handle: Library.ScopeHandle
+  readonly isRoot: boolean
+}
+
+/** Who executes calls: what is left to the library is not played. */
+export interface Managed {
+  readonly llm: boolean
+  readonly tool: boolean
+}
+
+/** See the module. Each gives what the library refused. */
+export interface Spans {
+  readonly play: (event: Atof.Event, managed: Managed) => ReadonlyArray<unknown>
+  /** Agents that nobody delegated to and that are open. */
+  readonly roots: () => number
+  readonly agent: (sessionId: string) => Agent | undefined
+  /** Forgets everything: the library's components were turned off. */
+  readonly clear: () => void
+}
+
+/** How a call ended, in the words that the library's exporters know. */
+const ending = (event: Atof.ScopeEvent): Schema.Json => {
+  const metadata = event.metadata ?? {}
+  const status = text(metadata["status"])
+  if (status === undefined) return metadata
+  if (status === "ok") return { ...metadata, "otel.status_code": "OK" }
+  return {
+    ...metadata,
+    "otel.status_code": "ERROR",
+    "otel.status_description": text(metadata["error_message"]) ?? text(metadata["reason"]) ?? status
+  }
+}
+
+/** See the module. */
+export const make = (library: Library.Library): Spans => {
+  /** By the uuid of their event's scope. */
+  const agents = new Map<string, Agent>()
+  const bySession = new Map<string, Agent>()
+  /** The agent of a tool scope that is open. */
+  const owners = new Map<string, Agent>()
+  const calls = new Map<string, { readonly agent: Agent; readonly handle: Library.CallHandle }>()
+  let roots = 0
+
+  const within = (event: Atof.Event): Agent | undefined => {
+    const parent = event.parent_uuid
+    return parent === null || parent === undefined ? undefined : agents.get(parent) ?? owners.get(parent)
+  }
+
+  const open = (event: Atof.ScopeEvent, micros: number | null): void => {
+    const parent = within(event)
+    const stack = library.createScopeStack()
+    const push = () =>
+      library.pushScope(event.name, Library.agentScope, parent?.handle, null, null, event.metadata ?? {}, event.data ?? null, micros)
+    let handle: Library.ScopeHandle | undefined
+    library.withScopeStack(stack, () => {
+      handle = push()
+    })
+    if (handle === undefined) return
+    const agent = { sessionId: text(event.metadata?.["session_id"]) ?? "", stack, handle, isRoot: parent === undefined }
+    agents.set(event.uuid, agent)
+    bySession.set(agent.sessionId, agent)
+    if (agent.isRoot) roots++
+  }
+
+  const close = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
+    agents.delete(event.uuid)
+    if (bySession.get(agent.sessionId) === agent) bySession.delete(agent.sessionId)
+    if (agent.isRoot) roots--
+    library.withScopeStack(agent.stack, () => library.popScope(agent.handle, event.data ?? null, micros, event.metadata ?? {}))
+  }
+
+  const begin = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
+    const metadata = event.metadata ?? {}
+    library.withScopeStack(agent.stack, () => {
+      const handle = event.category === "llm"
+        ? library.llmCall(
+          event.name,
+          { headers: {}, content: event.data ?? {} },
+          null,
+          event.attributes?.includes("streaming") === true ? Library.streaming : null,
+          null,
+          metadata,
+          text(event.category_profile?.["model_name"]),
+          micros
+        )
+        : library.toolCall(event.name, event.data ?? {}, null, null, null, metadata, text(event.category_profile?.["tool_call_id"]), micros)
+      calls.set(event.uuid, { agent, handle })
+    })
+  }
+
+  const finish = (event: Atof.ScopeEvent, micros: number | null): void => {
+    const call = calls.get(event.uuid)
+    if (call === undefined) return
+    calls.delete(event.uuid)
+    const { agent, handle } = call
+    library.withScopeStack(agent.stack, () =>
+      event.category === "llm"
+        ? library.llmCallEnd(handle, event.data ?? null, null, ending(event), micros)
+        : library.toolCallEnd(handle, { result: event.data ?? "" }, null, ending(event), micros))
+  }
+
+  const scope = (event: Atof.ScopeEvent, managed: Managed, micros: number | null): void => {
+    const isStart = event.scope_category === "start"
+    if (event.category === "agent") {
+      if (isStart) return open(event, micros)
+      const agent = agents.get(event.uuid)
+      return agent === undefined ? undefined : close(agent, event, micros)
+    }
+    const agent = within(event)
+    if (agent === undefined) return
+    if (event.category === "tool") {
+      if (isStart) owners.set(event.uuid, agent)
+      else owners.delete(event.uuid)
+    }
+    const isManaged = event.category === "llm" ? managed.llm : managed.tool
+    if (!isStart) finish(event, micros)
+    else if (!isManaged) begin(agent, event, micros)
+  }
+
+  return {
+    play: (event, managed) => {
+      const micros = managed.llm || managed.tool ? null : Atof.micros(event.timestamp)
+      try {
+        if (event.kind === "scope") scope(event, managed, micros)
+        else {
+          const agent = within(event)
+          if (agent !== undefined) {
+            library.withScopeStack(agent.stack, () => library.event(event.name, agent.handle, event.data ?? null, event.metadata ?? {}, micros))
+          }
+        }
+        return []
+      } catch (error) {
+        return [error]
+      }
+    },
+    roots: () => roots,
+    agent: (sessionId) => bySession.get(sessionId),
+    clear: () => {
+      for (const map of [agents, bySession, owners, calls]) map.clear()
+      roots = 0
+    }
+  }
+}
