@@ -246,6 +246,7 @@ export const program = (
     const environment = yield* Environment
     const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
     yield* home.ensure
+    const logins = yield* OpenRouter.logins(settings, start)
     const builtin = yield* Effect.promise(() =>
       Promise.all([
         import("./tool/builtin/Files.ts"),
@@ -271,7 +272,7 @@ export const program = (
           Layer.provide([configured, NodeServices.layer])
         ),
         loopGuard: Said.loopGuard(settings),
-        delegation: yield* Said.delegation(settings, environment, start)
+        delegation: yield* Said.delegation(settings, { environment, logins }, start)
       },
       {
         places: Places.layer({
@@ -284,7 +285,7 @@ export const program = (
           LoadPlugins.ofProgram(settings, process.cwd(), start.reserved),
           ProgramTools.servers(settings)
         ).pipe(Layer.provide(configured)),
-        router: OpenRouter.layer(settings, start).pipe(Layer.provide(configured))
+        router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured))
       }
     ).pipe(Layer.provide([Said.tools(settings), ProgramTools.told(settings, environment)]))
   })).pipe(Layer.provide(NodeServices.layer))

@@ -10,34 +10,19 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Config from "../config/Config.ts"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
-import type { Values } from "../config/Settings.ts"
-import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
-import { noKey } from "../routing/RouteKeys.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
-import * as ErrorLine from "./ErrorLine.ts"
+import * as DoctorRoutes from "./DoctorRoutes.ts"
 import { failed, Failure } from "./Failure.ts"
+import { type Finding, ok, problem, render, warning } from "./Finding.ts"
 import * as Flags from "./Flags.ts"
 import { nodeVersion } from "./internal/machine.ts"
 import { line } from "./Output.ts"
 import { version } from "./Version.ts"
-
-/** What was looked at and found. */
-interface Finding {
-  readonly level: "ok" | "warning" | "problem"
-  readonly subject: string
-  readonly text: string
-}
-
-const finding = (level: Finding["level"]) => (subject: string, text: string): Finding => ({ level, subject, text })
-const ok = finding("ok")
-const warning = finding("warning")
-const problem = finding("problem")
 
 /** A Node that is too old never comes this far. */
 const node = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion()}`)
@@ -86,21 +71,6 @@ const settings = Effect.fnUntraced(function*(flags: Flags.Globals) {
   }
 })
 
-const model = (values: Values, environment: Environment["Service"]): Finding => {
-  const resolved = ConfiguredRoutes.primary({ settings: values, environment })
-  if (Result.isFailure(resolved)) return problem("model", ErrorLine.of(resolved.failure).line)
-  const { apiKey, apiMode, baseUrl, model, provider } = resolved.success
-  if (provider === "offline") {
-    return warning("model", "none is configured, the built-in stand-in answers: set model.provider and model.default")
-  }
-  const key = apiKey === undefined
-    ? "credentials of the AWS SDK"
-    : Redacted.value(apiKey) === Redacted.value(noKey)
-    ? "no key"
-    : "a key is set"
-  return ok("model", `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ${key}`)
-}
-
 /** Opens the sessions, or those of a directory that goes away, so that SQLite is tried in every case. */
 const sessions = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
@@ -118,20 +88,15 @@ const sessions = Effect.gen(function*() {
   Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))
 )
 
-const marks: Readonly<Record<Finding["level"], string>> = { ok: "✓", warning: "!", problem: "✗" }
-
-const render = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
-
 /** See the module; with problems it fails. */
 export const doctor = Effect.fn("hermes doctor")(function*(flags: Flags.Globals) {
-  const environment = yield* Environment
   const { findings, values } = yield* settings(flags)
   const all = [
     node(),
     yield* home,
     ...findings,
     ...yield* secrets,
-    ...values === undefined ? [] : [model(values, environment)],
+    ...values === undefined ? [] : yield* DoctorRoutes.routes(values),
     yield* sessions
   ]
   yield* line(all.map(render).join("\n"))

@@ -38,9 +38,20 @@ const test = Command.make("test", { json }, (flags) => act((actions, shared) => 
   Command.withDescription("Ask the model for the shortest answer there is, and say how it went")
 )
 
+const signIn = <A, E, R>(work: (login: typeof import("./ModelLogin.ts"), shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ModelLogin.ts"), (login) => work(login, shared)))
+
+const login = Command.make("login", {}, () => signIn((actions, shared) => actions.login(shared))).pipe(
+  Command.withDescription("Log in to ChatGPT by a code, for the models of openai-codex")
+)
+
+const logout = Command.make("logout", {}, () => signIn((actions, shared) => actions.logout(shared))).pipe(
+  Command.withDescription("Forget that login")
+)
+
 /** See the module. */
 export const modelCommand = Command.make("model", { json }, (flags) => act((actions, shared) => actions.show(shared, flags)))
   .pipe(
     Command.withDescription("Show, choose and try the model that answers"),
-    Command.withSubcommands([list, set, test])
+    Command.withSubcommands([list, set, test, login, logout])
   )

@@ -21,8 +21,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
-import { Environment } from "../config/Environment.ts"
-import { Settings } from "../config/Settings.ts"
+import { Settings, type Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Route } from "../domain/Route.ts"
@@ -30,9 +29,9 @@ import { Catalogue, type ModelFacts } from "../routing/Catalogue.ts"
 import * as HomeCatalogue from "../routing/catalogue/HomeCatalogue.ts"
 import * as Classification from "../routing/Classification.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
-import * as OpenRoute from "../routing/OpenRoute.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
 import { noKey } from "../routing/RouteKeys.ts"
+import * as ConfiguredModels from "./ConfiguredModels.ts"
 import { failed, Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, note } from "./Output.ts"
@@ -48,11 +47,15 @@ const surroundings = (flags: Flags.Globals) =>
     Layer.provideMerge(Config.layerAll(Flags.configOptions(flags)))
   )
 
-const configured: Effect.Effect<Route, ConfigError, Settings | Environment> = Effect.gen(function*() {
-  const settings = yield* Settings
-  const environment = yield* Environment
-  return yield* Effect.fromResult(ConfiguredRoutes.primary({ settings, environment }))
-})
+/** Works with the route that answers, as `read` finds the logins. */
+const withRoute = <A, E, R>(
+  read: ConfiguredModels.Read,
+  work: (route: Route, models: ConfiguredModels.Models) => Effect.Effect<A, E, R>,
+  change: (settings: Values) => Values = (settings) => settings
+) =>
+  Effect.flatMap(Settings, (settings) =>
+    ConfiguredModels.use(change(settings), read, (models) =>
+      Effect.flatMap(Effect.fromResult(ConfiguredRoutes.primary(models.configured)), (route) => work(route, models))))
 
 const keyOf = ({ apiKey, apiMode }: Route): string =>
   apiKey === undefined
@@ -77,8 +80,7 @@ const fallbackNames: Effect.Effect<ReadonlyArray<string>, never, Settings> = Eff
 
 /** Shows the model that answers, and what is known of it. */
 export const show = (flags: Flags.Globals, { json }: AsJson) =>
-  Effect.gen(function*() {
-    const route = yield* configured
+  withRoute(({ look }) => () => look, Effect.fnUntraced(function*(route) {
     const catalogue = yield* Catalogue
     const facts = yield* catalogue.facts(route)
     const fallbacks = yield* fallbackNames
@@ -114,16 +116,15 @@ export const show = (flags: Flags.Globals, { json }: AsJson) =>
       ["fallbacks", fallbacks.length === 0 ? "none" : fallbacks.join(", ")]
     ]
     yield* line(rows.map(([name, text]) => `${name.padEnd(9)}  ${text}`).join("\n"))
-  }).pipe(Effect.provide(surroundings(flags)))
+  })).pipe(Effect.provide(surroundings(flags)))
+
+/** Which model is set does not matter for a list, and another provider may not have it. */
+const withAnyModel = (settings: Values): Values =>
+  ({ ...settings, model: { ...settings.model, default: settings.model.default ?? "any" } })
 
 /** Lists the models that the provider serves. */
 export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly search: string }) =>
-  Effect.gen(function*() {
-    const settings = yield* Settings
-    const environment = yield* Environment
-    // Which model is set does not matter here, and another provider may not have it.
-    const asked = { ...settings, model: { ...settings.model, default: settings.model.default ?? "any" } }
-    const route = yield* Effect.fromResult(ConfiguredRoutes.primary({ settings: asked, environment }))
+  withRoute(({ load }) => load, Effect.fnUntraced(function*(route) {
     if (route.provider === "offline") {
       const names = Directory.entries.map(({ name }) => name).join(", ")
       return yield* usage(`no provider is chosen: add --provider with one of ${names}`)
@@ -137,27 +138,25 @@ export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly
     if (found.length === 0) return yield* note(`None of the ${models.length} models has "${search}" in its name`)
     const width = Math.max(...found.map(({ id }) => id.length))
     yield* line(found.map(({ id, window }) => window === undefined ? id : `${id.padEnd(width)}  ${window} tokens`).join("\n"))
-  }).pipe(Effect.provide(surroundings(flags)))
+  }), withAnyModel).pipe(Effect.provide(surroundings(flags)))
 
 const remember = (key: string, value: string | undefined) => value === undefined ? Effect.void : Effect.asVoid(Edit.set(key, value))
 
 /** Makes a model the main one, if the settings can mean it. */
 export const set = (flags: Flags.Globals, { model }: { readonly model: string }) =>
-  Effect.gen(function*() {
-    const route = yield* configured
+  withRoute(({ look }) => () => look, Effect.fnUntraced(function*(route) {
     yield* remember("model.default", model)
     yield* remember("model.provider", flags.provider)
     yield* remember("model.base_url", flags.baseUrl)
     yield* remember("model.api_mode", flags.apiMode)
     yield* line(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
-  }).pipe(Effect.provide(surroundings({ ...flags, model })))
+  })).pipe(Effect.provide(surroundings({ ...flags, model })))
 
 /** OpenAI's Responses API takes no smaller limit. */
 const leastOutput = ({ apiMode }: Route): number => apiMode === "codex_responses" ? 16 : 1
 
-const ping = Effect.fnUntraced(function*(route: Route) {
-  const { providerRouting } = yield* Settings
-  const provider = yield* OpenRoute.make({ routing: providerRouting })(route)
+const ping = Effect.fnUntraced(function*(route: Route, { open }: ConfiguredModels.Models) {
+  const provider = yield* open(route)
   const request = yield* provider.prepare({
     messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "Say ok." })] })],
     tools: [],
@@ -177,10 +176,9 @@ const refusal = ({ model, provider }: Route) => (error: AiError.AiError | Config
 
 /** Asks the model for the shortest answer. */
 export const test = (flags: Flags.Globals, { json }: AsJson) =>
-  Effect.gen(function*() {
-    const route = yield* configured
+  withRoute(({ load }) => load, Effect.fnUntraced(function*(route, models) {
     const started = yield* Clock.currentTimeMillis
-    const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route), {
+    const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route, models), {
       duration: "60 seconds",
       orElse: () => Effect.fail(new Failure({ code: failed, message: `${route.model} of ${route.provider} did not answer within a minute` }))
     }))
@@ -196,4 +194,4 @@ export const test = (flags: Flags.Globals, { json }: AsJson) =>
     }
     const as = model === undefined || model === route.model ? "" : ` as ${model}`
     yield* line(`${route.model} of ${route.provider} answers${as}: ${millis} ms, ${tokens} ${tokens === 1 ? "token" : "tokens"}`)
-  }).pipe(Effect.provide(surroundings(flags)))
+  })).pipe(Effect.provide(surroundings(flags)))

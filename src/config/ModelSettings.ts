@@ -29,6 +29,8 @@ export const model = F.defaulted({
 export const provider = F.section({
   requestTimeoutSeconds: F.optional(F.seconds),
   staleTimeoutSeconds: F.optional(F.seconds),
+  /** Where `hermes model login` logs in, instead of at the provider's own service. */
+  loginBaseUrl: F.optional(F.text),
   models: F.withDefault(
     F.mapOf(F.section({ timeoutSeconds: F.optional(F.seconds), staleTimeoutSeconds: F.optional(F.seconds) })),
     {}

@@ -6,19 +6,17 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import * as Result from "effect/Result"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
-import type { ProviderSource } from "../plugin/Plugin.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import type { Logins } from "../routing/Logins.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
-import { offline } from "../routing/Routes.ts"
 
 /** What answers in place of the configured models, and what is kept of the exchange. */
 export interface Substitutes {
@@ -74,6 +72,10 @@ const recorder = (path: string | undefined): Effect.Effect<Recorder, never, File
       return (provider) => Replay.record(provider, sink)
     })
 
+/** Whether something answers in place of the configured models. */
+export const isReplaced = ({ replay, script, withoutModel }: Substitutes): boolean =>
+  script !== undefined || replay !== undefined || withoutModel === true
+
 /** What takes the place of the configured models, if anything does. */
 const substitute = ({ replay, script, withoutModel }: Substitutes) => {
   if (script !== undefined) return scenario(script)
@@ -84,24 +86,20 @@ const substitute = ({ replay, script, withoutModel }: Substitutes) => {
 const one = (provider: ProviderService): Layer.Layer<ModelRouter> =>
   Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
 
-/** The chain, behind a provider that a plugin brings where the settings name that. */
-const chainOf = (settings: Values, environment: Environment["Service"], source: ProviderSource | undefined) => {
-  if (source === undefined) return ConfiguredRoutes.chain({ settings, environment })
-  const { chain } = ConfiguredRoutes
-  // Whatever the primary is, the fallbacks behind it are the same.
-  const others = chain({ environment, settings: { ...settings, model: { ...settings.model, provider: offline.provider } } })
-  return Result.map(others, ({ entries: [_, ...fallbacks], problems }): ConfiguredRoutes.Chain => ({
-    entries: [{ route: ProviderSources.routeTo(source, settings.model) }, ...fallbacks],
-    problems
-  }))
-}
+/** The logins of this user, looked for only where one may matter. */
+export const logins = (
+  settings: Values,
+  start: Substitutes
+): Effect.Effect<Logins | undefined, ConfigError, Home | FileSystem.FileSystem | Path.Path> =>
+  isReplaced(start) || !ConfiguredRoutes.mayLogIn(settings)
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load }) => load(settings))
 
-const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder) {
+const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder, logins: Logins | undefined) {
   const home = yield* Home
   const environment = yield* Environment
   const { providers } = yield* Plugins.use(({ loaded }) => loaded)
-  const source = ProviderSources.find(providers, settings.model.provider)
-  const { entries, problems } = yield* Effect.fromResult(chainOf(settings, environment, source))
+  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain({ settings, environment, logins, brought: providers }))
   for (const problem of problems) yield* Effect.logWarning(problem)
   const known = OpenRoute.make({ routing: settings.providerRouting })
   const open: OpenRoute.Open = (route) => (ProviderSources.find(providers, route.provider)?.open ?? known)(route)
@@ -122,10 +120,11 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder)
 /** See the module. */
 export const layer = (
   settings: Values,
-  start: Substitutes
+  start: Substitutes,
+  logins: Logins | undefined
 ): Layer.Layer<ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
   Layer.unwrap(Effect.gen(function*() {
     const recorded = yield* recorder(start.record)
     const instead = substitute(start)
-    return instead === undefined ? yield* routed(settings, recorded) : one(recorded(yield* instead))
+    return instead === undefined ? yield* routed(settings, recorded, logins) : one(recorded(yield* instead))
   }))

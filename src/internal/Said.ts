@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Limits } from "../agent/Budget.ts"
 import type { DelegationSettings } from "../agent/RunInput.ts"
-import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -13,7 +12,7 @@ import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
 import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
-import type { Substitutes } from "./OpenRouter.ts"
+import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 
 /** What the built-in tools may be told by the settings, and what becomes of their results. */
 export const tools = ({ customProviders, fallbackProviders, fileReadMaxChars, security, terminal, toolOutput }: Values) =>
@@ -56,8 +55,8 @@ export const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => 
 /** What children may do, and the model that they ask; where something answers in its place, that answers them too. */
 export const delegation = (
   settings: Values,
-  environment: Environment["Service"],
-  { replay, script, withoutModel }: Substitutes
+  { environment, logins }: Omit<ConfiguredRoutes.Configured, "settings">,
+  start: Substitutes
 ): Effect.Effect<DelegationSettings, ConfigError> => {
   const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth, subagentAutoApprove } =
     settings.delegation
@@ -71,7 +70,7 @@ export const delegation = (
     maxSpawnDepth,
     childTimeoutMillis: childTimeoutSeconds === undefined ? undefined : childTimeoutSeconds * 1000
   }
-  return script !== undefined || replay !== undefined || withoutModel === true
+  return isReplaced(start)
     ? Effect.succeed(limits)
-    : Effect.map(Effect.fromResult(ConfiguredRoutes.delegated({ settings, environment })), (route) => ({ ...limits, route }))
+    : Effect.map(Effect.fromResult(ConfiguredRoutes.delegated({ settings, environment, logins })), (route) => ({ ...limits, route }))
 }

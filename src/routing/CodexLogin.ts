@@ -40,7 +40,7 @@ import * as HttpBody from "effect/http/HttpBody"
 import type * as HttpClient from "effect/http/HttpClient"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
-import type * as TokenStore from "./TokenStore.ts"
+import * as TokenStore from "./TokenStore.ts"
 
 /** The login did not come about, or can not be renewed. `message` says what to do. */
 export class LoginError extends Schema.TaggedError<LoginError>("hermes-effect/routing/LoginError")("LoginError", {
@@ -61,17 +61,24 @@ export interface Endpoints {
   readonly redirect: string
 }
 
-const issuer = "https://auth.openai.com"
-
-/** OpenAI's, as its command line program is known to use them; never tried against the real service. */
-export const openAi: Endpoints = {
-  clientId: "app_EMoamEEZ73f0CkXaXp7hrann",
-  code: `${issuer}/api/accounts/deviceauth/usercode`,
-  poll: `${issuer}/api/accounts/deviceauth/token`,
-  token: `${issuer}/oauth/token`,
-  page: `${issuer}/codex/device`,
-  redirect: `${issuer}/deviceauth/callback`
+/**
+ * The endpoints at an address; OpenAI's own when absent, as its command line program is known to use them, never tried
+ * against the real service.
+ */
+export const endpointsAt = (address = "https://auth.openai.com"): Endpoints => {
+  const issuer = address.replace(/\/+$/, "")
+  return {
+    clientId: "app_EMoamEEZ73f0CkXaXp7hrann",
+    code: `${issuer}/api/accounts/deviceauth/usercode`,
+    poll: `${issuer}/api/accounts/deviceauth/token`,
+    token: `${issuer}/oauth/token`,
+    page: `${issuer}/codex/device`,
+    redirect: `${issuer}/deviceauth/callback`
+  }
 }
+
+/** See {@link endpointsAt}. */
+export const openAi: Endpoints = endpointsAt()
 
 /** What came back: undefined where nothing did. */
 export interface Reply {
@@ -95,7 +102,7 @@ export const http = (client: HttpClient.HttpClient): Http => {
       }))),
       Effect.timeout("30 seconds"),
       Effect.mapError(() =>
-        new LoginError({ message: `${URL.parse(url)?.host ?? url} can not be reached: check the network, then log in again` })
+        new LoginError({ message: `${URL.parse(url)?.host ?? url} can not be reached: check the network, then ${again}` })
       )
     )
   return {
@@ -122,8 +129,9 @@ export interface Service {
 }
 
 /** The provider that the tokens are for. */
-export const provider = "openai-codex"
+export const provider = TokenStore.codex
 
+const again = "run `hermes model login`"
 const early = 300_000
 const deadline = "15 minutes"
 const defaultLife = 3_600_000
@@ -155,20 +163,20 @@ const read = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: strin
       Schema.decodeUnknownEffect(schema)(body),
       () => new LoginError({ message: `the answer to ${what} can not be read: this version does not know the login service any more` })
     )
-    : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): log in again` }))
+    : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
 
 /** See the module. */
 export const make = (
   store: TokenStore.Service,
   { form, json }: Http,
-  endpoints: Endpoints = openAi
+  endpoints: Endpoints = endpointsAt()
 ): Service => {
   const renewing = Semaphore.makeUnsafe(1)
 
   const keep = Effect.fnUntraced(function*(reply: Reply, what: string, previous: TokenStore.Tokens | undefined) {
     const { access_token, expires_in, refresh_token } = yield* read(Granted, reply, what)
     const refresh = refresh_token === undefined ? previous?.refresh : Redacted.make(refresh_token)
-    if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: log in again` })
+    if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
     const now = yield* Clock.currentTimeMillis
     const life = expires_in === undefined ? defaultLife : expires_in * 1_000
     const tokens = { access: Redacted.make(access_token), refresh, expiresAt: endOf(access_token) ?? now + life }
@@ -185,6 +193,14 @@ export const make = (
     return yield* keep(reply, "the renewal of the ChatGPT login", tokens)
   })
 
+  /** The same; a refusal is none where another process has used the refresh token in the meantime. */
+  const renewed = (tokens: TokenStore.Tokens) =>
+    Effect.catchTag(renew(tokens), "LoginError", (refusal) =>
+      Effect.flatMap(store.get(provider), (latest) =>
+        latest === undefined || Redacted.value(latest.refresh) === Redacted.value(tokens.refresh)
+          ? Effect.fail(refusal)
+          : Effect.succeed(latest.access)))
+
   /** The stored token if it is still good, else a new one. `spent` is one that is known to be no good. */
   const current = (spent: string | undefined) =>
     renewing.withPermit(Effect.gen(function*() {
@@ -192,7 +208,7 @@ export const make = (
       if (tokens === undefined) return undefined
       const now = yield* Clock.currentTimeMillis
       const isGood = tokens.expiresAt - early > now && Redacted.value(tokens.access) !== spent
-      return isGood ? tokens.access : yield* Effect.uninterruptible(renew(tokens))
+      return isGood ? tokens.access : yield* Effect.uninterruptible(renewed(tokens))
     }))
 
   const waitForUser = Effect.fnUntraced(function*({ device_auth_id, interval, user_code }: typeof Code.Type) {
@@ -211,7 +227,7 @@ export const make = (
       yield* show({ page: endpoints.page, code: code.user_code })
       const { authorization_code, code_verifier } = yield* Effect.timeoutOrElse(waitForUser(code), {
         duration: deadline,
-        orElse: () => Effect.fail(new LoginError({ message: "the code was not typed within 15 minutes: log in again" }))
+        orElse: () => Effect.fail(new LoginError({ message: `the code was not typed within 15 minutes: ${again}` }))
       })
       const reply = yield* form(endpoints.token, {
         grant_type: "authorization_code",
@@ -227,7 +243,7 @@ export const make = (
     refresh: Effect.flatMap(store.get(provider), (tokens) =>
       current(tokens === undefined ? undefined : Redacted.value(tokens.access))).pipe(
         Effect.flatMap((token) =>
-          token === undefined ? Effect.fail(new LoginError({ message: "nobody has logged in to ChatGPT: log in" })) : Effect.succeed(token)
+          token === undefined ? Effect.fail(new LoginError({ message: `nobody has logged in to ChatGPT: ${again}` })) : Effect.succeed(token)
         ),
         Effect.mapError(({ message }) =>
           AiError.make({

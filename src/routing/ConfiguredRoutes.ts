@@ -27,6 +27,8 @@ import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Directory from "./ProviderDirectory.ts"
+import type { Credential } from "./CredentialPool.ts"
+import * as Detection from "./Detection.ts"
 import type { Lookup } from "./RouteKeys.ts"
 import type { ChainEntry } from "./RoutedModelRouter.ts"
 import * as Routes from "./Routes.ts"
@@ -35,6 +37,10 @@ import * as Routes from "./Routes.ts"
 export interface Configured {
   readonly settings: Values
   readonly environment: Environment["Service"]
+  /** What logins gave in place of keys. */
+  readonly logins?: ReadonlyMap<string, Credential> | undefined
+  /** Providers that plugins bring. */
+  readonly brought?: ReadonlyArray<Directory.Named> | undefined
 }
 
 /** The routes, and what of the settings makes none: a line each. */
@@ -43,7 +49,7 @@ export interface Chain {
   readonly problems: ReadonlyArray<string>
 }
 
-type Said = Omit<Routes.ModelSettings, "customProviders">
+type Said = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
 
 const lookup = ({ environment }: Configured): Lookup => (name) => {
   const value = environment.get(name)
@@ -99,24 +105,54 @@ const limitsOf = ({ model, provider }: Route, { network, providers }: Values): C
   }
 }
 
+/** What a provider of a plugin is asked for: everything but the name of the model may be absent. */
+const broughtRoute = ({ brought = [] }: Configured, { apiKey, apiMode, baseUrl, model, provider }: Said): Route | undefined => {
+  const source = provider === undefined ? undefined : Directory.named(brought, provider)
+  return source === undefined ? undefined : {
+    provider: source.name,
+    model: model ?? source.name,
+    apiMode: apiMode ?? "chat_completions",
+    ...(baseUrl === undefined ? {} : { baseUrl }),
+    ...(apiKey === undefined ? {} : { apiKey })
+  }
+}
+
+/** The login that may answer at a route: where a key of the environment might. */
+const loginOf = ({ logins }: Configured, { baseUrl, provider }: Route): ReadonlyArray<Credential> => {
+  const login = logins?.get(provider)
+  const entry = Directory.find(provider)
+  const { host } = Detection.address(baseUrl)
+  return login !== undefined && entry !== undefined && (Directory.owns(entry, host) || Detection.isLocal(host)) ? [login] : []
+}
+
+const isKeyOf = (route: Route) => ({ key }: Credential): boolean =>
+  route.apiKey !== undefined && Redacted.value(key) === Redacted.value(route.apiKey)
+
 const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> => {
   const { settings } = configured
-  const listed = said.baseUrl === undefined ? pooledKeys(settings, said.provider) : undefined
-  const pool = listed ?? []
+  const plugged = broughtRoute(configured, said)
+  if (plugged !== undefined) return Result.succeed({ route: withDeadlines(plugged, settings), limits: limitsOf(plugged, settings) })
+  const given = said.baseUrl === undefined ? pooledKeys(settings, said.provider) : undefined
+  const pool = given ?? []
   const [first] = pool
   const model = {
     ...said,
     ...(said.apiKey === undefined && first !== undefined ? { apiKey: first } : {}),
-    customProviders: settings.customProviders
+    customProviders: settings.customProviders,
+    otherProviders: configured.brought?.flatMap(({ aliases = [], name }) => [name, ...aliases]),
+    logins: configured.logins === undefined ? undefined : new Map([...configured.logins].map(([name, { key }]) => [name, key]))
   }
   const resolved = Routes.resolve(model, lookup(configured))
-  const checked = listed?.length === 0 ? Result.mapError(resolved, emptyPool(said.provider ?? "")) : resolved
+  const checked = given?.length === 0 ? Result.mapError(resolved, emptyPool(said.provider ?? "")) : resolved
   return Result.map(checked, (found): ChainEntry => {
     const route = withDeadlines(found, settings)
-    const own = pool.length === 0 || route.apiKey === undefined || pool.includes(route.apiKey) ? [] : [route.apiKey]
+    const logins = loginOf(configured, route)
+    const listed = pool.map((key): Credential => ({ key }))
+    const others = [...listed, ...logins]
+    const own = others.length === 0 || route.apiKey === undefined || others.some(isKeyOf(route)) ? [] : [{ key: route.apiKey }]
     return {
       route,
-      credentials: [...own, ...pool].map((key) => ({ key })),
+      credentials: [...own, ...others],
       strategy: ofProvider(settings.credentialPoolStrategies, route.provider),
       limits: limitsOf(route, settings)
     }
@@ -128,6 +164,28 @@ const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigE
   const fromEnvironment = baseUrl !== undefined && baseUrl === configured.environment.get("OPENAI_BASE_URL")
   return entryOf(configured, { provider, model, baseUrl: fromEnvironment ? undefined : baseUrl, apiKey, apiMode })
 }
+
+const sayings = (settings: Values): ReadonlyArray<Pick<Said, "baseUrl" | "provider">> => [
+  settings.model,
+  settings.delegation,
+  ...Derived.fallbacks(settings)
+]
+
+/** Whether the settings name a provider that only a plugin can bring. */
+export const namesUnknown = (settings: Values): boolean => {
+  const own = new Set(settings.customProviders.map(({ name }) => name.trim().toLowerCase()))
+  return sayings(settings).some(({ provider = "auto" }) => {
+    const name = provider.trim().toLowerCase()
+    return name !== "" && name !== "auto" && !name.startsWith("custom:") && !own.has(name) && Directory.find(name) === undefined
+  })
+}
+
+/** Whether a login may matter: some route of the settings is, or may be, one that users log in to. */
+export const mayLogIn = (settings: Values): boolean =>
+  sayings(settings).some(({ baseUrl, provider }) => {
+    const named = provider === undefined ? undefined : Directory.find(provider)
+    return (named ?? Directory.atHost(Detection.address(baseUrl).host))?.login === true
+  })
 
 /** The route that is asked first. */
 export const primary = (configured: Configured): Result.Result<Route, ConfigError> =>

@@ -31,6 +31,8 @@ export interface Entry {
   readonly aggregator: boolean
   /** Beginnings of the ids of the provider's own models. */
   readonly families: ReadonlyArray<string>
+  /** Whether `hermes model login` can get what stands in for its key. */
+  readonly login: boolean
 }
 
 interface Row {
@@ -42,6 +44,7 @@ interface Row {
   readonly domains?: ReadonlyArray<string>
   readonly aggregator?: boolean
   readonly families?: ReadonlyArray<string>
+  readonly login?: boolean
 }
 
 /** In the order in which a key in the environment is looked for when no provider is named. */
@@ -78,7 +81,8 @@ const rows: Readonly<Record<string, Row>> = {
     displayName: "OpenAI Codex",
     baseUrl: "https://chatgpt.com/backend-api/codex",
     keys: ["CODEX_ACCESS_TOKEN"],
-    aliases: ["codex"]
+    aliases: ["codex"],
+    login: true
   },
   gemini: {
     displayName: "Google Gemini",
@@ -230,7 +234,8 @@ const entryOf = ([name, row]: readonly [string, Row]): Entry => {
     aliases: row.aliases ?? [],
     domains: own === "" ? row.domains ?? [] : [own, ...(row.domains ?? [])],
     aggregator: row.aggregator ?? false,
-    families: row.families ?? []
+    families: row.families ?? [],
+    login: row.login ?? false
   }
 }
 
@@ -249,6 +254,18 @@ const byName: ReadonlyMap<string, Entry> = new Map(
 
 /** The provider of a name or alias, in any case. */
 export const find = (name: string): Entry | undefined => byName.get(name.trim().toLowerCase())
+
+/** What users may call a provider by. */
+export interface Named {
+  readonly name: string
+  readonly aliases?: ReadonlyArray<string> | undefined
+}
+
+/** The one of some that a name means, in any case. */
+export const named = <A extends Named>(some: ReadonlyArray<A>, name: string): A | undefined => {
+  const wanted = name.trim().toLowerCase()
+  return some.find(({ aliases = [], name }) => [name, ...aliases].some((other) => other.trim().toLowerCase() === wanted))
+}
 
 /** Whether a host is one of the provider's own. */
 export const owns = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))

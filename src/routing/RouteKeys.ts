@@ -5,7 +5,8 @@
  *
  * A key of the environment goes to its provider's own hosts and to local ones only. It follows an address elsewhere when
  * the same environment names that address (`OPENAI_BASE_URL`), and `OPENAI_API_KEY` serves the provider `custom` where
- * the user chose it by name. A key that the user gave for a route (`api_key`, `key_env`) is sent where the route points.
+ * the user chose it by name. A key that the user gave for a route (`api_key`, `key_env`) is sent where the route points. What
+ * a login gave stands in for a key that nobody gave, and goes where one of the environment would.
  *
  * Source: `hermes-llm.md` §2.3.
  *
@@ -37,6 +38,8 @@ export interface Claim {
 export interface Given {
   readonly apiKey?: Redacted.Redacted<string> | undefined
   readonly keyEnv?: string | undefined
+  /** What logins gave, by provider. */
+  readonly logins?: ReadonlyMap<string, Redacted.Redacted<string>> | undefined
 }
 
 type Resolved = Result.Result<Route["apiKey"], ConfigError>
@@ -58,8 +61,12 @@ export const either = (words: ReadonlyArray<string>): string =>
 
 const missingKey = ({ entry, keyVariables }: Claim, host: string, trusted: boolean): Resolved => {
   const variables = either(keyVariables)
+  const login = entry.login ? "run `hermes model login`, or " : ""
   return trusted
-    ? fail(keyVariables[0] ?? "model.api_key", `no API key for ${entry.displayName}: set ${variables} (or model.api_key)`)
+    ? fail(
+      keyVariables[0] ?? "model.api_key",
+      `no API key for ${entry.displayName}: ${login}set ${variables} (or model.api_key)`
+    )
     : fail(
       "model.api_key",
       `no API key for ${host}: set model.api_key (${variables} goes to ${either(entry.domains)} only)`
@@ -78,7 +85,7 @@ export const resolve = (claim: Claim, host: string, given: Given, lookup: Lookup
   if (entry.authentication === "aws" || entry.authentication === "none") return Result.succeed(undefined)
   if (keyEnv === undefined) {
     const trusted = claim.paired || Directory.owns(entry, host) || Detection.isLocal(host)
-    const found = trusted ? firstSet(lookup, keyVariables) : undefined
+    const found = trusted ? firstSet(lookup, keyVariables) ?? given.logins?.get(entry.name) : undefined
     if (found !== undefined) return Result.succeed(found)
     if (entry.authentication === "key") return missingKey(claim, host, trusted)
   }

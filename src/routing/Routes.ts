@@ -46,6 +46,9 @@ export interface ModelSettings {
   readonly apiMode?: Configurable | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly customProviders?: ReadonlyArray<NamedEndpoint> | undefined
+  /** Names of providers that are known elsewhere, for whoever mistypes one. */
+  readonly otherProviders?: ReadonlyArray<string> | undefined
+  readonly logins?: Keys.Given["logins"]
 }
 
 /** The route of the embedded model. */
@@ -83,7 +86,7 @@ const namedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint | u
 
 const unknownProvider = (settings: ModelSettings, name: string): Resolved<never> => {
   const own = settings.customProviders?.map((endpoint) => endpoint.name.trim().toLowerCase()) ?? []
-  const near = Directory.nearest(name, own)
+  const near = Directory.nearest(name, [...own, ...settings.otherProviders ?? []])
   return fail(
     "model.provider",
     `unknown provider "${name}": ${near === undefined ? "" : `did you mean "${near}"? `}`

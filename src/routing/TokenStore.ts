@@ -57,6 +57,9 @@ export interface Service {
   readonly remove: (provider: string) => Effect.Effect<void, ConfigError>
 }
 
+/** The provider that users can log in to. */
+export const codex = "openai-codex"
+
 /** The name of the file in the home directory. */
 export const fileName = "auth.json"
 
@@ -73,7 +76,7 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
     const changing = yield* Semaphore.make(1)
 
     const unusable = (what: string) => (): ConfigError =>
-      new ConfigError({ path: stored.path, message: `${stored.path}: can not be ${what}: correct it, or remove it and log in again` })
+      new ConfigError({ path: stored.path, message: `${stored.path}: can not be ${what}: correct it, or remove it and run \`hermes model login\`` })
 
     const read: Effect.Effect<Logins, ConfigError> = stored.read.pipe(
       Effect.flatMap((text) =>

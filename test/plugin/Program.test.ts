@@ -108,10 +108,22 @@ describe("the program with plugins", () => {
       const first = yield* hermes(["chat", "-q", "hello", "-Q"])
       assert.deepInclude(first, { code: 0, stdout: "big of my-cloud\n" }, first.stderr)
       assert.deepStrictEqual(said(first.stderr), ["Warning: plugin cloud: its provider \"openai\" is ignored: the program has one of that name"])
+      const model = yield* hermes(["model"])
+      assert.match(model.stdout, /^model {6}big\nprovider {3}my-cloud$/m)
+      assert.match((yield* hermes(["model", "test"])).stdout, /^big of my-cloud answers/)
+      const doctor = yield* hermes(["doctor"])
+      assert.match(doctor.stdout, /^✓ model {5}big of my-cloud/m)
       put("hi.yaml", "turns: [{ text: hi }]")
       const scripted = yield* hermes(["chat", "-q", "hello", "-Q", "--script", "hi.yaml"])
       assert.strictEqual(scripted.stdout, "hi\n")
-    }))
+      keep("config.yaml", "model: { provider: custom, default: m, base_url: \"http://127.0.0.1:1/v1\" }\n"
+        + "fallback_providers: [{ provider: my-cloud, model: big }]\nplugins: { enabled: [cloud] }\n")
+      assert.deepInclude(yield* hermes(["chat", "-q", "hello", "-Q"]), { code: 0, stdout: "big of my-cloud\n" })
+      keep("config.yaml", "model: { provider: my-clod, default: big }\nplugins: { enabled: [cloud] }\n")
+      const unknown = yield* hermes(["model"])
+      assert.strictEqual(unknown.code, 2)
+      assert.include(unknown.stderr, "unknown provider \"my-clod\": did you mean \"my-cloud\"?")
+    }), 90_000)
 
   it.live("has the commands that plugins bring, with their words and exit codes", () =>
     Effect.gen(function*() {

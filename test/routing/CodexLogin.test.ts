@@ -93,6 +93,23 @@ describe("CodexLogin", () => {
       assert.deepStrictEqual(renewed, [])
     }).pipe(Effect.provide(NodeServices.layer)))
 
+  it.effect("a refresh token that another process uses at the same time is no end of the login", () =>
+    Effect.gen(function*() {
+      const home = yield* scratch
+      const store = yield* TokenStore.file(home)
+      const other = yield* TokenStore.file(home)
+      const theirs = { access: Redacted.make("theirs"), refresh: Redacted.make("r-x"), expiresAt: 7_200_000 }
+      const refusing: CodexLogin.Http = {
+        json: () => Effect.succeed({ status: 500, body: undefined }),
+        form: () => Effect.as(Effect.orDie(other.set(CodexLogin.provider, theirs)), { status: 400, body: { error: "invalid_grant" } })
+      }
+      yield* store.set(CodexLogin.provider, { ...theirs, access: Redacted.make("old"), refresh: Redacted.make("r-0"), expiresAt: 0 })
+      assert.strictEqual(valueOf(yield* CodexLogin.make(store, refusing).token), "theirs")
+      yield* store.set(CodexLogin.provider, { ...theirs, expiresAt: 0 })
+      const error = yield* Effect.flip(CodexLogin.make(store, refusing).token)
+      assert.strictEqual(error.message, "the renewal of the ChatGPT login was refused (HTTP 400): run `hermes model login`")
+    }).pipe(Effect.provide(NodeServices.layer)))
+
   it.effect("a refused token is renewed even if it looks good; without a login there is none", () =>
     Effect.gen(function*() {
       const { login, renewed } = yield* signedIn(yield* scratch)
@@ -118,7 +135,7 @@ describe("CodexLogin", () => {
       yield* fs.writeFileString(`${home}/${TokenStore.fileName}`, "{ \"secret\": \"sk-very-secret\"")
       const store = yield* TokenStore.file(home)
       const error = yield* Effect.flip(store.get("openai-codex"))
-      assert.include(error.message, "log in again")
+      assert.include(error.message, "remove it and run `hermes model login`")
       assert.notInclude(error.message, "very-secret")
       yield* Effect.flip(store.set("x", { access: Redacted.make("a"), refresh: Redacted.make("r"), expiresAt: 0 }))
       assert.include(yield* fs.readFileString(`${home}/${TokenStore.fileName}`), "very-secret")

@@ -6,14 +6,16 @@ import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import * as ConfiguredRoutes from "../../src/routing/ConfiguredRoutes.ts"
 
-const chainOf = Effect.fnUntraced(function*(file: unknown, variables: Readonly<Record<string, string>> = {}) {
+type More = Omit<ConfiguredRoutes.Configured, "settings" | "environment">
+
+const chainOf = Effect.fnUntraced(function*(file: unknown, variables: Readonly<Record<string, string>> = {}, more: More = {}) {
   const environment = Environment.make(variables)
   const { settings } = yield* Config.resolve({ file, environment, flags: [] })
-  return ConfiguredRoutes.chain({ settings, environment })
+  return ConfiguredRoutes.chain({ settings, environment, ...more })
 })
 
-const found = (file: unknown, variables?: Readonly<Record<string, string>>) =>
-  Effect.map(chainOf(file, variables), (chain) => Result.getOrThrow(chain))
+const found = (file: unknown, variables?: Readonly<Record<string, string>>, more?: More) =>
+  Effect.map(chainOf(file, variables, more), (chain) => Result.getOrThrow(chain))
 
 describe("ConfiguredRoutes", () => {
   it.effect("nothing configured is the stand-in", () =>
@@ -59,6 +61,59 @@ describe("ConfiguredRoutes", () => {
       const { entries: [other] } = yield* found({ ...pool, model: elsewhere })
       assert.deepStrictEqual(other.credentials, [])
       assert.strictEqual(other.route.apiKey === undefined ? undefined : Redacted.value(other.route.apiKey), "sk-own")
+    }))
+
+  describe("a login", () => {
+    const login = { key: Redacted.make("token"), refresh: Effect.succeed(Redacted.make("newer")) }
+    const logins = new Map([["openai-codex", login]])
+    const keys = (entry: ConfiguredRoutes.Chain["entries"][0]) => entry.credentials?.map(({ key }) => Redacted.value(key))
+    const model = { provider: "codex", default: "gpt-5-codex" }
+
+    it.effect("stands in for a key that nobody gave, and can be renewed", () =>
+      Effect.gen(function*() {
+        const { entries: [entry] } = yield* found({ model }, {}, { logins })
+        assert.deepStrictEqual(entry.credentials, [login])
+        assert.strictEqual(entry.route.apiKey === undefined ? undefined : Redacted.value(entry.route.apiKey), "token")
+      }))
+
+    it.effect("comes after the keys that the user gave", () =>
+      Effect.gen(function*() {
+        const { entries: [entry] } = yield* found({ model }, { CODEX_ACCESS_TOKEN: "given" }, { logins })
+        assert.deepStrictEqual(keys(entry), ["given", "token"])
+        const { entries: [pooled] } = yield* found({ model, "openai-codex": { api_keys: ["one", "two"] } }, {}, { logins })
+        assert.deepStrictEqual(keys(pooled), ["one", "two", "token"])
+      }))
+
+    it.effect("goes to its provider's own hosts and to local ones only", () =>
+      Effect.gen(function*() {
+        const at = (base_url: string) => chainOf({ model: { ...model, base_url } }, {}, { logins })
+        assert.isTrue(Result.isSuccess(yield* at("http://127.0.0.1:9/v1")))
+        assert.isTrue(Result.isFailure(yield* at("https://else.example/v1")))
+        const { entries: [entry] } = yield* found({ model: { ...model, base_url: "https://else.example/v1", api_key: "own" } }, {}, { logins })
+        assert.deepStrictEqual(keys(entry), [])
+      }))
+
+    it.effect("is looked for only where a route may want it", () =>
+      Effect.gen(function*() {
+        const may = (file: unknown) =>
+          Effect.map(Config.resolve({ file, environment: Environment.make({}), flags: [] }), ({ settings }) => ConfiguredRoutes.mayLogIn(settings))
+        assert.isTrue(yield* may({ model }))
+        assert.isTrue(yield* may({ fallback_providers: [{ provider: "openai-codex", model: "m" }] }))
+        assert.isTrue(yield* may({ model: { base_url: "https://chatgpt.com/backend-api/codex" } }))
+        assert.isFalse(yield* may({ model: { provider: "openrouter", default: "a/b" } }))
+      }))
+  })
+
+  it.effect("a provider of a plugin answers first, and behind another one", () =>
+    Effect.gen(function*() {
+      const brought = [{ name: "my-cloud", aliases: ["mc"] }]
+      const { entries: [first] } = yield* found({ model: { provider: "mc", default: "big" } }, {}, { brought })
+      assert.deepInclude(first.route, { provider: "my-cloud", model: "big", apiMode: "chat_completions" })
+      const { entries } = yield* found({
+        model: { provider: "custom", default: "m", base_url: "http://127.0.0.1:1/v1" },
+        fallback_providers: [{ provider: "MC", model: "big", base_url: "https://cloud.example" }]
+      }, {}, { brought })
+      assert.deepInclude(entries[1]?.route, { provider: "my-cloud", model: "big", baseUrl: "https://cloud.example" })
     }))
 
   it.effect("deadlines: of the model, of its provider, of all", () =>

@@ -1,0 +1,91 @@
+/**
+ * What `hermes doctor` says of models: each route in its order, how it is asked, the state of its keys and its breaker, and
+ * the login, without a secret.
+ *
+ * **Details**
+ *
+ * The router itself tells the states, made of the same settings as a run's; nobody is asked over the network. Keys that are
+ * set aside stay so from run to run; a breaker belongs to a running program and begins closed.
+ *
+ * Source: `hermes-llm.md` §17.2, §17.3.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import { Home } from "../config/Home.ts"
+import type { Values } from "../config/Settings.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import * as PoolStore from "../routing/pool/PoolStore.ts"
+import * as RoutedModelRouter from "../routing/RoutedModelRouter.ts"
+import { noKey } from "../routing/RouteKeys.ts"
+import * as ConfiguredModels from "./ConfiguredModels.ts"
+import * as ErrorLine from "./ErrorLine.ts"
+import { type Finding, ok, problem, warning } from "./Finding.ts"
+
+type Keys = RoutedModelRouter.RouteStatus["keys"]
+
+const restOf = ({ number, resting }: Keys[number]): ReadonlyArray<string> =>
+  resting === undefined ? [] : [`key ${number} rests for ${Duration.format(Duration.seconds(Math.ceil(resting.millis / 1_000)))} (${resting.reason})`]
+
+const keysOf = (route: RoutedModelRouter.ChainEntry["route"], keys: Keys): string => {
+  if (keys.length > 1) return [`${keys.length} keys`, ...keys.flatMap(restOf)].join(", ")
+  if (route.apiKey === undefined) return route.apiMode === "bedrock_converse" ? "credentials of the AWS SDK" : "no key"
+  return Redacted.value(route.apiKey) === Redacted.value(noKey) ? "no key" : "a key is set"
+}
+
+const findingOf = (
+  { route }: RoutedModelRouter.ChainEntry,
+  { breaker, keys }: RoutedModelRouter.RouteStatus,
+  place: { readonly index: number; readonly count: number }
+): Finding => {
+  const { apiMode, baseUrl, model, provider } = route
+  const breakers = place.count > 1 ? `, breaker ${breaker.toLowerCase()}` : ""
+  const text = `${model} of ${provider} by ${apiMode}${baseUrl === undefined ? "" : ` at ${baseUrl}`}, ${keysOf(route, keys)}${breakers}`
+  const isSpent = keys.length > 1 && keys.every(({ resting }) => resting !== undefined)
+  return (isSpent ? warning : ok)(place.index === 0 ? "model" : "fallback", text)
+}
+
+const chainFindings = Effect.fnUntraced(function*({ entries, problems }: ConfiguredRoutes.Chain, open: ConfiguredModels.Models["open"]) {
+  const { root } = yield* Home
+  const left = problems.map((text) => warning("fallback", text))
+  const [first] = entries
+  if (entries.length === 1 && first.route.provider === "offline") {
+    return [warning("model", "none is configured, the built-in stand-in answers: set model.provider and model.default"), ...left]
+  }
+  const { status } = yield* RoutedModelRouter.make({ chain: entries, open, store: yield* PoolStore.file(root) })
+  const states = yield* status.routes
+  const found = entries.flatMap((entry, index) => {
+    const state = states[index]
+    return state === undefined ? [] : [findingOf(entry, state, { index, count: entries.length })]
+  })
+  return [...found, ...left]
+}, Effect.scoped)
+
+const login = Effect.gen(function*() {
+  const { kept } = yield* Effect.promise(() => import("../routing/Logins.ts"))
+  const stored = yield* (yield* kept).stored
+  if (stored === undefined) return []
+  const left = stored.expiresAt - (yield* Clock.currentTimeMillis)
+  const ends = left <= 0
+    ? "has ended and is renewed when it is used"
+    : `is good for ${Duration.format(Duration.minutes(Math.ceil(left / 60_000)))} and is renewed before`
+  return [ok("login", `to ChatGPT; the token ${ends}`)]
+})
+
+/** See the module. */
+export const routes = Effect.fnUntraced(function*(settings: Values) {
+  const found = yield* Effect.result(ConfiguredModels.use(settings, ({ look }) => () => look, ({ configured, open }) =>
+    Effect.flatMap(Effect.fromResult(ConfiguredRoutes.chain(configured)), (chain) => chainFindings(chain, open))))
+  const logins = yield* Effect.result(login)
+  return [
+    ...Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.of(found.failure).line)],
+    // Whoever wants the login has said the same.
+    ...Result.isSuccess(logins)
+      ? logins.success
+      : Result.isFailure(found) && found.failure.path === logins.failure.path ? [] : [warning("login", ErrorLine.of(logins.failure).line)]
+  ]
+})
