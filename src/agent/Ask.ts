@@ -57,6 +57,12 @@ const watch = (run: RunState, watcher: AnswerText.Watcher) => {
 
 const noPrice = Cost.unknown("whoever answered does not know prices")
 
+const unpriced = (model: string): RunEvent => ({
+  _tag: "Notice",
+  level: "warning",
+  message: `Nobody names a price for ${model}: its calls do not count for the money that the run may spend`
+})
+
 /** One question to the model, with or without tools, accounted for. */
 export const ask = Effect.fnUntraced(function*<E>(
   services: Services<E>,
@@ -102,6 +108,7 @@ export const ask = Effect.fnUntraced(function*<E>(
   const usage = Usage.fromResponse(answer.response.usage)
   const cost = answer.cost ?? noPrice
   Budget.charge(run.budget, usage, cost)
+  if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(answer.route.model))
   const { provider, model } = answer.route
   const paid = { provider, model, usage, cost: Cost.spent(cost) }
   yield* services.store.recordUsage(run.sessionId, paid)

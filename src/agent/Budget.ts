@@ -46,6 +46,7 @@ export interface Budget {
   toolCalls: number
   refusedCall: boolean
   toldOfTime: boolean
+  toldOfPrice: boolean
 }
 
 /** The ledger of a run that starts now. */
@@ -62,7 +63,8 @@ export const make = (
   cost: Cost.nothing,
   toolCalls: 0,
   refusedCall: false,
-  toldOfTime: false
+  toldOfTime: false,
+  toldOfPrice: false
 })
 
 /** The run's own limits over the agent's, one by one. */
@@ -135,8 +137,12 @@ export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): voi
   }
 }
 
-/** Whether some run of the line may only spend so much money. */
-export const isPriced = (budget: Budget): boolean => lineOf(budget).some(({ limits }) => limits.dollars !== undefined)
+/** Whether a limit of money can not be kept for want of a price, and nobody was told yet: once for each run. */
+export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">): boolean => {
+  if (amount !== undefined || budget.toldOfPrice) return false
+  budget.toldOfPrice = lineOf(budget).some(({ limits }) => limits.dollars !== undefined)
+  return budget.toldOfPrice
+}
 
 /** Share of the time after which the model is asked to come to an end. */
 const wrapUpShare = 0.8

@@ -11,6 +11,8 @@ import * as Agent from "../../src/agent/Agent.ts"
 import * as Budget from "../../src/agent/Budget.ts"
 import type { AgentSettings } from "../../src/agent/RunInput.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import { Provider } from "../../src/provider/Provider.ts"
+import { ModelRouter } from "../../src/routing/ModelRouter.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
@@ -31,14 +33,21 @@ const handlers = toolkit.toLayer({
   execute_code: () => Effect.succeed("ran")
 })
 
-const setup = (fake: Fake.Fake, settings: AgentSettings = {}) =>
+const setup = (fake: Fake.Fake, settings: AgentSettings = {}, router = fake.router) =>
   Agent.layer({ cwd: "/tmp", identity: "You are a test.", ...settings }).pipe(
     Layer.provideMerge(Layer.mergeAll(
-      fake.router,
+      router,
       MemorySessionStore.layer,
       ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Delegate.toolset])
     ))
   )
+
+/** The same turns from a model whose price is known: 0.000175 dollars for each answer. */
+const priced = ({ provider }: Fake.Fake) =>
+  ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, {
+    ...provider,
+    info: { provider: "anthropic", model: "claude-opus-4.6", apiMode: "anthropic_messages", baseUrl: undefined }
+  })))
 
 const echo = (id: string) => Fake.call(id, "echo", { text: id })
 
@@ -70,6 +79,31 @@ describe("the budget of a run", () => {
       const result = yield* Agent.run({ prompt: "go", budget: { tokens: 1 } })
       assert.deepInclude(result, { exit: "text_response", text: "done" })
       assert.notProperty(result, "limit")
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("money: no step begins when it is spent", () => {
+    const fake = Fake.make(Fake.calls(echo("c1")), Fake.calls(echo("c2")), Fake.text("all spent"))
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", budget: { dollars: 0.00035 } })
+      assert.deepInclude(result, { exit: "budget_exhausted", limit: "cost", text: "all spent", steps: 2 })
+      assert.strictEqual(result.cost.usd, 0.000525)
+    }).pipe(Effect.provide(setup(fake, {}, priced(fake))))
+  })
+
+  it.effect("money: what has no price does not count, and the user is told so once", () => {
+    const fake = Fake.make(Fake.calls(echo("c1")), Fake.text("done"))
+    return Effect.gen(function*() {
+      const events: Array<RunEvent> = []
+      const onEvent = (more: ReadonlyArray<RunEvent>) => Effect.sync(() => void events.push(...more))
+      const result = yield* Agent.run({ prompt: "go", budget: { dollars: 0.00000001 }, onEvent })
+      assert.deepInclude(result, { exit: "text_response", text: "done" })
+      assert.deepStrictEqual(events.flatMap((event) => event._tag === "Notice" ? [event.message] : []), [
+        "Nobody names a price for fake-1: its calls do not count for the money that the run may spend"
+      ])
+      events.length = 0
+      yield* Agent.run({ prompt: "go", onEvent })
+      assert.isFalse(events.some(({ _tag }) => _tag === "Notice"), "no limit, no notice")
     }).pipe(Effect.provide(setup(fake)))
   })
 
