@@ -32,6 +32,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import * as Agent from "./agent/Agent.ts"
+import { BackgroundWork } from "./agent/BackgroundWork.ts"
 import { Children } from "./agent/Children.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
 import { Environment } from "./config/Environment.ts"
@@ -106,7 +107,7 @@ const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>):
   ).pipe(Layer.provide(NodeServices.layer))
 
 /** The services of a runtime. */
-export type Services = Agent.Agent | Approvals.Approvals | Children | ModelRouter | Plugins | Registries
+export type Services = Agent.Agent | Approvals.Approvals | BackgroundWork | Children | ModelRouter | Plugins | Registries
 
 /** What plugins find when they are loaded, besides what the application brings. */
 type Registries = ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
@@ -193,6 +194,7 @@ const assemble = <
     // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
     Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
   return agent.pipe(
+    Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
     Layer.provideMerge(Layer.fresh(Children.layer)),
     Layer.provideMerge(approvals ?? Layer.fresh(Approvals.layerDeny())),
     Layer.provideMerge(router),

@@ -22,6 +22,7 @@ import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
+import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import type { Lineage } from "./Lineage.ts"
@@ -132,7 +133,8 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
   })
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
-  yield* store.append(session.id, [user])
+  const reports = yield* Background.missed(services, session.id, session.history, user)
+  yield* store.append(session.id, [...reports, user])
   const run: RunState = {
     sessionId: session.id,
     taskId,
@@ -147,6 +149,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     messages: [
       Prompt.systemMessage({ content: session.systemPrompt }),
       ...Conversation.closeOpenCalls(session.history),
+      ...reports,
       user
     ],
     budget: Budget.make({

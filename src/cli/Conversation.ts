@@ -8,6 +8,8 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Prompt from "effect/cli/Prompt"
 import { Agent } from "../agent/Agent.ts"
+import { BackgroundWork } from "../agent/BackgroundWork.ts"
+import { Children } from "../agent/Children.ts"
 import * as Config from "../config/Config.ts"
 import { Home } from "../config/Home.ts"
 import { Settings } from "../config/Settings.ts"
@@ -69,6 +71,8 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
     input,
     commands: PluginsDialog.commands((yield* plugins.loaded).commands),
     attach: plugins.attach,
+    background: yield* BackgroundWork,
+    children: yield* Children,
     quickCommands: settings.quickCommands,
     directoryOf: (session) => Effect.provideService(Asking.directoryOf(session), FileSystem.FileSystem, fs)
   })

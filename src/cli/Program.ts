@@ -7,6 +7,8 @@
 import * as Context from "effect/Context"
 import type * as Layer from "effect/Layer"
 import type { Agent } from "../agent/Agent.ts"
+import type { BackgroundWork } from "../agent/BackgroundWork.ts"
+import type { Children } from "../agent/Children.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
@@ -37,7 +39,7 @@ export interface Start {
 }
 
 /** What a runtime gives. */
-export type Services = Agent | ModelRouter | Plugins | ToolRegistry | SessionStore | SessionSearch | Hooks
+export type Services = Agent | BackgroundWork | Children | ModelRouter | Plugins | ToolRegistry | SessionStore | SessionSearch | Hooks
 
 /** What it is made of. */
 export type Needs = Home | Environment

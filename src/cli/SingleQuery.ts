@@ -10,11 +10,13 @@
  *
  * @since 0.1.0
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Agent from "../agent/Agent.ts"
+import { BackgroundWork } from "../agent/BackgroundWork.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
 import { Settings, type Values } from "../config/Settings.ts"
@@ -56,6 +58,8 @@ interface Known {
   usage: Usage.Usage
   cost: Cost.Total
   begun: boolean
+  /** How the run ended, if it did: what comes after it does not change that. */
+  result: RunResult | undefined
 }
 
 const endingOf = (
@@ -98,6 +102,12 @@ const converse = Effect.fnUntraced(function*(
   )
 })
 
+/** Processes that are to tell of their end are not taken down before it, as long as the settings give them. */
+const linger = Effect.fnUntraced(function*({ terminal }: Values, { sessionId }: RunResult) {
+  const background = yield* BackgroundWork
+  yield* Effect.timeoutOption(background.settled(sessionId), Duration.seconds(terminal.oneshotCompletionWaitSeconds))
+})
+
 /** See the module. */
 export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: RunInput["prompt"]) {
   const output = yield* Output
@@ -105,7 +115,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
   const interruptCode = yield* InterruptCode
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, begun: false }
+  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, begun: false, result: undefined }
 
   const begin = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -133,13 +143,17 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
     yield* begin(settings.model.default ?? Offline.route.model)
     const cwd = session.known === undefined ? undefined : yield* Asking.directoryOf(session.known)
     return yield* converse(flags, settings, view, { prompt, sessionId: session.id, cwd, onEvent }).pipe(
+      Effect.tap((result) => {
+        known.result = result
+        return linger(settings, result)
+      }),
       Effect.provide(program.layer(settings, flags))
     )
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(logging(view)))
 
   const finish = (exit: Exit.Exit<RunResult, unknown>) =>
     Effect.gen(function*() {
-      const ending = endingOf(exit, known, interruptCode())
+      const ending = endingOf(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode())
       yield* begin(flags.model ?? "")
       yield* view.end(ending)
       if (ending.error !== undefined) yield* output.err(ErrorLine.render(ending.error))

@@ -6,7 +6,8 @@
  * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every case.
  * The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart by a
  * blank line. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
- * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`.
+ * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. What
+ * child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), which the document does not have.
  *
  * Source: `hermes-product.md` §1.5.
  *
@@ -28,6 +29,13 @@ export const maxOutput = 5000
 type Fact = { readonly type: string } & Readonly<Record<string, unknown>>
 
 const bounded = (output: string): string => output.length > maxOutput ? `${output.slice(0, maxOutput)}…` : output
+
+/** A line about a child agent. */
+const subagent = (subtype: "start" | "progress" | "stop", { subagentId }: { readonly subagentId: string }): Fact => ({
+  type: "subagent",
+  subtype,
+  subagent_id: subagentId
+})
 
 const texts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ type: "text", text: piece }]
 
@@ -61,6 +69,19 @@ export const make = ({ out }: Output.Service): View => {
           }
         ]
       }
+      case "SubagentStarted":
+        return [{ ...subagent("start", event), session_id: event.sessionId, goal: event.goal }]
+      case "SubagentProgress":
+        return [{ ...subagent("progress", event), text: event.text }]
+      case "SubagentFinished":
+        return [{
+          ...subagent("stop", event),
+          session_id: event.sessionId,
+          status: event.status,
+          tool_count: event.toolCount,
+          tokens: { input: Usage.promptTokens(event.usage), output: event.usage.outputTokens },
+          duration_ms: Math.round(event.durationMillis)
+        }]
       default:
         return []
     }

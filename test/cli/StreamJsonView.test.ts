@@ -4,6 +4,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as StreamJsonView from "../../src/cli/StreamJsonView.ts"
 import type { Ending } from "../../src/cli/View.ts"
 import * as Cost from "../../src/domain/Cost.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import { capture } from "./capture.ts"
@@ -45,6 +46,39 @@ const project = Effect.fnUntraced(function*(
 })
 
 describe("StreamJsonView", () => {
+  it.effect("what children do has lines of its own", () =>
+    Effect.gen(function*() {
+      const sessionId = SessionId.make("c1")
+      const found = yield* project([
+        { _tag: "SubagentStarted", subagentId: "sa-0", sessionId, goal: "count" },
+        { _tag: "SubagentProgress", subagentId: "sa-0", text: "terminal" },
+        {
+          _tag: "SubagentFinished",
+          subagentId: "sa-0",
+          sessionId,
+          goal: "count",
+          status: "partial",
+          toolCount: 1,
+          durationMillis: 9.6,
+          usage: { ...Usage.zero, inputTokens: 7, outputTokens: 2 }
+        }
+      ])
+      const about = { type: "subagent", timestamp: 250, subagent_id: "sa-0" }
+      assert.deepStrictEqual(found.slice(1, -1), [
+        { ...about, subtype: "start", session_id: "c1", goal: "count" },
+        { ...about, subtype: "progress", text: "terminal" },
+        {
+          ...about,
+          subtype: "stop",
+          session_id: "c1",
+          status: "partial",
+          tool_count: 1,
+          tokens: { input: 7, output: 2 },
+          duration_ms: 10
+        }
+      ])
+    }))
+
   it.effect("one object per line, each with its time", () =>
     Effect.gen(function*() {
       const usage = { ...Usage.zero, inputTokens: 3, outputTokens: 4, cacheReadTokens: 5, cacheWriteTokens: 6 }

@@ -197,7 +197,7 @@ describe("Interactive session", () => {
         yield* type("/usa\r")
         yield* until("Model calls")
         yield* type("/s\r")
-        yield* until("/s could be /sessions, /status or /stop.")
+        yield* until("/s could be /sessions, /status, /steer or /stop.")
         yield* type("/histry\r")
         yield* until("There is no command /histry. Did you mean /history?")
         yield* type("/tmp/x is a path\r")

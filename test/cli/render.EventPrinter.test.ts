@@ -62,7 +62,44 @@ const shown = Effect.fnUntraced(function*(
   return terminal.lines()
 })
 
+const child = {
+  subagentId: "sa-0-1",
+  sessionId: SessionId.make("c"),
+  goal: "Count the sheep\nin the field"
+}
+const childEnded = (status: string): RunEvent => ({
+  _tag: "SubagentFinished",
+  ...child,
+  status,
+  toolCount: 2,
+  durationMillis: 3210,
+  usage: { ...Usage.zero, inputTokens: 30, outputTokens: 5 }
+})
+
 describe("EventPrinter", () => {
+  it.effect("children have a line when they begin and when they end, and a live one while they work", () =>
+    Effect.gen(function*() {
+      const { printer, terminal } = setup()
+      yield* printer.events([started("1", { goal: "sheep" }, "delegate_task"), { _tag: "SubagentStarted", ...child }])
+      yield* printer.events([{ _tag: "SubagentProgress", subagentId: "sa-0-1", text: "terminal" }])
+      yield* TestClock.adjust("2 seconds")
+      const live = printer.view({ columns: 60, rows: 50 }, 2000)
+      assert.lengthOf(live, 2)
+      assert.include(live[1], "Count the sheep in the field · terminal · 2 s")
+      yield* printer.events([childEnded("partial"), finished("1", "{\"results\":[]}", "ok", "delegate_task")])
+      assert.lengthOf(printer.view({ columns: 60, rows: 50 }, 2000), 0)
+      yield* printer.close
+      assert.deepStrictEqual(terminal.lines(), [
+        "┊   ▸ Count the sheep in the field",
+        "┊   ◐ Count t… · partial · 2 tool calls · 35 tokens · 3.2 s",
+        "┊ ✓ delegate_task sheep · 1.2 s"
+      ])
+      assert.deepStrictEqual(
+        yield* shown([{ _tag: "SubagentStarted", ...child }, childEnded("completed")], { verbosity: () => "new" }),
+        []
+      )
+    }))
+
   it.effect("sets the answer and the tools apart by one blank line", () =>
     Effect.gen(function*() {
       const lines = yield* shown([

@@ -20,6 +20,7 @@ import * as Neutral from "../render/Neutral.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
+import * as BackgroundCommands from "./BackgroundCommands.ts"
 import { type Next, stay } from "./Commands.ts"
 import { complain, type Dialog, type DialogCommand, resumeCommand, say } from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
@@ -162,8 +163,6 @@ const retry: DialogCommand["run"] = (_, dialog) =>
     return stay
   })
 
-const stop = doing((_, dialog) => Effect.sync(() => say(dialog, "Nothing is running.", "")))
-
 /** See the module. */
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], usage: "", help: "Show this", run: help },
@@ -178,6 +177,6 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "verbose", aliases: [], usage: "[LEVEL]", help: "Show more or less of what tools do: off, new, all, verbose", run: verbose },
   { name: "status", aliases: [], usage: "", help: "Show where this session is", run: status },
   { name: "retry", aliases: [], usage: "", help: "Ask the last thing again", run: retry },
-  { name: "stop", aliases: [], usage: "", help: "Stop what runs", run: stop },
+  ...BackgroundCommands.commands,
   { name: "quit", aliases: ["exit"], usage: "", help: "Leave", run: () => Effect.succeed(leave) }
 ]

@@ -35,6 +35,18 @@ export interface Command<in Session> {
   /** One line. */
   readonly help: string
   readonly run: (argument: string, session: Session) => Effect.Effect<Next>
+  /** What it does while the agent works; without it the command waits until that is done. */
+  readonly meanwhile?: ((argument: string, session: Session, work: Meanwhile) => Effect.Effect<void>) | undefined
+}
+
+/** What a command can do to the work that is under way. */
+export interface Meanwhile {
+  /** Asks it to end. */
+  readonly stop: Effect.Effect<void>
+  /** Takes a message along; false when it can not. */
+  readonly steer: (text: string) => boolean
+  /** Keeps a message for afterwards. */
+  readonly queue: (text: string) => void
 }
 
 /** What a typed name means. */

@@ -6,6 +6,8 @@
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Stream } from "effect/Stream"
+import type { Service as BackgroundWork } from "../../agent/BackgroundWork.ts"
+import type { Service as Children } from "../../agent/Children.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { SessionId } from "../../domain/Ids.ts"
@@ -59,6 +61,10 @@ export interface InteractiveOptions {
   readonly newSession: Effect.Effect<SessionId>
   /** What every run is asked with besides the prompt: tools, source, limits. */
   readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
+  /** What works besides the turns; nothing can where it is absent. */
+  readonly background?: BackgroundWork | undefined
+  /** Whether the agent may delegate at all, for `/agents pause`. */
+  readonly children?: Pick<Children, "isPaused" | "pause"> | undefined
   /** A first prompt, taken literally. */
   readonly seed?: RunInput["prompt"] | undefined
   /** Commands of plugins, after the program's own. */

@@ -71,7 +71,7 @@ const make = Effect.fnUntraced(function*(
       for (const line of Questions.lines(question, screen.size().columns, screen.asidePaint)) dialog.note(line)
     }),
     injected: yield* Injected.make,
-    steering: display.busyInputMode === "steer" ? yield* Steering.make(hooks, steered) : Steering.none,
+    steering: yield* Steering.make(hooks, steered),
     current: yield* Switching.fresh(options, options.session.id, undefined),
     verbosity: display.toolProgress,
     editor: Editor.empty,
@@ -128,20 +128,31 @@ const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Ou
   }
 )
 
-/** A message of a plugin. */
+/** A message of a plugin, or of what works in the background. */
 interface Message {
   readonly _tag: "Message"
   readonly text: string
+  /** What the user sees of it. */
+  readonly shown: string
 }
 
-/** What a plugin says, what was sent while the agent worked, or what is typed now. */
+/** What a plugin says, what was sent while the agent worked, what the background says, or what is typed now. */
 const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | Prompting.Prompted> {
+  const { background } = dialog.options
   while (true) {
     const message = yield* dialog.injected.take
-    if (message !== undefined) return { _tag: "Message", text: message }
+    if (message !== undefined) return { _tag: "Message", text: message, shown: message }
     const text = dialog.waiting.shift()
     if (text !== undefined) return { _tag: "Line", text }
-    const prompted = yield* Effect.raceFirst(Prompting.prompt(dialog), dialog.injected.arrived)
+    const told = background === undefined ? [] : yield* background.take(dialog.current.id)
+    if (told.length > 0) {
+      const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
+      return { _tag: "Message", text: told.join("\n\n"), shown }
+    }
+    const arrived = background === undefined
+      ? dialog.injected.arrived
+      : Effect.raceFirst(dialog.injected.arrived, background.arrived(dialog.current.id))
+    const prompted = yield* Effect.raceFirst(Prompting.prompt(dialog), arrived)
     if (prompted !== undefined) return prompted
   }
 })
@@ -156,7 +167,8 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
     const line = yield* nextLine(dialog)
     if (line._tag === "Leave") return line.code
     if (line._tag === "Message") {
-      const code = yield* send(dialog, line.text)
+      Prompting.echo(dialog, line.shown)
+      const code = yield* Turn.run(dialog, line.text)
       if (code !== undefined) return code
       continue
     }

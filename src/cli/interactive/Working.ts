@@ -8,7 +8,8 @@
  * end, but no longer than {@link graceMillis}.
  *
  * What is sent meanwhile is done afterwards (`display.busy_input_mode: queue`), or stops the work first (`interrupt`), or
- * reaches the model with the next tool result (`steer`). `/stop` is never kept waiting.
+ * reaches the model with the next tool result (`steer`). Commands about the work itself (`/stop`, `/steer`, `/agents`, …)
+ * are never kept waiting.
  *
  * Source: `hermes-product.md` §1.8.
  *
@@ -116,7 +117,13 @@ const watch = Effect.fnUntraced(function*<A, E>(
     if (line.trim() === "") return
     const command = Commands.parse(line)
     const found = command === undefined ? undefined : Commands.find(dialog.commands, command.name)
-    if (found?._tag === "Command" && found.command.name === "stop") return yield* stop
+    if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
+      return yield* found.command.meanwhile(command.argument, dialog, {
+        stop,
+        steer: work.steer,
+        queue: (text) => void dialog.waiting.push(text)
+      })
+    }
     const isMessage = command === undefined && !line.startsWith("!")
     if (isMessage && options.display.busyInputMode === "steer" && work.steer(line)) return
     dialog.waiting.push(line)

@@ -16,6 +16,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
+import * as ChildFeed from "./ChildFeed.ts"
 import * as Markdown from "./Markdown.ts"
 import * as Neutral from "./Neutral.ts"
 import * as Reasoning from "./Reasoning.ts"
@@ -62,6 +63,7 @@ export const frameMillis = 100
 /** See the module. */
 export const make = (screen: Screen, options: Options): Printer => {
   const feed = ToolFeed.make(options, screen.asidePaint)
+  const children = ChildFeed.make(options, screen.asidePaint)
   let kind: Kind = "nothing"
   let text: Markdown.Renderer | undefined
   let reasoning: Reasoning.Renderer | undefined
@@ -176,6 +178,10 @@ export const make = (screen: Screen, options: Options): Printer => {
       case "ToolFinished":
         say(feed.take(event, now, screen.asideColumns()))
         return
+      case "SubagentStarted":
+      case "SubagentProgress":
+      case "SubagentFinished":
+        return say(children.take(event, now, screen.asideColumns()))
       case "Waiting":
         aside(Waits.waiting(event), "yellow")
         return busy("waiting to try again", now)
@@ -218,7 +224,8 @@ export const make = (screen: Screen, options: Options): Printer => {
       if (over) return []
       const frame = frames[Math.floor(now / frameMillis) % frames.length] ?? ""
       const tools = feed.live(now, columns - 1, frame)
-      const lines = tools.length > 0 ? tools : atWork(columns, now, frame)
+      const below = children.live(now, columns - 1, frame)
+      const lines = tools.length + below.length > 0 ? [...tools, ...below] : atWork(columns, now, frame)
       // The lines of the feed that follow will be set apart like this.
       const isApart = (kind === "text" && text === undefined) || (kind === "reasoning" && reasoning === undefined)
       return isApart && lines.length > 0 ? ["", ...lines] : lines

@@ -29,6 +29,7 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Json from "../../domain/Json.ts"
+import { Attendance } from "../approval/Attendance.ts"
 import * as Delegator from "../Delegator.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
@@ -60,7 +61,8 @@ export const Parameters = Schema.Struct({
     })
   ),
   background: Schema.optionalKey(Schema.Boolean.annotate({
-    description: "Do not wait for the child: its report comes as a message later. For one goal, not for tasks."
+    description: "Do not wait for the child: its report comes as a message later. For one goal, not for tasks. Where no " +
+      "message can come later (a single query, a child) it is waited for."
   }))
 })
 
@@ -119,10 +121,12 @@ const handler = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
   }
   const delegator = yield* Delegator.Delegator
   const [single] = whole
-  if (params.background === true) {
-    return single === undefined || whole.length > 1
-      ? yield* Effect.fail(refused("background is for a single task: give one goal, or wait for the tasks"))
-      : yield* Effect.mapError(delegator.dispatch(single), ({ message }) => refused(message))
+  if (params.background === true && whole.length > 1) {
+    return yield* Effect.fail(refused("background is for a single task: give one goal, or wait for the tasks"))
+  }
+  // Where nobody is there to hear of it later, the child is waited for.
+  if (single !== undefined && params.background === true && (yield* Attendance)._tag === "Attended") {
+    return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => refused(message))
   }
   const started = yield* Clock.currentTimeMillis
   const results = yield* Effect.mapError(delegator.delegate(whole), ({ message }) => refused(message))

@@ -62,6 +62,8 @@ export interface Service {
   readonly drain: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<ProcessEvent>>
   /** Takes the oldest event of a session, waiting for one if there is none. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ProcessEvent>
+  /** Done as soon as a session has an event. It stays until it is taken. */
+  readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
 /** See the module. */
@@ -78,8 +80,16 @@ export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("he
         return Effect.succeed(event)
       })
 
+    const arrived: Service["arrived"] = (sessionId) =>
+      Effect.suspend(() =>
+        waiting.some((event) => event.sessionId === sessionId)
+          ? Effect.void
+          : Effect.flatMap(Deferred.await(changed), () => arrived(sessionId))
+      )
+
     return {
       take,
+      arrived,
       drain: (sessionId) =>
         Effect.sync(() => {
           const events = waiting.filter((event) => event.sessionId === sessionId)

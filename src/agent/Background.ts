@@ -1,0 +1,137 @@
+/**
+ * What children in the background did, as messages for the session that sent them; also of those whose report nobody took.
+ *
+ * **Details**
+ *
+ * Nothing is kept for it besides the sessions themselves. The result of the call that sent a child off names its session,
+ * where everything it does is stored as it happens; a message that brings its report names the delegation. Hence a session
+ * that is continued, by whichever process, knows what it was never told, at least once: of a child whose process died in the
+ * middle the status is `unknown`.
+ *
+ * Source: `hermes-product.md` §3.4.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import { SessionId } from "../domain/Ids.ts"
+import * as Json from "../domain/Json.ts"
+import type { Service as SessionStore } from "../session/SessionStore.ts"
+import type { Delivery, Service as Children } from "./Children.ts"
+
+/** What a report says. */
+interface Told {
+  readonly delegationId: string
+  readonly goal: string
+  readonly status: string
+  readonly facts: ReadonlyArray<string>
+  readonly summary: string
+}
+
+const short = (text: string): string => {
+  const line = text.replaceAll(/\s+/g, " ").trim()
+  return line.length > 300 ? `${line.slice(0, 300)}…` : line
+}
+
+const written = ({ delegationId, facts, goal, status, summary }: Told): string =>
+  [
+    `[Report of the background delegation ${delegationId}: ${status}]`,
+    `Goal: ${short(goal)}`,
+    facts.join(" · "),
+    "",
+    summary === "" ? "It left no summary." : summary
+  ].join("\n")
+
+/** A report as a message. */
+export const message = ({ delegationId, goal, report }: Delivery): string =>
+  written({
+    delegationId,
+    goal,
+    status: report.status,
+    summary: report.summary,
+    facts: [
+      `exit reason ${report.exit_reason}`,
+      `${report.api_calls} model calls`,
+      `${report.tool_trace.length} tool calls`,
+      `${Math.round(report.duration_seconds)} s`,
+      `session ${report.session_id}`,
+      ...(report.error === undefined ? [] : [`error: ${short(report.error)}`]),
+      ...(report.stale_paths === undefined ? [] : [`changed since you read them: ${report.stale_paths.join(", ")}`])
+    ]
+  })
+
+interface Sent {
+  readonly delegationId: string
+  readonly sessionId: string
+  readonly goal: string
+}
+
+const isText = (value: unknown): value is string => typeof value === "string"
+
+const sentBy = (result: unknown): ReadonlyArray<Sent> => {
+  if (!isText(result) || !result.includes("\"status\":\"dispatched\"")) return []
+  const body = Option.getOrUndefined(Json.parse(result))
+  if (typeof body !== "object" || body === null) return []
+  const { delegation_id, goal, session_id }: { delegation_id?: unknown; goal?: unknown; session_id?: unknown } = body
+  return isText(delegation_id) && isText(session_id)
+    ? [{ delegationId: delegation_id, sessionId: session_id, goal: isText(goal) ? goal : "" }]
+    : []
+}
+
+/** The children that a conversation sent off. */
+const sent = (history: ReadonlyArray<Prompt.Message>): ReadonlyArray<Sent> =>
+  history.flatMap((message) =>
+    message.role === "tool"
+      ? message.content.flatMap((part) =>
+        part.type === "tool-result" && part.name === "delegate_task" ? sentBy(part.result) : [])
+      : []
+  )
+
+const textOf = (message: Prompt.Message): string =>
+  message.role === "user" || message.role === "assistant"
+    ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
+    : ""
+
+/** What the store knows of a child that reported to nobody. */
+const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: Sent) {
+  const id = SessionId.make(sessionId)
+  const session = Option.getOrUndefined(yield* store.get(id))
+  const messages = session === undefined ? [] : yield* store.messages(id)
+  const summary = messages.findLast((message) => message.role === "assistant" && textOf(message) !== "")
+  const reason = session?.endReason
+  const status = reason === undefined ? "unknown" : reason === "text_response" ? "completed" : reason
+  return written({
+    delegationId,
+    goal,
+    status,
+    summary: summary === undefined ? "" : textOf(summary),
+    facts: [
+      ...(reason === undefined ? ["the process that it worked in ended before it did: look what is done before you use it"] : []),
+      `session ${sessionId}`
+    ]
+  })
+})
+
+/** Reports that a session has not been told of, for the run that begins with `prompt`. */
+export const missed = Effect.fnUntraced(function*(
+  { children, store }: { readonly children: Children; readonly store: SessionStore },
+  sessionId: SessionId,
+  history: ReadonlyArray<Prompt.Message>,
+  prompt: Prompt.UserMessage
+): Effect.fn.Return<ReadonlyArray<Prompt.UserMessage>, SessionStoreError> {
+  const all = sent(history)
+  if (all.length === 0) return []
+  const told = [...history, prompt].flatMap((message) => message.role === "user" ? [textOf(message)] : []).join("\n")
+  const untold = all.filter(({ delegationId }) => !told.includes(delegationId))
+  if (untold.length === 0) return []
+  const waiting = yield* children.take(sessionId)
+  const working = new Set((yield* children.list).map(({ delegationId }) => delegationId))
+  const texts = yield* Effect.forEach(untold, (child): Effect.Effect<ReadonlyArray<string>, SessionStoreError> => {
+    const delivery = waiting.find(({ delegationId }) => delegationId === child.delegationId)
+    if (delivery !== undefined) return Effect.succeed([message(delivery)])
+    return working.has(child.delegationId) ? Effect.succeed([]) : Effect.map(recovered(store, child), (text) => [text])
+  })
+  return texts.flat().map((text) => Prompt.userMessage({ content: [Prompt.textPart({ text })] }))
+})

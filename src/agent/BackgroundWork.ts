@@ -1,0 +1,146 @@
+/**
+ * What works in the background of a conversation, whatever it is: child agents, and processes that the terminal started. For
+ * whoever talks to the user: it lists and stops them, and brings what they have to say into the conversation.
+ *
+ * Source: `hermes-product.md` §1.8, §2.3 and §3.4.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { SessionId } from "../domain/Ids.ts"
+import type { ProcessEvent } from "../tool/builtin/terminal/ProcessEvents.ts"
+import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
+import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
+import { message } from "./Background.ts"
+import { Children } from "./Children.ts"
+
+/** Something at work. */
+export interface Item {
+  readonly kind: "child" | "process"
+  readonly id: string
+  /** The goal, or the command. */
+  readonly what: string
+  /** Milliseconds since the epoch. */
+  readonly since: number
+  /** What it is at, in a word or two. */
+  readonly at: string
+}
+
+/** See the module. */
+export interface Service {
+  /** What works for a session, its children in front and their children too; oldest first. */
+  readonly list: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
+  /** Stops one by its id or the beginning of it. */
+  readonly stop: (sessionId: SessionId, id: string) => Effect.Effect<Item | undefined>
+  /** Stops all of a session. */
+  readonly stopAll: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
+  /** Done as soon as something has to be said to a session. */
+  readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
+  /** Takes what has to be said, as messages, each of its own. */
+  readonly take: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<string>>
+  /** Waits for the processes of a session that are to tell when they ended. */
+  readonly settled: (sessionId: SessionId) => Effect.Effect<void>
+}
+
+/** An event of a process as a message. */
+export const told = (event: ProcessEvent): string => {
+  const name = `${event.processId} (${event.command})`
+  switch (event._tag) {
+    case "ProcessCompleted": {
+      const how = event.reason === "killed" ? "was killed" : "exited"
+      const output = event.output.trim() === "" ? "It printed nothing." : `The end of its output:\n${event.output}`
+      return `[The background process ${name} ${how} with code ${event.exitCode}]\n${output}`
+    }
+    case "WatchMatched": {
+      const more = event.suppressed === 0 ? "" : `\n(${event.suppressed} earlier matches are left out)`
+      return `[The background process ${name} printed "${event.pattern}"]\n${event.lines.join("\n")}${more}`
+    }
+    case "WatchDemoted":
+      return `[The background process ${name} matched too often: from now on it only tells when it ends]`
+  }
+}
+
+const make = Effect.gen(function*() {
+  const children = yield* Children
+  const processes = yield* ProcessRegistry
+  const events = yield* ProcessEvents
+
+  const running = (sessionId: SessionId) =>
+    Effect.map(processes.list(sessionId), (all) => all.filter((process) => process.ended() === undefined))
+
+  const childrenOf = Effect.fnUntraced(function*(sessionId: SessionId) {
+    const sessions = new Set<string>([sessionId])
+    const family = []
+    // Parents stand before their children.
+    for (const child of yield* children.list) {
+      if (!sessions.has(child.parentSessionId)) continue
+      sessions.add(child.sessionId)
+      family.push(child)
+    }
+    return family
+  })
+
+  const list: Service["list"] = Effect.fnUntraced(function*(sessionId) {
+    const family = yield* childrenOf(sessionId)
+    const own = yield* running(sessionId)
+    return [
+      ...family.map(({ delegationId, goal, progress, startedAt, subagentId }): Item => ({
+        kind: "child",
+        id: delegationId ?? subagentId,
+        what: goal,
+        since: startedAt,
+        at: progress.lastTool === undefined ? "thinking" : `${progress.lastTool}, ${progress.toolCount} tool calls`
+      })),
+      ...own.map(({ id, options, pid, startedAt }): Item => ({
+        kind: "process",
+        id,
+        what: options.command,
+        since: startedAt,
+        at: `process ${pid}`
+      }))
+    ].sort((a, b) => a.since - b.since)
+  })
+
+  const end = Effect.fnUntraced(function*(sessionId: SessionId, item: Item) {
+    if (item.kind === "child") {
+      yield* children.stop(item.id)
+      return item
+    }
+    const kill = Effect.flatMap(processes.find(item.id, sessionId), (process) => process.kill)
+    // One that is gone is as good as one that was ended.
+    yield* Effect.catchTag(Effect.asVoid(kill), "ProcessNotFound", () => Effect.void)
+    return item
+  })
+
+  return BackgroundWork.of({
+    list,
+    stop: Effect.fnUntraced(function*(sessionId, id) {
+      const found = (yield* list(sessionId)).filter((item) => id !== "" && item.id.startsWith(id))
+      const [only] = found
+      return only === undefined || found.length > 1 ? undefined : yield* end(sessionId, only)
+    }),
+    stopAll: (sessionId) =>
+      Effect.flatMap(list(sessionId), (items) =>
+        Effect.forEach(items, (item) => end(sessionId, item), { concurrency: "unbounded" })),
+    arrived: (sessionId) => Effect.raceFirst(children.arrived(sessionId), events.arrived(sessionId)),
+    take: Effect.fnUntraced(function*(sessionId) {
+      const reports = yield* children.take(sessionId)
+      const news = yield* events.drain(sessionId)
+      return [...reports.map(message), ...news.map(told)]
+    }),
+    settled: Effect.fnUntraced(function*(sessionId) {
+      const awaited = (yield* running(sessionId)).filter(({ options }) => options.notifyOnComplete)
+      yield* Effect.forEach(awaited, (process) => process.exit, { concurrency: "unbounded", discard: true })
+    })
+  })
+})
+
+/** See the module. */
+export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {
+  static readonly layer: Layer.Layer<BackgroundWork, never, Children | ProcessRegistry | ProcessEvents> = Layer.effect(
+    BackgroundWork,
+    make
+  )
+}
