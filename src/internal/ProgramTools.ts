@@ -27,10 +27,10 @@ export const toolsets = Effect.map(
 /** What they are told. */
 export const told = (settings: Values, environment: Environment["Service"]) =>
   Layer.unwrap(Effect.map(
-    Effect.promise(() => Promise.all([import("../tool/builtin/Web.ts"), import("../tool/builtin/web/SearchProvider.ts")])),
-    ([web, search]) =>
+    Effect.promise(() => Promise.all([import("../tool/fence/Urls.ts"), import("../tool/builtin/web/SearchProvider.ts")])),
+    ([urls, search]) =>
       Layer.mergeAll(
-        Layer.succeed(web.WebAllowance, { privateUrls: settings.security.allowPrivateUrls }),
+        Layer.succeed(urls.UrlPolicy, { ...urls.strict, allowPrivate: settings.security.allowPrivateUrls }),
         Layer.succeed(search.WebSearch, search.fromEnvironment(environment.get)),
         Layer.succeed(CodeSettings, {
           mode: settings.codeExecution.mode,

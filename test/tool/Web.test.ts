@@ -4,8 +4,9 @@ import type * as Prompt from "effect/ai/Prompt"
 import { gzipSync } from "node:zlib"
 import { SideModel, SideModelError } from "../../src/tool/builtin/vision/SideModel.ts"
 import * as SearchProvider from "../../src/tool/builtin/web/SearchProvider.ts"
-import * as UrlGuard from "../../src/tool/builtin/web/UrlGuard.ts"
+import * as Download from "../../src/tool/builtin/web/Download.ts"
 import * as Web from "../../src/tool/builtin/Web.ts"
+import * as Urls from "../../src/tool/fence/Urls.ts"
 import { callTool } from "../support/callTool.ts"
 import { webServer } from "../support/webServer.ts"
 
@@ -16,7 +17,7 @@ interface Extracted {
   readonly error: string | null
 }
 
-const allowed = Effect.provideService(Web.WebAllowance, { privateUrls: true })
+const allowed = Effect.provideService(Urls.UrlPolicy, { ...Urls.strict, allowPrivate: true })
 
 const extract = (urls: ReadonlyArray<string>) =>
   Effect.map(callTool(Web.toolset, "web_extract", { urls }), ({ body, isFailure }) => ({
@@ -132,7 +133,10 @@ describe("addresses of a model", () => {
   it.live("blocked ones are never asked", () =>
     Effect.gen(function*() {
       const refused = (url: string, privateUrls: boolean) =>
-        Effect.map(Effect.flip(UrlGuard.judge(url, { privateUrls })), ({ reason }) => assert.strictEqual(reason, "blocked", url))
+        Effect.flip(Download.read(url)).pipe(
+          Effect.provideService(Urls.UrlPolicy, { ...Urls.strict, allowPrivate: privateUrls }),
+          Effect.map(({ reason }) => assert.strictEqual(reason, "blocked", url))
+        )
       for (
         const url of [
           "http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://2130706433/", "http://0x7f.1/", "http://10.0.0.1./",

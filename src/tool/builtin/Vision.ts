@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * The image is a file, an http(s) address (with the rules of `web_extract`) or a data URL. What it is, is told by its bytes,
+ * The image is a file (with the rules of `read_file`), an http(s) address (with those of `web_extract`) or a data URL. What it is, is told by its bytes,
  * not by its name.
  *
  * **Example** (What a file is)
@@ -22,7 +22,8 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
-import * as Path from "effect/Path"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -32,11 +33,11 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Base64 from "effect/encoding/Base64"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
+import type { Places } from "./file/Places.ts"
 import * as Problem from "./file/Problem.ts"
+import { Targets } from "./file/Target.ts"
 import { SideModel } from "./vision/SideModel.ts"
 import * as Download from "./web/Download.ts"
-import * as UrlGuard from "./web/UrlGuard.ts"
-import { WebAllowance } from "./Web.ts"
 
 /** Bytes of an image at most. */
 export const maxBytes = 20 * 1024 * 1024
@@ -65,26 +66,19 @@ export const mediaType = (bytes: Uint8Array): string | undefined => {
 
 const tooLarge = Problem.fail(`the image is larger than ${maxBytes / 1024 / 1024} MB: make it smaller first`)
 
-const download = Effect.fnUntraced(function*(url: string) {
-  const judged = yield* UrlGuard.judge(url, yield* WebAllowance)
-  const { body, status, truncated } = yield* Download.request(judged, { maxBytes })
-  if (truncated) return yield* tooLarge
-  if (status !== 200) return yield* Problem.fail(`${judged.url.host} answered ${status}`, { hint: "give the address of the image itself" })
-  return body
-})
-
 const fromUrl = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
-  download(url).pipe(
-    Effect.catchTag("WebError", ({ message }) => Problem.fail(message)),
-    Effect.timeoutOrElse({ duration: Download.timeout, orElse: () => Problem.fail("the image was not sent in time") })
+  Download.bytes(url, maxBytes).pipe(
+    Effect.matchEffect({
+      onFailure: ({ message }) => Problem.fail(message, { hint: "give the address of the image itself" }),
+      onSuccess: ({ body, truncated }) => truncated ? tooLarge : Effect.succeed(body)
+    })
   )
 
-const fromFile = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: Path.Path, name: string) {
-  const { cwd } = yield* ToolContext
-  const at = path.resolve(cwd, name)
-  const { size, type } = yield* fs.stat(at)
-  if (type !== "File") return yield* Problem.fail(`${at} is no file`)
-  return Number(size) > maxBytes ? yield* tooLarge : yield* fs.readFile(at)
+const fromFile = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, targets: Targets["Service"], name: string) {
+  const { path, real } = yield* targets.resolve(name, "read")
+  const { size, type } = yield* fs.stat(real)
+  if (type !== "File") return yield* Problem.fail(`${path} is no file`)
+  return Number(size) > maxBytes ? yield* tooLarge : yield* fs.readFile(real)
 })
 
 const fromData = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
@@ -97,10 +91,10 @@ const toolkit = Toolkit.make(tool)
 
 const handlers = toolkit.toLayer(Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
+  const targets = yield* Targets
   const load = (image: string): Effect.Effect<Uint8Array, Problem.Problem | PlatformError, ToolContext> => {
     if (image.startsWith("data:")) return fromData(image)
-    return /^[a-z][a-z+.-]*:\/\//i.test(image) ? fromUrl(image) : fromFile(fs, path, image)
+    return /^[a-z][a-z+.-]*:\/\//i.test(image) ? fromUrl(image) : fromFile(fs, targets, image)
   }
   return {
     vision_analyze: Effect.fnUntraced(function*({ image_url, question }) {
@@ -122,10 +116,10 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   }
 }))
 
-const bound = Toolset.make("vision", toolkit, handlers)
+const bound = Toolset.make("vision", toolkit, Layer.provide(handlers, Targets.layer))
 
 /** See the module. Without a side model there is nothing to offer. */
-export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path> = Toolset.fromBound(
+export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places> = Toolset.fromBound(
   "vision",
   [tool],
   Effect.flatMap(SideModel, (ask) => ask === undefined ? Effect.succeed([]) : bound.bind)

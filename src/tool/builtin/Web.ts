@@ -25,7 +25,6 @@
  *
  * @since 0.1.0
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
@@ -38,7 +37,6 @@ import * as WebReadable from "./internal/WebReadable.ts"
 import { SideModel } from "./vision/SideModel.ts"
 import * as Download from "./web/Download.ts"
 import { WebSearch } from "./web/SearchProvider.ts"
-import type * as UrlGuard from "./web/UrlGuard.ts"
 
 /** Characters of a page that reach the model as they are. */
 export const summariseAbove = 5_000
@@ -49,11 +47,6 @@ const maxUrls = 5
 const maxResults = 5
 const cutChars = 20_000
 const condensedInput = 100_000
-
-/** Whether private addresses may be read; they may not unless the settings say so. */
-export const WebAllowance = Context.Reference<UrlGuard.Allowance>("hermes-effect/tool/WebAllowance", {
-  defaultValue: () => ({ privateUrls: false })
-})
 
 const Found = Schema.Struct({ title: Schema.String, url: Schema.String, description: Schema.String })
 
@@ -123,7 +116,7 @@ const readable = ({ text, type, url }: Download.Downloaded): Effect.Effect<WebRe
     : Effect.succeed({ title: "", content: text })
 
 const extractOne = Effect.fnUntraced(function*(given: string) {
-  const downloaded = yield* Download.read(given, yield* WebAllowance)
+  const downloaded = yield* Download.read(given)
   const { content, title } = yield* readable(downloaded)
   const base = { url: given, title: Problem.clip(title, 500) }
   if (content.length > refuseAbove || downloaded.truncated) {

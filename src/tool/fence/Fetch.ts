@@ -1,5 +1,6 @@
 /**
- * Fetches a URL that a model named: admitted first, reached only at the admitted addresses, every redirect admitted anew.
+ * Fetches a URL that a model named: admitted first, reached only at the admitted addresses, every redirect admitted anew. The
+ * one way from a tool to the web.
  *
  * Source: `hermes-llm.md` §19.5.
  *
@@ -7,63 +8,37 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-import { type Admitted, UrlBlocked, Urls } from "./Urls.ts"
+import { pinnedTransport } from "./internal/PinnedTransport.ts"
+import { fence, UrlBlocked } from "./Urls.ts"
+import type { Options, Received, Send, TransportFailed } from "./Wire.ts"
 
-/** The other side could not be reached, or broke off. */
-export class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes-effect/TransportFailed")("TransportFailed", {
-  message: Schema.String,
-  cause: Schema.optional(Schema.Defect())
-}) {}
-
-/** What came back. */
-export interface Received {
-  readonly status: number
-  readonly location: string | undefined
-  readonly contentType: string | undefined
-  readonly body: Uint8Array
-  /** The body is longer than what was kept of it. */
-  readonly truncated: boolean
-}
-
-/** How a request is sent. */
-export interface Options {
-  readonly headers: Readonly<Record<string, string>>
-  readonly maxBytes: number
-}
-
-/** The port that sends one request to admitted addresses, and follows no redirect. */
-export class Transport extends Context.Service<Transport, {
-  readonly send: (to: Admitted, options: Options) => Effect.Effect<Received, TransportFailed>
-}>()("hermes-effect/tool/fence/Transport") {}
+/** The port to the network; the addresses of this machine's own where nobody else is provided. */
+export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", { defaultValue: () => pinnedTransport })
 
 /** What was fetched, and from where in the end. */
 export interface Fetched extends Received {
-  readonly url: string
+  readonly url: URL
 }
 
 const maxRedirects = 5
-const isRedirect = (status: number): boolean => status === 301 ||
-  status === 302 ||
-  status === 303 ||
-  status === 307 ||
-  status === 308
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /** What belongs to one origin is not told to another. */
 const ownHeaders = new Set(["authorization", "cookie", "proxy-authorization"])
 
 /** See the module. */
 export const fetch = Effect.fn("Fetch.fetch")(function*(
   url: string,
-  options: Options
-): Effect.fn.Return<Fetched, UrlBlocked | TransportFailed, Transport | Urls> {
-  const urls = yield* Urls
+  options: Omit<Options, "method" | "body">
+): Effect.fn.Return<Fetched, UrlBlocked | TransportFailed> {
+  const urls = yield* fence
   const transport = yield* Transport
   let at = yield* urls.admit(url)
   let headers = options.headers
   for (let hop = 0; hop <= maxRedirects; hop++) {
     const received = yield* transport.send(at, { ...options, headers })
-    if (!isRedirect(received.status) || received.location === undefined) return { ...received, url: at.url.href }
-    const next = yield* urls.follow(at, received.location)
+    const location = received.headers["location"]
+    if (!redirects.has(received.status) || location === undefined) return { ...received, url: at.url }
+    const next = yield* urls.follow(at, location)
     if (next.url.origin !== at.url.origin) {
       headers = Object.fromEntries(Object.entries(headers).filter(([name]) => !ownHeaders.has(name.toLowerCase())))
     }

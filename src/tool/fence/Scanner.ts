@@ -24,6 +24,8 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { Settings } from "../../config/Settings.ts"
 import * as Json from "../../domain/Json.ts"
 import { withoutControls } from "../../domain/TextHygiene.ts"
+import * as ShellEnvironment from "../builtin/terminal/ShellEnvironment.ts"
+import { ProcessEnvironment } from "../builtin/internal/ProcessEnvironment.ts"
 import type { Concern } from "../approval/Question.ts"
 
 /** See the module. */
@@ -68,12 +70,14 @@ export const concernsOf = (exitCode: number, printed: string): ReadonlyArray<Con
 
 /** See the module. */
 export const make = (options: Options): Effect.Effect<Service, never, ChildProcessSpawner> =>
-  Effect.map(ChildProcessSpawner, (spawner) => {
+  Effect.map(Effect.all([ChildProcessSpawner, ProcessEnvironment]), ([spawner, environment]) => {
     let crashes = 0
     const failed = options.failOpen ? [] : [concern("the scanner failed")]
     const command = (text: string) =>
       ChildProcess.make(options.path, ["check", "--json", "--non-interactive", "--shell", "posix", "--", text], {
         stdin: "ignore",
+        // It reads commands, and has no use for keys.
+        env: ShellEnvironment.scrub(environment(), { passThrough: [], reserved: [] }),
         forceKillAfter: "1 second"
       })
     const run = (text: string): Effect.Effect<ReadonlyArray<Concern>> =>

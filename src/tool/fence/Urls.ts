@@ -17,11 +17,10 @@
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { Settings } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import * as Address from "./Address.ts"
+import { systemResolver } from "./internal/SystemResolver.ts"
 
 /** A URL that is not reached. `message` says why and what to do, for the model. */
 export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/UrlBlocked")("UrlBlocked", {
@@ -34,10 +33,13 @@ export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/Ur
   }
 }
 
-/** The port that turns a name into all its addresses. */
-export class Resolver extends Context.Service<Resolver, {
+/** Turns a name into all its addresses. */
+export interface Resolve {
   readonly resolve: (host: string) => Effect.Effect<ReadonlyArray<string>, unknown>
-}>()("hermes-effect/tool/fence/Resolver") {}
+}
+
+/** The port to whoever knows names; this machine, hosts file included, where nobody else is provided. */
+export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", { defaultValue: () => systemResolver })
 
 /** What an operator allows. */
 export interface Policy {
@@ -117,7 +119,7 @@ const judge = (address: string, url: URL, host: string, policy: Policy): string 
 }
 
 /** See the module. */
-export const make = (resolver: Resolver["Service"], policy: Policy = strict): Service => {
+export const make = (resolver: Resolve, policy: Policy = strict): Service => {
   const admit = Effect.fn("Urls.admit")(function*(text: string): Effect.fn.Return<Admitted, UrlBlocked> {
     const known = read(text, policy)
     if (known instanceof UrlBlocked) return yield* known
@@ -143,14 +145,11 @@ export const make = (resolver: Resolver["Service"], policy: Policy = strict): Se
   }
 }
 
-/** The fence of a runtime. */
-export class Urls extends Context.Service<Urls, Service>()("hermes-effect/tool/fence/Urls") {}
+/** What is allowed in a runtime; nothing private where nobody says otherwise. */
+export const UrlPolicy = Context.Reference<Policy>("hermes-effect/tool/fence/UrlPolicy", { defaultValue: () => strict })
 
-/** With a policy. */
-export const layerPolicy = (policy: Policy): Layer.Layer<Urls, never, Resolver> =>
-  Layer.effect(Urls, Effect.map(Resolver, (resolver) => make(resolver, policy)))
-
-/** As the settings say. */
-export const layer: Layer.Layer<Urls, never, Resolver | Settings> = Layer.unwrap(
-  Effect.map(Settings, ({ security }) => layerPolicy({ ...strict, allowPrivate: security.allowPrivateUrls }))
+/** The fence by the policy and the resolver of the surroundings. */
+export const fence: Effect.Effect<Service> = Effect.map(
+  Effect.all([Resolver, UrlPolicy]),
+  ([resolver, policy]) => make(resolver, policy)
 )

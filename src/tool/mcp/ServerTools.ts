@@ -28,6 +28,7 @@ import { McpError } from "./McpError.ts"
 import * as Names from "./Names.ts"
 import * as Result from "./Result.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
+import * as Told from "./Told.ts"
 
 /** Characters of a result that the model gets of a server's tool. */
 const resultBound = 50_000
@@ -68,6 +69,8 @@ const dynamic = (config: ServerConfig, name: string, description: string, parame
     .annotate(Tool.Readonly, readOnlyHint === true)
     .annotate(Tool.Destructive, readOnlyHint !== true && destructiveHint !== false)
     .annotate(Annotations.OwnApproval, true)
+    // What comes of a server is data, whatever it says.
+    .annotate(Tool.OpenWorld, true)
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
 }
 
@@ -76,20 +79,23 @@ export const entries = (config: ServerConfig, use: Use, descriptors: ReadonlyArr
   const offered = Names.filter(config.include, config.exclude)
   const chosen = descriptors.filter(({ name }) => offered(name))
   const names = Names.tools(config.name, chosen.map(({ name }) => name))
-  return chosen.map((descriptor, index) => ({
-    tool: dynamic(
-      config,
-      names[index] ?? Names.tool(config.name, descriptor.name),
-      descriptor.description ?? `${descriptor.name} of the MCP server ${config.name}`,
-      descriptor.inputSchema,
-      descriptor.annotations ?? {}
-    ),
-    handler: (params, progress) =>
-      Effect.matchEffect(use(({ callTool }) => callTool(descriptor.name, argumentsOf(params), progress)), {
-        onFailure: (error) => Effect.fail(says(error)),
-        onSuccess: answer
-      })
-  }))
+  return chosen.map((descriptor, index) => {
+    const told = Told.of(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
+    return {
+      tool: dynamic(
+        config,
+        names[index] ?? Names.tool(config.name, descriptor.name),
+        told.description,
+        told.inputSchema,
+        descriptor.annotations ?? {}
+      ),
+      handler: (params, progress) =>
+        Effect.matchEffect(use(({ callTool }) => callTool(descriptor.name, argumentsOf(params), progress)), {
+          onFailure: (error) => Effect.fail(says(error)),
+          onSuccess: answer
+        })
+    }
+  })
 }
 
 /** The runtime hands on nothing but objects; a wrapper of a call may not know. */

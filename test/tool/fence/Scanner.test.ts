@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
+import { ProcessEnvironment } from "../../../src/tool/builtin/internal/ProcessEnvironment.ts"
 import * as Scanner from "../../../src/tool/fence/Scanner.ts"
 
 /** A scanner whose program is a shell script. */
@@ -39,6 +40,20 @@ describe("Scanner", () => {
       const fs = yield* FileSystem.FileSystem
       assert.strictEqual(yield* fs.readFileString(`${echo.directory}/seen`), "echo 'a b' $(id); --help")
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
+
+  it.effect("gets no key of the environment", () =>
+    Effect.gen(function*() {
+      const thief = yield* scanner(`env > "$(dirname "$0")/seen"; exit 0`)
+      yield* thief.scan("ls")
+      const fs = yield* FileSystem.FileSystem
+      const seen = yield* fs.readFileString(`${thief.directory}/seen`)
+      assert.include(seen, "PLAIN=1")
+      assert.notInclude(seen, "planted")
+    }).pipe(
+      Effect.scoped,
+      Effect.provideService(ProcessEnvironment, () => ({ PATH: "/usr/bin:/bin", PLAIN: "1", OPENAI_API_KEY: "planted" })),
+      Effect.provide(NodeServices.layer)
+    ))
 
   it.effect("allows or asks when it fails, as the operator says", () =>
     Effect.gen(function*() {

@@ -6,7 +6,6 @@ import * as Schema from "effect/Schema"
 import { createServer } from "node:http"
 import * as Address from "../../../src/tool/fence/Address.ts"
 import * as Fetch from "../../../src/tool/fence/Fetch.ts"
-import * as PinnedTransport from "../../../src/tool/fence/internal/PinnedTransport.ts"
 import * as Urls from "../../../src/tool/fence/Urls.ts"
 import { allowed, answers, hostile } from "./urls.ts"
 import { prop } from "../../support/property.ts"
@@ -111,8 +110,8 @@ const server = Effect.acquireRelease(
 
 describe("Fetch", () => {
   const local = Layer.mergeAll(
-    PinnedTransport.layer,
-    Layer.succeed(Urls.Urls, Urls.make({ resolve: () => Effect.succeed(["127.0.0.1"]) }, { ...Urls.strict, allowPrivate: true }))
+    Layer.succeed(Urls.Resolver, { resolve: () => Effect.succeed(["127.0.0.1"]) }),
+    Layer.succeed(Urls.UrlPolicy, { ...Urls.strict, allowPrivate: true })
   )
 
   it.effect("connects to the admitted address whatever the name, keeps a bounded body, and follows what is allowed", () =>
@@ -121,7 +120,7 @@ describe("Fetch", () => {
       const options = { headers: { authorization: "Bearer x" }, maxBytes: 100 }
       const fetched = yield* Fetch.fetch(`http://nowhere.invalid:${port}/away`, options)
       assert.deepStrictEqual([fetched.status, fetched.body.length, fetched.truncated], [200, 100, true])
-      assert.strictEqual(fetched.url, `http://nowhere.invalid:${port}/body`)
+      assert.strictEqual(fetched.url.href, `http://nowhere.invalid:${port}/body`)
       assert.deepStrictEqual(seen, [`nowhere.invalid:${port} /away Bearer x`, `nowhere.invalid:${port} /body Bearer x`])
     }).pipe(Effect.scoped, Effect.provide(local)))
 

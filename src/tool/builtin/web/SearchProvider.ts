@@ -27,9 +27,9 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Json from "../../../domain/Json.ts"
-import * as Download from "./Download.ts"
-import * as UrlGuard from "./UrlGuard.ts"
-import { failed, type WebError } from "./WebError.ts"
+import * as Fetch from "../../fence/Fetch.ts"
+import * as Urls from "../../fence/Urls.ts"
+import { blocked, failed, type WebError } from "./WebError.ts"
 
 /** One thing that was found. */
 export interface Found {
@@ -129,12 +129,14 @@ const make = (name: string, engine: Engine, key: Redacted.Redacted, address: str
   search: Effect.fnUntraced(function*(query, limit) {
     const { body, headers, path } = engine.ask(query, limit, Redacted.value(key))
     // The address is the user's or ours, not the model's: it may be private.
-    const judged = yield* UrlGuard.judge(address, { privateUrls: true })
-    const answer = yield* Download.request({ ...judged, url: new URL(path, address) }, {
+    const urls = Urls.make(yield* Urls.Resolver, { ...Urls.strict, allowPrivate: true })
+    const { addresses } = yield* Effect.mapError(urls.admit(address), ({ message }) => blocked(message))
+    const transport = yield* Fetch.Transport
+    const answer = yield* transport.send({ addresses, url: new URL(path, address) }, {
       maxBytes,
       headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
-      ...(body === undefined ? {} : { method: "POST" as const, body: JSON.stringify(body) })
-    })
+      ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) })
+    }).pipe(Effect.mapError((error) => failed(`${name} could not be asked: ${error.message}`, error)))
     if (answer.status !== 200) return yield* refusal(name, engine.variable, answer.status)
     const found = Option.flatMap(Json.parse(new TextDecoder().decode(answer.body)), engine.results)
     return yield* Option.match(found, {

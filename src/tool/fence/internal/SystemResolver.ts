@@ -5,11 +5,9 @@
  */
 import { lookup } from "node:dns/promises"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import { Resolver } from "../Urls.ts"
 
 /** See the module. */
-export const layer: Layer.Layer<Resolver> = Layer.succeed(Resolver, {
-  resolve: (host) =>
+export const systemResolver = {
+  resolve: (host: string) =>
     Effect.map(Effect.tryPromise(() => lookup(host, { all: true })), (answers) => answers.map(({ address }) => address))
-})
+}
