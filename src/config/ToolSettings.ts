@@ -45,6 +45,8 @@ export const mcpServer = F.openSection({
   enabled: F.withDefault(F.flag, true),
   timeout: F.withDefault(F.seconds, 120),
   connectTimeout: F.withDefault(F.seconds, 60),
+  /** How long a server may be silent before it is asked whether it is still there; 0 is never. */
+  keepalive: F.withDefault(F.number({ least: 0 }), 180),
   /** Names or globs on the server's own tool names; `include` wins. */
   tools: F.withDefault(
     F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }),

@@ -90,6 +90,8 @@ export interface Connection {
     name: string,
     args: Readonly<Record<string, string>>
   ) => Effect.Effect<ReadonlyArray<Block>, McpError>
+  /** Asks whether the server is there. */
+  readonly ping: Effect.Effect<void, McpError>
   /** Has an element when the server said that its tools are others now. */
   readonly toolsChanged: Queue.Dequeue<void>
   /** Waits until the server went away, and says why. */

@@ -4,11 +4,14 @@
  * **Details**
  *
  * All are connected at the same time, and the runtime waits for each at most its `connect_timeout`. One that can not be
- * connected is left out with a warning, and stops neither the others nor the agent.
+ * connected is left out with a warning, and stops neither the others nor the agent; where waiting may help it is tried again
+ * in the background, and its tools are there from then on.
  *
  * The tools of a server are listed when it is connected and when it says that they changed; the registry's snapshot stays the
  * same object otherwise. A server that goes away is connected again, with growing pauses and {@link maxReconnects} times; its
- * tools stay meanwhile, and a call of them says what is going on. When it does not come back they are taken away.
+ * tools stay meanwhile, and a call of them says what is going on. When it does not come back they are taken away. One that
+ * is silent and asked for nothing is asked now and then whether it is there (`keepalive`); no answer is a server that went
+ * away.
  *
  * A server with more than {@link lazyAbove} tools is offered by one tool that searches among them: what it finds is offered
  * from the next step on.
@@ -72,6 +75,13 @@ const place = Effect.fnUntraced(function*(parent: Scope.Scope) {
   }
 })
 
+/** Whether a server that could not be connected may be there later: it may be starting, or be in need of something that is. */
+const mayPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError): boolean =>
+  reason === "timeout" || reason === "closed" || (reason === "start" && transport._tag === "Http")
+
+/** Answers to the question whether a server is there that say it is not. */
+const isSilence = ({ reason }: McpError): boolean => reason === "timeout" || reason === "closed" || reason === "start"
+
 const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times: maxReconnects - 1 }))
 
 /** Connects one server and keeps it connected in the background. */
@@ -85,10 +95,12 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   /** Names of the tools that searches found. */
   const wanted = new Set<string>()
   let connection: Connection | undefined
+  let calls = 0
 
   const use: ServerTools.Use = (work) =>
-    turns.withPermit(Effect.suspend(() =>
-      connection === undefined
+    turns.withPermit(Effect.suspend(() => {
+      const connected = connection
+      return connected === undefined
         ? Effect.fail(
           new McpError({
             server: config.name,
@@ -96,8 +108,11 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
             message: `MCP server "${config.name}" went away and is being connected again: go on without it, or try later`
           })
         )
-        : work(connection)
-    ))
+        : Effect.suspend(() => {
+          calls++
+          return work(connected)
+        }).pipe(Effect.ensuring(Effect.sync(() => calls--)))
+    }))
 
   const refresh = Effect.fnUntraced(function*(connected: Connection) {
     const descriptors = connected.offers.tools ? yield* connected.listTools : []
@@ -132,9 +147,19 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
       Effect.forever
     )
 
+  /** Waits until the server does not answer any more. While it has something to do it may be slow to answer. */
+  const silence = Effect.fnUntraced(function*({ ping }: Connection): Effect.fn.Return<McpError> {
+    if (config.keepaliveMillis === 0) return yield* Effect.never
+    while (true) {
+      yield* Effect.sleep(config.keepaliveMillis)
+      const error = calls > 0 ? undefined : yield* Effect.match(ping, { onFailure: (error) => error, onSuccess: () => undefined })
+      if (error !== undefined && isSilence(error)) return error
+    }
+  })
+
   /** Waits for the end of a connection, and makes another; fails when that can not be done. */
   const keep = Effect.fnUntraced(function*({ connected, scope }: Effect.Success<typeof connect>) {
-    const { message } = yield* Effect.raceFirst(connected.closed, follow(connected))
+    const { message } = yield* Effect.raceAllFirst([connected.closed, follow(connected), silence(connected)])
     connection = undefined
     tell({ state: "reconnecting", tools: 0, message })
     yield* Effect.logWarning(`${message}: connecting it again`)
@@ -143,22 +168,30 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
     return yield* Effect.retry(connect, reconnecting)
   })
 
-  const live = Effect.gen(function*() {
-    let now = yield* connect
-    yield* Effect.gen(function*() {
-      while (true) now = yield* keep(now)
-    }).pipe(
-      Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error))),
-      Effect.forkIn(whole)
-    )
-  })
+  const stay = Effect.fnUntraced(function*(first: Effect.Success<typeof connect>) {
+    let now = first
+    while (true) now = yield* keep(now)
+  }, Effect.catchTag("McpError", (error) => Effect.andThen(leave, giveUp(error, "its tools are left out"))))
 
-  const giveUp = ({ message }: McpError) => {
+  const giveUp = ({ message }: McpError, what: string) => {
     tell({ state: "failed", tools: 0, message })
-    return Effect.logWarning(`${message}; its tools are left out`)
+    return Effect.logWarning(`${message}; ${what}`)
   }
 
-  yield* Effect.catchTag(live, "McpError", giveUp)
+  const later = Effect.sleep("1 second").pipe(
+    Effect.andThen(Effect.retry(connect, reconnecting)),
+    Effect.tap(() => Effect.logInfo(`MCP server "${config.name}" is there now`)),
+    Effect.flatMap(stay),
+    Effect.catchTag("McpError", (error) => giveUp(error, "it is not tried again"))
+  )
+
+  yield* Effect.matchEffect(connect, {
+    onSuccess: (now) => Effect.forkIn(stay(now), whole),
+    onFailure: (error) =>
+      mayPass(config, error)
+        ? Effect.andThen(giveUp(error, "its tools are left out, and it is tried again"), Effect.forkIn(later, whole))
+        : giveUp(error, "its tools are left out")
+  })
 })
 
 /** See the module. */

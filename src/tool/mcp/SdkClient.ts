@@ -248,6 +248,10 @@ const connectionOf = (
     getPrompt: (name, args) =>
       Effect.map(ask(`the prompt ${name}`, (client, options) => client.getPrompt({ name, arguments: { ...args } }, options)), ({ messages }) =>
         messages.map(({ content }) => blockOf(content))),
+    ping: Effect.asVoid(Effect.tryPromise({
+      try: (signal) => client.ping({ signal, timeout: config.connectTimeoutMillis }),
+      catch: SdkFailure.of(config.name, "asking whether it is there")
+    })),
     toolsChanged,
     closed: Deferred.await(ended)
   }

@@ -38,6 +38,8 @@ export interface ServerConfig {
   readonly transport: Stdio | Http
   readonly timeoutMillis: number
   readonly connectTimeoutMillis: number
+  /** Silence after which a server is asked whether it is there; 0 is never. */
+  readonly keepaliveMillis: number
   /** Names or globs on the server's own names. */
   readonly include: ReadonlyArray<string> | undefined
   readonly exclude: ReadonlyArray<string>
@@ -75,6 +77,7 @@ export const of = (name: string, section: Section): Effect.Effect<ServerConfig, 
     transport,
     timeoutMillis: section.timeout * 1000,
     connectTimeoutMillis: section.connectTimeout * 1000,
+    keepaliveMillis: section.keepalive * 1000,
     include: section.tools.include,
     exclude: section.tools.exclude ?? [],
     parallel: section.supportsParallelToolCalls,

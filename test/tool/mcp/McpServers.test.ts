@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
-import { readFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 import { eventually, isAlive } from "../../support/terminalTools.ts"
@@ -197,6 +197,32 @@ describe("a server that misbehaves", () => {
         Effect.map(servers.status, ([status]) => status?.state === "connected")
       )
       assert.isFalse((yield* call("mcp__x__plain", {})).isFailure)
+    }))
+
+  it.live("one that could not be connected at first is tried again, and its tools are there then", () =>
+    Effect.gen(function*() {
+      const file = join(yield* temporaryDirectory, "not-yet")
+      writeFileSync(file, "")
+      const { servers, snapshot } = yield* connected({ x: fixtureOf("late", {}, [file]) })
+      assert.strictEqual((yield* servers.status)[0]?.state, "failed")
+      assert.isEmpty((yield* snapshot).names)
+      yield* eventually("it is there", Effect.map(servers.status, ([status]) => status?.state === "connected"))
+      assert.include((yield* snapshot).names, "mcp__x__plain")
+    }))
+
+  it.live("one that stands still while nobody asks anything is connected again", () =>
+    Effect.gen(function*() {
+      const { call, servers } = yield* connected({ x: fixtureOf("freezes", { keepalive: 0.2, connect_timeout: 1 }) })
+      yield* eventually("it was left", Effect.map(servers.status, ([status]) => status?.state === "reconnecting"))
+      yield* eventually("it is back", Effect.map(servers.status, ([status]) => status?.state === "connected"))
+      assert.isFalse((yield* call("mcp__x__plain", {})).isFailure)
+    }))
+
+  it.live("one that answers whether it is there stays connected", () =>
+    Effect.gen(function*() {
+      const { call, servers } = yield* connected({ x: everythingOf({ keepalive: 0.05 }) })
+      yield* call("mcp__x__trigger-long-running-operation", { duration: 1, steps: 2 })
+      assert.strictEqual((yield* servers.status)[0]?.state, "connected")
     }))
 
   it.live("a call that takes too long fails", () =>

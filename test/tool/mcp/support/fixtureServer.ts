@@ -1,6 +1,6 @@
 // An MCP server of 2024 by hand, which can be told to misbehave: `node fixtureServer.ts <mode> [file]`.
 import { spawn } from "node:child_process"
-import { appendFileSync } from "node:fs"
+import { appendFileSync, existsSync, rmSync } from "node:fs"
 import { createInterface } from "node:readline"
 
 const [mode = "good", file] = process.argv.slice(2)
@@ -77,8 +77,15 @@ const call = ({ id, params }: Request): void => {
   }
 }
 
+let silent = false
+
 const answer = (request: Request): void => {
+  if (silent) return
   switch (request.method) {
+    case "ping":
+      // Once, and then it stands still.
+      if (mode === "freezes") silent = true
+      return say({ jsonrpc: "2.0", id: request.id, result: {} })
     case "initialize":
       return say({
         jsonrpc: "2.0",
@@ -100,7 +107,11 @@ const answer = (request: Request): void => {
   }
 }
 
-if (mode === "dies") {
+/** Fails as long as a file is there that says so, and takes it away. */
+const failsOnce = mode === "late" && file !== undefined && existsSync(file)
+if (failsOnce) rmSync(file)
+
+if (mode === "dies" || failsOnce) {
   process.stderr.write("no licence found\n")
   process.exit(1)
 } else if (mode === "garbage") {
