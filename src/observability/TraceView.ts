@@ -11,6 +11,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import { redactText } from "../domain/Redaction.ts"
 import * as Trace from "./Trace.ts"
 import * as Diff from "./trace/Diff.ts"
 import { script } from "./trace/PageScript.ts"
@@ -25,43 +26,70 @@ export interface Named {
   readonly trace: Trace.Trace
 }
 
+/** A number of a run, for people: `3 tool calls`. */
+export interface Sum {
+  readonly value: string
+  readonly name: string
+  readonly bad: boolean
+}
+
 /** What the page shows. */
 export interface Data {
-  readonly runs: ReadonlyArray<{ readonly name: string; readonly sums: string; readonly rows: ReadonlyArray<Row> }>
+  readonly runs: ReadonlyArray<{ readonly name: string; readonly sums: ReadonlyArray<Sum>; readonly rows: ReadonlyArray<Row> }>
   /** Texts that rows point to. */
   readonly pool: ReadonlyArray<string>
   /** Of the first two runs. */
   readonly diff?: ReadonlyArray<Diff.Change> | undefined
   /** The difference in numbers. */
-  readonly changes?: string | undefined
+  readonly changes?: ReadonlyArray<Sum> | undefined
 }
 
-const sums = (rows: ReadonlyArray<Row>): string => {
-  const { completionTokens, costUsd, millis, modelCalls, promptTokens, toolCalls } = TraceStats.of(rows)
+const sum = (value: string | number, name: string, bad = false): Sum => ({ value: String(value), name, bad })
+
+const counted = (count: number, one: string): Sum => sum(count, count === 1 ? one : `${one}s`)
+
+const lasting = (millis: number): string => millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
+
+const sums = (rows: ReadonlyArray<Row>): ReadonlyArray<Sum> => {
+  const all = TraceStats.of(rows)
+  const failed = all.failedModelCalls + all.failedToolCalls
   return [
-    `${modelCalls} model calls`,
-    `${toolCalls} tool calls`,
-    `${promptTokens} → ${completionTokens} tokens`,
-    ...(costUsd === undefined ? [] : [`$${costUsd.toFixed(4)}`]),
-    ...(millis > 0 ? [`${(millis / 1000).toFixed(1)} s`] : [])
-  ].join(", ")
+    counted(all.modelCalls, "model call"),
+    counted(all.toolCalls, "tool call"),
+    ...(failed > 0 ? [sum(failed, "failed", true)] : []),
+    ...(all.agents > 1 ? [counted(all.agents, "agent")] : []),
+    ...(all.approvals > 0 ? [counted(all.approvals, "approval")] : []),
+    sum(`${all.promptTokens} → ${all.completionTokens}`, "tokens"),
+    ...(all.cachedTokens > 0 ? [sum(`${Math.round(all.cachedTokens / Math.max(1, all.promptTokens) * 100)} %`, "cached")] : []),
+    ...(all.costUsd === undefined ? [] : [sum(`$${all.costUsd.toFixed(4)}`, "")]),
+    ...(all.millis > 0 ? [sum(lasting(all.millis), "")] : [])
+  ]
 }
 
-const counts = (diff: ReadonlyArray<Diff.Change>): string =>
+const counts = (diff: ReadonlyArray<Diff.Change>): ReadonlyArray<Sum> =>
   (["same", "changed", "removed", "added"] as const)
-    .map((state) => `${diff.filter((change) => change.state === state).length} ${state}`).join(", ")
+    .map((state) => sum(diff.filter((change) => change.state === state).length, state))
+
+/** A page may be handed on: what looks like a secret is not in it, whoever wrote the trace. */
+const clean = (row: Row): Row => ({
+  ...row,
+  name: redactText(row.name),
+  text: redactText(row.text),
+  details: row.details.map((one) => ({ ...one, text: redactText(one.text) }))
+})
 
 /** What a page of these traces shows. */
 export const data = (traces: ReadonlyArray<Named>): Data => {
   const pool = Pool.make()
   const runs = traces.map(({ name, trace }) => {
-    const rows = Trace.rows(trace, pool)
+    const rows = Trace.rows(trace, pool).map(clean)
     return { name, sums: sums(rows), rows }
   })
+  const texts = pool.texts.map(redactText)
   const [first, second] = runs
-  if (first === undefined || second === undefined) return { runs, pool: pool.texts }
+  if (first === undefined || second === undefined) return { runs, pool: texts }
   const diff = Diff.diff(first.rows, second.rows)
-  return { runs, pool: pool.texts, diff, changes: counts(diff) }
+  return { runs, pool: texts, diff, changes: counts(diff) }
 }
 
 const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "\"": "&quot;", "'": "&#39;" }
@@ -78,6 +106,16 @@ const digest = (text: string): Effect.Effect<string> =>
     (bytes) => `'sha256-${btoa(String.fromCharCode(...new Uint8Array(bytes)))}'`
   )
 
+const keys: ReadonlyArray<readonly [keys: string, what: string]> = [
+  ["↑ ↓", "the row before, the row after"],
+  ["← →", "fold and unfold; to what is around it, to what is in it"],
+  ["Home End", "the first row, the last"],
+  ["Enter", "to what the row says; Escape goes back"],
+  ["/", "search"],
+  ["n N", "the next failure or change, the one before"],
+  ["?", "these keys"]
+]
+
 /** The page of one trace, or of two and their difference. */
 export const page = (traces: ReadonlyArray<Named>): Effect.Effect<string> =>
   Effect.map(Effect.all([digest(script), digest(style)]), ([scriptHash, styleHash]) =>
@@ -86,15 +124,35 @@ export const page = (traces: ReadonlyArray<Named>): Effect.Effect<string> =>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src ${scriptHash}; style-src ${styleHash}; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escaped(traces.map(({ name }) => name).join(" ↔ "))}</title>
 <style>${style}</style>
 </head>
 <body>
-<header><h1>hermes trace</h1><nav id="views"></nav><span id="sums"></span></header>
-<div id="tools"><input id="search" type="search" placeholder="Search everything" aria-label="Search"><span id="kinds"></span><button id="failed" aria-pressed="false">only failures</button><span id="count"></span></div>
+<header><h1>hermes trace</h1><nav id="views" role="tablist" aria-label="Runs"></nav><span id="sums"></span></header>
+<div id="tools" role="toolbar" aria-label="Search and filters">
+<input id="search" type="search" placeholder="Search everything  ( / )" aria-label="Search everything" autocomplete="off" spellcheck="false">
+<span id="kinds"></span>
+<button id="failed" aria-pressed="false">Failures</button>
+<button id="changes" aria-pressed="false">Only changes</button>
+<span class="gap"></span>
+<span id="count" role="status"></span>
+<button id="unzoom">Whole run</button>
+<button id="scale" title="What the bars are as long as">by time</button>
+<button id="foldAll">Fold</button>
+<button id="keys" aria-label="Keys" title="Keys ( ? )">?</button>
+</div>
 <canvas id="map" aria-hidden="true"></canvas>
-<main><div id="list" tabindex="0" aria-label="Timeline"><div id="room"></div></div><div id="detail" aria-live="polite"></div></main>
+<main>
+<div id="left">
+<div id="axisRow" aria-hidden="true"><span></span><span class="cost">tokens</span><span id="axis"></span><span class="time">time</span></div>
+<div id="list" role="tree" tabindex="0" aria-label="Timeline"><div id="none" hidden>Nothing fits. <button id="clear">Clear search and filters</button></div><div id="room" role="presentation"></div></div>
+</div>
+<div id="detail" role="region" tabindex="-1" aria-label="What the chosen row says" aria-live="polite"></div>
+</main>
+<dialog id="help" aria-labelledby="helpTitle"><form method="dialog"><b id="helpTitle">Keys</b><dl>${
+      keys.map(([key, what]) => `<dt>${key.split(" ").map((one) => `<kbd>${one}</kbd>`).join(" ")}</dt><dd>${what}</dd>`).join("")
+    }</dl><p class="dim">Drag over the map to zoom, double-click it for the whole run. The address names the chosen row.</p><button>Close</button></form></dialog>
 <script type="application/json" id="data">${embedded(data(traces))}</script>
 <script>${script}</script>
 </body>

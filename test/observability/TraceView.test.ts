@@ -2,6 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { execFile } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import * as Atof from "../../src/observability/Atof.ts"
@@ -12,6 +17,7 @@ import { draft, place } from "../../src/observability/trace/Row.ts"
 import * as TraceHook from "../../src/observability/TraceHook.ts"
 import * as TraceView from "../../src/observability/TraceView.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
+import { root } from "../support/sources.ts"
 import * as Page from "./support/page.ts"
 import * as Runs from "./support/runs.ts"
 
@@ -132,8 +138,9 @@ describe("the page", () => {
         assert.notMatch(html.replace(json, "").replace(/<title>[^<]*<\/title>/u, ""), /(src|href)=/u)
         assert.match(html, /content="default-src 'none'; script-src 'sha256-[\w+/]{43}='; style-src 'sha256-[\w+/]{43}=';/u)
         assert.include(JSON.stringify(Page.dataOf(html)), "onerror=alert(2)")
-        const byId = Page.open(html)
-        assert.include(byId("room").textContent, "<img src=x onerror=alert(2)>")
+        const page = Page.open(html)
+        page.byId("changes").click()
+        assert.include(page.byId("room").textContent, "<img src=x onerror=alert(2)>")
       }
       assert.notMatch(script, /innerHTML|outerHTML|insertAdjacent|document\.write|eval|fetch|XMLHttp|import\(/u)
     }))
@@ -142,51 +149,99 @@ describe("the page", () => {
     Effect.gen(function*() {
       const html = yield* TraceView.page([ofEvents(many(10_000))])
       assert.isBelow(html.length, 8_000_000)
-      const byId = Page.open(html)
+      const page = Page.open(html)
+      const { byId, fire } = page
       const room = byId("room")
-      assert.match(byId("count").textContent, /^5001 of 5001$/u)
+      assert.strictEqual(byId("count").textContent, "5,001 rows")
       assert.isBelow(room.children.length, 60)
       byId("list").scrollTop = 100_000
-      byId("list").fire("scroll")
+      fire(byId("list"), "scroll")
       assert.isBelow(room.children.length, 60)
       assert.notInclude(room.textContent, "answer 1 ")
 
-      const search = Object.assign(byId("search"), { value: "MESSAGE 1234" })
-      search.fire("input")
-      assert.strictEqual(byId("count").textContent, "20 of 5001", "each request that has the message")
-      Object.assign(search, { value: "answer 1234" }).fire("input")
+      const looksFor = (text: string): void => fire(Object.assign(byId("search"), { value: text }), "input")
+      looksFor("MESSAGE 1234")
+      assert.strictEqual(byId("count").textContent, "20 of 5,001", "each request that has the message")
+      looksFor("answer 1234")
       assert.strictEqual(room.children.length, 1)
-      room.children[0]?.fire("click")
+      room.children[0]?.click()
       assert.include(byId("detail").textContent, "message 1234")
-      Object.assign(search, { value: "" }).fire("input")
+      looksFor("")
 
-      const tool = byId("kinds").children.find((button) => button.textContent === "tool")
-      tool?.fire("click")
-      assert.strictEqual(byId("count").textContent, "2501 of 5001")
-      byId("failed").fire("click")
-      assert.strictEqual(byId("count").textContent, "0 of 5001")
-      byId("failed").fire("click")
-      tool?.fire("click")
+      const tools = page.all(".chip").find(({ textContent }) => textContent.includes("Tools"))
+      tools?.click()
+      assert.strictEqual(byId("count").textContent, "2,501 of 5,001")
+      tools?.click()
       byId("list").scrollTop = 0
-      byId("list").fire("scroll")
-      room.children[0]?.children[0]?.fire("click")
-      assert.strictEqual(byId("count").textContent, "1 of 5001", "what is in a folded row is away")
-      byId("list").fire("keydown", { key: "ArrowDown" })
+      fire(byId("list"), "scroll")
+      page.all(".fold")[0]?.click()
+      assert.strictEqual(byId("count").textContent, "1 of 5,001", "what is in a folded row is away")
+      fire(byId("list"), "keydown", { key: "ArrowDown" })
       assert.include(byId("detail").textContent, "agent")
+      fire(byId("list"), "keydown", { key: "ArrowRight" })
+      assert.strictEqual(byId("count").textContent, "5,001 rows", "unfolded")
+    }))
+
+  it("has a script whose names and types a browser knows", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "hermes-page-"))
+    try {
+      writeFileSync(join(folder, "page.js"), script)
+      writeFileSync(
+        join(folder, "tsconfig.json"),
+        JSON.stringify({
+          compilerOptions: {
+            allowJs: true, checkJs: true, noEmit: true, target: "es2024", lib: ["es2024", "dom", "dom.iterable"], types: [],
+            strict: false, noUnusedLocals: true, noUnusedParameters: true, moduleDetection: "force"
+          },
+          files: ["page.js"]
+        })
+      )
+      const found = await promisify(execFile)(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder])
+        .then(() => "", (error: { readonly stdout: string }) => error.stdout)
+      assert.strictEqual(found, "")
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it.effect("has no secret in it, whoever wrote the trace", () =>
+    Effect.gen(function*() {
+      const secret = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+      const events = [
+        ["start", "agent", "A", null, null],
+        ["start", "llm", "L", "A", { messages: [{ role: "user", content: `my key is ${secret}` }], api_key: secret }],
+        ["end", "llm", "L", "A", { content: secret }],
+        ["end", "agent", "A", null, null]
+      ].map(([half, category, uuid, parent, data], index) =>
+        Result.getOrThrow(Atof.decode({
+          kind: "scope", atof_version: "0.1", scope_category: half, category, uuid, parent_uuid: parent, timestamp: 1_700_000_000_000_000 + index,
+          name: category, attributes: [], data
+        })))
+      const html = yield* TraceView.page([ofEvents(events)])
+      assert.notInclude(html, "abcdefghijklmnopqrstuvwxyz")
+      assert.include(html, "my key is")
+    }))
+
+  it.effect("opens at the row that the address names", () =>
+    Effect.gen(function*() {
+      const html = yield* TraceView.page([ofEvents(many(400))])
+      assert.include(Page.open(html, "#view=0&row=100").one(".row.on").textContent, "tool")
+      assert.strictEqual(Page.open(html, "#view=7&row=x").all(".row.on").length, 0, "an address of another page")
     }))
 
   it.effect("begins with the difference when there are two runs, and shows both sides of a row", () =>
     Effect.gen(function*() {
       const one = yield* recorded([Scripted.complete("first answer")])
       const other = yield* recorded([Scripted.complete("second answer")])
-      const byId = Page.open(yield* TraceView.page([ofTrajectory(one, "one"), ofTrajectory(other, "other")]))
-      assert.deepStrictEqual(byId("views").children.map(({ textContent }) => textContent), ["one", "other", "difference"])
-      assert.match(byId("sums").textContent, /1 changed, 0 removed, 0 added$/u)
-      const changed = byId("room").children.find(({ className }) => className.includes("changed"))
-      changed?.fire("click")
-      assert.include(byId("detail").textContent, "first answer")
-      assert.include(byId("detail").textContent, "second answer")
-      byId("views").children[1]?.fire("click")
-      assert.notInclude(byId("room").textContent, "first answer")
+      const page = Page.open(yield* TraceView.page([ofTrajectory(one, "one"), ofTrajectory(other, "other")]))
+      const tabs = page.all("[role=tab]")
+      assert.deepStrictEqual(tabs.map(({ textContent }) => textContent), ["one", "other", "Difference"])
+      assert.match(page.byId("sums").textContent, /1 changed0 removed0 added$/u)
+      assert.strictEqual(page.all(".row").length, 1, "changes alone at first")
+      page.one(".row.changed").click()
+      assert.include(page.all(".minus").map(({ textContent }) => textContent).join(""), "first answer")
+      assert.include(page.all(".plus").map(({ textContent }) => textContent).join(""), "second answer")
+      tabs[1]?.click()
+      assert.notInclude(page.byId("room").textContent, "first answer")
     }))
 })

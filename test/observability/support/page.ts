@@ -1,57 +1,6 @@
-// Runs the script of a page on a document that has just what the script uses, and fails on everything else.
+// Runs the script of a page on a document without layout. A real browser does it in test/browser.
+import { parseHTML } from "linkedom"
 import { runInNewContext } from "node:vm"
-
-class Style {
-  readonly [key: string]: string
-}
-
-export class Element {
-  readonly children: Array<Element> = []
-  readonly dataset: Record<string, string> = {}
-  readonly style: Style & Record<string, string> = {}
-  readonly listeners = new Map<string, (event: unknown) => void>()
-  readonly attributes = new Map<string, string>()
-  readonly tag: string
-  className = ""
-  scrollTop = 0
-  clientHeight = 600
-  clientWidth = 1000
-  width = 0
-  height = 0
-  private own = ""
-  constructor(tag: string) {
-    this.tag = tag
-  }
-  get textContent(): string {
-    return this.own + this.children.map((child) => child.textContent).join("")
-  }
-  set textContent(text: string) {
-    this.children.length = 0
-    this.own = String(text)
-  }
-  set innerHTML(_: string) {
-    throw new Error("markup from text")
-  }
-  append(...more: ReadonlyArray<Element>): void {
-    this.children.push(...more)
-  }
-  replaceChildren(...more: ReadonlyArray<Element>): void {
-    this.children.length = 0
-    this.children.push(...more)
-  }
-  setAttribute(name: string, value: string): void {
-    this.attributes.set(name, value)
-  }
-  addEventListener(name: string, handle: (event: unknown) => void): void {
-    this.listeners.set(name, handle)
-  }
-  fire(name: string, event: object = {}): void {
-    this.listeners.get(name)?.({ currentTarget: this, stopPropagation: () => undefined, preventDefault: () => undefined, ...event })
-  }
-  getContext(): object {
-    return { scale: () => undefined, clearRect: () => undefined, fillRect: () => undefined }
-  }
-}
 
 const between = (html: string, open: string, close: string): string => {
   const from = html.lastIndexOf(open) + open.length
@@ -61,25 +10,66 @@ const between = (html: string, open: string, close: string): string => {
 /** The data of a page. */
 export const dataOf = (html: string): unknown => JSON.parse(between(html, "<script type=\"application/json\" id=\"data\">", "</script>"))
 
-/** The elements of a page by id, once its script has run. */
-export const open = (html: string): ((id: string) => Element) => {
-  const elements = new Map<string, Element>()
-  const byId = (id: string): Element => {
-    const known = elements.get(id)
-    if (known !== undefined) return known
-    if (!html.includes(`id="${id}"`)) throw new Error(`the page has no ${id}`)
-    const made = new Element(id)
-    elements.set(id, made)
-    return made
+/** What tests use of an element; `linkedom` types its own as anything. */
+export interface Node {
+  readonly children: ReadonlyArray<Node>
+  readonly textContent: string
+  readonly className: string
+  readonly click: () => void
+  scrollTop: number
+  value: string
+}
+
+/** A page whose script has run. */
+export interface Page {
+  /** The element of an id; fails where there is none. */
+  readonly byId: (id: string) => Node
+  /** The one element that a selector fits. */
+  readonly one: (selector: string) => Node
+  readonly all: (selector: string) => ReadonlyArray<Node>
+  readonly fire: (node: Node, type: string, fields?: object) => void
+}
+
+/** Opens a page. Every element is 1000 × 600, and nothing is drawn on a canvas. */
+export const open = (html: string, hash = ""): Page => {
+  const { Element, Event, document } = parseHTML(html)
+  for (const [name, value] of [["clientWidth", 1000], ["clientHeight", 600]] as const) {
+    Object.defineProperty(Element.prototype, name, { configurable: true, get: () => value })
   }
-  byId("data").textContent = between(html, "<script type=\"application/json\" id=\"data\">", "</script>")
-  const window = { devicePixelRatio: 1 }
+  Object.defineProperty(Element.prototype, "innerHTML", {
+    configurable: true,
+    set: () => {
+      throw new Error("markup from text")
+    }
+  })
+  Object.assign(Element.prototype, { getContext: () => null, focus: () => undefined, scrollTop: 0 })
   runInNewContext(between(html, "<script>", "</script>"), {
-    document: { getElementById: byId, createElement: (tag: string) => new Element(tag), documentElement: {} },
-    window,
+    document,
+    window: { devicePixelRatio: 1 },
+    location: { hash },
+    history: { replaceState: () => undefined },
+    navigator: {},
+    Intl,
+    URLSearchParams,
+    matchMedia: () => ({ addEventListener: () => undefined }),
     getComputedStyle: () => ({ getPropertyValue: () => "#000" }),
     requestAnimationFrame: (draw: () => void) => draw(),
     addEventListener: () => undefined
   })
-  return byId
+  const all = (selector: string): ReadonlyArray<Node> => Array.from(document.querySelectorAll(selector))
+  const one = (selector: string): Node => {
+    const [found, ...more] = all(selector)
+    if (found === undefined || more.length > 0) throw new Error(`${selector}: ${more.length + (found === undefined ? 0 : 1)} elements`)
+    return found
+  }
+  return {
+    all,
+    one,
+    byId: (id) => one(`#${id}`),
+    fire: (node, type, fields = {}) => {
+      // linkedom's elements are event targets.
+      const target = node as unknown as { readonly dispatchEvent: (event: object) => void }
+      target.dispatchEvent(Object.assign(new Event(type, { bubbles: true, cancelable: true }), fields))
+    }
+  }
 }

@@ -1,0 +1,194 @@
+// The page of a trace in a real browser: keys, search, filters, folds, deep links, the difference, ten thousand events.
+// HERMES_SCREENSHOTS names a folder for pictures of it.
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import type { Browser, Page } from "playwright-core"
+import * as TraceView from "../../src/observability/TraceView.ts"
+import * as Browsers from "./browser.ts"
+import * as Samples from "./samples.ts"
+
+let browser: Browser
+let folder = ""
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "hermes-view-"))
+  browser = await Browsers.launch()
+})
+
+afterAll(async () => {
+  await browser?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const written = async (name: string, traces: ReadonlyArray<TraceView.Named>): Promise<string> => {
+  const path = join(folder, `${name}.html`)
+  writeFileSync(path, await Effect.runPromise(TraceView.page(traces)))
+  return pathToFileURL(path).href
+}
+
+const picture = async (page: Page, name: string): Promise<void> => {
+  const where = process.env["HERMES_SCREENSHOTS"]
+  if (where !== undefined) await page.screenshot({ path: join(where, `${name}.png`) })
+}
+
+const chosen = (page: Page) => page.locator(".row.on .name").first().textContent()
+const named = (page: Page, name: string) => page.locator(".row", { has: page.getByText(name, { exact: true }) }).first()
+const rows = (page: Page) => page.locator("#room .row").count()
+
+describe("the page of a run", () => {
+  it("shows the tree, and asks the network for nothing", async () => {
+    const { complaints, page } = await Browsers.open(browser, await written("run", [Samples.run()]))
+    assert.strictEqual(await page.locator("[role=treeitem][aria-level='1']").count(), 1)
+    assert.include(await page.locator("#sums").textContent() ?? "", "1 failed")
+    await picture(page, "run-light")
+    await page.locator(".row", { hasText: "delegate_task" }).first().click()
+    assert.include(await page.locator("#detail").textContent() ?? "", "look at the logs")
+    await picture(page, "run-detail")
+    assert.deepStrictEqual(complaints, [])
+    await page.close()
+  })
+
+  it("is driven by keys alone", async () => {
+    const { page } = await Browsers.open(browser, await written("keys", [Samples.run()]))
+    await page.keyboard.press("Home")
+    assert.strictEqual(await chosen(page), "demo")
+    const all = await rows(page)
+    await page.keyboard.press("ArrowLeft")
+    assert.strictEqual(await rows(page), 1, "folded")
+    assert.strictEqual(await page.locator(".row.on").getAttribute("aria-expanded"), "false")
+    await page.keyboard.press("ArrowRight")
+    assert.strictEqual(await rows(page), all, "unfolded")
+    await page.keyboard.press("ArrowDown")
+    assert.strictEqual(await chosen(page), "user")
+    await page.keyboard.press("End")
+    await page.keyboard.press("n")
+    assert.strictEqual(await page.locator(".row.on .status").textContent(), "error", "the next failure, around the end")
+    await page.keyboard.press("Enter")
+    assert.strictEqual(await page.evaluate("document.activeElement.id"), "detail")
+    await page.keyboard.press("Escape")
+    assert.strictEqual(await page.evaluate("document.activeElement.id"), "list")
+    await page.keyboard.press("?")
+    assert.isTrue(await page.locator("#help").isVisible())
+    await picture(page, "run-help")
+    await page.keyboard.press("Escape")
+    assert.isFalse(await page.locator("#help").isVisible())
+    await page.close()
+  })
+
+  it("finds, filters, and says when nothing fits", async () => {
+    const { page } = await Browsers.open(browser, await written("search", [Samples.run()]))
+    await page.keyboard.press("/")
+    await page.keyboard.type("disk is full")
+    assert.isAtLeast(await rows(page), 1)
+    await page.keyboard.press("Enter")
+    assert.include(await page.locator("#detail").textContent() ?? "", "disk is full")
+    await picture(page, "run-search")
+    await page.locator("#search").fill("no such words anywhere")
+    assert.isTrue(await page.locator("#none").isVisible())
+    await page.locator("#clear").click()
+    assert.isFalse(await page.locator("#none").isVisible())
+    const all = await rows(page)
+    await page.locator(".chip", { hasText: "Tools" }).click()
+    assert.isBelow(await rows(page), all)
+    await page.locator(".chip", { hasText: "Tools" }).click()
+    await page.locator("#failed").click()
+    assert.strictEqual(await rows(page), await page.locator(".row.bad").count())
+    await page.close()
+  })
+
+  it("keeps the place in the address", async () => {
+    const url = await written("link", [Samples.run()])
+    const { page } = await Browsers.open(browser, url)
+    await named(page, "terminal").click()
+    const address = page.url()
+    await page.close()
+    const again = await Browsers.open(browser, address)
+    assert.strictEqual(await chosen(again.page), "terminal")
+    await again.page.close()
+  })
+
+  it("zooms into what was dragged over, and scales by tokens", async () => {
+    const { page } = await Browsers.open(browser, await written("zoom", [Samples.run()]))
+    const box = await page.locator("#map").boundingBox()
+    assert.isNotNull(box)
+    const { height = 0, width = 0, x = 0, y = 0 } = box ?? {}
+    await page.mouse.move(x + width * 0.3, y + height / 2)
+    await page.mouse.down()
+    await page.mouse.move(x + width * 0.6, y + height / 2)
+    await page.mouse.up()
+    assert.isTrue(await page.locator("#unzoom").isVisible())
+    await picture(page, "run-zoom")
+    await page.locator("#unzoom").click()
+    assert.isFalse(await page.locator("#unzoom").isVisible())
+    await page.locator("#scale").click()
+    assert.strictEqual(await page.locator("#scale").textContent(), "by tokens")
+    await picture(page, "run-tokens")
+    await page.close()
+  })
+
+  it("is there in the dark, and on a narrow screen", async () => {
+    const url = await written("dark", [Samples.run()])
+    const dark = await Browsers.open(browser, url, { scheme: "dark" })
+    await named(dark.page, "terminal").click()
+    const background = await dark.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert.strictEqual(background, "rgb(18, 22, 28)")
+    await picture(dark.page, "run-dark")
+    await dark.page.close()
+    const narrow = await Browsers.open(browser, url, { width: 640, height: 900 })
+    await named(narrow.page, "terminal").click()
+    assert.isFalse(await narrow.page.evaluate("document.documentElement.scrollWidth > innerWidth"), "nothing is cut off")
+    await picture(narrow.page, "run-narrow")
+    await narrow.page.close()
+  })
+
+  it("never runs what a model or a tool said", async () => {
+    const { complaints, page } = await Browsers.open(browser, await written("hostile", [Samples.hostile()]))
+    for (let index = 0; index < await rows(page); index++) await page.locator("#room .row").nth(index).click()
+    assert.strictEqual(await page.evaluate("globalThis.hacked"), undefined)
+    assert.strictEqual(await page.locator("#detail img, #room img, #detail script, #room script").count(), 0)
+    assert.deepStrictEqual(complaints, [])
+    await page.close()
+  })
+})
+
+describe("the difference of two runs", () => {
+  it("shows what changed, line by line", async () => {
+    const { complaints, page } = await Browsers.open(browser, await written("diff", [Samples.run(), Samples.other()]))
+    assert.strictEqual(await page.locator(".tab[aria-selected=true]").textContent(), "Difference")
+    assert.strictEqual(await page.locator(".row.same").count(), 0, "only changes at first")
+    await page.locator(".row.changed").first().click()
+    assert.isAtLeast(await page.locator("#detail .minus").count(), 1)
+    assert.isAtLeast(await page.locator("#detail .plus").count(), 1)
+    await picture(page, "diff")
+    await page.locator("#changes").click()
+    assert.isAtLeast(await page.locator(".row.same").count(), 1)
+    await picture(page, "diff-all")
+    await page.locator(".tab").first().focus()
+    await page.keyboard.press("ArrowRight")
+    assert.strictEqual(await page.locator(".tab[aria-selected=true]").textContent(), "other")
+    assert.deepStrictEqual(complaints, [])
+    await page.close()
+  })
+})
+
+describe("ten thousand events", () => {
+  it("are as quick as ten: few elements, wherever one looks", async () => {
+    const { complaints, page } = await Browsers.open(browser, await written("many", [Samples.many(10_000)]))
+    const elements = () => page.evaluate("document.querySelectorAll('*').length") as Promise<number>
+    assert.isBelow(await elements(), 1000)
+    await page.keyboard.press("End")
+    assert.include(await page.locator(".row.on").textContent() ?? "", "file-2499.ts")
+    assert.isBelow(await elements(), 1000)
+    await picture(page, "many")
+    await page.locator("#search").fill("answer 1234")
+    assert.isAtLeast(await rows(page), 1)
+    for (let step = 0; step < 20; step++) await page.mouse.wheel(0, 2000)
+    assert.isBelow(await elements(), 1000)
+    assert.deepStrictEqual(complaints, [])
+    await page.close()
+  })
+})

@@ -1,0 +1,53 @@
+/** A headless Chromium, and pages of it that may not reach anything but their own file. */
+import { existsSync } from "node:fs"
+import { type Browser, chromium, type Page } from "playwright-core"
+
+const usual = [
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+  "C:\\Program Files\\Google\\Chrome\\Application\\chrome.exe"
+]
+
+/** The browser; `HERMES_CHROMIUM` names another one. */
+export const launch = async (): Promise<Browser> => {
+  const executablePath = process.env["HERMES_CHROMIUM"] ?? usual.find((path) => existsSync(path))
+  if (executablePath === undefined) {
+    throw new Error("there is no browser: install Chromium (Debian: apt-get install chromium), or set HERMES_CHROMIUM to the path of one")
+  }
+  return chromium.launch({
+    executablePath,
+    args: [
+      "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
+      "--disable-sync"
+    ]
+  })
+}
+
+/** A page that was opened, and everything that it complained about or asked for. */
+export interface Opened {
+  readonly page: Page
+  readonly complaints: ReadonlyArray<string>
+}
+
+/** Opens a file. */
+export const open = async (
+  browser: Browser,
+  url: string,
+  options: { readonly width?: number; readonly height?: number; readonly scheme?: "light" | "dark" } = {}
+): Promise<Opened> => {
+  const page = await browser.newPage({
+    viewport: { width: options.width ?? 1280, height: options.height ?? 800 },
+    colorScheme: options.scheme ?? "light",
+    reducedMotion: "reduce"
+  })
+  const complaints: Array<string> = []
+  page.on("console", (message) => complaints.push(message.text()))
+  page.on("pageerror", (error) => complaints.push(error.message))
+  page.on("request", (request) => {
+    if (request.url() !== url.split("#")[0]) complaints.push(`asked for ${request.url()}`)
+  })
+  await page.goto(url)
+  return { page, complaints }
+}
