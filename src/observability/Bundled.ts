@@ -11,6 +11,12 @@ import type { Bundled } from "../plugin/Discovery.ts"
 /** See the module. */
 export const bundled: ReadonlyArray<Bundled> = [
   {
+    key: "observability/langfuse",
+    version: "0.1.0",
+    description: "Traces runs to Langfuse, with the keys of HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY",
+    load: Effect.map(Effect.promise(() => import("./LangfusePlugin.ts")), ({ plugin }) => plugin)
+  },
+  {
     key: "observability/trace",
     version: "0.1.0",
     description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",

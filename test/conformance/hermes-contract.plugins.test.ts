@@ -134,12 +134,12 @@ describe("plugins", () => {
   it.live("128 list --json is an array of name, status, version, description and source; categories are listed (J)", () =>
     Effect.gen(function*() {
       const { home, keep } = yield* machine
-      keep("plugins/observability/langfuse/plugin.yaml", "name: langfuse\nversion: 2\ndescription: Traces\n")
+      keep("plugins/observability/mine/plugin.yaml", "name: mine\nversion: 2\ndescription: Traces\n")
       keep("plugins/flat/plugin.yaml", "name: flat\n")
       const { stdout } = yield* Effect.provideService(cli("plugins", "list", "--json", "--no-bundled"), ProcessVariables, { HERMES_HOME: home })
       assert.deepStrictEqual(JSON.parse(stdout), [
         { name: "flat", status: "not enabled", version: "", description: "", source: "user" },
-        { name: "observability/langfuse", status: "not enabled", version: "2", description: "Traces", source: "user" }
+        { name: "observability/mine", status: "not enabled", version: "2", description: "Traces", source: "user" }
       ])
     }))
 
