@@ -65,6 +65,7 @@ import { TodoState } from "./tool/builtin/Todo.ts"
 import * as AllowListFile from "./tool/approval/AllowListFile.ts"
 import * as Approvals from "./tool/Approvals.ts"
 import * as BoundsFile from "./tool/BoundsFile.ts"
+import * as Scanner from "./tool/fence/Scanner.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
 
@@ -270,7 +271,8 @@ export const program = (
         maxOutputTokens: settings.model.maxTokens,
         reasoningEffort: settings.agent.reasoningEffort,
         approvals: Approvals.layer().pipe(
-          Layer.provide([AllowListFile.layer, Layer.succeed(Settings, settings)]),
+          Layer.provide([AllowListFile.layer, Scanner.layer]),
+          Layer.provide(Layer.succeed(Settings, settings)),
           Layer.provide([configured, NodeServices.layer])
         ),
         loopGuard: Said.loopGuard(settings),

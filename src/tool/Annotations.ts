@@ -34,6 +34,11 @@ export class CommandArguments extends Context.Service<CommandArguments, Readonly
   "hermes-effect/tool/CommandArguments"
 ) {}
 
+/** Names of the arguments that hold what is typed into a program that runs, which may be a shell. */
+export class InputArguments extends Context.Service<InputArguments, ReadonlyArray<string>>()(
+  "hermes-effect/tool/InputArguments"
+) {}
+
 /**
  * The tool itself says which of its calls need an approval, by `needsApproval` or because its commands are judged; that it
  * is destructive asks for none.
@@ -57,6 +62,7 @@ export interface Facts {
   readonly ownApproval: boolean
   readonly pathArguments: ReadonlyArray<string>
   readonly commandArguments: ReadonlyArray<string>
+  readonly inputArguments: ReadonlyArray<string>
   readonly resultBound: number | undefined
 }
 
@@ -70,5 +76,6 @@ export const facts = (tool: Tool.Any): Facts => ({
   ownApproval: Context.getOrUndefined(tool.annotations, OwnApproval) ?? false,
   pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],
   commandArguments: Context.getOrUndefined(tool.annotations, CommandArguments) ?? [],
+  inputArguments: Context.getOrUndefined(tool.annotations, InputArguments) ?? [],
   resultBound: Context.getOrUndefined(tool.annotations, ResultBound)
 })

@@ -10,7 +10,8 @@
  * nobody understands is deny, and where nobody can be asked it is deny, unless the context says otherwise.
  *
  * `once` stores nothing, `session` holds for the session key, `always` also goes to the allow-list's store; it is not
- * offered, and counts as `session`, when a finding may not be approved for good.
+ * offered, and counts as `session`, when a finding may not be approved for good. The findings of the content scanner
+ * (`security.tirith_enabled`) are such; it is asked with detection, and not of what nothing would be asked of.
  *
  * A {@link Permit} holds for the arguments that were judged: whoever runs a call with others judges it again, all of it.
  *
@@ -48,6 +49,7 @@ import { Correlation } from "../hooks/Correlation.ts"
 import { Hooks, type Service as HooksService } from "../hooks/Hooks.ts"
 import { ApprovalPrompt, type Approver, callback, type Pending, terminal } from "./approval/Approver.ts"
 import * as Asking from "./approval/Asking.ts"
+import { ContentScanner, type Scanner } from "./approval/ContentScanner.ts"
 import * as Globs from "./approval/Globs.ts"
 import { ApprovalJudge } from "./approval/Judge.ts"
 import * as Memory from "./approval/Memory.ts"
@@ -90,6 +92,8 @@ export interface Options {
   readonly approver?: Approver | undefined
   readonly judge?: ApprovalJudge["Service"] | undefined
   readonly store?: Memory.AllowListStore | undefined
+  /** Looks at every command line that nothing lifts the questions of. */
+  readonly scanner?: Scanner | undefined
 }
 
 const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
@@ -99,6 +103,7 @@ export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
   const memory = Memory.make(policy.allow, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge } = options
+  const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
   const asking = Asking.make({ policy, memory, hooks, approver, judge })
   const yolo = new Set<string>()
   const modes = new Map<string, Mode>()
@@ -118,18 +123,20 @@ export const make = (options: Options): Service => {
   const check = Effect.fnUntraced(function*(call: Call): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     if (call.contained === true) return permit("contained")
-    const { text, verdict } = Subject.of(call.tool, call.args)
+    const { lines, text, verdict } = Subject.of(call.tool, call.args, call.runs)
     if (verdict.floor !== undefined) return refuse("hardline", Messages.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
       : Globs.firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", Messages.deniedByGlob(glob))
-    const concerns = [...verdict.findings.map(({ key }): Concern => ({ key, permanent: true })), ...call.concerns ?? []]
-    if (concerns.length === 0) return permit("nothing found")
+    const known = [...verdict.findings.map(({ key }): Concern => ({ key, permanent: true })), ...call.concerns ?? []]
+    if (known.length === 0 && lines.length === 0) return permit("nothing found")
     const ids = yield* Correlation
     const session = call.sessionKey ?? ids.session_id
     const free = lifted(session) ?? (listed(call.tool, verdict.commands) ? "allow-list" : undefined)
-    if (free !== undefined) return permit(free)
+    if (free !== undefined) return permit(known.length === 0 ? "nothing found" : free)
+    const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
+    if (concerns.length === 0) return permit("nothing found")
     const request = { tool: call.tool, command: text(), concerns }
     const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: modeOf(session) })
     if (outcome === "deny") return refuse("approval_denied", message)
@@ -166,7 +173,8 @@ const layerOf = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never,
     Effect.gen(function*() {
       const hooks = yield* Hooks
       const store = options.store ?? (yield* Memory.AllowList)
-      return make({ ...options, hooks, store })
+      const scanner = options.scanner ?? (yield* ContentScanner)
+      return make({ ...options, hooks, store, scanner })
     })
   )
 

@@ -87,7 +87,7 @@ export const execute = (
     given: ToolArguments
   ): Effect.Effect<ToolOutput, ToolFailed | Floor.BelowFloor | NotApproved, ToolContext> => {
     reached = given
-    const below = bound.facts.commandArguments.length === 0 ? undefined : Floor.judge(bound.facts, given)
+    const below = Floor.judge(call.name, bound.facts, given)
     if (below !== undefined) return Effect.fail(below)
     if (approved.isSame(given)) return bound.run(given, call.id, onProgress)
     return Effect.flatMap(

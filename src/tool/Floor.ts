@@ -8,8 +8,7 @@
  */
 import * as Schema from "effect/Schema"
 import type { ToolArguments } from "../middleware/Kind.ts"
-import type { Facts } from "./Annotations.ts"
-import * as Danger from "./danger/Danger.ts"
+import * as Subject from "./approval/Subject.ts"
 
 /** A call that the floor stopped. */
 export class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloor")("BelowFloor", {
@@ -17,15 +16,12 @@ export class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/Be
 }) {}
 
 /** Why a call never runs; undefined when nothing stands against it. */
-export const judge = (facts: Facts, args: ToolArguments): BelowFloor | undefined => {
-  for (const name of facts.commandArguments) {
-    const command = Object.hasOwn(args, name) ? args[name] : undefined
-    const finding = typeof command === "string" ? Danger.judge(command).floor : undefined
-    if (finding !== undefined) {
-      return new BelowFloor({
-        message: `Blocked: ${finding.key}. No approval or setting allows this; find another way, or ask the user to do it.`
-      })
-    }
-  }
-  return undefined
+export const judge = (tool: string, facts: Subject.Runs, args: ToolArguments): BelowFloor | undefined => {
+  if (facts.commandArguments.length + facts.inputArguments.length === 0) return undefined
+  const { floor } = Subject.of(tool, args, facts).verdict
+  return floor === undefined
+    ? undefined
+    : new BelowFloor({
+      message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.`
+    })
 }

@@ -129,7 +129,12 @@ const judge = Effect.fnUntraced(function*(
     const output = JSON.stringify({ error: circling, guardrail: "tool_loop" })
     return { _tag: "Stop", reason: "guardrail_block", message: circling, output, halted: circling }
   }
-  const judged = yield* approvals.check({ tool: call.name, args, concerns: yield* Concerns.of(concerned, args) })
+  const judged = yield* approvals.check({
+    tool: call.name,
+    args,
+    runs: bound.facts,
+    concerns: yield* Concerns.of(concerned, args)
+  })
   return judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
 })
 

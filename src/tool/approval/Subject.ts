@@ -1,27 +1,41 @@
 /**
- * What in a tool call has to be judged: its command, for the tools that run one.
+ * What in a tool call has to be judged: its commands, and what it types into programs that run.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §19.7.
  *
  * @since 0.1.0
  */
 import type { ToolArguments } from "../../middleware/Kind.ts"
+import type { Facts } from "../Annotations.ts"
 import * as Danger from "../danger/Danger.ts"
 import { written } from "./Arguments.ts"
+
+/** Which arguments are commands, and which are typed. */
+export type Runs = Pick<Facts, "commandArguments" | "inputArguments">
 
 /** What is judged of a call. */
 export interface Subject {
   /** What people are shown and globs are matched with; made when somebody asks for it. */
   readonly text: () => string
   readonly verdict: Danger.Verdict
+  /** The command lines that a shell would be given. */
+  readonly lines: ReadonlyArray<string>
 }
 
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [] }
+const runsNothing: Runs = { commandArguments: [], inputArguments: [] }
 
-const argument = (args: ToolArguments, key: string): string | undefined => {
-  const value = args[key]
-  return typeof value === "string" ? value : undefined
+/** What is known by name, of tools that nobody stated anything of. */
+const known: Readonly<Record<string, Runs>> = {
+  terminal: { commandArguments: ["command"], inputArguments: [] },
+  process: { commandArguments: [], inputArguments: ["data"] }
 }
+
+const texts = (args: ToolArguments, names: ReadonlyArray<string>): ReadonlyArray<string> =>
+  names.flatMap((name) => {
+    const value = Object.hasOwn(args, name) ? args[name] : undefined
+    return typeof value === "string" ? [value] : []
+  })
 
 /** Judges text that goes to a program which may or may not be a shell: only quotes of a shell must parse. */
 const typed = (input: string): Danger.Verdict => {
@@ -30,11 +44,27 @@ const typed = (input: string): Danger.Verdict => {
   return { ...verdict, findings, floor: findings.find(({ gravity }) => gravity === "floor") }
 }
 
+const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
+  const [only = nothing] = verdicts
+  return verdicts.length < 2 ? only : {
+    floor: verdicts.find(({ floor }) => floor !== undefined)?.floor,
+    findings: verdicts.flatMap(({ findings }) => findings),
+    commands: verdicts.flatMap(({ commands }) => commands)
+  }
+}
+
 /** See the module. Tools that run nothing have no findings here: fences judge their paths and addresses. */
-export const of = (tool: string, args: ToolArguments): Subject => {
-  const command = tool === "terminal" ? argument(args, "command") : undefined
-  if (command !== undefined) return { text: () => command, verdict: Danger.judge(command) }
-  const input = tool === "process" ? argument(args, "data") : undefined
-  if (input !== undefined) return { text: () => input, verdict: typed(input) }
-  return { text: () => `${tool} ${written(args) ?? ""}`, verdict: nothing }
+export const of = (
+  tool: string,
+  args: ToolArguments,
+  runs: Runs = Object.hasOwn(known, tool) ? known[tool] ?? runsNothing : runsNothing
+): Subject => {
+  const lines = texts(args, runs.commandArguments)
+  const inputs = texts(args, runs.inputArguments)
+  if (lines.length + inputs.length === 0) return { text: () => `${tool} ${written(args) ?? ""}`, verdict: nothing, lines }
+  return {
+    text: () => [...lines, ...inputs].join("\n"),
+    verdict: together([...lines.map((line) => Danger.judge(line)), ...inputs.map(typed)]),
+    lines
+  }
 }

@@ -6,11 +6,14 @@
 import type { BlockReason } from "../../hooks/ToolOutcome.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { Choice, Concern } from "./Question.ts"
+import type { Runs } from "./Subject.ts"
 
 /** A tool call to be judged. */
 export interface Call {
   readonly tool: string
   readonly args: ToolArguments
+  /** Which of its arguments run as commands; what is known of the tool's name when absent. */
+  readonly runs?: Runs | undefined
   /** Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding. */
   readonly concerns?: ReadonlyArray<Concern> | undefined
   /** What "for this session" means; the session's id when absent. */

@@ -10,7 +10,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
-import { OwnApproval } from "../Annotations.ts"
+import { InputArguments, OwnApproval } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
 import * as ExitMeaning from "./terminal/ExitMeaning.ts"
@@ -112,6 +112,7 @@ export const Process = Tool.make("process", {
   failureMode: "return",
   dependencies: [ToolContext]
 }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(OwnApproval, true).annotate(Tool.Idempotent, false)
+  .annotate(InputArguments, ["data"])
 
 const statusOf = (process: BackgroundProcess): typeof Status.Type => process.ended()?.reason ?? "running"
 

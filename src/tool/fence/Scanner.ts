@@ -12,7 +12,6 @@
  *
  * @since 0.1.0
  */
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -26,13 +25,8 @@ import * as Json from "../../domain/Json.ts"
 import { withoutControls } from "../../domain/TextHygiene.ts"
 import * as ShellEnvironment from "../builtin/terminal/ShellEnvironment.ts"
 import { ProcessEnvironment } from "../builtin/internal/ProcessEnvironment.ts"
+import { ContentScanner, type Scanner } from "../approval/ContentScanner.ts"
 import type { Concern } from "../approval/Question.ts"
-
-/** See the module. */
-export interface Service {
-  /** What is wrong with a command; nothing when it is clean. */
-  readonly scan: (command: string) => Effect.Effect<ReadonlyArray<Concern>>
-}
 
 /** What an operator says. */
 export interface Options {
@@ -40,11 +34,6 @@ export interface Options {
   readonly timeout: Duration.Duration
   readonly failOpen: boolean
 }
-
-/** The scanner of a runtime; one that finds nothing where nobody provides another. */
-export const Scanner = Context.Reference<Service>("hermes-effect/tool/fence/Scanner", {
-  defaultValue: () => ({ scan: () => Effect.succeed([]) })
-})
 
 const crashesAllowed = 3
 const maxOutput = 65_536
@@ -69,7 +58,7 @@ export const concernsOf = (exitCode: number, printed: string): ReadonlyArray<Con
 }
 
 /** See the module. */
-export const make = (options: Options): Effect.Effect<Service, never, ChildProcessSpawner> =>
+export const make = (options: Options): Effect.Effect<Scanner, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, ProcessEnvironment]), ([spawner, environment]) => {
     let crashes = 0
     const failed = options.failOpen ? [] : [concern("the scanner failed")]
@@ -111,8 +100,8 @@ export const make = (options: Options): Effect.Effect<Service, never, ChildProce
 
 /** As the settings say. */
 export const layer: Layer.Layer<never, never, ChildProcessSpawner | Settings> = Layer.effect(
-  Scanner,
-  Effect.flatMap(Settings, ({ security }): Effect.Effect<Service, never, ChildProcessSpawner> =>
+  ContentScanner,
+  Effect.flatMap(Settings, ({ security }): Effect.Effect<Scanner, never, ChildProcessSpawner> =>
     security.tirithEnabled
       ? make({
         path: security.tirithPath,
