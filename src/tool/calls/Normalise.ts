@@ -4,17 +4,19 @@
  *
  * **Details**
  *
- * In this order: names (`NameRepair`), arguments that are no JSON (`ArgumentRepair`), the cap on `delegate_task`, then
+ * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are no JSON
+ * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`, then
  * calls that repeat an earlier one of the same message. A call whose arguments were cut makes the whole answer truncated:
  * nothing of it is executed. What can not be repaired stays as it is, and gets an error result later.
  *
- * Source: `hermes-llm.md` §13.2–13.5, `ARCHITECTURE.md` §4 and §7.
+ * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  *
  * @since 0.1.0
  */
 import type { ContentPart } from "../../domain/Model.ts"
 import type { Snapshot } from "../ToolRegistry.ts"
 import * as ArgumentRepair from "./ArgumentRepair.ts"
+import * as Coercion from "./Coercion.ts"
 import * as NameRepair from "./NameRepair.ts"
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
@@ -35,26 +37,71 @@ export interface Limits {
   readonly delegations: number
 }
 
+/** A call after a step, and what the step did. */
+type Stepped =
+  | { readonly _tag: "Same" }
+  | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change }
+  | { readonly _tag: "Dropped"; readonly change: Change }
+  /** The output limit cut it. */
+  | { readonly _tag: "Cut" }
+
+type Step = (call: Call) => Stepped
+
+const same: Stepped = { _tag: "Same" }
+
 const candidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
   tools.names.map((name) => ({ name, destructive: tools.get(name)?.facts.destructive === true }))
 
-/** The same call with other arguments or another name. */
-const changed = (call: Call, name: string, params: unknown): Call => ({ ...call, name, params })
+const repairName = (tools: Snapshot): Step => (call) => {
+  if (tools.get(call.name) !== undefined) return same
+  const name = NameRepair.repair(call.name, candidates(tools))
+  if (name === undefined) return same
+  const change = `tool name ${JSON.stringify(call.name.slice(0, 80))} taken for ${name}`
+  return { _tag: "Changed", call: { ...call, name }, change }
+}
 
-const repaired = (call: Call, tools: Snapshot, changes: Array<Change>): Call | undefined => {
-  const known = tools.get(call.name) !== undefined
-  const name = known ? call.name : NameRepair.repair(call.name, candidates(tools)) ?? call.name
-  if (name !== call.name) changes.push(`tool name ${JSON.stringify(call.name.slice(0, 80))} taken for ${name}`)
-  if (typeof call.params !== "string") return name === call.name ? call : changed(call, name, call.params)
-  const outcome = ArgumentRepair.repair(call.params)
-  switch (outcome._tag) {
+const repairArguments: Step = (call) => {
+  if (typeof call.params !== "string") return same
+  const repaired = ArgumentRepair.repair(call.params)
+  switch (repaired._tag) {
     case "Truncated":
-      return undefined
+      return { _tag: "Cut" }
     case "Malformed":
-      return name === call.name ? call : changed(call, name, call.params)
+      return same
     case "Repaired":
-      changes.push(`arguments of ${name} repaired: ${outcome.how}`)
-      return changed(call, name, outcome.args)
+      return {
+        _tag: "Changed",
+        call: { ...call, params: repaired.args },
+        change: `arguments of ${call.name} repaired: ${repaired.how}`
+      }
+  }
+}
+
+const coerceValues = (tools: Snapshot): Step => (call) => {
+  const bound = tools.get(call.name)
+  const params = bound === undefined ? call.params : Coercion.coerce(call.params, bound.definition.parameters)
+  return params === call.params
+    ? same
+    : { _tag: "Changed", call: { ...call, params }, change: `values of ${call.name} turned into the types of its schema` }
+}
+
+/** Counts in the closure: a step of one message. */
+const capDelegations = (most: number): Step => {
+  let delegations = 0
+  return ({ name }) =>
+    name === "delegate_task" && ++delegations > most
+      ? { _tag: "Dropped", change: `delegate_task left out: at most ${most} in one message` }
+      : same
+}
+
+/** Remembers in the closure: a step of one message. */
+const dropRepeated = (): Step => {
+  const seen = new Set<string>()
+  return ({ name, params }) => {
+    const key = `${name}\n${JSON.stringify(params)}`
+    if (seen.has(key)) return { _tag: "Dropped", change: `repeated call of ${name} left out` }
+    seen.add(key)
+    return same
   }
 }
 
@@ -65,7 +112,9 @@ const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => 
   let calls = 0
   for (const part of parts) {
     if (!isCall(part)) continue
-    if (++calls > 1 || tools.get(part.name) === undefined || typeof part.params === "string") return false
+    const bound = tools.get(part.name)
+    if (++calls > 1 || bound === undefined || typeof part.params === "string") return false
+    if (Coercion.coerce(part.params, bound.definition.parameters) !== part.params) return false
   }
   return true
 }
@@ -77,32 +126,30 @@ export const normalise = (
   limits: Limits
 ): Normalised => {
   if (isFine(parts, tools)) return { parts, truncated: false, changes: [] }
+  const steps = [repairName(tools), repairArguments, coerceValues(tools), capDelegations(limits.delegations), dropRepeated()]
   const changes: Array<Change> = []
-  const kept: Array<ContentPart> = []
-  const seen = new Set<string>()
   let truncated = false
-  let delegations = 0
-  for (const part of parts) {
-    if (!isCall(part)) {
-      kept.push(part)
-      continue
+  const stepped = (given: Call): ReadonlyArray<ContentPart> => {
+    let call = given
+    for (const step of steps) {
+      const outcome = step(call)
+      switch (outcome._tag) {
+        case "Same":
+          break
+        case "Changed":
+          call = outcome.call
+          changes.push(outcome.change)
+          break
+        case "Dropped":
+          changes.push(outcome.change)
+          return []
+        case "Cut":
+          truncated = true
+          return []
+      }
     }
-    const call = repaired(part, tools, changes)
-    if (call === undefined) {
-      truncated = true
-      continue
-    }
-    if (call.name === "delegate_task" && ++delegations > limits.delegations) {
-      changes.push(`delegate_task left out: at most ${limits.delegations} in one message`)
-      continue
-    }
-    const key = `${call.name}\n${JSON.stringify(call.params)}`
-    if (seen.has(key)) {
-      changes.push(`repeated call of ${call.name} left out`)
-      continue
-    }
-    seen.add(key)
-    kept.push(call)
+    return [call]
   }
+  const kept = parts.flatMap((part) => isCall(part) ? stepped(part) : [part])
   return { parts: kept, truncated, changes }
 }
