@@ -12,7 +12,7 @@ import * as Schema from "effect/Schema"
 import { ExecutionBlocked } from "../domain/AgentError.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
-import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
+import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 import type { BlockReason } from "../hooks/ToolOutcome.ts"
 import * as Chain from "../middleware/Chain.ts"
 import * as Faults from "../middleware/Faults.ts"
@@ -20,6 +20,7 @@ import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
 import type * as Approvals from "./Approvals.ts"
 import * as Concerns from "./approval/Concerns.ts"
+import { InvalidArguments, parametersOf } from "./calls/CallError.ts"
 import * as Floor from "./Floor.ts"
 import type { Ready } from "./Prepare.ts"
 import * as ResultText from "./result/ResultText.ts"
@@ -60,14 +61,24 @@ const succeeded = ({ isFailure, modelOutput, output }: ToolOutput): Ended => ({
   blockedBy: undefined
 })
 
-const settle = (tool: string, error: unknown): Ended =>
+/** In words for the model; arguments that did not fit are described together with those that would. */
+const describe = ({ definition }: Ready["bound"], error: unknown): string =>
+  error instanceof ToolFailed && error.phase === "parameters"
+    ? new InvalidArguments({
+      tool: definition.name,
+      problem: error.message.replace(/^Invalid parameters for tool '[^']*': /, "").replaceAll(/\s+/g, " "),
+      parameters: parametersOf(definition.parameters)
+    }).message
+    : `Error executing tool '${definition.name}': ${Faults.describe(error)}`
+
+const settle = (bound: Ready["bound"], error: unknown): Ended =>
   error instanceof ExecutionBlocked
     ? failed("blocked", error.reason, "plugin_block")
     : error instanceof Floor.BelowFloor
     ? failed("blocked", error.message, "hardline")
     : error instanceof NotApproved
     ? failed("blocked", error.message, error.reason)
-    : failed("error", `Error executing tool '${tool}': ${Faults.describe(error)}`)
+    : failed("error", describe(bound, error))
 
 /** A call whose arguments were changed after its approval, and that was not approved again. */
 class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotApproved")("NotApproved", {
@@ -110,7 +121,7 @@ export const execute = (
       onFailure: (cause) =>
         Cause.hasInterrupts(cause)
           ? Effect.interrupt
-          : Effect.succeed(settled(settle(call.name, Cause.squash(cause))))
+          : Effect.succeed(settled(settle(bound, Cause.squash(cause))))
     })
   })
 }

@@ -23,6 +23,8 @@ import * as Pipeline from "../middleware/Pipeline.ts"
 import type * as Approvals from "./Approvals.ts"
 import * as Arguments from "./approval/Arguments.ts"
 import * as Concerns from "./approval/Concerns.ts"
+import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
+import * as CallError from "./calls/CallError.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
@@ -79,25 +81,8 @@ const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string):
 /** A JSON object, as opposed to a list or a text that is no JSON. */
 const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value) && !Array.isArray(value)
 
-const unknownTool = (call: Prompt.ToolCallPart, { names }: Snapshot): Refused => {
-  const available = names.length === 0 ? "none" : names.toSorted().join(", ")
-  return refused(call, "error", `Tool '${call.name}' does not exist. Available tools: ${available}`)
-}
-
-const malformed = (call: Prompt.ToolCallPart): Refused =>
-  refused(
-    call,
-    "error",
-    `The arguments of '${call.name}' are not a JSON object: ${Json.toText(call.params).slice(0, 200)}. ` +
-      "Call it again with valid JSON; use {} for a tool without parameters."
-  )
-
-const overQuota = (call: Prompt.ToolCallPart): Refused =>
-  refused(
-    call,
-    "cancelled",
-    `'${call.name}' was not run: the tool calls of this request are used up. Answer with what you have.`
-  )
+const notTried = (call: Prompt.ToolCallPart, status: ToolStatus, { message }: CallError.CallError): Refused =>
+  refused(call, status, message)
 
 const noTrace: ToolCallContext["trace"] = []
 
@@ -195,9 +180,15 @@ const admit = Effect.fnUntraced(function*(
 /** See the module. */
 export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope> => {
   const bound = given.tools.get(call.name)
-  if (bound === undefined) return Effect.succeed(unknownTool(call, given.tools))
-  if (!isArguments(call.params)) return Effect.succeed(malformed(call))
-  if (given.quota?.() === false) return Effect.succeed(overQuota(call))
+  const tool = call.name
+  if (bound === undefined) {
+    return Effect.succeed(notTried(call, "error", new CallError.UnknownTool({ tool, available: given.tools.names })))
+  }
+  if (!isArguments(call.params)) {
+    const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.reasonOf(call.params) }
+    return Effect.succeed(notTried(call, "error", new CallError.MalformedArguments(malformed)))
+  }
+  if (given.quota?.() === false) return Effect.succeed(notTried(call, "cancelled", new CallError.OverQuota({ tool })))
   // What `tool_request` middleware needs is provided where the stack was made.
   return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope>
 }

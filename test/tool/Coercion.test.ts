@@ -35,7 +35,7 @@ describe("values of another type than the schema's", () => {
     }]
   ]
   for (const [name, given, expected] of cases) {
-    it(name, () => assert.deepStrictEqual(coerce(given, schema), expected))
+    it(`${name}`, () => assert.deepStrictEqual(coerce(given, schema), expected))
   }
 
   it("leaves alone, as the same object, what is right, what is not exactly the type, and what may be a text", () => {

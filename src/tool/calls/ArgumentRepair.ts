@@ -82,6 +82,16 @@ const scan = (text: string): Scan => {
   return { missing: open.toReversed().join(""), surplus, inString, cleaned }
 }
 
+/** What the parser says of a text that is no JSON. */
+const syntaxError = (text: string): string => {
+  try {
+    JSON.parse(text)
+    return "not valid JSON"
+  } catch (error) {
+    return error instanceof Error ? error.message : "not valid JSON"
+  }
+}
+
 /** Longest text that is looked at: arguments beyond it are malformed whatever they say. */
 const longestText = 2_000_000
 
@@ -91,13 +101,13 @@ export const repair = (text: string): Repaired => {
   if (trimmed === "" || trimmed === "None" || trimmed === "null") {
     return { _tag: "Repaired", args: {}, how: "nothing was given" }
   }
-  if (trimmed.length > longestText) return { _tag: "Malformed", reason: "the arguments are too long" }
+  if (trimmed.length > longestText) return { _tag: "Malformed", reason: "it is too long" }
   const parsed = Json.parse(trimmed)
   if (Option.isSome(parsed)) {
     if (isArguments(parsed.value)) return { _tag: "Repaired", args: parsed.value, how: "it was JSON already" }
     // Some models send the object as a JSON text within a JSON text.
     const inner = typeof parsed.value === "string" ? repair(parsed.value) : undefined
-    return inner?._tag === "Repaired" ? inner : { _tag: "Malformed", reason: "the arguments are not a JSON object" }
+    return inner?._tag === "Repaired" ? inner : { _tag: "Malformed", reason: "it is another kind of value" }
   }
   const { cleaned, inString, missing, surplus } = scan(trimmed)
   if (inString || !/[}\]]$/.test(trimmed)) return { _tag: "Truncated" }
@@ -110,5 +120,12 @@ export const repair = (text: string): Repaired => {
     const args = asArguments(candidate)
     if (Option.isSome(args)) return { _tag: "Repaired", args: args.value, how }
   }
-  return { _tag: "Malformed", reason: "the arguments are not valid JSON" }
+  return { _tag: "Malformed", reason: syntaxError(trimmed) }
+}
+
+/** Why arguments are none, in words for whoever wrote them. */
+export const reasonOf = (params: unknown): string => {
+  const repaired = typeof params === "string" ? repair(params) : undefined
+  if (repaired?._tag === "Malformed") return repaired.reason
+  return params === null ? "null" : Array.isArray(params) ? "a list" : `a ${typeof params}`
 }
