@@ -6,9 +6,23 @@ export default defineConfig({
   resolve: { alias: { "hermes-effect": new URL("../src/index.ts", import.meta.url).pathname } },
   test: {
     root: new URL("..", import.meta.url).pathname,
-    include: ["test/**/*.test.ts"],
-    exclude: ["node_modules/**", "test/relay/**"],
-    setupFiles: ["test/support/setup.ts"],
+    projects: [
+      {
+        extends: true,
+        test: { name: "main", include: ["test/**/*.test.ts"], exclude: ["node_modules/**", "test/relay/**"], setupFiles: ["test/support/setup.ts"] }
+      },
+      {
+        // Over a native library, which lets a process have one configuration at a time: a process for each file.
+        extends: true,
+        resolve: { alias: { "nemo-relay-node": new URL("relay/node_modules/nemo-relay-node/index.js", import.meta.url).pathname } },
+        test: {
+          name: "relay",
+          include: ["test/relay/*.test.ts"],
+          globalSetup: ["test/relay/support/install.ts"],
+          setupFiles: ["test/support/setup.ts", "test/relay/support/setup.ts"]
+        }
+      }
+    ],
     reporters: [["default", { summary: false }], "./test/support/reporter.ts"],
     pool: "forks",
     // Many tests wait for programs that they start, also where there is one processor alone.

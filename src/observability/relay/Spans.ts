@@ -42,7 +42,7 @@ export interface Spans {
   readonly clear: () => void
 }
 
-/** How a call ended, in the words that the library's exporters know. */
+/** How a call ended, in the words that the library's exporters know. Of a model call it says OK itself, whatever it is told. */
 const ending = (event: Atof.ScopeEvent): Schema.Json => {
   const metadata = event.metadata ?? {}
   const status = text(metadata["status"])
