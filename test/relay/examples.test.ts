@@ -199,7 +199,7 @@ describe("the document's examples", () => {
           }]
         }]
       })
-      assert.deepStrictEqual([trajectories[0]?.trajectory], trajectories[1]?.trajectory.subagent_trajectories)
+      assert.deepStrictEqual(trajectories[1]?.trajectory.subagent_trajectories, trajectories.slice(0, 1).map(({ trajectory }) => trajectory))
     }))
 
   it.live("11 and 23 parallel tool calls", () =>
