@@ -97,7 +97,7 @@ const questionOf = ({ command, tool }: Request, concerns: ReadonlyArray<Concern>
 /** Decided without a question, and told to whoever reads the log. */
 const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<Answered> =>
   Effect.as(
-    Effect.logInfo(`approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`),
+    Effect.logWarning(`approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`),
     { outcome, by: "unattended", message: Messages.unattended(question.keys, who), choice: outcome }
   )
 
