@@ -54,5 +54,5 @@ const result = await Effect.gen(function*() {
 }).pipe(Effect.provide(layer), Effect.runPromise)
 
 const each = (peak - result.before) / count
-console.log(`${count} children at once: ${atOnce} · ${each.toFixed(1)} kB each (bound ${boundKilobytes} kB) · ${Math.round(result.millis)} ms · left ${result.left}`)
+process.stdout.write(`${count} children at once: ${atOnce} · ${each.toFixed(1)} kB each (bound ${boundKilobytes} kB) · ${Math.round(result.millis)} ms · left ${result.left}\n`)
 if (result.text !== "done" || atOnce !== count || each > boundKilobytes || result.left !== 0) process.exit(1)

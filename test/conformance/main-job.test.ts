@@ -1,5 +1,5 @@
-// The main job on real input: the prompts of the observability document that need no delegation, through all four
-// protocols over HTTP, streamed and not, with real files and a real shell.
+// The main job on real input: the prompts of the observability document, through all four protocols over HTTP, streamed and
+// not, with real files, a real shell and a real child.
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
@@ -19,6 +19,7 @@ import * as CodexResponses from "../../src/provider/CodexResponses.ts"
 import type { Provider } from "../../src/provider/Provider.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 import * as Ask from "../provider/Ask.ts"
@@ -27,6 +28,10 @@ const parallelPrompt = "Use exactly two read_file tool calls in the same assista
   "Do not call terminal. After both tool results are available, reply with exactly: parallel tools complete."
 const terminalPrompt = "Use the terminal tool exactly once to run printf middleware_execution_ok. " +
   "Then reply with exactly the command output."
+
+const delegationPrompt = "Use delegate_task exactly once. Ask the child subagent to use the terminal tool exactly once to run " +
+  "printf docs_nested_leaf_function. After the child returns, reply with exactly: parent received nested subagent result."
+const goal = "Run the command `printf docs_nested_leaf_function` using the terminal tool."
 
 type Open = (url: string) => Layer.Layer<Provider, AiError.AiError | ConfigError>
 
@@ -58,6 +63,51 @@ const results = (messages: ReadonlyArray<Prompt.Message>) =>
 describe("the main job", () => {
   for (const [mode, open] of Object.entries(modes)) {
     for (const streaming of [true, false]) {
+      it.live(`${mode}, ${streaming ? "streamed" : "in one piece"}: the nested subagent`, () =>
+        Effect.gen(function*() {
+          const server = yield* Ask.mock
+          const toolCalls = (id: string, name: string, params: unknown) => ({
+            toolCalls: [{ id, name, arguments: JSON.stringify(params) }]
+          })
+          server.on({ userMessage: "Run the command", hasToolResult: false }, toolCalls("call_terminal", "terminal", {
+            command: "printf docs_nested_leaf_function"
+          }))
+          server.on({ userMessage: "Run the command", hasToolResult: true }, { content: "It printed docs_nested_leaf_function." })
+          server.on({ userMessage: "Use delegate_task", hasToolResult: false }, toolCalls("call_delegate", "delegate_task", {
+            goal,
+            toolsets: ["terminal"]
+          }))
+          server.on({ userMessage: "Use delegate_task", hasToolResult: true }, {
+            content: "parent received nested subagent result."
+          })
+          const cwd = yield* workdir
+          yield* Effect.gen(function*() {
+            const store = yield* SessionStore
+            const result = yield* Agent.run({ prompt: delegationPrompt, sessionId: "parent", streaming })
+            assert.deepInclude(result, { text: "parent received nested subagent result.", exit: "text_response", steps: 2 })
+            assert.strictEqual(result.usage.requestCount, 4)
+            const [[id, body] = []] = results(yield* store.messages(SessionId.make("parent")))
+            assert.strictEqual(id, "call_delegate")
+            const [child] = yield* store.list({ source: "subagent" })
+            assert.deepInclude(body.results[0], {
+              task_index: 0,
+              status: "completed",
+              exit_reason: "completed",
+              summary: "It printed docs_nested_leaf_function.",
+              api_calls: 2,
+              session_id: child?.id
+            })
+            assert.strictEqual(child?.parentId, "parent")
+            assert.deepStrictEqual(results(yield* store.messages(SessionId.make(child?.id ?? ""))), [
+              ["call_terminal", { output: "docs_nested_leaf_function", exit_code: 0, error: null }]
+            ])
+          }).pipe(Effect.provide(Runtime.layer({
+            provider: open(server.url),
+            tools: [Terminal.toolset, Delegate.toolset],
+            cwd
+          })))
+        }))
+
       it.live(`${mode}, ${streaming ? "streamed" : "in one piece"}`, () =>
         Effect.gen(function*() {
           const server = yield* Ask.mock
