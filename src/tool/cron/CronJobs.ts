@@ -1,0 +1,247 @@
+/**
+ * The scheduled jobs of a user: made, changed, and taken for a run by one process at a time.
+ *
+ * **Details**
+ *
+ * A run is {@link Service.claim}ed before it begins: the job's next time is set then, under the lock of the file, so that
+ * two tickers never run one moment twice, and one that dies in a run does not begin it again. A claim is a lease that its
+ * holder renews; a job whose lease is over counts as failed. How a run ended is {@link Service.settle}d.
+ *
+ * What passed while nobody looked is made up for once, however many times it was, and only within the schedule's grace
+ * (`When.graceMillis`); later, the moment is counted as missed.
+ *
+ * A job that is done stays in the list as `completed`; of those the last {@link keptCompleted} are kept.
+ *
+ * Source: `hermes-product.md` §2.5, case 94.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Ids from "../../domain/Ids.ts"
+import * as Claim from "./Claim.ts"
+import * as Draft from "./Draft.ts"
+import { type CronError, type CronRefused, type CronStoreError, type Job, refused } from "./Job.ts"
+import * as JobFile from "./JobFile.ts"
+import * as When from "./When.ts"
+
+/** Jobs that are not done, at most. */
+export const maxJobs = 500
+/** Jobs that are done and still listed. */
+export const keptCompleted = 100
+
+/** What is known of all jobs. */
+export interface Listed {
+  /** In the order in which they were made. */
+  readonly jobs: ReadonlyArray<Job>
+  /** Entries of the file that can not be read, a line each. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** See the module. A reference is a job's id, the beginning of it, or its name. */
+export interface Service {
+  readonly list: Effect.Effect<Listed, CronStoreError>
+  readonly find: (reference: string) => Effect.Effect<Job, CronError>
+  /** `draft.timezone` is the machine's when absent. */
+  readonly create: (draft: Draft.Draft) => Effect.Effect<Job, CronError>
+  /** Changes what is given, and keeps the rest. */
+  readonly update: (reference: string, draft: Draft.Draft) => Effect.Effect<Job, CronError>
+  readonly pause: (reference: string) => Effect.Effect<Job, CronError>
+  /** Goes on with the next moment that comes. */
+  readonly resume: (reference: string) => Effect.Effect<Job, CronError>
+  /** Makes it due now. */
+  readonly trigger: (reference: string) => Effect.Effect<Job, CronError>
+  readonly remove: (reference: string) => Effect.Effect<Job, CronError>
+  /** The jobs whose time has come. Runs that died are settled, and moments that are too late to make up for are passed over. */
+  readonly due: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
+  /** Takes a job for a run; undefined when it is not due any more, or somebody else has it. */
+  readonly claim: (id: string) => Effect.Effect<Claim.Claim | undefined, CronStoreError>
+  /** Takes a job for a run now, whatever its schedule says; the schedule stays as it is. */
+  readonly take: (reference: string) => Effect.Effect<Claim.Claim, CronError>
+  /** Says that a run still lives; false when it is not the holder's any more. */
+  readonly renew: (claim: Claim.Claim) => Effect.Effect<boolean, CronStoreError>
+  /** Says how a run ended. */
+  readonly settle: (claim: Claim.Claim, ended: Claim.Ended) => Effect.Effect<Claim.Settled, CronStoreError>
+}
+
+/** See the module. */
+export class CronJobs extends Context.Service<CronJobs, Service>()("hermes-effect/tool/CronJobs") {}
+
+const resolve = (jobs: ReadonlyArray<Job>, reference: string): Result.Result<Job, CronRefused> => {
+  const wanted = reference.trim()
+  const exact = jobs.find(({ id }) => id === wanted)
+  if (exact !== undefined) return Result.succeed(exact)
+  const folded = wanted.toLowerCase()
+  const named = jobs.filter(({ name }) => name.toLowerCase() === folded)
+  const candidates = named.length > 0 ? named : wanted === "" ? [] : jobs.filter(({ id }) => id.startsWith(folded))
+  const [only, ...others] = candidates
+  if (only === undefined) return Result.fail(refused(`no job "${wanted}": list them with \`hermes cron list\``))
+  return others.length === 0
+    ? Result.succeed(only)
+    : Result.fail(refused(`"${wanted}" is not unique: ${candidates.map(({ id, name }) => `${id} (${name})`).join(", ")}`))
+}
+
+const replaced = (jobs: ReadonlyArray<Job>, job: Job): ReadonlyArray<Job> => jobs.map((other) => other.id === job.id ? job : other)
+
+/** Without those that were done longest ago. */
+const trimmed = (jobs: ReadonlyArray<Job>): ReadonlyArray<Job> => {
+  const done = jobs.filter(({ state }) => state === "completed")
+  if (done.length <= keptCompleted) return jobs
+  const newest = done.toSorted((a, b) => (b.last_run_at ?? "").localeCompare(a.last_run_at ?? ""))
+  const gone = new Set(newest.slice(keptCompleted))
+  return jobs.filter((job) => !gone.has(job))
+}
+
+/** The jobs of a file. */
+export const make = (file: JobFile.JobFile): Service => {
+  /** Changes the one job that a reference means. */
+  const edit = (
+    reference: string,
+    work: (job: Job, now: number, jobs: ReadonlyArray<Job>) => Result.Result<Job, string>
+  ): Effect.Effect<Job, CronError> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      file.change(({ jobs }) =>
+        Effect.fromResult(Result.gen(function*() {
+          const job = yield* resolve(jobs, reference)
+          const next = yield* Result.mapError(work(job, now, jobs), refused)
+          return [next, replaced(jobs, next)] as const
+        }))
+      ))
+
+  /** The ids of the jobs whose output is wanted. */
+  const known = (jobs: ReadonlyArray<Job>, draft: Draft.Draft): Result.Result<Draft.Draft, string> =>
+    draft.contextFrom === undefined ? Result.succeed(draft) : Result.mapBoth(
+      Result.all(draft.contextFrom.map((reference) => resolve(jobs, reference))),
+      {
+        onFailure: ({ message }) => message,
+        onSuccess: (found) => ({ ...draft, contextFrom: found.map(({ id }) => id) })
+      }
+    )
+
+  const create: Service["create"] = Effect.fnUntraced(function*(draft) {
+    const id = yield* Ids.hex(12)
+    const now = yield* Clock.currentTimeMillis
+    return yield* file.change(({ jobs }) =>
+      Effect.fromResult(Result.mapError(
+        Result.gen(function*() {
+          if (jobs.filter(({ state }) => state !== "completed").length >= maxJobs) {
+            return yield* Result.fail(`there are ${maxJobs} jobs already: remove some`)
+          }
+          const whole = yield* known(jobs, draft)
+          const job = yield* Draft.create(whole, id, { now, timezone: draft.timezone ?? When.localTimezone() })
+          return [job, trimmed([...jobs, job])] as const
+        }),
+        refused
+      ))
+    )
+  })
+
+  const update: Service["update"] = (reference, draft) =>
+    edit(reference, (job, now, jobs) =>
+      Result.flatMap(known(jobs, draft), (whole) =>
+        Draft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })))
+
+  const pause: Service["pause"] = (reference) =>
+    edit(reference, (job) =>
+      job.state === "completed"
+        ? Result.fail(`${job.name} is done: there is nothing to pause`)
+        : Result.succeed({ ...job, state: "paused" }))
+
+  const resume: Service["resume"] = (reference) =>
+    edit(reference, (job, now) => {
+      if (job.state === "scheduled") return Result.succeed(job)
+      const next = When.nextAfter(job.schedule, now)
+      return next === undefined || job.state === "completed"
+        ? Result.fail(`${job.name} has nothing left to do: give it a new schedule by \`hermes cron edit\``)
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: When.iso(next) })
+    })
+
+  const trigger: Service["trigger"] = (reference) =>
+    edit(reference, (job, now) =>
+      job.state === "paused"
+        ? Result.fail(`${job.name} is paused: resume it first`)
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: When.iso(now) }))
+
+  const remove: Service["remove"] = (reference) =>
+    file.change(({ jobs }) =>
+      Effect.fromResult(Result.map(resolve(jobs, reference), (job) => [job, jobs.filter((other) => other !== job)] as const))
+    )
+
+  const due: Service["due"] = Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    const { jobs } = yield* file.read
+    const isStale = (job: Job): boolean => Claim.swept(job, now) !== job
+    // Most of the time there is nothing to write, and nobody has to wait for a lock.
+    if (!jobs.some(isStale)) return jobs.filter((job) => Claim.isDue(job, now))
+    return yield* file.change(({ jobs }) => {
+      const swept = jobs.map((job) => Claim.swept(job, now))
+      return Effect.succeed([swept.filter((job) => Claim.isDue(job, now)), swept] as const)
+    })
+  })
+
+  const claim: Service["claim"] = Effect.fnUntraced(function*(id) {
+    const token = yield* Ids.hex(12)
+    const now = yield* Clock.currentTimeMillis
+    return yield* file.change(({ jobs }) => {
+      const job = jobs.find((job) => job.id === id)
+      if (job === undefined || Claim.swept(job, now) !== job || !Claim.isDue(job, now)) return Effect.succeed([undefined, undefined] as const)
+      const [claim, held] = Claim.scheduled(job, token, now)
+      return Effect.succeed([claim, replaced(jobs, held)] as const)
+    })
+  })
+
+  const take: Service["take"] = Effect.fnUntraced(function*(reference) {
+    const token = yield* Ids.hex(12)
+    const now = yield* Clock.currentTimeMillis
+    return yield* file.change(({ jobs }) =>
+      Effect.fromResult(Result.gen(function*() {
+        const job = Claim.swept(yield* resolve(jobs, reference), now)
+        if (job.running !== null) return yield* Result.fail(refused(`${job.name} is running since ${job.running.since}: wait for it`))
+        const [claim, held] = Claim.immediate(job, token, now)
+        return [claim, replaced(jobs, held)] as const
+      }))
+    )
+  })
+
+  /** Works on a job as long as the claim is good. */
+  const held = <A>(
+    { job: { id }, token }: Claim.Claim,
+    lost: A,
+    work: (job: Job, now: number) => readonly [A, Job]
+  ): Effect.Effect<A, CronStoreError> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      file.change(({ jobs }) => {
+        const job = jobs.find((job) => job.id === id)
+        if (job?.running?.token !== token) return Effect.succeed([lost, undefined] as const)
+        const [result, next] = work(job, now)
+        return Effect.succeed([result, trimmed(replaced(jobs, next))] as const)
+      }))
+
+  return {
+    list: Effect.map(file.read, ({ jobs, problems }) => ({ jobs, problems })),
+    find: (reference) => Effect.flatMap(file.read, ({ jobs }) => Effect.fromResult(resolve(jobs, reference))),
+    create,
+    update,
+    pause,
+    resume,
+    trigger,
+    remove,
+    due,
+    claim,
+    take,
+    renew: (claim) => held(claim, false, (job, now) => [true, Claim.renewed(job, now)]),
+    settle: (claim, ended) => held<Claim.Settled>(claim, { _tag: "Lost" }, (job, now) => Claim.settled(job, ended, now))
+  }
+}
+
+/** Jobs in a directory, which need not exist yet. */
+export const layer = (directory: string): Layer.Layer<CronJobs, never, FileSystem.FileSystem | Path.Path> =>
+  Layer.effect(CronJobs, Effect.map(JobFile.make(directory), make))
+
+/** Jobs that go with the process. */
+export const layerMemory: Layer.Layer<CronJobs> = Layer.effect(CronJobs, Effect.map(JobFile.memory, make))

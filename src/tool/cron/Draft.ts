@@ -1,0 +1,179 @@
+/**
+ * What somebody wants of a job, and whether it may be one.
+ *
+ * **Details**
+ *
+ * A prompt and the texts of skills reach an agent that nobody watches, so they are searched for instructions that want to
+ * take it over or carry secrets away. A script lies below `scripts/` of the home directory and is named by its path there.
+ *
+ * Source: `hermes-product.md` §2.3 ("prompts are scanned") and §2.5.
+ *
+ * @since 0.1.0
+ */
+import * as Result from "effect/Result"
+import * as Injection from "../fence/Injection.ts"
+import type { Job, Model } from "./Job.ts"
+import * as When from "./When.ts"
+
+/** See the module; what is absent is left as it is, or has no value. */
+export interface Draft {
+  readonly name?: string | undefined
+  readonly prompt?: string | undefined
+  readonly schedule?: string | undefined
+  readonly times?: number | undefined
+  readonly skills?: ReadonlyArray<string> | undefined
+  readonly script?: string | undefined
+  readonly noAgent?: boolean | undefined
+  readonly workdir?: string | undefined
+  readonly contextFrom?: ReadonlyArray<string> | undefined
+  readonly toolsets?: ReadonlyArray<string> | undefined
+  readonly timezone?: string | undefined
+  readonly model?: Model | undefined
+}
+
+const maxPrompt = 20_000
+const maxName = 100
+const maxItems = 20
+
+/** The joiners inside of emoji hide nothing. */
+const withoutJoinedEmoji = (text: string): string =>
+  text.replaceAll(/(?<=\p{Extended_Pictographic}(?:\ufe0f|\p{Emoji_Modifier})?)\u200d(?=\p{Extended_Pictographic})/gu, "")
+
+/** Why a text may not be given to an agent that nobody watches; undefined when it may. */
+export const hostile = (what: string, text: string): string | undefined => {
+  const found = Injection.scan(withoutJoinedEmoji(text), "memory")
+  return found.length === 0
+    ? undefined
+    : `${what} looks like an injected instruction (${found.map(({ id }) => id).join(", ")}): say plainly what the job should do`
+}
+
+/** A name without what could steer a terminal. */
+const plain = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ").trim()
+
+const titleOf = ({ name, prompt = "", script, skills = [] }: Draft): string => {
+  const given = plain(name ?? "")
+  if (given !== "") return given
+  const words = plain(prompt === "" ? script ?? skills[0] ?? "" : prompt).replaceAll(/\s+/g, " ")
+  return words.length > 50 ? `${words.slice(0, 49).replace(/[\uD800-\uDBFF]$/, "")}…` : words
+}
+
+/** Below `scripts/`, and nowhere else. */
+const isInside = (path: string): boolean =>
+  path !== "" && !path.startsWith("/") && !path.startsWith("~") && !path.includes("\0") && !/^[A-Za-z]:|\\/.test(path) &&
+  !path.split("/").some((part) => part === ".." || part === "")
+
+const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name)
+
+/** Why the fields that are given can not be used; undefined when they can. Nothing outside of the draft is looked at. */
+export const problem = (draft: Draft): string | undefined => {
+  const { contextFrom = [], name = "", prompt = "", script, skills = [], times, toolsets, workdir } = draft
+  if (name.length > maxName) return `the name is longer than ${maxName} characters: shorten it`
+  if (prompt.length > maxPrompt) return `the prompt is longer than ${maxPrompt} characters: put the details into a file and name that`
+  if (times !== undefined && !(Number.isInteger(times) && times > 0)) return "repeat is a number of runs, 1 or more: leave it out for no end"
+  if (skills.length > maxItems || contextFrom.length > maxItems) return `a job takes ${maxItems} skills and ${maxItems} other jobs at most`
+  const strange = skills.find((skill) => !isSkill(skill))
+  if (strange !== undefined) return `"${plain(strange)}" is no name of a skill`
+  if (script !== undefined && !isInside(script)) {
+    return `"${plain(script)}": a script is named by its path below the scripts directory of the home directory, such as report.py`
+  }
+  if (workdir !== undefined && !workdir.startsWith("/")) return `the working directory ${plain(workdir)} is not absolute`
+  if (toolsets?.length === 0) return "the list of toolsets is empty: name some, or leave it out"
+  return hostile("the prompt", `${prompt}\n${name}`)
+}
+
+/** Whether there is anything to do. */
+const empty = ({ no_agent, prompt, script, skills }: Pick<Job, "no_agent" | "prompt" | "script" | "skills">): string | undefined => {
+  if (no_agent && script === undefined) return "a job without an agent needs a script"
+  return prompt.trim() === "" && skills.length === 0 && script === undefined
+    ? "a job needs a prompt or a skill: say what it should do"
+    : undefined
+}
+
+type Work = Omit<Job, keyof typeof fresh | "id" | "created_at" | "schedule" | "times" | "next_run_at">
+
+/** What every new job begins with. */
+const fresh = {
+  state: "scheduled",
+  runs: 0,
+  missed: 0,
+  failures: 0,
+  last_run_at: null,
+  last_status: null,
+  last_error: null,
+  last_output: null,
+  last_session_id: null,
+  running: null,
+  alert: null
+} as const satisfies Partial<Job>
+
+const workOf = (draft: Draft): Work => ({
+  name: titleOf(draft),
+  prompt: draft.prompt ?? "",
+  skills: draft.skills ?? [],
+  ...(draft.script === undefined ? {} : { script: draft.script }),
+  no_agent: draft.noAgent ?? false,
+  ...(draft.workdir === undefined ? {} : { workdir: draft.workdir }),
+  context_from: draft.contextFrom ?? [],
+  ...(draft.toolsets === undefined ? {} : { toolsets: draft.toolsets }),
+  model: draft.model ?? {}
+})
+
+const checked = (job: Job, draft: Draft): Result.Result<Job, string> => {
+  const wrong = problem(draft) ?? empty(job)
+  return wrong === undefined ? Result.succeed(job) : Result.fail(wrong)
+}
+
+const scheduled = (written: string, reading: When.Reading) =>
+  Result.flatMap(When.parse(written, reading), (schedule) => {
+    const at = When.first(schedule, reading.now)
+    return at === undefined
+      ? Result.fail(`"${written}" never comes: ${When.forms}`)
+      : Result.succeed({ schedule, next_run_at: When.iso(at) })
+  })
+
+/** A new job. */
+export const create = (draft: Draft, id: string, reading: When.Reading): Result.Result<Job, string> =>
+  Result.gen(function*() {
+    if (draft.schedule === undefined) return yield* Result.fail(`a job needs a schedule: ${When.forms}`)
+    const { next_run_at, schedule } = yield* scheduled(draft.schedule, reading)
+    const job: Job = {
+      ...fresh,
+      ...workOf(draft),
+      id,
+      schedule,
+      times: draft.times ?? (schedule.kind === "once" ? 1 : null),
+      created_at: When.iso(reading.now),
+      next_run_at
+    }
+    return yield* checked(job, draft)
+  })
+
+/** A job with what is given changed; a new schedule sets it going again. */
+export const change = (job: Job, draft: Draft, reading: When.Reading): Result.Result<Job, string> =>
+  Result.gen(function*() {
+    const given = Object.fromEntries(Object.entries(workOf(draft)).filter(([key]) => isGiven(key, draft)))
+    const worked: Job = { ...job, ...given, alert: null }
+    const times = draft.times ?? job.times
+    if (draft.schedule === undefined) return yield* checked({ ...worked, times }, draft)
+    const { next_run_at, schedule } = yield* scheduled(draft.schedule, reading)
+    const often = draft.times ?? (schedule.kind === "once" ? job.runs + 1 : job.schedule.kind === "once" ? null : job.times)
+    const state = job.state === "completed" ? "scheduled" : job.state
+    return yield* checked({ ...worked, schedule, next_run_at, times: often, state }, draft)
+  })
+
+const drafted: Readonly<Record<string, keyof Draft>> = {
+  name: "name",
+  prompt: "prompt",
+  skills: "skills",
+  script: "script",
+  no_agent: "noAgent",
+  workdir: "workdir",
+  context_from: "contextFrom",
+  toolsets: "toolsets",
+  model: "model"
+}
+
+const isGiven = (key: string, draft: Draft): boolean => {
+  const name = drafted[key]
+  return name !== undefined && draft[name] !== undefined
+}

@@ -1,0 +1,104 @@
+/**
+ * A scheduled job: what it does, when, with what, and how its runs went.
+ *
+ * **Details**
+ *
+ * Names are those of the file and of what tools and commands print. Times are ISO 8601. Provider and model are those of the
+ * moment when the job was made, so that a change of the configuration does not change what runs at night.
+ *
+ * Source: `hermes-product.md` §2.5.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+import * as When from "./When.ts"
+
+/** Whether it waits for its time, was told to wait longer, or has nothing left to do. */
+export const State = Schema.Literals(["scheduled", "paused", "completed"])
+/** See {@link State}. */
+export type State = typeof State.Type
+
+/** How a run ended; `silent` had nothing to say, `blocked` was not begun. */
+export const RunStatus = Schema.Literals(["ok", "silent", "error", "blocked"])
+/** See {@link RunStatus}. */
+export type RunStatus = typeof RunStatus.Type
+
+/** What a model is asked for; what is absent is the configuration's. */
+export const Model = Schema.Struct({
+  provider: Schema.optionalKey(Schema.String),
+  model: Schema.optionalKey(Schema.String),
+  base_url: Schema.optionalKey(Schema.String)
+})
+/** See {@link Model}. */
+export type Model = typeof Model.Type
+
+/** Who is running it. The lease is renewed while the run lives; one that is over belongs to a process that died. */
+export const Running = Schema.Struct({
+  token: Schema.String,
+  since: Schema.String,
+  lease_until: Schema.String,
+  /** Whether its time had come, or somebody wanted it now; only the first counts as one of its runs. */
+  why: Schema.Literals(["schedule", "request"])
+})
+
+/** What a job does. */
+export const work = {
+  name: Schema.String,
+  /** What the agent is asked; empty where a script or a skill says it all. */
+  prompt: Schema.String,
+  skills: Schema.Array(Schema.String),
+  /** A file below `scripts/` of the home directory; what it prints goes before the prompt. */
+  script: Schema.optionalKey(Schema.String),
+  /** What the script prints is the result; no model is asked. */
+  no_agent: Schema.Boolean,
+  workdir: Schema.optionalKey(Schema.String),
+  /** Jobs whose latest output goes before the prompt. */
+  context_from: Schema.Array(Schema.String),
+  toolsets: Schema.optionalKey(Schema.Array(Schema.String)),
+  model: Model
+} as const
+
+/** See the module. */
+export const Job = Schema.Struct({
+  id: Schema.NonEmptyString,
+  ...work,
+  schedule: When.Schedule,
+  /** Runs until it is done; null is never. */
+  times: Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0))),
+  state: State,
+  created_at: Schema.String,
+  next_run_at: Schema.NullOr(Schema.String),
+  /** Runs that its schedule asked for. */
+  runs: Schema.Natural,
+  /** Moments that passed while nobody looked. */
+  missed: Schema.Natural,
+  /** Runs in a row that failed. */
+  failures: Schema.Natural,
+  last_run_at: Schema.NullOr(Schema.String),
+  last_status: Schema.NullOr(RunStatus),
+  last_error: Schema.NullOr(Schema.String),
+  last_output: Schema.NullOr(Schema.String),
+  last_session_id: Schema.NullOr(Schema.String),
+  running: Schema.NullOr(Running),
+  /** What the user was told that keeps it from running. */
+  alert: Schema.NullOr(Schema.String)
+})
+/** See the module. */
+export type Job = typeof Job.Type
+
+/** What a job can be asked for that is not there, or may not be. */
+export class CronRefused extends Schema.TaggedError<CronRefused>("hermes-effect/CronRefused")("CronRefused", {
+  message: Schema.String
+}) {}
+
+/** The jobs can not be read or written. */
+export class CronStoreError extends Schema.TaggedError<CronStoreError>("hermes-effect/CronStoreError")("CronStoreError", {
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
+
+/** See {@link CronRefused} and {@link CronStoreError}. */
+export type CronError = CronRefused | CronStoreError
+
+/** A refusal as a failed Effect's error. */
+export const refused = (message: string): CronRefused => new CronRefused({ message })

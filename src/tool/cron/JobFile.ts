@@ -1,0 +1,139 @@
+/**
+ * The file that jobs are kept in: read whole, replaced whole, changed by one process at a time.
+ *
+ * **Details**
+ *
+ * `jobs.json` is for its owner only, on disk before it takes the place of the old one. An entry that can not be read is kept
+ * as it is and told as a problem; the others work. A file that is no JSON, or of a later version, is never written over.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import { withLock } from "../../config/FileLock.ts"
+import * as Json from "../../domain/Json.ts"
+import { CronStoreError, Job } from "./Job.ts"
+
+/** What the file holds. */
+export interface Content {
+  readonly jobs: ReadonlyArray<Job>
+  /** Entries that can not be read. */
+  readonly strange: ReadonlyArray<unknown>
+  /** What is wrong with them, a line each. */
+  readonly problems: ReadonlyArray<string>
+}
+
+/** A file, or what stands in for one. */
+export interface JobFile {
+  readonly read: Effect.Effect<Content, CronStoreError>
+  /** Changes the jobs while nobody else does; `undefined` for `jobs` leaves them. */
+  readonly change: <A, E>(
+    work: (content: Content) => Effect.Effect<readonly [result: A, jobs: ReadonlyArray<Job> | undefined], E>
+  ) => Effect.Effect<A, E | CronStoreError>
+}
+
+const nothing: Content = { jobs: [], strange: [], problems: [] }
+
+const Document = Schema.Struct({ version: Schema.Literal(1), jobs: Schema.Array(Schema.Unknown) })
+const decodeDocument = Schema.decodeUnknownOption(Document)
+const decodeJob = Schema.decodeUnknownResult(Job)
+
+const nameOf = (entry: unknown, index: number): string =>
+  Predicate.hasProperty(entry, "id") && typeof entry.id === "string" ? `the job ${entry.id}` : `entry ${index + 1}`
+
+const contentOf = (path: string, text: string): Result.Result<Content, CronStoreError> => {
+  const document = Option.flatMap(Json.parse(text), decodeDocument)
+  if (Option.isNone(document)) {
+    return Result.fail(new CronStoreError({
+      message: `${path} can not be read: it is no list of jobs of this version: correct it, or move it away`
+    }))
+  }
+  const jobs: Array<Job> = []
+  const strange: Array<unknown> = []
+  const problems: Array<string> = []
+  document.value.jobs.forEach((entry, index) => {
+    const job = decodeJob(entry)
+    if (Result.isSuccess(job)) return jobs.push(job.success)
+    strange.push(entry)
+    problems.push(`${path}: ${nameOf(entry, index)} can not be read and does not run: ${job.failure.message.split("\n")[0] ?? ""}`)
+  })
+  return Result.succeed({ jobs, strange, problems })
+}
+
+const encoder = new TextEncoder()
+
+const failed = (path: string, what: string) => (cause: PlatformError): CronStoreError =>
+  new CronStoreError({
+    message: cause.reason._tag === "AlreadyExists"
+      ? `${path} is being changed by another process: try again, or remove ${path}.lock`
+      : `${path} can not be ${what}: ${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
+    cause
+  })
+
+/** The file in a directory, which need not exist yet. */
+export const make = (directory: string): Effect.Effect<JobFile, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const path = paths.join(directory, "jobs.json")
+    const turn = yield* Semaphore.make(1)
+
+    const read = fs.readFileString(path).pipe(
+      Effect.catchIf(({ reason }) => reason._tag === "NotFound", () => Effect.succeed(undefined)),
+      Effect.mapError(failed(path, "read")),
+      Effect.flatMap((text) => text === undefined ? Effect.succeed(nothing) : Effect.fromResult(contentOf(path, text)))
+    )
+
+    const write = (content: Content, jobs: ReadonlyArray<Job>) =>
+      Effect.gen(function*() {
+        const text = `${JSON.stringify({ version: 1, jobs: [...jobs, ...content.strange] }, null, 2)}\n`
+        const drafts = yield* fs.makeTempDirectoryScoped({ directory, prefix: ".draft-" })
+        const draft = paths.join(drafts, "jobs.json")
+        yield* Effect.scoped(Effect.flatMap(
+          fs.open(draft, { flag: "wx", mode: 0o600 }),
+          (file) => Effect.andThen(file.writeAll(encoder.encode(text)), file.sync)
+        ))
+        yield* fs.rename(draft, path)
+      }).pipe(Effect.scoped)
+
+    return {
+      read,
+      change: (work) => {
+        const inside = Effect.gen(function*() {
+          const content = yield* read
+          const [result, jobs] = yield* work(content)
+          if (jobs !== undefined) yield* Effect.mapError(write(content, jobs), failed(path, "written"))
+          return result
+        })
+        return fs.makeDirectory(directory, { recursive: true, mode: 0o700 }).pipe(
+          Effect.andThen(withLock(`${path}.lock`, Effect.result(inside))),
+          Effect.mapError(failed(path, "written")),
+          Effect.flatMap(Effect.fromResult),
+          // Who waits for the lock of a file polls; who waits in this process does not.
+          turn.withPermit,
+          Effect.provideService(FileSystem.FileSystem, fs)
+        )
+      }
+    }
+  })
+
+/** Jobs that go with the process. */
+export const memory: Effect.Effect<JobFile> = Effect.sync(() => {
+  let content = nothing
+  const turn = Semaphore.makeUnsafe(1)
+  return {
+    read: Effect.sync(() => content),
+    change: (work) =>
+      turn.withPermit(Effect.flatMap(Effect.suspend(() => work(content)), ([result, jobs]) => {
+        if (jobs !== undefined) content = { ...content, jobs }
+        return Effect.succeed(result)
+      }))
+  }
+})

@@ -1,0 +1,219 @@
+/**
+ * When a job runs: what users and models write for it, and the moments that it stands for. Pure.
+ *
+ * **Details**
+ *
+ * | written | meaning |
+ * | --- | --- |
+ * | `30m`, `in 2h`, `1d 12h` | once, that long from now |
+ * | `every 30m`, `every 2 hours`, `every day` | again and again, counted from when it was set up |
+ * | `0 9 * * mon-fri`, `@daily` | a cron expression of five fields, in the schedule's time zone |
+ * | `2026-03-01T09:00`, `2026-03-01T09:00:00+01:00` | once, at that time; without an offset in the schedule's time zone |
+ *
+ * The time zone is part of the schedule, so that a job means the same after the machine moved. A time that the clock skips
+ * is run right after the gap, one that it shows twice is run the first time.
+ *
+ * **Gotchas**
+ *
+ * A minute is the finest that a schedule can say: it is how often anybody looks.
+ *
+ * Source: `hermes-product.md` §2.5; the forms are not in it.
+ *
+ * @since 0.1.0
+ */
+import * as Cron from "effect/Cron"
+import * as DateTime from "effect/DateTime"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+
+/** See the module. Times are ISO 8601. */
+export const Schedule = Schema.Union([
+  Schema.Struct({ kind: Schema.Literal("once"), at: Schema.String, timezone: Schema.String }),
+  Schema.Struct({
+    kind: Schema.Literal("interval"),
+    minutes: Schema.Int.check(Schema.isGreaterThan(0)),
+    anchor: Schema.String,
+    timezone: Schema.String
+  }),
+  Schema.Struct({ kind: Schema.Literal("cron"), expression: Schema.String, timezone: Schema.String })
+])
+/** See {@link Schedule}. */
+export type Schedule = typeof Schedule.Type
+
+/** What a text is read against. */
+export interface Reading {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  /** Name of a zone (`Europe/Berlin`), or an offset. */
+  readonly timezone: string
+}
+
+/** What a user may write instead of something that means nothing. */
+export const forms = "30m or in 2h (once), every 30m, a cron expression such as 0 9 * * mon-fri, or a time such as 2026-03-01T09:00"
+
+/** How long ago a single time may be and still be taken: the time that it takes to say it. */
+export const lateMillis = 120_000
+
+const minuteMillis = 60_000
+const maxMinutes = 10 * 366 * 24 * 60
+
+const units: Readonly<Record<string, number>> = { m: 1, h: 60, d: 24 * 60, w: 7 * 24 * 60 }
+const unit = "(?:m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?)"
+const span = new RegExp(`^(?:\\d{1,9}\\s*${unit}\\s*)+$`)
+const spanPart = new RegExp(`(\\d{1,9})\\s*(${unit})`, "g")
+
+const nicknames: Readonly<Record<string, string>> = {
+  "@hourly": "0 * * * *",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@weekly": "0 0 * * 0",
+  "@monthly": "0 0 1 * *",
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *"
+}
+
+/** A moment as it is stored. */
+export const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
+
+/** The moment of a stored time; undefined when it is none. */
+export const millisOf = (text: string): number | undefined => Option.getOrUndefined(Option.map(DateTime.make(text), DateTime.toEpochMillis))
+
+const minutesOf = (text: string): number | undefined => {
+  if (new RegExp(`^${unit}$`).test(text)) return units[text.charAt(0)]
+  if (!span.test(text)) return undefined
+  let minutes = 0
+  for (const [, count = "", name = ""] of text.matchAll(spanPart)) minutes += Number(count) * (units[name.charAt(0)] ?? 0)
+  return minutes
+}
+
+const inBounds = (minutes: number, text: string): Result.Result<number, string> =>
+  minutes >= 1 && minutes <= maxMinutes
+    ? Result.succeed(minutes)
+    : Result.fail(`"${text}" is ${minutes < 1 ? "less than a minute" : "more than ten years"}: ${forms}`)
+
+const time = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d{1,9})?)?)?\s*(Z|[+-]\d\d:?\d\d)?$/i
+
+/** The moment of a time, undefined when the calendar has none such. */
+const momentOf = (text: string, timezone: string): number | undefined => {
+  const [, day, clock = "00:00", seconds = ":00", offset] = time.exec(text) ?? []
+  if (day === undefined) return undefined
+  const local = `${day}T${clock}${seconds}`
+  const asUtc = Option.getOrUndefined(DateTime.make(`${local}Z`))
+  // The calendar carries a 30th of February over into March.
+  if (asUtc === undefined || !DateTime.formatIso(asUtc).startsWith(`${day}T${clock}`)) return undefined
+  if (offset !== undefined) {
+    return Option.getOrUndefined(Option.map(DateTime.make(`${local}${offset.toUpperCase()}`), DateTime.toEpochMillis))
+  }
+  const zone = Option.getOrUndefined(DateTime.zoneFromString(timezone))
+  if (zone === undefined) return undefined
+  const zoned = DateTime.makeZoned(local, { timeZone: zone, adjustForTimeZone: true, disambiguation: "compatible" })
+  return Option.getOrUndefined(Option.map(zoned, DateTime.toEpochMillis))
+}
+
+/** Whether there is such a time zone. */
+export const isTimezone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name))
+
+/** The machine's time zone, by name. */
+export const localTimezone = (): string => DateTime.zoneToString(DateTime.zoneMakeLocal())
+
+const cronOf = (text: string, timezone: string): Result.Result<Schedule, string> => {
+  const expression = nicknames[text] ?? text.replaceAll(/\s+/g, " ")
+  const schedule: Schedule = { kind: "cron", expression, timezone }
+  const parsed = Cron.parse(expression, timezone)
+  if (Result.isFailure(parsed)) return Result.fail(`"${text}" is no cron expression (${parsed.failure.message}): ${forms}`)
+  return nextAfter(schedule, 0) === undefined ? Result.fail(`"${text}" never comes: no calendar has that day`) : Result.succeed(schedule)
+}
+
+/** Reads what somebody wrote; an error is a line that says what to write instead. */
+export const parse = (written: string, { now, timezone }: Reading): Result.Result<Schedule, string> => {
+  const text = written.trim().toLowerCase()
+  if (!isTimezone(timezone)) return Result.fail(`"${timezone}" is no time zone: write one such as Europe/Berlin or UTC`)
+  if (text === "") return Result.fail(`the schedule is empty: ${forms}`)
+  const repeated = /^every\s+(.+)$/.exec(text)?.[1]
+  if (repeated !== undefined) {
+    const minutes = minutesOf(repeated)
+    if (minutes === undefined) return Result.fail(`"${written}" can not be read: ${forms}`)
+    return Result.map(inBounds(minutes, written), (minutes): Schedule => ({ kind: "interval", minutes, anchor: iso(now), timezone }))
+  }
+  const delay = minutesOf(text.replace(/^in\s+/, ""))
+  if (delay !== undefined) {
+    return Result.map(inBounds(delay, written), (minutes): Schedule => ({ kind: "once", at: iso(now + minutes * minuteMillis), timezone }))
+  }
+  if (time.test(text)) {
+    const at = momentOf(text, timezone)
+    if (at === undefined) return Result.fail(`"${written}" is no time of the calendar: ${forms}`)
+    return at < now - lateMillis
+      ? Result.fail(`${written} is in the past (it is ${iso(now)} now): give a later time`)
+      : Result.succeed({ kind: "once", at: iso(at), timezone })
+  }
+  const fields = text.split(/\s+/).length
+  if (fields === 6 && /^[\d*/,-]+\s/.test(text)) {
+    return Result.fail(`"${written}" has six fields: leave out the seconds, a minute is the finest`)
+  }
+  return fields === 5 || Object.hasOwn(nicknames, text)
+    ? cronOf(text, timezone)
+    : Result.fail(`"${written}" can not be read: ${forms}`)
+}
+
+/** The first moment later than `after`; undefined when there is none. */
+export const nextAfter = (schedule: Schedule, after: number): number | undefined => {
+  switch (schedule.kind) {
+    case "once": {
+      const at = millisOf(schedule.at)
+      return at !== undefined && at > after ? at : undefined
+    }
+    case "interval": {
+      const anchor = millisOf(schedule.anchor)
+      if (anchor === undefined) return undefined
+      const step = schedule.minutes * minuteMillis
+      return anchor + Math.max(1, Math.floor((after - anchor) / step) + 1) * step
+    }
+    case "cron": {
+      const parsed = Cron.parse(schedule.expression, schedule.timezone)
+      if (Result.isFailure(parsed)) return undefined
+      // It throws when it finds no such day within its search.
+      return Result.getOrUndefined(Result.try(() => Cron.next(parsed.success, after).getTime()))
+    }
+  }
+}
+
+/** The first moment of a schedule that begins now; a single time that has just passed is now. */
+export const first = (schedule: Schedule, now: number): number | undefined =>
+  schedule.kind === "once" ? millisOf(schedule.at) : nextAfter(schedule, now)
+
+const leastGrace = 2 * minuteMillis
+const mostGrace = 120 * minuteMillis
+
+/**
+ * How late a moment may be and still be worth a run: half the time to the next one, between two minutes and two hours. A
+ * single time has no next one: it is run however late.
+ */
+export const graceMillis = (schedule: Schedule, moment: number): number => {
+  if (schedule.kind === "once") return Number.POSITIVE_INFINITY
+  const next = nextAfter(schedule, moment)
+  return next === undefined ? mostGrace : Math.min(mostGrace, Math.max(leastGrace, (next - moment) / 2))
+}
+
+const amounts: ReadonlyArray<readonly [number, string]> = [[units["d"] ?? 1, "d"], [units["h"] ?? 1, "h"], [1, "m"]]
+
+/** A time as people read it, in the schedule's zone. */
+export const atText = (millis: number, timezone: string): string =>
+  Option.match(DateTime.zoneFromString(timezone), {
+    onNone: () => iso(millis),
+    onSome: (timeZone) => DateTime.formatIsoOffset(DateTime.makeZonedUnsafe(millis, { timeZone })).replace(/:\d\d\.\d{3}/, "")
+  })
+
+/** A schedule in words. */
+export const describe = (schedule: Schedule): string => {
+  switch (schedule.kind) {
+    case "once":
+      return `once at ${atText(millisOf(schedule.at) ?? 0, schedule.timezone)}`
+    case "interval": {
+      const [size, name] = amounts.find(([size]) => schedule.minutes % size === 0) ?? [1, "m"]
+      return `every ${schedule.minutes / size}${name}`
+    }
+    case "cron":
+      return `${schedule.expression} (${schedule.timezone})`
+  }
+}
