@@ -60,9 +60,19 @@ export const mcpServer = F.openSection({
   elicitation: F.optional(F.anything)
 })
 
-/** `cron`. */
+/** `cron`: scheduled jobs. Times are seconds. */
 export const cron = F.defaulted({
+  /** Jobs that run at once; without a limit when absent. */
   maxParallelJobs: F.optional(F.positive),
+  /** Whether what a job needs is looked at first, and what is wrong told once. */
   preflight: F.withDefault(F.flag, true),
-  wrapResponse: F.withDefault(F.flag, true)
+  /** Whether a result is shown with the name of its job. */
+  wrapResponse: F.withDefault(F.flag, true),
+  /** Of new jobs, such as `Europe/Berlin`; the machine's when absent. */
+  timezone: F.optional(F.text),
+  /** Whether a job may make further jobs. */
+  jobsMaySchedule: F.withDefault(F.flag, false),
+  scriptTimeoutSeconds: F.withDefault(F.seconds, 120),
+  /** What a whole run may take. */
+  runTimeoutSeconds: F.withDefault(F.seconds, 3600)
 })

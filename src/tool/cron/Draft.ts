@@ -154,8 +154,10 @@ export const change = (job: Job, draft: Draft, reading: When.Reading): Result.Re
     const given = Object.fromEntries(Object.entries(workOf(draft)).filter(([key]) => isGiven(key, draft)))
     const worked: Job = { ...job, ...given, alert: null }
     const times = draft.times ?? job.times
-    if (draft.schedule === undefined) return yield* checked({ ...worked, times }, draft)
-    const { next_run_at, schedule } = yield* scheduled(draft.schedule, reading)
+    const rezoned = draft.timezone !== undefined && job.schedule.kind === "cron" ? job.schedule.expression : undefined
+    const written = draft.schedule ?? rezoned
+    if (written === undefined) return yield* checked({ ...worked, times }, draft)
+    const { next_run_at, schedule } = yield* scheduled(written, reading)
     const often = draft.times ?? (schedule.kind === "once" ? job.runs + 1 : job.schedule.kind === "once" ? null : job.times)
     const state = job.state === "completed" ? "scheduled" : job.state
     return yield* checked({ ...worked, schedule, next_run_at, times: often, state }, draft)

@@ -1,0 +1,110 @@
+/**
+ * What jobs read and leave in the home directory: skills, scripts, and the outputs of their runs.
+ *
+ * **Details**
+ *
+ * Each run leaves `cron/output/<job>/<time>.md`, for its owner only, without secrets; of one job the last
+ * {@link keptOutputs} are kept.
+ *
+ * Source: `hermes-product.md` §2.5 and §4.4.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as PlatformError from "effect/PlatformError"
+import * as Redaction from "../../domain/Redaction.ts"
+import { CronStoreError } from "../../tool/cron/Job.ts"
+import * as When from "../../tool/cron/When.ts"
+import { JobBlocked } from "./JobAgent.ts"
+
+/** Outputs of one job that are kept. */
+export const keptOutputs = 50
+
+const maxSkillBytes = 200_000
+const divider = "\n\n---\n\n"
+
+/** Directories, none of which need exist. */
+export interface Places {
+  readonly skills: string
+  readonly scripts: string
+  /** The directory of the jobs. */
+  readonly cron: string
+}
+
+/** What is written of a run. */
+export interface Record {
+  readonly jobId: string
+  readonly began: number
+  /** Facts of the run, each in one line. */
+  readonly facts: ReadonlyArray<readonly [name: string, value: string]>
+  readonly body: string
+}
+
+const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
+
+/** The text of a skill, by the name of its directory, which may stand in one of a category. */
+export const skill = Effect.fnUntraced(function*({ skills }: Places, name: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  // Directories that can not be listed have no skills for us.
+  const categories = yield* Effect.orElseSucceed(fs.readDirectory(skills), () => [])
+  const candidates = [[name], ...categories.map((category) => [category, name])]
+  for (const parts of candidates) {
+    const path = paths.join(skills, ...parts, "SKILL.md")
+    const info = yield* Effect.option(fs.stat(path))
+    if (info._tag === "None" || info.value.type !== "File") continue
+    if (info.value.size > maxSkillBytes) return yield* new JobBlocked({ message: `the skill ${name} is larger than ${maxSkillBytes} bytes` })
+    return yield* Effect.mapError(fs.readFileString(path), ({ message }) => new JobBlocked({ message: `the skill ${name} can not be read: ${message}` }))
+  }
+  return yield* new JobBlocked({ message: `there is no skill "${name}" below ${skills}: install it, or take it from the job by \`hermes cron edit\`` })
+})
+
+/** The real path of a script, which has to lie below the directory of scripts. */
+export const script = Effect.fnUntraced(function*({ scripts }: Places, name: string) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const missing = new JobBlocked({ message: `there is no script "${name}" below ${scripts}: put it there, or change the job` })
+  const root = yield* Effect.mapError(fs.realPath(scripts), () => missing)
+  const path = yield* Effect.mapError(fs.realPath(paths.join(scripts, name)), () => missing)
+  const isFile = yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "File" })
+  if (!path.startsWith(`${root}${paths.sep}`)) {
+    return yield* new JobBlocked({ message: `the script "${name}" lies outside of ${scripts}: move it there` })
+  }
+  return isFile ? path : yield* missing
+})
+
+/** Looks whether a job can work in its directory. */
+export const workdir = Effect.fnUntraced(function*(path: string) {
+  const fs = yield* FileSystem.FileSystem
+  const isThere = yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "Directory" })
+  if (!isThere) return yield* new JobBlocked({ message: `the working directory ${path} is not there: make it, or change the job` })
+})
+
+const failed = (path: string) => (cause: PlatformError.PlatformError): CronStoreError =>
+  new CronStoreError({ message: `${path} can not be written: ${cause.message}`, cause })
+
+/** Writes what a run gave, and returns the path. */
+export const write = Effect.fnUntraced(function*({ cron }: Places, { began, body, facts, jobId }: Record) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const directory = paths.join(cron, "output", jobId)
+  const path = paths.join(directory, `${When.iso(began).replaceAll(":", "-")}.md`)
+  const head = facts.map(([name, value]) => `- ${name}: ${oneLine(value)}`).join("\n")
+  yield* Effect.gen(function*() {
+    yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
+    yield* fs.writeFileString(path, Redaction.redactText(`${head}${divider}${body}\n`), { mode: 0o600 })
+    const old = (yield* fs.readDirectory(directory)).filter((name) => name.endsWith(".md")).toSorted().slice(0, -keptOutputs)
+    yield* Effect.forEach(old, (name) => fs.remove(paths.join(directory, name), { force: true }), { discard: true })
+  }).pipe(Effect.mapError(failed(path)))
+  return path
+})
+
+/** The body of an output; undefined when it can not be read any more. */
+export const body = (path: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.match(fs.readFileString(path), {
+      onFailure: () => undefined,
+      onSuccess: (text) => text.slice(Math.max(0, text.indexOf(divider) + divider.length)).trimEnd()
+    }))

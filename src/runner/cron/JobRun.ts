@@ -1,0 +1,202 @@
+/**
+ * One run of a job, from what it needs to what is shown of it.
+ *
+ * **Details**
+ *
+ * First what the job needs is looked at (its directory, script, skills, and the configuration of its model); what is wrong
+ * there is told once and costs no model call. Then its script runs. A job without an agent ends here, with what the script
+ * printed. Any other asks the agent, in a session of its own, where nobody can approve anything and no job can be made.
+ *
+ * What comes of it is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
+ * shown. A script that prints nothing is silent.
+ *
+ * Source: `hermes-product.md` §2.5.
+ *
+ * @since 0.1.0
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { isCompleted } from "../../domain/RunEvent.ts"
+import { Attendance, unattended } from "../../tool/approval/Attendance.ts"
+import type { Claim, Ended } from "../../tool/cron/Claim.ts"
+import { InsideJob } from "../../tool/cron/CronContext.ts"
+import { CronJobs } from "../../tool/cron/CronJobs.ts"
+import { hostile } from "../../tool/cron/Draft.ts"
+import type { Job } from "../../tool/cron/Job.ts"
+import * as When from "../../tool/cron/When.ts"
+import { JobAgent, JobBlocked } from "./JobAgent.ts"
+import * as JobFiles from "./JobFiles.ts"
+import * as JobPrompt from "./JobPrompt.ts"
+import * as JobScript from "./JobScript.ts"
+
+/** How runs are done. */
+export interface Settings {
+  readonly places: JobFiles.Places
+  /** What happens to a dangerous call: `approvals.cron_mode`. */
+  readonly approvals: "deny" | "approve"
+  readonly preflight: boolean
+  readonly maySchedule: boolean
+  readonly scriptTimeoutSeconds: number
+  readonly runTimeoutSeconds: number
+}
+
+/** What is shown of a run. */
+export interface Shown {
+  readonly job: Job
+  readonly text: string
+  readonly isFailure: boolean
+  /** The file with the result, where there is one. */
+  readonly output: string | undefined
+}
+
+/** Where results go besides their files; nowhere unless somebody says so. */
+export const Delivery = Context.Reference<(shown: Shown) => Effect.Effect<void>>("hermes-effect/runner/Delivery", {
+  defaultValue: () => () => Effect.void
+})
+
+interface Answer {
+  readonly text: string
+  readonly isSilent: boolean
+  readonly sessionId?: string | undefined
+  /** Why it is only a part of what was asked. */
+  readonly cut?: string | undefined
+}
+
+/** The texts of the skills that a job follows. */
+const skills = Effect.fnUntraced(function*(job: Job, { places }: Settings) {
+  return yield* Effect.forEach(job.skills, (name) =>
+    Effect.flatMap(JobFiles.skill(places, name), (text): Effect.Effect<JobPrompt.Material, JobBlocked> => {
+      const problem = hostile(`the skill ${name}`, text)
+      return problem === undefined ? Effect.succeed({ tag: "skill", name, text }) : Effect.fail(new JobBlocked({ message: problem }))
+    }))
+})
+
+/** What a job needs, looked at before anything is begun. */
+const prepare = Effect.fnUntraced(function*(job: Job, settings: Settings) {
+  const agent = yield* JobAgent
+  const problem = hostile("the prompt", job.prompt)
+  if (problem !== undefined) return yield* new JobBlocked({ message: problem })
+  if (job.workdir !== undefined) yield* JobFiles.workdir(job.workdir)
+  const script = job.script === undefined ? undefined : yield* JobFiles.script(settings.places, job.script)
+  const followed = yield* skills(job, settings)
+  if (settings.preflight && !job.no_agent) yield* agent.preflight(job)
+  return { script, skills: followed }
+})
+
+/** The latest outputs of the jobs that this one wants to know of; what is gone or never ran says nothing. */
+const others = Effect.fnUntraced(function*(job: Job) {
+  if (job.context_from.length === 0) return []
+  const { jobs } = yield* (yield* CronJobs).list
+  const found = yield* Effect.forEach(job.context_from, (id) => {
+    const other = jobs.find((job) => job.id === id)
+    const path = other?.last_output
+    return other === undefined || path === undefined || path === null
+      ? Effect.succeed([])
+      : Effect.map(JobFiles.body(path), (text): ReadonlyArray<JobPrompt.Material> =>
+        text === undefined ? [] : [{ tag: "job-output", name: other.name, text }])
+  })
+  return found.flat()
+})
+
+const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settings) {
+  const needs = yield* prepare(job, settings)
+  const printed = needs.script === undefined ? undefined : yield* JobScript.run(needs.script, job.workdir, settings.scriptTimeoutSeconds)
+  if (job.no_agent) {
+    const text = printed ?? ""
+    return { text, isSilent: text === "" || JobPrompt.isSilent(text) } satisfies Answer as Answer
+  }
+  const materials: ReadonlyArray<JobPrompt.Material> = [
+    ...needs.skills,
+    ...printed === undefined ? [] : [{ tag: "script-output" as const, name: job.script ?? "", text: printed }],
+    ...yield* others(job)
+  ]
+  const now = yield* Clock.currentTimeMillis
+  const agent = yield* JobAgent
+  const result = yield* agent.ask({ job, prompt: JobPrompt.make(job, materials, { meant, now }), source: "cron" }).pipe(
+    Effect.provideService(Attendance, unattended("scheduled job", settings.approvals)),
+    Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
+  )
+  const text = result.text.trim()
+  const answer: Answer = { text, isSilent: JobPrompt.isSilent(text), sessionId: result.sessionId }
+  if (!isCompleted(result)) return { ...answer, cut: `the run ended early (${result.exit})` }
+  return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
+})
+
+const messageOf = (cause: Cause.Cause<unknown>): string => {
+  if (Cause.hasInterrupts(cause)) return "the run was interrupted"
+  const error = Cause.squash(cause)
+  return (error instanceof Error ? error.message || error.name : String(error)).replaceAll(/\s+/g, " ").trim()
+}
+
+type Result = Ended & { readonly text: string }
+
+const resultOf = (exit: Exit.Exit<Answer, unknown>): Result => {
+  if (Exit.isSuccess(exit)) {
+    const { cut, isSilent, sessionId, text } = exit.value
+    if (cut !== undefined) return { status: "error", error: cut, sessionId, text }
+    return { status: isSilent ? "silent" : "ok", sessionId, text }
+  }
+  const error = messageOf(exit.cause)
+  const isBlocked = !Cause.hasInterrupts(exit.cause) && Cause.squash(exit.cause) instanceof JobBlocked
+  return { status: isBlocked ? "blocked" : "error", error, text: "" }
+}
+
+/** What a file and a screen say: the answer, and why it is none or only a part of one. */
+const bodyOf = ({ error, text }: Result): string => [...error === undefined ? [] : [`Failed: ${error}`], ...text === "" ? [] : [text]].join("\n\n")
+
+const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, began: number, exit: Exit.Exit<Answer, unknown>) {
+  const { job } = claim
+  const jobs = yield* CronJobs
+  const result = resultOf(exit)
+  const body = bodyOf(result)
+  // What was not begun leaves no file: it would leave one at each tick.
+  const output = result.status === "blocked" ? undefined : yield* JobFiles.write(settings.places, {
+    jobId: job.id,
+    began,
+    facts: [
+      ["job", `${job.name} (${job.id})`],
+      ["meant for", When.atText(claim.meant, job.schedule.timezone)],
+      ["began", When.iso(began)],
+      ["ended", When.iso(yield* Clock.currentTimeMillis)],
+      ["status", result.status],
+      ...result.sessionId === undefined ? [] : [["session", result.sessionId] as const]
+    ],
+    body
+  }).pipe(Effect.catch(({ message }) => Effect.as(Effect.logWarning(message), undefined)))
+  const settled = yield* jobs.settle(claim, { ...result, output })
+  const isFailure = result.error !== undefined
+  const isShown = result.status !== "silent" && settled._tag === "Settled" && settled.isNews
+  if (isShown) yield* (yield* Delivery)({ job, text: body, isFailure, output })
+  return { job, status: result.status, error: result.error }
+})
+
+/** How a run ended. */
+export interface Finished {
+  readonly job: Job
+  readonly status: Ended["status"]
+  readonly error: string | undefined
+}
+
+/** See the module. Whatever happens, the job is given back; interrupted, it is a failed run. */
+export const run = Effect.fnUntraced(function*(claim: Claim, settings: Settings) {
+  const jobs = yield* CronJobs
+  const began = yield* Clock.currentTimeMillis
+  // A file that can not be written at the moment is tried again before the lease is over.
+  const renewed = Effect.catch(jobs.renew(claim), ({ message }) => Effect.as(Effect.logWarning(message), true))
+  const renewing = Effect.gen(function*() {
+    do yield* Effect.sleep(Duration.minutes(1))
+    while (yield* renewed)
+    return yield* Effect.interrupt
+  })
+  const bounded = Effect.timeoutOrElse(work(claim, settings), {
+    duration: Duration.seconds(settings.runTimeoutSeconds),
+    orElse: () => Effect.fail(new Cause.TimeoutError(`the run was ended after ${settings.runTimeoutSeconds} s`))
+  })
+  return yield* Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(Effect.exit(restore(Effect.raceFirst(bounded, renewing))), (exit) =>
+      Effect.tap(finish(claim, settings, began, exit), () => Exit.hasInterrupts(exit) ? Effect.interrupt : Effect.void)))
+})

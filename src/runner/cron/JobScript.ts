@@ -1,0 +1,69 @@
+/**
+ * Runs the script of a job: in a process of its own, without credentials, and with everything that it started gone after it.
+ *
+ * **Details**
+ *
+ * The ending decides what runs it: `.py` is for `python3`, `.js`, `.mjs`, `.cjs`, `.ts` and `.mts` are for `node`, everything
+ * else is for a shell.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
+import * as Shell from "../../tool/builtin/terminal/Shell.ts"
+import { node } from "./internal/Programs.ts"
+
+/** Characters of its output that are kept. */
+export const outputChars = 50_000
+const errorChars = 2_000
+
+/** The script gave no result. */
+export class ScriptFailed extends Schema.TaggedError<ScriptFailed>("hermes-effect/runner/ScriptFailed")("ScriptFailed", {
+  message: Schema.String
+}) {}
+
+const programs: Readonly<Record<string, string>> = {
+  ".py": "python3",
+  ".js": node,
+  ".mjs": node,
+  ".cjs": node,
+  ".ts": node,
+  ".mts": node
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** Its stdout stays stdout; of stderr, which may be endless too, only the end goes to a file, and the exit code to another. */
+const commandOf = (path: string, extension: string, errors: string, code: string): string => {
+  const program = quoted(programs[extension.toLowerCase()] ?? "bash")
+  return `{ { ${program} ${quoted(path)} 3>&- 4>&-; echo $? >&4; } 2>&1 1>&3 | tail -c ${errorChars} > ${quoted(errors)}; } 3>&1 4> ${quoted(code)}`
+}
+
+/** What it printed. */
+export const run = Effect.fnUntraced(function*(path: string, cwd: string | undefined, timeoutSeconds: number) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const shell = yield* Shell.make
+  const directory = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-cron-" })
+  const [errors, code] = [paths.join(directory, "stderr"), paths.join(directory, "code")]
+  const buffer = OutputText.buffer(outputChars)
+  const running = yield* shell.start({
+    command: commandOf(path, paths.extname(path), errors, code),
+    cwd: cwd ?? paths.dirname(path),
+    stdin: "ignore",
+    onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push))
+  })
+  yield* Effect.timeoutOrElse(running.exit, {
+    duration: Duration.seconds(timeoutSeconds),
+    orElse: () => new ScriptFailed({ message: `the script was ended after ${timeoutSeconds} s` })
+  })
+  const output = OutputText.bounded(buffer.kept(), outputChars).trim()
+  const exitCode = (yield* fs.readFileString(code)).trim()
+  if (exitCode === "0") return output
+  const said = (yield* fs.readFileString(errors)).trim()
+  return yield* new ScriptFailed({ message: `the script ended with exit code ${exitCode}${said === "" ? "" : `: ${said}`}` })
+}, Effect.scoped, Effect.catchTag(["NotStarted", "PlatformError"], ({ message }) => Effect.fail(new ScriptFailed({ message }))))

@@ -1,0 +1,44 @@
+/**
+ * The tools of a scheduled run: its own toolsets or those of the configuration, without what needs a user, and without the
+ * tool that makes jobs.
+ *
+ * Source: `hermes-product.md` §2.5.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type { Job } from "../../tool/cron/Job.ts"
+import type { Selection, Service as ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as Toolsets from "../../tool/Toolsets.ts"
+
+/** What the configuration says. */
+export interface Options {
+  /** Toolsets of a job that names none; `hermes-cli` when absent. */
+  readonly toolsets?: ReadonlyArray<string> | undefined
+  readonly disabled?: ReadonlyArray<string> | undefined
+  /** Whether a job may make jobs; no when absent. */
+  readonly maySchedule?: boolean | undefined
+}
+
+/** A choice of tools, and the names in it that mean nothing. */
+export interface Chosen {
+  readonly selection: Selection
+  readonly unknown: ReadonlyArray<Toolsets.Unknown>
+}
+
+/** See the module. */
+export const select = (
+  job: Pick<Job, "toolsets">,
+  registry: ToolRegistry,
+  { disabled = [], maySchedule = false, toolsets = ["hermes-cli"] }: Options
+): Effect.Effect<Chosen> =>
+  Effect.map(registry.list, (sets) => {
+    const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
+    const withheld = maySchedule ? ["clarify"] : ["clarify", "cronjob"]
+    const { selection, unknown } = Toolsets.resolve({
+      toolsets: job.toolsets ?? toolsets,
+      disabled: [...disabled, ...withheld],
+      foreign
+    })
+    return { selection, unknown }
+  })

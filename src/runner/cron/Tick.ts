@@ -1,0 +1,63 @@
+/**
+ * Looks which jobs are due and runs them, once or every minute.
+ *
+ * **Details**
+ *
+ * Any number of tickers may look at the same jobs, in any number of processes: each moment of a job is run by one of them. A
+ * long run never keeps others waiting, unless the number of runs at once is limited.
+ *
+ * Source: `hermes-product.md` §2.5 (a 60 s tick with a file lock), case 94.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FiberMap from "effect/FiberMap"
+import * as Semaphore from "effect/Semaphore"
+import { CronJobs } from "../../tool/cron/CronJobs.ts"
+import * as JobRun from "./JobRun.ts"
+
+/** Time between two looks. */
+export const every = "1 minute"
+
+/** How ticks are done. */
+export interface Settings extends JobRun.Settings {
+  /** Runs at once; without a limit when absent. */
+  readonly maxParallel: number | undefined
+}
+
+/** A job that is due, taken and run; undefined when somebody else was faster. */
+const one = Effect.fnUntraced(function*(id: string, settings: Settings) {
+  const jobs = yield* CronJobs
+  const claim = yield* jobs.claim(id)
+  return claim === undefined ? undefined : yield* JobRun.run(claim, settings)
+})
+
+/** Runs what is due now, and says how each ended. */
+export const once = Effect.fnUntraced(function*(settings: Settings) {
+  const jobs = yield* CronJobs
+  const ended = yield* Effect.forEach(yield* jobs.due, ({ id }) => one(id, settings), {
+    concurrency: settings.maxParallel ?? "unbounded"
+  })
+  return ended.filter((run) => run !== undefined)
+})
+
+/** A job by name, now. */
+export const now = Effect.fnUntraced(function*(reference: string, settings: Settings) {
+  const jobs = yield* CronJobs
+  return yield* JobRun.run(yield* jobs.take(reference), settings)
+})
+
+/** Looks every minute, without end; `looked` is told each time. What runs is interrupted with it. */
+export const forever = Effect.fnUntraced(function*(settings: Settings, looked: Effect.Effect<void>) {
+  const jobs = yield* CronJobs
+  const turns = settings.maxParallel === undefined ? undefined : yield* Semaphore.make(settings.maxParallel)
+  const running = yield* FiberMap.make<string>()
+  const look = Effect.gen(function*() {
+    for (const { id } of yield* jobs.due) {
+      const run = Effect.catch(one(id, settings), ({ message }) => Effect.logError(message))
+      // One that waits for its turn is still due, and is not begun twice.
+      yield* FiberMap.run(running, id, turns === undefined ? run : turns.withPermit(run), { onlyIfMissing: true })
+    }
+  }).pipe(Effect.catch(({ message }) => Effect.logError(message)))
+  return yield* Effect.forever(Effect.andThen(Effect.andThen(look, looked), Effect.sleep(every)))
+}, Effect.scoped)

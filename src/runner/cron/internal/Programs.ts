@@ -1,0 +1,2 @@
+/** The program that runs JavaScript: the one that runs this. */
+export const node = process.execPath

@@ -1,0 +1,168 @@
+/**
+ * The tool `cronjob`: the model's hands on the scheduled jobs of the user.
+ *
+ * **Details**
+ *
+ * A job that is made here remembers the provider and model of the moment. Its prompt is searched for injected instructions,
+ * and one with a script is approved first, since a script runs without anybody looking. Inside of a job the tool refuses, so
+ * that no job multiplies, unless the settings allow it (`cron.jobs_may_schedule`).
+ *
+ * Source: `hermes-product.md` §2.3 and §2.5.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { OwnApproval } from "../Annotations.ts"
+import { CronDefaults, InsideJob } from "../cron/CronContext.ts"
+import { CronJobs } from "../cron/CronJobs.ts"
+import type { CronError, Job } from "../cron/Job.ts"
+import * as JobView from "../cron/JobView.ts"
+import * as When from "../cron/When.ts"
+import * as Toolset from "../Toolset.ts"
+import * as Problem from "./file/Problem.ts"
+
+const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
+const texts = (description: string) => Schema.optionalKey(Schema.Array(Schema.String).annotate({ description }))
+
+/** What the model may say. */
+export const Parameters = Schema.Struct({
+  action: Schema.Literals(["create", "list", "update", "pause", "resume", "run", "remove"]).annotate({
+    description: "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: that one."
+  }),
+  job_id: text("Its id, the beginning of it, or its name. Needed by all but create and list."),
+  name: text("What people call it"),
+  prompt: text("What the agent of the job shall do, complete in itself: it knows nothing of this conversation."),
+  schedule: text(`When: ${When.forms}.`),
+  repeat: Schema.optionalKey(Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })),
+  skills: texts("Names of skills that the job follows"),
+  script: text("A file below the scripts directory of the home directory; what it prints is given to the agent."),
+  no_agent: Schema.optionalKey(Schema.Boolean.annotate({ description: "What the script prints is the result; no model is asked." })),
+  workdir: text("Absolute directory that the job works in"),
+  context_from: texts("Jobs whose latest output is given to this one"),
+  toolsets: texts("Toolsets of the job. Default: those of the configuration."),
+  timezone: text("Such as Europe/Berlin. Default: the configured one.")
+})
+type Parameters = typeof Parameters.Type
+
+/** What the model gets. */
+export const Result = Schema.Struct({
+  success: Schema.Literal(true),
+  job_id: Schema.optionalKey(Schema.String),
+  name: Schema.optionalKey(Schema.String),
+  schedule: Schema.optionalKey(Schema.String),
+  next_run_at: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  job: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json)),
+  jobs: Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Json))),
+  message: Schema.String
+})
+type Result = typeof Result.Type
+
+const description = [
+  "Manages scheduled jobs. Each run of a job is a fresh conversation that nobody watches and that can ask nobody: the prompt " +
+  "has to say everything, and dangerous commands are denied in it.",
+  "The result of a run is kept in a file and shown to the user; a job that answers with [SILENT] alone is not shown, which " +
+  "suits watching for something. Do not use it to wait within this conversation."
+].join("\n\n")
+
+/** What runs on its own is approved first. */
+const wantsScript = ({ action, script }: Parameters): boolean => (action === "create" || action === "update") && script !== undefined
+
+/** See the module. */
+export const tool = Tool.make("cronjob", {
+  description,
+  parameters: Parameters,
+  success: Result,
+  failure: Problem.Failure,
+  failureMode: "return",
+  needsApproval: wantsScript
+}).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true).annotate(OwnApproval, true).annotate(Tool.Idempotent, false)
+
+const answer = (job: Job, message: string): Result => ({
+  success: true,
+  job_id: job.id,
+  name: job.name,
+  schedule: When.describe(job.schedule),
+  next_run_at: job.next_run_at,
+  job: JobView.record(job),
+  message
+})
+
+const soon = (job: Job): string => {
+  const next = JobView.nextText(job)
+  return next === undefined ? "it has no next run" : `next run ${next}`
+}
+
+const draftOf = ({ context_from, name, no_agent, prompt, repeat, schedule, script, skills, timezone, toolsets, workdir }: Parameters) => ({
+  name,
+  prompt,
+  schedule,
+  times: repeat,
+  skills,
+  script,
+  noAgent: no_agent,
+  workdir,
+  contextFrom: context_from,
+  toolsets,
+  timezone
+})
+
+const act = Effect.fnUntraced(function*(params: Parameters): Effect.fn.Return<Result, CronError | Problem.Problem, CronJobs> {
+  const jobs = yield* CronJobs
+  const { action, job_id: reference } = params
+  if (action === "create") {
+    const { model, timezone } = yield* CronDefaults
+    const draft = draftOf(params)
+    const job = yield* jobs.create({ ...draft, timezone: draft.timezone ?? timezone, model })
+    return answer(job, `created ${job.name}: ${soon(job)}`)
+  }
+  if (action === "list" && reference === undefined) {
+    const { jobs: all, problems } = yield* jobs.list
+    const message = [all.length === 1 ? "1 job" : `${all.length} jobs`, ...problems].join("; ")
+    return { success: true, jobs: all.map(JobView.record), message }
+  }
+  if (reference === undefined) return yield* Problem.fail(`${action} needs job_id`, { hint: "call cronjob with action list to see the jobs" })
+  switch (action) {
+    case "list":
+      return answer(yield* jobs.find(reference), "1 job")
+    case "update": {
+      const job = yield* jobs.update(reference, draftOf(params))
+      return answer(job, `changed ${job.name}: ${soon(job)}`)
+    }
+    case "pause": {
+      const job = yield* jobs.pause(reference)
+      return answer(job, `paused ${job.name}`)
+    }
+    case "resume": {
+      const job = yield* jobs.resume(reference)
+      return answer(job, `resumed ${job.name}: ${soon(job)}`)
+    }
+    case "run": {
+      const job = yield* jobs.trigger(reference)
+      return answer(job, `${job.name} runs at the next tick`)
+    }
+    case "remove": {
+      const job = yield* jobs.remove(reference)
+      return answer(job, `removed ${job.name}`)
+    }
+  }
+})
+
+const handler = Effect.fnUntraced(function*(params: Parameters) {
+  const inside = yield* InsideJob
+  if (inside !== undefined && !inside.maySchedule && params.action !== "list") {
+    return yield* Problem.fail("a scheduled job can not change the jobs", { hint: "do the work now, or say in your answer what should be scheduled" })
+  }
+  return yield* Effect.catchTag(act(params), ["CronRefused", "CronStoreError"], ({ message }) => Problem.fail(message))
+}, Problem.answer)
+
+const toolkit = Toolkit.make(tool)
+
+const handlers = toolkit.toLayer(Effect.map(CronJobs, (jobs) => ({
+  cronjob: (params) => Effect.provideService(handler(params), CronJobs, jobs)
+})))
+
+/** The toolset `cronjob`. */
+export const toolset: Toolset.Toolset<never, CronJobs> = Toolset.make("cronjob", toolkit, handlers)

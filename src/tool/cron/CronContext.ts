@@ -1,0 +1,24 @@
+/**
+ * What is said about jobs by the surroundings of a tool call: what new ones are given, and whether one of them is running.
+ *
+ * @since 0.1.0
+ */
+import * as Context from "effect/Context"
+import type { Model } from "./Job.ts"
+
+/** What a new job gets that nobody said. */
+export interface Defaults {
+  /** The machine's when absent. */
+  readonly timezone?: string | undefined
+  /** Provider and model of the moment. */
+  readonly model?: Model | undefined
+}
+
+/** See {@link Defaults}. */
+export const CronDefaults = Context.Reference<Defaults>("hermes-effect/tool/CronDefaults", { defaultValue: () => ({}) })
+
+/** The job that this fiber runs, if it runs one. What happens in it may not make further jobs, unless it is said so. */
+export const InsideJob = Context.Reference<{ readonly id: string; readonly maySchedule: boolean } | undefined>(
+  "hermes-effect/tool/InsideJob",
+  { defaultValue: () => undefined }
+)
