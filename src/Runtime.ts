@@ -291,5 +291,5 @@ export const program = (
         ).pipe(Layer.provide(configured)),
         router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured))
       }
-    ).pipe(Layer.provide([Said.tools(settings), ProgramTools.told(settings, environment)]))
+    ).pipe(Layer.provide([Said.tools(settings), ProgramTools.told(settings, environment, home)]))
   })).pipe(Layer.provide(NodeServices.layer))

@@ -6,6 +6,7 @@
 import * as Command from "effect/cli/Command"
 import { chatCommand, run } from "./ChatCommand.ts"
 import { configCommand } from "./ConfigCommand.ts"
+import { cronCommand } from "./CronCommand.ts"
 import { doctorCommand } from "./DoctorCommand.ts"
 import { hermes } from "./Hermes.ts"
 import { hooksCommand } from "./HooksCommand.ts"
@@ -17,7 +18,7 @@ import { toolsCommand } from "./ToolsCommand.ts"
 import { traceCommand } from "./TraceCommand.ts"
 
 const commands = [
-  chatCommand, modelCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, mcpCommand, traceCommand, configCommand, doctorCommand
+  chatCommand, modelCommand, sessionsCommand, toolsCommand, pluginsCommand, hooksCommand, mcpCommand, cronCommand, traceCommand, configCommand, doctorCommand
 ] as const
 
 /** The words that are commands. */

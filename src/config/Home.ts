@@ -32,6 +32,10 @@ export interface Service {
   readonly memories: string
   /** `skills/` */
   readonly skills: string
+  /** `scripts/`, those of scheduled jobs. */
+  readonly scripts: string
+  /** `cron/` */
+  readonly cron: string
   /** `cache/results/`: tool results that were too long for a conversation. */
   readonly results: string
   /** `state.db` */
@@ -85,6 +89,8 @@ export const make = (root: string): Effect.Effect<Service, never, FileSystem.Fil
       plugins: at("plugins"),
       memories: at("memories"),
       skills: at("skills"),
+      scripts: at("scripts"),
+      cron: at("cron"),
       results: paths.join(root, "cache", "results"),
       database: at("state.db"),
       ensure: Effect.mapError(fs.makeDirectory(root, { recursive: true, mode: 0o700 }), refused(root, "created"))

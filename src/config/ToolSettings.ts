@@ -64,7 +64,7 @@ export const mcpServer = F.openSection({
 export const cron = F.defaulted({
   /** Jobs that run at once; without a limit when absent. */
   maxParallelJobs: F.optional(F.positive),
-  /** Whether what a job needs is looked at first, and what is wrong told once. */
+  /** Whether what keeps a job from running is told once, instead of at each of its times. */
   preflight: F.withDefault(F.flag, true),
   /** Whether a result is shown with the name of its job. */
   wrapResponse: F.withDefault(F.flag, true),

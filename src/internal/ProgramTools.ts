@@ -5,6 +5,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Environment } from "../config/Environment.ts"
+import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import { CodeSettings } from "../tool/builtin/code/CodeSettings.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -17,19 +18,30 @@ export const toolsets = Effect.map(
       import("../tool/builtin/Vision.ts"),
       import("../tool/builtin/SessionSearchTool.ts"),
       import("../tool/builtin/Clarify.ts"),
-      import("../tool/builtin/ExecuteCode.ts")
+      import("../tool/builtin/ExecuteCode.ts"),
+      import("../tool/builtin/CronJob.ts")
     ])
   ),
-  ([web, vision, sessionSearch, clarify, code]) =>
-    [web.toolset, vision.toolset, sessionSearch.toolset, clarify.toolset, code.toolset] as const
+  ([web, vision, sessionSearch, clarify, code, cronJob]) =>
+    [web.toolset, vision.toolset, sessionSearch.toolset, clarify.toolset, code.toolset, cronJob.toolset] as const
 )
 
 /** What they are told. */
-export const told = (settings: Values, environment: Environment["Service"]) =>
+export const told = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
   Layer.unwrap(Effect.map(
-    Effect.promise(() => Promise.all([import("../tool/fence/Urls.ts"), import("../tool/builtin/web/SearchProvider.ts")])),
-    ([urls, search]) =>
+    Effect.promise(() =>
+      Promise.all([
+        import("../tool/fence/Urls.ts"),
+        import("../tool/builtin/web/SearchProvider.ts"),
+        import("../tool/cron/CronJobs.ts"),
+        import("../tool/cron/CronContext.ts"),
+        import("../tool/cron/Snapshot.ts")
+      ])
+    ),
+    ([urls, search, cron, { CronDefaults }, Snapshot]) =>
       Layer.mergeAll(
+        Layer.provide(cron.layer(home.cron), NodeServices.layer),
+        Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: Snapshot.take(settings, environment) })),
         Layer.succeed(urls.UrlPolicy, { ...urls.strict, allowPrivate: settings.security.allowPrivateUrls }),
         Layer.succeed(search.WebSearch, search.fromEnvironment(environment.get)),
         Layer.succeed(CodeSettings, {

@@ -12,12 +12,15 @@
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import * as PlatformError from "effect/PlatformError"
+import type { PlatformError } from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
+import * as Json from "../../domain/Json.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import { CronStoreError } from "../../tool/cron/Job.ts"
 import * as When from "../../tool/cron/When.ts"
-import { JobBlocked } from "./JobAgent.ts"
+import { JobBlocked } from "./JobBlocked.ts"
 
 /** Outputs of one job that are kept. */
 export const keptOutputs = 50
@@ -82,7 +85,7 @@ export const workdir = Effect.fnUntraced(function*(path: string) {
   if (!isThere) return yield* new JobBlocked({ message: `the working directory ${path} is not there: make it, or change the job` })
 })
 
-const failed = (path: string) => (cause: PlatformError.PlatformError): CronStoreError =>
+const failed = (path: string) => (cause: PlatformError): CronStoreError =>
   new CronStoreError({ message: `${path} can not be written: ${cause.message}`, cause })
 
 /** Writes what a run gave, and returns the path. */
@@ -99,6 +102,28 @@ export const write = Effect.fnUntraced(function*({ cron }: Places, { began, body
     yield* Effect.forEach(old, (name) => fs.remove(paths.join(directory, name), { force: true }), { discard: true })
   }).pipe(Effect.mapError(failed(path)))
   return path
+})
+
+/** Notes that somebody looked for due jobs. */
+export const looked = Effect.fnUntraced(function*({ cron }: Places, now: number) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const path = paths.join(cron, "ticker.json")
+  yield* fs.makeDirectory(cron, { recursive: true, mode: 0o700 }).pipe(
+    Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: When.iso(now) })}\n`, { mode: 0o600 })),
+    Effect.mapError(failed(path))
+  )
+})
+
+/** When somebody last looked; undefined when nobody ever did. */
+export const lastLook = Effect.fnUntraced(function*({ cron }: Places) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const text = yield* Effect.option(fs.readFileString(paths.join(cron, "ticker.json")))
+  const note = Option.flatMap(text, Json.parse)
+  return Option.isSome(note) && Predicate.hasProperty(note.value, "at") && typeof note.value.at === "string"
+    ? When.millisOf(note.value.at)
+    : undefined
 })
 
 /** The body of an output; undefined when it can not be read any more. */

@@ -31,8 +31,10 @@ export interface Material {
 const closing = /<(\/?)(skill|script-output|job-output)\b/gi
 
 const block = ({ name, tag, text }: Material): string => {
-  const shown = tag === "skill" ? text : Injection.webResult(TextCut.middle(text, materialChars)).text
-  return `<${tag} name="${name.replaceAll("\"", "'")}">\n${shown.replaceAll(closing, "‹$1$2")}\n</${tag}>`
+  const shown = tag === "skill" ? text : TextCut.middle(text, materialChars)
+  const warning = tag === "skill" ? undefined : Injection.foreignWarning(text)
+  const lines = [`<${tag} name="${name.replaceAll("\"", "'")}">`, ...warning === undefined ? [] : [warning], shown.replaceAll(closing, "‹$1$2"), `</${tag}>`]
+  return lines.join("\n")
 }
 
 const lateAfter = 5 * 60_000

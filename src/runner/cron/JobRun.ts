@@ -28,7 +28,8 @@ import { CronJobs } from "../../tool/cron/CronJobs.ts"
 import { hostile } from "../../tool/cron/Draft.ts"
 import type { Job } from "../../tool/cron/Job.ts"
 import * as When from "../../tool/cron/When.ts"
-import { JobAgent, JobBlocked } from "./JobAgent.ts"
+import { JobAgent } from "./JobAgent.ts"
+import { JobBlocked } from "./JobBlocked.ts"
 import * as JobFiles from "./JobFiles.ts"
 import * as JobPrompt from "./JobPrompt.ts"
 import * as JobScript from "./JobScript.ts"
@@ -38,6 +39,7 @@ export interface Settings {
   readonly places: JobFiles.Places
   /** What happens to a dangerous call: `approvals.cron_mode`. */
   readonly approvals: "deny" | "approve"
+  /** Whether what keeps a job from running is told once, and not each time. */
   readonly preflight: boolean
   readonly maySchedule: boolean
   readonly scriptTimeoutSeconds: number
@@ -77,14 +79,13 @@ const skills = Effect.fnUntraced(function*(job: Job, { places }: Settings) {
 
 /** What a job needs, looked at before anything is begun. */
 const prepare = Effect.fnUntraced(function*(job: Job, settings: Settings) {
-  const agent = yield* JobAgent
   const problem = hostile("the prompt", job.prompt)
   if (problem !== undefined) return yield* new JobBlocked({ message: problem })
   if (job.workdir !== undefined) yield* JobFiles.workdir(job.workdir)
   const script = job.script === undefined ? undefined : yield* JobFiles.script(settings.places, job.script)
   const followed = yield* skills(job, settings)
-  if (settings.preflight && !job.no_agent) yield* agent.preflight(job)
-  return { script, skills: followed }
+  const ask = job.no_agent ? undefined : yield* (yield* JobAgent).open(job)
+  return { ask, script, skills: followed }
 })
 
 /** The latest outputs of the jobs that this one wants to know of; what is gone or never ran says nothing. */
@@ -105,7 +106,7 @@ const others = Effect.fnUntraced(function*(job: Job) {
 const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settings) {
   const needs = yield* prepare(job, settings)
   const printed = needs.script === undefined ? undefined : yield* JobScript.run(needs.script, job.workdir, settings.scriptTimeoutSeconds)
-  if (job.no_agent) {
+  if (needs.ask === undefined) {
     const text = printed ?? ""
     return { text, isSilent: text === "" || JobPrompt.isSilent(text) } satisfies Answer as Answer
   }
@@ -115,8 +116,7 @@ const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settin
     ...yield* others(job)
   ]
   const now = yield* Clock.currentTimeMillis
-  const agent = yield* JobAgent
-  const result = yield* agent.ask({ job, prompt: JobPrompt.make(job, materials, { meant, now }), source: "cron" }).pipe(
+  const result = yield* needs.ask({ prompt: JobPrompt.make(job, materials, { meant, now }), source: "cron" }).pipe(
     Effect.provideService(Attendance, unattended("scheduled job", settings.approvals)),
     Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
   )
@@ -124,7 +124,7 @@ const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settin
   const answer: Answer = { text, isSilent: JobPrompt.isSilent(text), sessionId: result.sessionId }
   if (!isCompleted(result)) return { ...answer, cut: `the run ended early (${result.exit})` }
   return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
-})
+}, Effect.scoped)
 
 const messageOf = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterrupts(cause)) return "the run was interrupted"
@@ -134,14 +134,14 @@ const messageOf = (cause: Cause.Cause<unknown>): string => {
 
 type Result = Ended & { readonly text: string }
 
-const resultOf = (exit: Exit.Exit<Answer, unknown>): Result => {
+const resultOf = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Result => {
   if (Exit.isSuccess(exit)) {
     const { cut, isSilent, sessionId, text } = exit.value
     if (cut !== undefined) return { status: "error", error: cut, sessionId, text }
     return { status: isSilent ? "silent" : "ok", sessionId, text }
   }
   const error = messageOf(exit.cause)
-  const isBlocked = !Cause.hasInterrupts(exit.cause) && Cause.squash(exit.cause) instanceof JobBlocked
+  const isBlocked = preflight && !Cause.hasInterrupts(exit.cause) && Cause.squash(exit.cause) instanceof JobBlocked
   return { status: isBlocked ? "blocked" : "error", error, text: "" }
 }
 
@@ -151,7 +151,7 @@ const bodyOf = ({ error, text }: Result): string => [...error === undefined ? []
 const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, began: number, exit: Exit.Exit<Answer, unknown>) {
   const { job } = claim
   const jobs = yield* CronJobs
-  const result = resultOf(exit)
+  const result = resultOf(exit, settings)
   const body = bodyOf(result)
   // What was not begun leaves no file: it would leave one at each tick.
   const output = result.status === "blocked" ? undefined : yield* JobFiles.write(settings.places, {

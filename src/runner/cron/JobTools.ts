@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import type { Job } from "../../tool/cron/Job.ts"
 import type { Selection, Service as ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as Toolsets from "../../tool/Toolsets.ts"
+import { JobBlocked } from "./JobBlocked.ts"
 
 /** What the configuration says. */
 export interface Options {
@@ -20,25 +21,22 @@ export interface Options {
   readonly maySchedule?: boolean | undefined
 }
 
-/** A choice of tools, and the names in it that mean nothing. */
-export interface Chosen {
-  readonly selection: Selection
-  readonly unknown: ReadonlyArray<Toolsets.Unknown>
-}
-
 /** See the module. */
 export const select = (
   job: Pick<Job, "toolsets">,
   registry: ToolRegistry,
   { disabled = [], maySchedule = false, toolsets = ["hermes-cli"] }: Options
-): Effect.Effect<Chosen> =>
-  Effect.map(registry.list, (sets) => {
+): Effect.Effect<Selection, JobBlocked> =>
+  Effect.flatMap(registry.list, (sets) => {
     const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
     const withheld = maySchedule ? ["clarify"] : ["clarify", "cronjob"]
-    const { selection, unknown } = Toolsets.resolve({
+    const { names, selection, unknown } = Toolsets.resolve({
       toolsets: job.toolsets ?? toolsets,
       disabled: [...disabled, ...withheld],
       foreign
     })
-    return { selection, unknown }
+    const unknowns = unknown.map(({ name }) => `"${name}"`).join(", ")
+    if (names.length === 0) return Effect.fail(new JobBlocked({ message: `the toolset ${unknowns} is unknown: \`hermes tools\` lists them` }))
+    const told = unknown.length === 0 ? Effect.void : Effect.logWarning(`the job's toolset ${unknowns} is unknown and left out`)
+    return Effect.as(told, selection)
   })

@@ -10,8 +10,10 @@ import { dirname, join } from "node:path"
 import { InvalidInput } from "../../../src/domain/AgentError.ts"
 import { SessionId, TurnId } from "../../../src/domain/Ids.ts"
 import type { RunResult } from "../../../src/domain/RunEvent.ts"
+import * as Cost from "../../../src/domain/Cost.ts"
 import * as Usage from "../../../src/domain/Usage.ts"
-import { type Asked, JobAgent, JobBlocked } from "../../../src/runner/cron/JobAgent.ts"
+import { type Ask, JobAgent } from "../../../src/runner/cron/JobAgent.ts"
+import { JobBlocked } from "../../../src/runner/cron/JobBlocked.ts"
 import * as JobFiles from "../../../src/runner/cron/JobFiles.ts"
 import { Delivery, type Shown } from "../../../src/runner/cron/JobRun.ts"
 import * as Tick from "../../../src/runner/cron/Tick.ts"
@@ -19,6 +21,7 @@ import { Attendance } from "../../../src/tool/approval/Attendance.ts"
 import { leaseMillis } from "../../../src/tool/cron/Claim.ts"
 import { InsideJob } from "../../../src/tool/cron/CronContext.ts"
 import * as CronJobs from "../../../src/tool/cron/CronJobs.ts"
+import type { Job } from "../../../src/tool/cron/Job.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const minutes = (count: number) => TestClock.adjust(count * 60_000)
@@ -33,8 +36,16 @@ const answer = (text: string, exit: RunResult["exit"] = "text_response"): RunRes
   steps: 1,
   provider: "p",
   model: "m",
-  usage: Usage.zero
+  usage: Usage.zero,
+  cost: Cost.spent(Cost.nothing)
 })
+
+type Asked = Parameters<Ask>[0] & { readonly job: Job }
+
+interface Agent {
+  readonly ask: (asked: Asked) => ReturnType<Ask>
+  readonly open: Effect.Effect<void, JobBlocked>
+}
 
 interface World {
   readonly jobs: CronJobs.Service
@@ -44,12 +55,10 @@ interface World {
   readonly keep: (path: string, text: string) => string
 }
 
-type Ask = JobAgent["Service"]["ask"]
-
 /** A home directory with an agent that answers as it is told. */
 const world = <A, E>(
   work: (world: World) => Effect.Effect<A, E, CronJobs.CronJobs | JobAgent | NodeServices.NodeServices>,
-  { ask = () => Effect.succeed(answer("all is well")), preflight = () => Effect.void }: Partial<JobAgent["Service"]> = {}
+  { ask = () => Effect.succeed(answer("all is well")), open = Effect.void }: Partial<Agent> = {}
 ) =>
   Effect.gen(function*() {
     const home = yield* temporaryDirectory
@@ -69,7 +78,14 @@ const world = <A, E>(
       writeFileSync(join(home, path), text)
       return join(home, path)
     }
-    const agent = JobAgent.of({ preflight, ask: (one) => Effect.suspend(() => (asked.push(one), ask(one))) })
+    const agent = JobAgent.of({
+      open: (job) =>
+        Effect.as(open, (one) =>
+          Effect.suspend(() => {
+            asked.push({ ...one, job })
+            return ask({ ...one, job })
+          }))
+    })
     return yield* Effect.flatMap(CronJobs.CronJobs, (jobs) => work({ jobs, settings, asked, shown, keep })).pipe(
       Effect.provide(CronJobs.layer(settings.places.cron).pipe(Layer.provideMerge(NodeServices.layer))),
       Effect.provideService(JobAgent, agent),
@@ -83,7 +99,7 @@ const until = <E>(holds: Effect.Effect<boolean, E>): Effect.Effect<void, E> =>
     while (!(yield* holds)) yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
   })
 
-const hang: Ask = () => Effect.never
+const hang: Agent["ask"] = () => Effect.never
 
 describe("Tick", () => {
   it.effect("a job that is due is asked once, with what it is told, and its result is written and shown", () =>
@@ -130,7 +146,7 @@ describe("Tick", () => {
 
   it.effect("a run that failed, was cut or answered nothing is shown as a failure, with what there is", () =>
     Effect.gen(function*() {
-      const cases: ReadonlyArray<readonly [Ask, RegExp]> = [
+      const cases: ReadonlyArray<readonly [Agent["ask"], RegExp]> = [
         [() => Effect.fail(new InvalidInput({ message: "no such\nmodel" })), /^Failed: no such model$/],
         [() => Effect.succeed(answer("half", "max_iterations_reached")), /^Failed: the run ended early \(max_iterations_reached\)\n\nhalf$/],
         [() => Effect.succeed(answer("  ")), /^Failed: the model answered with nothing$/],
@@ -198,8 +214,9 @@ describe("Tick", () => {
         assert.deepStrictEqual(shown.map(({ text }) => text), ["Failed: set a key"])
         assert.isEmpty(asked)
         yield* minutes(60)
-        assert.strictEqual((yield* Tick.once({ ...settings, preflight: false }))[0]?.status, "ok")
-      }), { preflight: () => Effect.fail(new JobBlocked({ message: "set a key" })) }))
+        assert.strictEqual((yield* Tick.once({ ...settings, preflight: false }))[0]?.status, "error")
+        assert.lengthOf(shown, 2)
+      }), { open: Effect.fail(new JobBlocked({ message: "set a key" })) }))
 
   it.effect("a directory, script or skill that is not there blocks the job", () =>
     world(({ asked, jobs, keep, settings, shown }) =>

@@ -1,0 +1,140 @@
+/**
+ * What `hermes cron run | tick | serve` does: runs jobs, each in a runtime of its own for the provider and model that it
+ * remembers.
+ *
+ * **Details**
+ *
+ * The settings are read anew for each job. Where they can not be read the clock goes on by the defaults, and each job says
+ * what is wrong with them. Results are on stdout, failures on stderr; with a job that failed the exit code is 1.
+ *
+ * Source: `hermes-product.md` §1.6 and §2.5.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
+import { Agent } from "../agent/Agent.ts"
+import * as Config from "../config/Config.ts"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import { type Ask, JobAgent } from "../runner/cron/JobAgent.ts"
+import { JobBlocked } from "../runner/cron/JobBlocked.ts"
+import * as JobFiles from "../runner/cron/JobFiles.ts"
+import { Delivery, type Finished, type Shown } from "../runner/cron/JobRun.ts"
+import * as JobTools from "../runner/cron/JobTools.ts"
+import * as Tick from "../runner/cron/Tick.ts"
+import * as Snapshot from "../tool/cron/Snapshot.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import { jobsOfHome, told } from "./CronActions.ts"
+import * as ErrorLine from "./ErrorLine.ts"
+import { failed, silent } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { note, Output } from "./Output.ts"
+import { Program, type Start } from "./Program.ts"
+import * as Neutral from "./render/Neutral.ts"
+
+type Own = Pick<Start, "script">
+
+const blocked = (error: unknown): JobBlocked => new JobBlocked({ message: ErrorLine.of(error).line })
+
+/** A runtime for each job. */
+const agents = (flags: Flags.Globals, own: Own) =>
+  Layer.effect(
+    JobAgent,
+    Effect.gen(function*() {
+      const program = yield* Program
+      const environment = yield* Environment
+      const surroundings = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
+      const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
+        const loaded = yield* Effect.mapError(Config.load(Flags.configOptions(flags)), blocked)
+        const settings = Snapshot.apply(loaded.settings, environment, job.model)
+        const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, own)), blocked)
+        const agent = Context.get(runtime, Agent)
+        const tools = yield* JobTools.select(job, Context.get(runtime, ToolRegistry), {
+          toolsets: settings.platformToolsets["cron"] ?? settings.toolsets,
+          disabled: settings.disabledToolsets,
+          maySchedule: settings.cron.jobsMaySchedule
+        })
+        return ((asked) => agent.run({ ...asked, cwd: job.workdir, tools, maxIterations: settings.agent.maxTurns })) satisfies Ask as Ask
+      })
+      return { open: (job) => Effect.updateContext(open(job), (given: Context.Context<Scope.Scope>) => Context.merge(surroundings, given)) }
+    })
+  )
+
+const tickSettings = ({ approvals, cron }: Values, places: JobFiles.Places): Tick.Settings => ({
+  places,
+  approvals: approvals.cronMode,
+  preflight: cron.preflight,
+  maySchedule: cron.jobsMaySchedule,
+  scriptTimeoutSeconds: cron.scriptTimeoutSeconds,
+  runTimeoutSeconds: cron.runTimeoutSeconds,
+  maxParallel: cron.maxParallelJobs
+})
+
+/** Settings that can not be read are each job's to tell of, once. */
+const lenient = (flags: Flags.Globals) =>
+  Config.load(Flags.configOptions(flags)).pipe(
+    Effect.map(({ settings }) => settings),
+    Effect.catch(() => Effect.provide(Settings, Config.layerOf()))
+  )
+
+const shownText = ({ job, output, text }: Shown, isWrapped: boolean): string => {
+  const clean = Neutral.text(Redaction.redactText(text))
+  if (!isWrapped) return clean
+  const title = Neutral.line(`Scheduled job ${job.name} (${job.id})`)
+  const whole = output === undefined ? [] : [`[${output}]`]
+  return [title, "-".repeat(Math.min(60, title.length)), clean, ...whole, ""].join("\n")
+}
+
+/** What every way of running shares. */
+const surrounded = <A, E, R>(flags: Flags.Globals, own: Own, work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>) =>
+  Effect.gen(function*() {
+    const output = yield* Output
+    yield* output.protect
+    const values = yield* lenient(flags)
+    const settings = tickSettings(values, yield* Home)
+    const deliver = (shown: Shown): Effect.Effect<void> => {
+      const text = shownText(shown, values.cron.wrapResponse)
+      return shown.isFailure ? output.err(`${text}\n`) : output.out(`${text}\n`)
+    }
+    return yield* work(settings, values).pipe(
+      Effect.provideService(Delivery, deliver),
+      Effect.provide(Layer.merge(jobsOfHome, agents(flags, own)))
+    )
+  }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Environment.layer, Home.layer)))
+
+const isFailure = ({ status }: Finished): boolean => status === "error" || status === "blocked"
+
+/** Runs one job now. */
+export const runNow = Effect.fn("hermes cron run")(function*(flags: Flags.Globals, { job, ...own }: Own & { readonly job: string }) {
+  const run = yield* surrounded(flags, own, (settings) => Effect.catchTag(Tick.now(job, settings), ["CronRefused", "CronStoreError"], told))
+  if (run.status === "silent") yield* note(`${run.job.name} has nothing to report`)
+  if (isFailure(run)) return yield* silent(failed)
+})
+
+const looked = Effect.fnUntraced(function*(settings: Tick.Settings) {
+  const now = yield* Clock.currentTimeMillis
+  yield* Effect.catch(JobFiles.looked(settings.places, now), ({ message }) => Effect.logWarning(message))
+})
+
+/** Runs what is due. */
+export const tick = Effect.fn("hermes cron tick")(function*(flags: Flags.Globals, own: Own) {
+  const runs = yield* surrounded(flags, own, (settings) =>
+    Effect.andThen(looked(settings), Effect.catchTag(Tick.once(settings), "CronStoreError", told)))
+  if (runs.some(isFailure)) return yield* silent(failed)
+})
+
+/** Runs what is due, every minute. */
+export const serve = Effect.fn("hermes cron serve")(function*(flags: Flags.Globals, own: Own) {
+  yield* note("Looking for due jobs every minute; Ctrl-C ends it")
+  return yield* surrounded(flags, own, (settings) =>
+    Effect.flatMap(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) =>
+      Tick.forever(settings, Effect.provideContext(looked(settings), context))))
+})

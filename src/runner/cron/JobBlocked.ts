@@ -1,0 +1,11 @@
+/**
+ * Why a job can not be begun: something that it needs is not there. No model was asked.
+ *
+ * @since 0.1.0
+ */
+import * as Schema from "effect/Schema"
+
+/** See the module; the line says what to correct. */
+export class JobBlocked extends Schema.TaggedError<JobBlocked>("hermes-effect/runner/JobBlocked")("JobBlocked", {
+  message: Schema.String
+}) {}
