@@ -1,6 +1,7 @@
 // Who is asked before a tool call of a run, with what, and what follows from the answer.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
@@ -8,7 +9,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
-import type * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
@@ -34,7 +35,10 @@ const scene = (options: {
   readonly answer?: string
   readonly policy?: Partial<Approvals.Policy>
   readonly hooks?: ReadonlyArray<Hook>
-  readonly middleware?: ReadonlyArray<Middleware.ToolExecution>
+  readonly middleware?: ReadonlyArray<Middleware.ToolExecution | Middleware.ToolRequest | Middleware.WrapToolCall>
+  /** Called with each question, before the answer. */
+  readonly onQuestion?: (question: Question) => void
+  readonly approvals?: Layer.Layer<Approvals.Approvals>
 }) => {
   const ran: Array<string> = []
   const questions: Array<Question> = []
@@ -56,9 +60,12 @@ const scene = (options: {
       Hooks.fromPlain("pre_approval_request", ({ tool_call_id }) => void told.push(`asked ${tool_call_id}`)),
       Hooks.fromPlain("post_approval_response", ({ choice }) => void told.push(`answered ${choice}`))
     ],
-    approvals: answer === undefined
+    approvals: options.approvals ?? (answer === undefined
       ? undefined
-      : Approvals.layerCallback((question) => Effect.sync(() => (questions.push(question), answer)), options.policy)
+      : Approvals.layerCallback(
+        (question) => Effect.sync(() => (questions.push(question), options.onQuestion?.(question), answer)),
+        options.policy
+      ))
   })
   const run = Effect.provide(Agent.run({ prompt: "go" }), layer)
   return Effect.map(run, (result) => ({ result, ran, questions, ended, told }))
@@ -115,6 +122,7 @@ describe("approval of tool calls", () => {
       ])
       const approved = yield* scene({ calls: [["plainly", { text: "a" }]], hooks, answer: "once" })
       assert.deepStrictEqual(approved.ran, ["a"])
+      assert.deepStrictEqual(approved.questions.map(({ choices }) => choices), [["once", "session", "deny"]], "not for good")
     }))
 
   it.live("arguments that a wrapper changed after the approval are approved again", () =>
@@ -128,6 +136,48 @@ describe("approval of tool calls", () => {
       })
       assert.deepStrictEqual([ran, questions.length], [[], 1])
       assert.deepInclude(ended[0], { status: "blocked", error_type: "approval_denied" })
+    }))
+
+  it.live("a command that any kind of wrapper put in the place of an approved one is asked about", () =>
+    Effect.gen(function*() {
+      const args = { command: "rm -rf ./nothing-here" }
+      for (
+        const change of [
+          Middleware.toolExecution({ name: "inner", wrap: (next) => () => next(args) }),
+          Middleware.wrapToolCall({ name: "outer", wrap: (next) => () => next(args) })
+        ]
+      ) {
+        const { ended, questions } = yield* scene({
+          calls: [["terminal", { command: "printf fine" }]],
+          middleware: [change],
+          answer: "deny"
+        })
+        assert.deepStrictEqual(questions.map(({ command }) => command), [args.command], change.name)
+        assert.deepInclude(ended[0], { status: "blocked", error_type: "approval_denied" })
+      }
+    }))
+
+  it.live("arguments that request middleware kept and changed while the user was asked are asked about again", () =>
+    Effect.gen(function*() {
+      const kept = { text: "harmless" }
+      const { questions, ran } = yield* scene({
+        calls: [["wipe", { text: "a" }]],
+        middleware: [Middleware.toolRequest({ name: "keeps", rewrite: () => Effect.succeed(Middleware.rewritten(kept)) })],
+        answer: "once",
+        onQuestion: () => void (kept.text = "terrible")
+      })
+      assert.deepStrictEqual(questions.map(({ command }) => command), [`wipe {"text":"harmless"}`, `wipe {"text":"terrible"}`])
+      assert.deepStrictEqual(ran, ["terrible"], "which was approved in the end")
+    }))
+
+  it.live("the floor holds also where an application's own approvals allow everything", () =>
+    Effect.gen(function*() {
+      const check = (call: Approvals.Call) => Effect.succeed<Approvals.Permit>({ _tag: "Permit", call, by: "user", choice: "once" })
+      const { ended } = yield* scene({
+        calls: [["terminal", { command: "rm -rf /" }]],
+        approvals: Layer.mock(Approvals.Approvals, { check })
+      })
+      assert.deepInclude(ended[0], { status: "blocked", error_type: "hardline" })
     }))
 
   it.live("arguments that a wrapper left alone are not approved twice", () =>

@@ -189,11 +189,38 @@ describe("Approvals", () => {
 
   it.effect("keeps a denial by glob for tools too, by their name or their arguments", () =>
     Effect.gen(function*() {
-      const { approvals } = yield* scene([], { policy: { deny: ["mcp_mail_*", "*secret.txt*"] } })
+      const { approvals } = yield* scene([], { policy: { deny: ["mcp_mail_*", "*secret.txt*", "publish"] } })
       const tool = (name: string, args: Record<string, unknown>) => Effect.map(approvals.check({ tool: name, args }), blocked)
       assert.strictEqual(yield* tool("mcp_mail_send", {}), "approval_denied")
       assert.strictEqual(yield* tool("read_file", { path: "a/secret.txt" }), "approval_denied")
+      assert.strictEqual(yield* tool("publish", { version: 2 }), "approval_denied")
       assert.strictEqual(yield* tool("read_file", { path: "a/public.txt" }), "nothing found")
+    }))
+
+  it.effect("judges what is typed into a process, where a lone quote is only a word", () =>
+    Effect.gen(function*() {
+      const { approvals } = yield* scene(["deny"])
+      const typed = (data: string) => Effect.map(approvals.check({ tool: "process", args: { action: "write", data } }), blocked)
+      assert.strictEqual(yield* typed("rm -rf build\n"), "approval_denied")
+      assert.strictEqual(yield* typed("rm -rf /\n"), "hardline")
+      assert.strictEqual(yield* typed("it's fine\n"), "nothing found")
+    }))
+
+  it.effect("reads an answer in any case and with blanks around it", () =>
+    Effect.gen(function*() {
+      const { check } = yield* scene([" Session\n"])
+      assert.strictEqual(blocked(yield* check(dangerous)), "user")
+      assert.strictEqual(blocked(yield* check(dangerous)), "remembered")
+    }))
+
+  it.effect("shows the beginning of a long command, and offers nothing for good when one concern forbids it", () =>
+    Effect.gen(function*() {
+      const { approvals, questions } = yield* scene(["deny"])
+      const long = call(`rm -rf build ${"x".repeat(5_000)}`)
+      yield* approvals.check({ ...long, concerns: [{ key: "scanner: odd", permanent: false }] })
+      assert.strictEqual(questions[0]?.command.length, 2_001)
+      assert.deepStrictEqual(questions[0]?.keys, ["recursive delete", "scanner: odd"])
+      assert.notInclude(questions[0]?.choices ?? [], "always")
     }))
 
   it.effect("knows what was approved for good before this process, and tools that are on the list", () =>
@@ -288,8 +315,14 @@ describe("Approvals", () => {
       const rulings = ["deny", "deny", "approve", "deny"] as const
       let at = 0
       const judge = { judge: () => Effect.sync(() => rulings[at++] ?? "escalate") }
-      const { check } = yield* scene([], { policy: { mode: "smart" }, judge })
+      const { approvals, check } = yield* scene([], { policy: { mode: "smart" }, judge })
       const results = yield* Effect.forEach(rulings, () => check(dangerous))
+      yield* approvals.forget("s1")
+      at = 0
+      results.push(yield* check(dangerous), yield* check(dangerous))
+      yield* approvals.forget("s1")
+      at = 0
+      results.push(yield* check(dangerous))
       assert.isFalse(results.some((result) => result._tag === "Refusal" && result.message.includes("STOP")))
     }))
 
