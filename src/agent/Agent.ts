@@ -37,6 +37,7 @@ import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
+import { CompactionPort } from "../routing/CompactionPort.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Approvals from "../tool/Approvals.ts"
@@ -100,7 +101,7 @@ const conduct = Effect.fnUntraced(function*<E>(
       Exit.isSuccess(exit)
         ? Effect.void
         // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
-        : Effect.catch(Closing.settle(services, run, Exit.hasInterrupts(exit) ? "interrupted" : "failed"), (error) =>
+        : Effect.catch(Closing.settle(services, run, Closing.reasonOf(exit)), (error) =>
           Effect.logError(error.message))
     )
   )
@@ -146,6 +147,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       },
       // What needs an approval does not run where nobody decides.
       approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
+      compaction: yield* CompactionPort,
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
       files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
       settings

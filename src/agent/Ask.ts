@@ -5,8 +5,9 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import type * as AiError from "effect/ai/AiError"
-import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
+import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -16,6 +17,7 @@ import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
 import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
+import * as Overflow from "./Overflow.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -63,15 +65,22 @@ const unpriced = (model: string): RunEvent => ({
   message: `Nobody names a price for ${model}: its calls do not count for the money that the run may spend`
 })
 
-/** One question to the model, with or without tools, accounted for. */
-export const ask = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+/** What is asked, besides the conversation. */
+export interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
+  /** Sent after the conversation, and no part of it. */
+  readonly last?: Prompt.Message | undefined
+}
+
+const send = Effect.fnUntraced(function*<E>(
+  { interceptors, router, settings }: Services<E>,
   run: RunState,
-  call: Pick<ModelCall, "messages" | "tools" | "toolChoice">
-): Effect.fn.Return<ModelAnswer, AiError.AiError | SessionStoreError | E> {
-  const { settings } = services
-  const question: ModelCall = {
-    ...call,
+  { last, toolChoice, tools }: Question,
+  attempts: { count: number }
+): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
+  const call: ModelCall = {
+    messages: last === undefined ? run.messages : [...run.messages, last],
+    tools,
+    toolChoice,
     responseFormat: { type: "text" },
     stream: run.streaming,
     maxOutputTokens: run.outputTokens ?? settings.maxOutputTokens,
@@ -83,8 +92,9 @@ export const ask = Effect.fnUntraced(function*<E>(
   run.textStored = false
   const watcher = AnswerText.watcher(yield* RedactSecrets)
   const { end, onPart } = watch(run, watcher)
-  const answer = yield* ModelCalls.run<E>(services.router, services.interceptors, {
-    call: question,
+  return yield* ModelCalls.run<E>(router, interceptors, {
+    call,
+    attempts,
     route: run.routeWanted,
     context: {
       sessionId: run.sessionId,
@@ -103,6 +113,28 @@ export const ask = Effect.fnUntraced(function*<E>(
     options: run.streaming ? { onPart } : undefined
     // Also of an answer that breaks off.
   }).pipe(Effect.ensuring(end))
+})
+
+/** Sends the question until it fits. */
+const fitting = <E>(
+  services: Services<E>,
+  run: RunState,
+  question: Question,
+  attempts = { count: 0 }
+): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | E> =>
+  Effect.catchIf(
+    send(services, run, question, attempts),
+    (error): error is AiError.AiError => AiError.isAiError(error),
+    (error) => Effect.andThen(Overflow.recover(services, run, error), fitting(services, run, question, attempts))
+  )
+
+/** One question to the model, with or without tools, accounted for. */
+export const ask = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
+  run: RunState,
+  question: Question
+): Effect.fn.Return<ModelAnswer, AiError.AiError | CompressionExhausted | SessionStoreError | E> {
+  const answer = yield* fitting(services, run, question)
   run.route = answer.route
   run.attempt = answer.attempt
   const usage = Usage.fromResponse(answer.response.usage)

@@ -6,10 +6,11 @@
  *
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Prompt from "effect/ai/Prompt"
-import type { SessionStoreError } from "../domain/AgentError.ts"
+import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import { emit, noBatch, type RunState } from "./RunState.ts"
@@ -84,6 +85,13 @@ export const present = Effect.fnUntraced(function*(
   return presented
 })
 
+/** Why a run ended, in a word: its exit where it has a result. */
+export const reasonOf = <E>(exit: Exit.Exit<RunResult | void, E>): string => {
+  if (Exit.isSuccess(exit)) return exit.value?.exit ?? "interrupted_by_user"
+  if (Exit.hasInterrupts(exit)) return "interrupted"
+  return Cause.squash(exit.cause) instanceof CompressionExhausted ? "compression_exhausted" : "failed"
+}
+
 /** Tells the listeners that the run is over, on every path. */
 export const announceEnd =
   ({ interceptors: { hooks } }: Pick<Services, "interceptors">, run: RunState) =>
@@ -95,7 +103,7 @@ export const announceEnd =
       turn_id: run.turnId,
       completed: Exit.isSuccess(exit) && isCompleted(exit.value),
       interrupted,
-      reason: Exit.isSuccess(exit) ? exit.value.exit : interrupted ? "interrupted" : "failed",
+      reason: reasonOf(exit),
       model: run.route.model,
       platform: run.platform
     }))

@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
 import * as Budget from "./Budget.ts"
@@ -68,7 +68,7 @@ const stepInTime = <E>(
   services: Services<E>,
   run: RunState,
   now: number
-): Effect.Effect<Outcome | undefined, AiError.AiError | SessionStoreError | E, ToolContext> => {
+): Effect.Effect<Outcome | undefined, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> => {
   const left = Budget.millisLeft(run.budget, now)
   return left === undefined
     ? Step.step(services, run)
@@ -83,7 +83,7 @@ const isRefunded = (outcome: Outcome): boolean =>
 export const loop = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState
-): Effect.fn.Return<RunResult, AiError.AiError | SessionStoreError | E, ToolContext> {
+): Effect.fn.Return<RunResult, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
   let state = Recovery.initial
   while (true) {
     const now = yield* Clock.currentTimeMillis

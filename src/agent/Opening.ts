@@ -20,6 +20,7 @@ import { info as routeInfo } from "../domain/Route.ts"
 import * as TextFences from "../domain/TextFences.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
+import * as Probing from "../routing/Probing.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import * as Background from "./Background.ts"
@@ -162,6 +163,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     batch: noBatch,
     guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
     outputTokens: undefined,
+    compactions: Probing.turn(),
     userMessage: prompt,
     steps: 0,
     attempt: 0,

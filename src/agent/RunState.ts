@@ -12,6 +12,7 @@ import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Exit, Limit, RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import type * as Budget from "./Budget.ts"
+import type * as Probing from "../routing/Probing.ts"
 import type { Lineage } from "./Lineage.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
@@ -45,6 +46,8 @@ export interface RunState {
   attempt: number
   /** The route that answered last; before that, the one that will be asked. */
   route: RouteInfo
+  /** How often it was made smaller because it did not fit. */
+  readonly compactions: Probing.Turn
   /** Output limit of the next model call, where it differs from the agent's. */
   outputTokens: number | undefined
   /** Text of the answer that is streaming in, or of the last one. */

@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import type { Interceptors } from "../middleware/Interceptors.ts"
+import type { Service as Compaction } from "../routing/CompactionPort.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
 import type { Service as Approvals } from "../tool/Approvals.ts"
@@ -20,6 +21,8 @@ export interface Services<out E = never> {
   readonly store: SessionStore
   readonly interceptors: Interceptors
   readonly approvals: Approvals
+  /** Makes conversations smaller that do not fit. */
+  readonly compaction: Compaction
   /** The children at work, of all runs. */
   readonly children: Children
   /** What is known of who read and wrote which file; absent where there are no file tools. */

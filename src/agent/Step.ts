@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
 import type { ContentPart, ModelResponse } from "../domain/Model.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import * as Bounds from "../tool/Bounds.ts"
@@ -160,11 +160,10 @@ const settled = Effect.fnUntraced(function*<E>(
 export const step = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState
-): Effect.fn.Return<Outcome, AiError.AiError | SessionStoreError | E, ToolContext> {
+): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
   const tools = yield* services.registry.snapshot(run.tools)
   const { response } = yield* Ask.ask(services, run, {
-    messages: run.messages,
     tools: tools.definitions,
     toolChoice: "auto"
   })

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import type { SessionStoreError } from "../domain/AgentError.ts"
+import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
 import type { Limit, RunResult } from "../domain/RunEvent.ts"
 import * as Ask from "./Ask.ts"
 import * as Budget from "./Budget.ts"
@@ -57,7 +57,7 @@ const ask = <E>(
   limit: Limit
 ): Effect.Effect<string | Failed, SessionStoreError | Exclude<E, AiError.AiError>> => {
   const asked = Ask.ask(services, run, {
-    messages: [...run.messages, request(limit)],
+    last: request(limit),
     tools: [],
     toolChoice: "none"
   }).pipe(
@@ -65,7 +65,9 @@ const ask = <E>(
     Effect.catch((error): Effect.Effect<Failed, SessionStoreError | Exclude<E, AiError.AiError>> =>
       AiError.isAiError(error)
         ? Effect.succeed(failed(`, and the summary failed (${error.reason.message})`))
-        // The test has left no AiError; the compiler can not see that for a generic E.
+        : error instanceof CompressionExhausted
+        ? Effect.succeed(failed(`, and the summary failed (${error.message})`))
+        // The tests have left neither; the compiler can not see that for a generic E.
         : Effect.fail(error as SessionStoreError | Exclude<E, AiError.AiError>))
   )
   return limit === "time"

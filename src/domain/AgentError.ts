@@ -71,6 +71,16 @@ export class InvalidInput extends Schema.TaggedError<InvalidInput>("hermes-effec
   message: Schema.String
 }) {}
 
+/** The conversation is larger than what the model holds, and everything that makes it smaller was done. */
+export class CompressionExhausted extends Schema.TaggedError<CompressionExhausted>("hermes-effect/CompressionExhausted")(
+  "CompressionExhausted",
+  {
+    message: Schema.String,
+    /** The last refusal. */
+    cause: AiError.AiError
+  }
+) {}
+
 /** Middleware vetoed a call, on purpose. The call fails with this, whatever else the chain would have done. */
 export class ExecutionBlocked extends Schema.TaggedError<ExecutionBlocked>("hermes-effect/ExecutionBlocked")(
   "ExecutionBlocked",
@@ -125,6 +135,7 @@ export const AgentError = Schema.Union([
   SessionNotFound,
   SessionBusy,
   InvalidInput,
+  CompressionExhausted,
   ExecutionBlocked,
   MiddlewareFailure,
   TranslatedFailure

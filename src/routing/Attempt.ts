@@ -32,6 +32,11 @@ export interface Question {
   /** What the user asked, for hooks: text or parts. */
   readonly userMessage: unknown
   readonly options: ExecuteOptions | undefined
+  /**
+   * Attempts of the whole call so far, counted up here, so that each has its own id even when a wrapper asks several
+   * routes. Who asks the same question again brings it along.
+   */
+  readonly attempts?: { count: number } | undefined
   readonly notify?: About["notify"]
   readonly discard?: About["discard"]
 }

@@ -37,12 +37,12 @@ const lengthOf = (message: Prompt.Message): number => {
 }
 
 /** Estimated tokens of the messages. */
-export const tokens = ({ messages }: ModelCall): number => {
+export const tokens = ({ messages }: Pick<ModelCall, "messages">): number => {
   let length = 0
   for (const message of messages) length += lengthOf(message)
   return Math.ceil(length / 4)
 }
 
 /** What a classification wants to know of a call to a model that holds `window` tokens. */
-export const facts = (call: ModelCall | undefined, window: number): Facts =>
+export const facts = (call: Pick<ModelCall, "messages"> | undefined, window: number): Facts =>
   call === undefined ? { window } : { tokens: tokens(call), window, messages: call.messages.length }

@@ -1,45 +1,54 @@
 /**
- * How routing asks for a smaller conversation: whoever owns the conversation implements it.
+ * How a run has its conversation made smaller. Whoever can do that provides it; the default can make nothing smaller, and
+ * a run that meets it is told so at once, instead of asking in vain.
  *
- * **Example** (A conversation that can not be made smaller)
+ * **Gotchas**
+ *
+ * What comes back is sent for the rest of the run. The stored session stays whole.
+ *
+ * **Example** (Keeping the newest messages)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { CompactionPort } from "hermes-effect"
+ * import * as Layer from "effect/Layer"
+ * import { CompactionPort, Runtime } from "hermes-effect"
  *
- * const fixed: CompactionPort.Service = {
- *   compact: () => Effect.succeed({ messagesBefore: 10, messagesAfter: 10 })
+ * const newest: CompactionPort.Service = {
+ *   compact: ({ messages: [system, ...rest] }) =>
+ *     Effect.succeed(system === undefined ? [] : [system, ...rest.slice(rest.findLastIndex(({ role }) => role === "user"))])
  * }
  *
- * export const program = Effect.provideService(Effect.void, CompactionPort.CompactionPort, fixed)
+ * Runtime.layer().pipe(Layer.provide(Layer.succeed(CompactionPort.CompactionPort, newest)))
  * ```
  *
- * Source: `hermes-llm.md` §11.
+ * Source: `hermes-llm.md` §10.5, §11.
  *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
-import type { SessionId } from "../domain/Ids.ts"
+import * as Effect from "effect/Effect"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 
 /** Why, and into what, a conversation has to fit. */
 export interface Request {
   readonly sessionId: SessionId
+  readonly taskId: TaskId
+  readonly turnId: TurnId
+  /** The system message first, then the conversation; the last user message is what the run is about. */
+  readonly messages: ReadonlyArray<Prompt.Message>
   /** Tokens that the model holds, as far as is known now. */
   readonly window: number
   readonly reason: "context_overflow" | "payload_too_large" | "long_context_tier"
 }
 
-/** What became of it. */
-export interface Compacted {
-  readonly messagesBefore: number
-  readonly messagesAfter: number
+/** See the module. One that can not make this conversation smaller answers with the same messages. */
+export interface Service {
+  readonly compact: (request: Request) => Effect.Effect<ReadonlyArray<Prompt.Message>>
 }
 
-/** See the module. A compaction that can not make it smaller answers with the same number twice. */
-export interface Service<out E = never> {
-  readonly compact: (request: Request) => Effect.Effect<Compacted, E>
-}
+/** Makes nothing smaller. */
+export const none: Service = { compact: ({ messages }) => Effect.succeed(messages) }
 
 /** See the module. */
-export class CompactionPort extends Context.Service<CompactionPort, Service>()("hermes-effect/routing/CompactionPort") {}
+export const CompactionPort = Context.Reference<Service>("hermes-effect/routing/CompactionPort", { defaultValue: () => none })

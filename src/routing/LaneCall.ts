@@ -149,7 +149,10 @@ export const run = <E, R>(
         // A provider that can not be opened.
         Effect.catch((error) => Effect.map(onlyAi(error), (error): Broken => ({ error, shown: [] })))
       )
-      if ("response" in result) return { _tag: "Answered", answer: result, decision: undefined }
+      if ("response" in result) {
+        yield* shared.catalogue.probing.succeeded(lane.route)
+        return { _tag: "Answered", answer: result, decision: undefined }
+      }
       const { error } = result
       const decision = Classification.classify(error, facts())
       const answer = yield* remains(here, call, result, decision)

@@ -26,13 +26,13 @@ export const run = <E>(
   question: Attempt.Question
 ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
   const { context, discard, notify } = question
+  const attempts = question.attempts ?? { count: 0 }
+  const begun = attempts.count
   const turn = { session: context.sessionId, turn: context.turnId }
-  /** Attempts of this whole call, so that each has its own id even when a wrapper asks several routes. */
-  let attempts = 0
   const route = (params: ModelCallParams, options: ExecuteOptions | undefined) => {
-    const before = attempts
+    const before = attempts.count
     const call = router.call((at) => {
-      attempts++
+      attempts.count++
       return Attempt.run<E>(
         interceptors,
         before === 0 ? at : { ...at, retryCount: before + at.retryCount },
@@ -41,7 +41,7 @@ export const run = <E>(
     }, params.route, { turn, call: params.call, notify, discard })
     if (before === 0) return call
     const again = Effect.map(call, (answer) => ({ ...answer, attempt: before + answer.attempt }))
-    return discard === undefined ? again : Effect.andThen(discard, again)
+    return discard === undefined || before === begun ? again : Effect.andThen(discard, again)
   }
   const { stack } = interceptors
   const params: ModelCallParams = { call: question.call, route: question.route }

@@ -30,6 +30,7 @@ import type * as Route from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
+import * as CallSize from "./CallSize.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { Facts } from "./classification/Evidence.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
@@ -113,26 +114,34 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
       const once = <E, R>(
         attempt: (at: Try) => Effect.Effect<ModelResponse, AiError.AiError | E, R>,
         provider: ProviderService,
-        asked: Catalogue.Asked
+        asked: Catalogue.Asked,
+        call: ModelCall | undefined
       ): Effect.Effect<ModelAnswer, AiError.AiError | E, R> =>
         Effect.flatMap(catalogue.known(asked), ({ cost, window }) =>
-          Effect.map(
-            attempt({ provider: Adaptation.within(provider, window.tokens), retryCount: 0, maxRetries: 0, cost }),
-            (response) => ({
-              response,
-              route: provider.info,
-              attempt: 0,
-              cost: cost(Usage.fromResponse(response.usage))
-            })
+          Effect.flatMap(
+            attempt({
+              provider: Adaptation.within(provider, window.tokens),
+              retryCount: 0,
+              maxRetries: 0,
+              facts: () => CallSize.facts(call, window.tokens),
+              cost
+            }),
+            (response) =>
+              Effect.as(catalogue.probing.succeeded(asked), {
+                response,
+                route: provider.info,
+                attempt: 0,
+                cost: cost(Usage.fromResponse(response.usage))
+              })
           ))
       return {
         catalogue,
         primary: Effect.succeed(info),
         advance: () => Effect.succeed(undefined),
-        call: (attempt, route) =>
+        call: (attempt, route, about) =>
           route === undefined
-            ? once(attempt, provider, info)
-            : providers.use(route, (provider) => once(attempt, provider, route))
+            ? once(attempt, provider, info, about?.call)
+            : providers.use(route, (provider) => once(attempt, provider, route, about?.call))
       }
     })
   )

@@ -13,8 +13,9 @@
  * | long contexts want extra usage (429) | 200 000 | in memory |
  *
  * A turn compacts three times at most; going on to another provider gives it three again. When neither the window nor the
- * number of messages got smaller, asking again would be refused again: it is over. An answer that was asked to be too
- * long is another matter, see `classification/OutputCap`: the window and the conversation stay as they are.
+ * conversation got smaller, asking again would be refused again: it is over, as it is at once where nobody compacts. An
+ * answer that was asked to be too long is another matter, see `classification/OutputCap`: the window and the conversation
+ * stay as they are.
  *
  * The decisions are pure; {@link make} keeps what was learnt, {@link recover} takes one step with a `CompactionPort`.
  *
@@ -31,12 +32,14 @@
  *
  * @since 0.1.0
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
-import type { SessionId } from "../domain/Ids.ts"
+import type * as Prompt from "effect/ai/Prompt"
 import * as StatedLimit from "./catalogue/StatedLimit.ts"
 import * as Classification from "./Classification.ts"
-import type { Service as Compaction } from "./CompactionPort.ts"
+import * as CallSize from "./CallSize.ts"
+import * as CompactionPort from "./CompactionPort.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 
 /** Windows to guess, largest first. */
@@ -81,13 +84,14 @@ export const learn = (
   }
 }
 
-/** The compactions of one turn. */
+/** The compactions of one turn, for the route that it is on. */
 export interface Turn {
+  route: string
   attempts: number
 }
 
-/** A turn that has not compacted yet; also what a turn is when it goes on to another provider. */
-export const turn = (): Turn => ({ attempts: 0 })
+/** A turn that has not compacted yet. */
+export const turn = (): Turn => ({ route: "", attempts: 0 })
 
 /** See the module. */
 export interface Probing {
@@ -108,7 +112,7 @@ export const make = (windows: ContextWindow.ContextWindows): Probing => {
       memory.set(ContextWindow.keyOf(route), learnt)
     },
     succeeded: (route) =>
-      Effect.suspend(() => {
+      memory.size === 0 ? Effect.void : Effect.suspend(() => {
         const key = ContextWindow.keyOf(route)
         const learnt = memory.get(key)
         if (learnt === undefined || !learnt.stated) return Effect.void
@@ -122,22 +126,26 @@ export const make = (windows: ContextWindow.ContextWindows): Probing => {
 export type Outcome =
   /** The failure is about something else. */
   | { readonly _tag: "NotAboutSize" }
-  /** Ask again: the restart costs no iteration. */
-  | { readonly _tag: "Restart"; readonly window: number; readonly attempt: number }
+  /** Ask again after {@link pause}, with these messages: the restart costs no iteration. */
+  | {
+    readonly _tag: "Restart"
+    readonly window: number
+    readonly attempt: number
+    readonly messages: ReadonlyArray<Prompt.Message>
+  }
   /** Nothing more can be done. `message` is for the user. */
   | { readonly _tag: "Exhausted"; readonly message: string }
 
 /** What {@link recover} works on. */
-export interface Failed {
+export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "taskId" | "turnId" | "messages"> {
   readonly error: AiError.AiError
   readonly route: ContextWindow.Asked
   /** The window that the call was made for. */
   readonly window: number
-  readonly sessionId: SessionId
-  readonly facts?: Classification.Facts | undefined
 }
 
-const pause = "2 seconds"
+/** Before a call is made again. */
+export const pause = Duration.seconds(2)
 
 const exhausted = (message: string): Outcome => ({
   _tag: "Exhausted",
@@ -149,25 +157,34 @@ type Reason = "context_overflow" | "payload_too_large" | "long_context_tier"
 const isAboutSize = (reason: Classification.Reason): reason is Reason =>
   reason === "context_overflow" || reason === "payload_too_large" || reason === "long_context_tier"
 
-/** One step: learn, compact, wait a moment; see the module. */
-export const recover = Effect.fnUntraced(function*<E>(
+const isSmaller = (after: ReadonlyArray<Prompt.Message>, before: ReadonlyArray<Prompt.Message>): boolean =>
+  after.length < before.length || CallSize.tokens({ messages: after }) < CallSize.tokens({ messages: before })
+
+/** One step: learn, compact; see the module. */
+export const recover = Effect.fnUntraced(function*(
   probing: Probing,
-  compaction: Compaction<E>,
+  compaction: CompactionPort.Service,
   turn: Turn,
-  { error, facts, route, sessionId, window }: Failed
-): Effect.fn.Return<Outcome, E> {
-  const { message, reason } = Classification.classify(error, facts)
+  { error, messages, route, window, ...ids }: Failed
+): Effect.fn.Return<Outcome> {
+  const { message, reason } = Classification.classify(error, CallSize.facts({ messages }, window))
   const learnt = learn(reason, message, window)
   if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
+  if (learnt.window < window) probing.learnt(route, learnt)
+  if (compaction === CompactionPort.none) {
+    return exhausted(`the conversation does not fit into ${route.model}, and nothing here makes conversations smaller`)
+  }
+  const key = ContextWindow.keyOf(route)
+  if (turn.route !== key) {
+    turn.route = key
+    turn.attempts = 0
+  }
   if (turn.attempts >= maxAttempts) {
     return exhausted(`the conversation does not fit into ${route.model} after ${maxAttempts} attempts to compact it`)
   }
   turn.attempts++
-  if (learnt.window < window) probing.learnt(route, learnt)
-  const { messagesAfter, messagesBefore } = yield* compaction.compact({ sessionId, window: learnt.window, reason })
-  if (learnt.window >= window && messagesAfter >= messagesBefore) {
-    return exhausted(`the conversation does not fit into ${route.model} and can not be made smaller`)
-  }
-  yield* Effect.sleep(pause)
-  return { _tag: "Restart", window: learnt.window, attempt: turn.attempts }
+  const smaller = yield* compaction.compact({ ...ids, messages, window: learnt.window, reason })
+  return learnt.window < window || isSmaller(smaller, messages)
+    ? { _tag: "Restart", window: learnt.window, attempt: turn.attempts, messages: smaller }
+    : exhausted(`the conversation does not fit into ${route.model} and can not be made smaller`)
 })

@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as AiError from "effect/ai/AiError"
-import * as TestClock from "effect/testing/TestClock"
-import { SessionId } from "../../src/domain/Ids.ts"
+import * as Prompt from "effect/ai/Prompt"
 import * as OutputCap from "../../src/routing/classification/OutputCap.ts"
+import type * as CompactionPort from "../../src/routing/CompactionPort.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
 import * as Probing from "../../src/routing/Probing.ts"
+import { ids } from "../support/middlewareContexts.ts"
 
 const route = { model: "m", baseUrl: "https://x.example/v1" }
 
@@ -19,18 +19,19 @@ const refusal = (description: string, status = 400): AiError.AiError =>
       : new AiError.InvalidRequestError({ description, metadata: { status }, http: { response: { status, headers: {} } } })
   })
 
-/** A conversation that loses some messages whenever it is asked to. */
-const conversation = (...sizes: ReadonlyArray<number>) => {
+const messages = (count: number): ReadonlyArray<Prompt.Message> =>
+  Array.from({ length: count }, () => Prompt.userMessage({ content: [Prompt.textPart({ text: "x" })] }))
+
+/** A conversation of these many messages, which loses some whenever it is asked to. */
+const conversation = (first: number, ...sizes: ReadonlyArray<number>) => {
   const asked: Array<number> = []
-  let at = 0
   return {
+    first,
     asked,
-    compact: ({ window }: { readonly window: number }) =>
+    compact: (request: CompactionPort.Request) =>
       Effect.sync(() => {
-        asked.push(window)
-        const before = sizes[at] ?? 0
-        at = Math.min(at + 1, sizes.length - 1)
-        return { messagesBefore: before, messagesAfter: sizes[at] ?? before }
+        asked.push(request.window)
+        return messages(sizes[asked.length - 1] ?? request.messages.length)
       })
   }
 }
@@ -40,15 +41,13 @@ const scene = (window: number, talk: ReturnType<typeof conversation>) => {
   const probing = Probing.make(windows)
   const turn = Probing.turn()
   let current = window
-  const fail = (error: AiError.AiError) =>
-    Effect.gen(function*() {
-      const fiber = yield* Effect.forkChild(
-        Probing.recover(probing, talk, turn, { error, route, window: current, sessionId: SessionId.make("s") })
-      )
-      yield* TestClock.adjust("2 seconds")
-      const outcome = yield* Fiber.join(fiber)
-      if (outcome._tag === "Restart") current = outcome.window
-      return outcome
+  let sent = messages(talk.first)
+  const fail = (error: AiError.AiError, at = route) =>
+    Effect.map(Probing.recover(probing, talk, turn, { error, route: at, window: current, messages: sent, ...ids }), (outcome) => {
+      if (outcome._tag !== "Restart") return outcome
+      current = outcome.window
+      sent = outcome.messages
+      return { ...outcome, messages: outcome.messages.length }
     })
   return { fail, probing, turn, windows }
 }
@@ -60,7 +59,7 @@ describe("hermes-llm probing", () => {
     Effect.gen(function*() {
       const talk = conversation(40, 12)
       const { fail, probing, windows } = scene(128_000, talk)
-      assert.deepStrictEqual(yield* fail(overflow), { _tag: "Restart", window: 32_768, attempt: 1 })
+      assert.deepStrictEqual(yield* fail(overflow), { _tag: "Restart", window: 32_768, attempt: 1, messages: 12 })
       assert.deepStrictEqual(talk.asked, [32_768])
       assert.isUndefined(yield* windows.get(route))
       assert.strictEqual(probing.window(route, 128_000), 32_768)
@@ -91,12 +90,12 @@ describe("hermes-llm probing", () => {
 
   it.effect("T74 the fourth overflow of a turn ends it, and another provider begins anew", () =>
     Effect.gen(function*() {
-      const { fail, turn } = scene(128_000, conversation(40, 30, 20, 10, 5, 4))
+      const { fail } = scene(128_000, conversation(40, 30, 20, 10, 5, 4))
       for (const attempt of [1, 2, 3]) assert.deepInclude(yield* fail(overflow), { _tag: "Restart", attempt })
       const last = yield* fail(overflow)
       assert.isTrue(last._tag === "Exhausted" && last.message.includes("after 3 attempts"))
-      turn.attempts = 0
-      assert.deepInclude(yield* fail(overflow), { _tag: "Restart" })
+      const other = { model: "n", baseUrl: "https://y.example/v1" }
+      assert.deepInclude(yield* fail(overflow, other), { _tag: "Restart", attempt: 1 })
     }))
 
   it.effect("T76 a gate of long contexts is 200 000 in memory, never written", () =>

@@ -1,0 +1,76 @@
+/**
+ * What a run does when its conversation does not fit into the model: learns how much that holds, has the conversation made
+ * smaller, and asks again; where nothing helps, goes on with the next route, and fails when there is none.
+ *
+ * **Details**
+ *
+ * Asking again belongs to the step that was refused: it costs no iteration. What the model was found to hold is remembered
+ * by the router's catalogue, which heeds it in every call of this process, and on disk once a call has succeeded.
+ *
+ * Source: `hermes-llm.md` §11, §16.5.
+ *
+ * @since 0.1.0
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as AiError from "effect/ai/AiError"
+import { CompressionExhausted } from "../domain/AgentError.ts"
+import type { Asked } from "../routing/Catalogue.ts"
+import * as Probing from "../routing/Probing.ts"
+import { emit, type RunState } from "./RunState.ts"
+import type { Services } from "./Services.ts"
+
+const turnOf = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
+
+/** The route that refused: what the run names, or where its turn is in the chain. */
+const refusing = <E>({ router }: Services<E>, run: RunState): Effect.Effect<Asked> =>
+  run.routeWanted !== undefined
+    ? Effect.succeed(run.routeWanted)
+    : router.current?.(turnOf(run)) ?? router.primary
+
+/** Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. */
+export const recover = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
+  run: RunState,
+  error: AiError.AiError
+): Effect.fn.Return<void, AiError.AiError | CompressionExhausted> {
+  const { compaction, router } = services
+  const { catalogue } = router
+  if (catalogue === undefined) return yield* error
+  const route = yield* refusing(services, run)
+  const { tokens } = yield* catalogue.window(route)
+  const outcome = yield* Probing.recover(catalogue.probing, compaction, run.compactions, {
+    error,
+    route,
+    window: tokens,
+    messages: run.messages,
+    sessionId: run.sessionId,
+    taskId: run.taskId,
+    turnId: run.turnId
+  })
+  switch (outcome._tag) {
+    case "NotAboutSize":
+      return yield* error
+    case "Restart": {
+      const before = run.messages.length
+      run.messages.splice(0, before, ...outcome.messages)
+      yield* emit(run, {
+        _tag: "Waiting",
+        reason: `${route.model} holds ${outcome.window} tokens: the conversation was compacted from ${before} messages to ${run.messages.length}`,
+        millis: Duration.toMillis(Probing.pause),
+        attempt: outcome.attempt,
+        maxAttempts: Probing.maxAttempts
+      })
+      return yield* Effect.sleep(Probing.pause)
+    }
+    case "Exhausted": {
+      const next = run.routeWanted === undefined ? yield* router.advance(turnOf(run), "the conversation does not fit") : undefined
+      if (next === undefined) return yield* new CompressionExhausted({ message: outcome.message, cause: error })
+      return yield* emit(run, {
+        _tag: "Notice",
+        level: "warning",
+        message: `the conversation does not fit into ${route.model}: going on with ${next.provider} (${next.model})`
+      })
+    }
+  }
+})

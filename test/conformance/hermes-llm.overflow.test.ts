@@ -1,0 +1,244 @@
+// Conversations that do not fit, in whole runs.
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import type * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as TestClock from "effect/testing/TestClock"
+import * as Agent from "../../src/agent/Agent.ts"
+import type { AgentSettings } from "../../src/agent/RunInput.ts"
+import { CompressionExhausted } from "../../src/domain/AgentError.ts"
+import type { ModelCall } from "../../src/domain/Model.ts"
+import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import * as Catalogue from "../../src/routing/Catalogue.ts"
+import * as ModelLists from "../../src/routing/catalogue/ModelLists.ts"
+import { CompactionPort, none, type Request, type Service } from "../../src/routing/CompactionPort.ts"
+import * as ContextWindow from "../../src/routing/ContextWindow.ts"
+import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
+import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as Toolset from "../../src/tool/Toolset.ts"
+import { fails, http, route } from "../routing/support.ts"
+import * as Fake from "../support/fakeModel.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const Echo = Tool.make("echo", {
+  description: "Says it again",
+  parameters: Schema.Struct({ text: Schema.String }),
+  success: Schema.String
+}).annotate(Tool.Readonly, true)
+const toolkit = Toolkit.make(Echo)
+
+const stated = http(400, "This model's maximum context length is 32768 tokens. However, your messages resulted in 40000 tokens.")
+const tooLarge = http(413, "Request Entity Too Large")
+
+/** Keeps the system message and the newest ones, one fewer whenever it is asked. */
+const dropping = () => {
+  const asked: Array<Request> = []
+  const compaction: Service = {
+    compact: (request) =>
+      Effect.sync(() => {
+        asked.push(request)
+        const [system, ...rest] = request.messages
+        return system === undefined ? [] : [system, ...rest.slice(1)]
+      })
+  }
+  return { asked, compaction }
+}
+
+interface Options {
+  readonly compaction?: Service
+  readonly windows?: ContextWindow.ContextWindows
+  readonly settings?: AgentSettings
+  readonly second?: ReadonlyArray<Fake.Turn>
+}
+
+const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
+  const fakes = { first: Fake.make(...turns), second: Fake.make(...options.second ?? []) }
+  const requests: Array<string> = []
+  const ends: Array<string> = []
+  const catalogue = Catalogue.make({
+    settings: { model: { provider: "auto", streaming: true }, customProviders: [] },
+    windows: options.windows ?? ContextWindow.memory(),
+    lists: ModelLists.none,
+    get: () => Effect.succeed(undefined),
+    post: () => Effect.succeed(undefined)
+  })
+  const layer = Agent.layer({ cwd: "/tmp", ...options.settings }).pipe(
+    Layer.provideMerge(Layer.mergeAll(
+      RoutedModelRouter.layer({
+        chain: [{ route: route("first") }, ...options.second === undefined ? [] : [{ route: route("second") }]],
+        open: ({ model, provider, ...rest }) => {
+          const fake = provider === "first" ? fakes.first : fakes.second
+          return Effect.succeed({ ...fake.provider, info: { provider, model, apiMode: rest.apiMode, baseUrl: rest.baseUrl } })
+        },
+        catalogue
+      }),
+      Hooks.layer([
+        Hooks.on("pre_api_request", ({ api_request_id }) => Effect.sync(() => void requests.push(api_request_id))),
+        Hooks.on("on_session_end", ({ reason }) => Effect.sync(() => void ends.push(reason ?? "")))
+      ]),
+      MemorySessionStore.layer,
+      ToolRegistry.layer([Toolset.make("test", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]),
+      Layer.succeed(CompactionPort, options.compaction ?? none)
+    ))
+  )
+  return { layer, catalogue, requests, ends, fakes, asked: fakes.first.asked }
+}
+
+const roles = ({ messages }: ModelCall): ReadonlyArray<Prompt.Message["role"]> => messages.map(({ role }) => role)
+
+/** Runs, over as many pauses as there are. */
+const run = Effect.fnUntraced(function*(prompt: string) {
+  const events: Array<RunEvent> = []
+  const fiber = yield* Effect.forkChild(Effect.exit(
+    Agent.run({ prompt, onEvent: (some) => Effect.sync(() => void events.push(...some)) })
+  ))
+  for (let pause = 0; pause < 12; pause++) yield* TestClock.adjust("2 seconds")
+  return { exit: yield* Fiber.join(fiber), events }
+})
+
+const succeeds = Effect.fnUntraced(function*(prompt: string) {
+  const { events, exit } = yield* run(prompt)
+  return { result: yield* exit, events }
+})
+
+const failsWith = Effect.fnUntraced(function*(prompt: string) {
+  return yield* Effect.flip(Effect.flatten(Effect.map(run(prompt), ({ exit }) => exit)))
+})
+
+const echo = Fake.calls(Fake.call("c1", "echo", { text: "x" }))
+
+describe("hermes-llm overflow in a run", () => {
+  it.effect("T71 the limit that is stated is used, the conversation compacted and asked again; the next success writes it", () =>
+    Effect.gen(function*() {
+      const fs = yield* FileSystem.FileSystem
+      const home = yield* temporaryDirectory
+      const { asked, compaction } = dropping()
+      const told = setup([echo, fails(stated), Fake.text("done")], { compaction, windows: yield* ContextWindow.file(home) })
+      const { events, result } = yield* Effect.provide(succeeds("hi"), told.layer)
+      assert.strictEqual(result.text, "done")
+      assert.deepStrictEqual(told.asked.map(roles), [
+        ["system", "user"],
+        ["system", "user", "assistant", "tool"],
+        ["system", "assistant", "tool"]
+      ])
+      assert.deepInclude(asked[0], { window: 32_768, reason: "context_overflow", sessionId: result.sessionId })
+      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [128_000, 128_000, 32_768])
+      assert.include(yield* fs.readFileString(`${home}/${ContextWindow.fileName}`), "m@https://first.example/v1: 32768")
+      assert.deepInclude(events.find(({ _tag }) => _tag === "Waiting"), {
+        millis: 2_000,
+        attempt: 1,
+        maxAttempts: 3,
+        reason: "m holds 32768 tokens: the conversation was compacted from 4 messages to 3"
+      })
+      assert.strictEqual(new Set(told.requests).size, 3, "each attempt has an id of its own")
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.effect("T72 a limit that was guessed is used and never written", () => {
+    const windows = ContextWindow.memory()
+    const vague = http(400, "Your input exceeds the context window of this model.")
+    const told = setup([fails(vague), Fake.text("done")], { compaction: dropping().compaction, windows })
+    return Effect.gen(function*() {
+      yield* succeeds("hi")
+      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [128_000, 64_000])
+      assert.isUndefined(yield* windows.get(route("first")))
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("T73 an output limit that is too large is lowered for one call: no compaction, the same window", () => {
+    const { asked, compaction } = dropping()
+    const cap = http(400, "max_tokens: 32768 > context_window: 200000 - input_tokens: 190000 = available_tokens: 10000")
+    const told = setup([fails(cap), echo, Fake.text("done")], { compaction, settings: { maxOutputTokens: 32_768 } })
+    return Effect.gen(function*() {
+      yield* succeeds("hi")
+      assert.deepStrictEqual(told.asked.map(({ maxOutputTokens }) => maxOutputTokens), [32_768, 9_936, 32_768])
+      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [128_000, 128_000, 128_000])
+      assert.deepStrictEqual(asked, [])
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("T74 the fourth overflow of a turn ends it, with the exact error and reason", () => {
+    const told = setup([echo, echo, fails(stated)], { compaction: dropping().compaction })
+    return Effect.gen(function*() {
+      const error = yield* failsWith("hi")
+      assert.instanceOf(error, CompressionExhausted)
+      assert.match(error.message, /does not fit into m after 3 attempts to compact it: start a new session, or choose a model/)
+      assert.strictEqual(told.asked.length, 2 + 4)
+      assert.deepStrictEqual(told.ends, ["compression_exhausted"])
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("T76 the gate of long contexts is 200 000 tokens in memory, whatever succeeds afterwards", () => {
+    const windows = ContextWindow.memory()
+    const gate = http(429, "Extra usage is required for long context requests.")
+    const told = setup([fails(gate), Fake.text("done")], { compaction: dropping().compaction, windows })
+    return Effect.gen(function*() {
+      yield* windows.confirm(route("first"), 1_000_000)
+      yield* succeeds("hi")
+      assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [1_000_000, 200_000])
+      assert.strictEqual(yield* windows.get(route("first")), 1_000_000)
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("T77 a restart after compaction uses up no iteration", () => {
+    const told = setup([echo, fails(stated), Fake.text("done")], {
+      compaction: dropping().compaction,
+      settings: { maxIterations: 2 }
+    })
+    return Effect.gen(function*() {
+      const { events, result } = yield* succeeds("hi")
+      assert.deepInclude(result, { exit: "text_response", text: "done", steps: 2 })
+      assert.deepStrictEqual(events.flatMap((event) => event._tag === "StepStarted" ? [event.step] : []), [1, 2])
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("a body that is too large is compacted, and is over at once when that makes nothing smaller", () => {
+    const smaller = setup([echo, fails(tooLarge), Fake.text("done")], { compaction: dropping().compaction })
+    const same = setup([fails(tooLarge)], { compaction: { compact: ({ messages }) => Effect.succeed(messages) } })
+    return Effect.gen(function*() {
+      assert.strictEqual((yield* Effect.provide(succeeds("hi"), smaller.layer)).result.text, "done")
+      const error = yield* Effect.provide(failsWith("hi"), same.layer)
+      assert.include(String(error), "can not be made smaller")
+      assert.strictEqual(same.asked.length, 1)
+    })
+  })
+
+  it.effect("where nobody compacts it says so after one refusal, and remembers what was learnt", () => {
+    const told = setup([fails(stated)])
+    return Effect.gen(function*() {
+      const error = yield* failsWith("hi")
+      assert.instanceOf(error, CompressionExhausted)
+      assert.include(error.message, "does not fit into m, and nothing here makes conversations smaller")
+      assert.strictEqual(told.asked.length, 1)
+      assert.deepStrictEqual(yield* told.catalogue.window(route("first")), { tokens: 32_768, source: "learnt" })
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("a fallback is asked before the turn is lost, and has compactions of its own", () => {
+    const { asked, compaction } = dropping()
+    const told = setup([echo, echo, fails(stated)], { compaction, second: [fails(stated), Fake.text("from the second")] })
+    return Effect.gen(function*() {
+      const { events, result } = yield* succeeds("hi")
+      assert.deepInclude(result, { text: "from the second", provider: "second" })
+      assert.strictEqual(asked.length, 4)
+      assert.include(JSON.stringify(events), "does not fit into m: going on with second (m)")
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("what is no matter of size goes up as it is", () => {
+    const told = setup([fails(http(400, "Invalid value for temperature"))], { compaction: dropping().compaction })
+    return Effect.gen(function*() {
+      const error = yield* failsWith("hi")
+      assert.strictEqual((error as AiError.AiError).reason._tag, "InvalidRequestError")
+      assert.deepStrictEqual(told.ends, ["failed"])
+    }).pipe(Effect.provide(told.layer))
+  })
+})
