@@ -18,7 +18,6 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Settings, type Values } from "../config/Settings.ts"
@@ -43,7 +42,6 @@ interface AsJson {
 /** Settings under the flags, and what is known of models. */
 const surroundings = (flags: Flags.Globals) =>
   HomeCatalogue.layer.pipe(
-    Layer.provide(FetchHttpClient.layer),
     Layer.provideMerge(Config.layerAll(Flags.configOptions(flags)))
   )
 

@@ -105,14 +105,20 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   const open: OpenRoute.Open = (route) => (ProviderSources.find(providers, route.provider)?.open ?? known)(route)
   const [first, ...further] = entries
   if (further.length === 0 && first.route.provider === "offline") return one(recorded(yield* standIn))
-  const [{ layer }, PoolStore] = yield* Effect.promise(() =>
-    Promise.all([import("../routing/RoutedModelRouter.ts"), import("../routing/pool/PoolStore.ts")])
+  const [{ layer }, PoolStore, HomeCatalogue] = yield* Effect.promise(() =>
+    Promise.all([
+      import("../routing/RoutedModelRouter.ts"),
+      import("../routing/pool/PoolStore.ts"),
+      import("../routing/catalogue/HomeCatalogue.ts")
+    ])
   )
+  const catalogue = yield* HomeCatalogue.make(home.root, settings)
   const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
   return layer({
     chain: entries,
     open: (route) => Effect.map(open(route), recorded),
     maxAttempts: settings.agent.apiMaxRetries,
+    catalogue,
     ...(pooled ? { store: yield* PoolStore.file(home.root) } : {})
   })
 })

@@ -275,7 +275,7 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   const notice = Effect.fnUntraced(function*(route: Asked) {
     const key = `${route.model}@${route.baseUrl ?? ""}`
     if (noticed.has(key) || route.provider === "offline") return undefined
-    const found = yield* window(route)
+    const found = (yield* known(route)).window
     if (found.source !== "default") return undefined
     noticed.add(key)
     return `nobody describes the model ${route.model}: it is taken to hold ${found.tokens} tokens, set model.context_length if it holds another number`

@@ -9,31 +9,34 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import * as HttpClient from "effect/http/HttpClient"
 import { Home } from "../../config/Home.ts"
 import { Settings } from "../../config/Settings.ts"
-import { Catalogue, make } from "../Catalogue.ts"
+import * as Catalogue from "../Catalogue.ts"
 import * as ContextWindow from "../ContextWindow.ts"
 import * as AskJson from "./AskJson.ts"
 import * as ModelLists from "./ModelLists.ts"
 
 /** See the module. Nothing is read or asked before it is wanted. */
-export const layer: Layer.Layer<
-  Catalogue,
-  never,
-  Settings | Home | HttpClient.HttpClient | FileSystem.FileSystem | Path.Path
-> = Layer.effect(
-  Catalogue,
-  Effect.gen(function*() {
-    const client = yield* HttpClient.HttpClient
-    const { root } = yield* Home
-    const get = AskJson.getJson(client)
-    return make({
-      settings: yield* Settings,
-      windows: yield* ContextWindow.file(root),
-      lists: yield* ModelLists.make(root, get),
-      get,
-      post: AskJson.postJson(client)
-    })
+export const make = Effect.fnUntraced(function*(
+  home: string,
+  settings: Catalogue.Options["settings"]
+): Effect.fn.Return<Catalogue.Service, never, FileSystem.FileSystem | Path.Path> {
+  const { get, post } = yield* AskJson.lazy
+  return Catalogue.make({
+    settings,
+    windows: yield* ContextWindow.file(home),
+    lists: yield* ModelLists.make(home, get),
+    get,
+    post
   })
-)
+})
+
+/** {@link make} for the settings and the home directory of the surroundings. */
+export const layer: Layer.Layer<Catalogue.Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> = Layer
+  .effect(
+    Catalogue.Catalogue,
+    Effect.gen(function*() {
+      const { root } = yield* Home
+      return yield* make(root, yield* Settings)
+    })
+  )

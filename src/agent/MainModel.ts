@@ -1,0 +1,29 @@
+/**
+ * Whether the model that a run is about to ask is one that an agent can work with, and what its user should know of it.
+ *
+ * **Details**
+ *
+ * A model that holds too little is refused before anything is stored, unless the user named the number or the number was
+ * learnt from a refusal: then the run has been working with it. Children may have smaller models.
+ *
+ * Source: `hermes-llm.md` §10.1.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import type { ConfigError } from "../domain/AgentError.ts"
+import * as ContextWindow from "../routing/ContextWindow.ts"
+import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
+import type { RunInput } from "./RunInput.ts"
+
+/** See the module. The line is for the user, once for each model. */
+export const check = Effect.fnUntraced(function*(
+  { catalogue, primary, primaryRoute }: ModelRouter,
+  { onEvent, route }: RunInput
+): Effect.fn.Return<string | undefined, ConfigError> {
+  if (catalogue === undefined) return undefined
+  const asked = route ?? (yield* primaryRoute ?? primary)
+  const { window: { source, tokens } } = yield* catalogue.known(asked)
+  yield* ContextWindow.require(asked, tokens, source === "config" || source === "learnt")
+  return onEvent === undefined ? undefined : yield* catalogue.notice(asked)
+})
