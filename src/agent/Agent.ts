@@ -73,7 +73,7 @@ export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agen
 
 const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
-  { cwd, resumed, run }: Opening.Opened,
+  { cwd, notice, resumed, run }: Opening.Opened,
   stopped: Deferred.Deferred<void>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | E> {
@@ -86,6 +86,7 @@ const conduct = Effect.fnUntraced(function*<E>(
     model: run.route.model,
     resumed
   })
+  if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
   const looped = Loop.loop(services, run).pipe(
     Effect.provideService(Hooks.Hooks, services.interceptors.hooks),
     Effect.provideService(Delegator, Delegation.make(services, run, cwd, agent)),

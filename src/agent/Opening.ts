@@ -27,6 +27,7 @@ import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import type { Lineage } from "./Lineage.ts"
+import * as MainModel from "./MainModel.ts"
 import type { RunInput } from "./RunInput.ts"
 import { noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -39,6 +40,8 @@ export interface Opened {
   readonly run: RunState
   readonly cwd: string
   readonly resumed: boolean
+  /** What the user should know of the model. */
+  readonly notice: string | undefined
 }
 
 interface Place {
@@ -124,6 +127,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleaned(input.prompt)
   const user = yield* userMessage(prompt)
+  const notice = lineage === undefined ? yield* MainModel.check(services.router, input) : undefined
   const route = input.route === undefined ? yield* services.router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
   const session = yield* openSession(services, input, {
@@ -173,5 +177,5 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
   }
   const context = yield* askListeners(services, run, session.history)
   if (context !== undefined) run.messages[run.messages.length - 1] = withContext(user, context)
-  return { run, cwd, resumed: session.history.length > 0 } satisfies Opened
+  return { run, cwd, resumed: session.history.length > 0, notice } satisfies Opened
 })

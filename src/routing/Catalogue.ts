@@ -296,12 +296,17 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   }
 }
 
-/** What the tables in this package say, and nothing else: no file is read, nobody is asked. */
-export const bundled = (model: Partial<Values["model"]> = {}): Service =>
-  make({
+/**
+ * What the tables in this package say, and nothing else: no file is read, nobody is asked. An application knows its own
+ * models, so it gets no notice of those that are not in them.
+ */
+export const bundled = (model: Partial<Values["model"]> = {}): Service => ({
+  ...make({
     settings: { model: { provider: "auto", streaming: true, ...model }, customProviders: [] },
     windows: ContextWindow.memory(),
     lists: ModelLists.none,
     get: () => Effect.succeed(undefined),
     post: () => Effect.succeed(undefined)
-  })
+  }),
+  notice: () => Effect.succeed(undefined)
+})
