@@ -125,9 +125,14 @@ export interface ModelResponse {
 /** Sees the pieces of a streamed answer on their way, and says what goes on; see `ARCHITECTURE.md` §6. */
 export type OnPart = (parts: ReadonlyArray<StreamPart>) => Effect.Effect<ReadonlyArray<StreamPart>>
 
+/** Told of the headers of an answer when it begins; names are in lower case. */
+export type OnHeaders = (get: (name: string) => string | null | undefined) => Effect.Effect<void>
+
 /** Options of one execution. */
 export interface ExecuteOptions {
   readonly onPart?: OnPart | undefined
+  /** For providers over HTTP; others have none to tell of. */
+  readonly onHeaders?: OnHeaders | undefined
 }
 
 /** The same answer with other parts; its `raw` stays what the provider sent. */

@@ -105,11 +105,12 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   const open: OpenRoute.Open = (route) => (ProviderSources.find(providers, route.provider)?.open ?? known)(route)
   const [first, ...further] = entries
   if (further.length === 0 && first.route.provider === "offline") return one(recorded(yield* standIn))
-  const [{ layer }, PoolStore, HomeCatalogue] = yield* Effect.promise(() =>
+  const [{ layer }, PoolStore, HomeCatalogue, RateGuard] = yield* Effect.promise(() =>
     Promise.all([
       import("../routing/RoutedModelRouter.ts"),
       import("../routing/pool/PoolStore.ts"),
-      import("../routing/catalogue/HomeCatalogue.ts")
+      import("../routing/catalogue/HomeCatalogue.ts"),
+      import("../routing/RateGuard.ts")
     ])
   )
   const catalogue = yield* HomeCatalogue.make(home.root, settings)
@@ -119,6 +120,8 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
     open: (route) => Effect.map(open(route), recorded),
     maxAttempts: settings.agent.apiMaxRetries,
     catalogue,
+    streamRetries: settings.network.streamRetries,
+    guard: yield* RateGuard.file(home.root),
     ...(pooled ? { store: yield* PoolStore.file(home.root) } : {})
   })
 })

@@ -129,7 +129,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
     client.post<unknown>(path, { body, headers, query, signal })
   const api: Exchange.Api = {
     context: executing,
-    send: post,
+    send: (extras, signal) => post(extras, signal).withResponse(),
     open: (extras, signal) => post(extras, signal).asResponse(),
     decode: (raw) => Decode.decode(raw, toolName, executing),
     machine: () => Stream.make({ context: executing, toolName, wireName })

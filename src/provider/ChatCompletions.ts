@@ -55,7 +55,7 @@ export const make = Effect.fn("ChatCompletions.make")(function*(
   const executing = context("execute")
   const api: Exchange.Api = {
     context: executing,
-    send: (extras, signal) => client.post(path, extras, signal),
+    send: (extras, signal) => client.post(path, extras, signal).withResponse(),
     open: (extras, signal) => client.post(path, extras, signal).asResponse(),
     decode: (raw) => Decode.decode(raw, executing),
     machine: () => Stream.make(executing)

@@ -23,10 +23,16 @@ import * as SseReader from "./internal/SseReader.ts"
 import * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 
+/** An answer in one piece, read, and the response that it came in. */
+export interface Whole {
+  readonly data: unknown
+  readonly response: Pick<Response, "headers">
+}
+
 /** What an API is to an exchange. */
 export interface Api {
   readonly context: SdkError.Context
-  readonly send: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<unknown>
+  readonly send: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<Whole>
   readonly open: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<Response>
   readonly decode: (raw: unknown) => Result.Result<ModelResponse, AiError.AiError>
   readonly machine: () => StreamMachine.StreamMachine
@@ -133,11 +139,16 @@ export const execute = (
   Effect.suspend(() => {
     const extras = Extras.split(request)
     const abort = new AbortController()
+    const told = ({ headers }: Pick<Response, "headers">): Effect.Effect<void> =>
+      options?.onHeaders === undefined ? Effect.void : options.onHeaders((name) => headers.get(name))
     const answer = extras.body["stream"] === true
       ? Effect.flatMap(
-        ask(api, () => api.open(extras, abort.signal)),
+        Effect.tap(ask(api, () => api.open(extras, abort.signal)), told),
         (opened) => streamed(api, opened, options?.onPart)
       )
-      : Effect.flatMap(ask(api, () => api.send(extras, abort.signal)), (raw) => Effect.fromResult(api.decode(raw)))
+      : Effect.flatMap(
+        Effect.tap(ask(api, () => api.send(extras, abort.signal)), ({ response }) => told(response)),
+        ({ data }) => Effect.fromResult(api.decode(data))
+      )
     return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
   })

@@ -36,6 +36,7 @@ const maxTimeoutMillis = 2_147_483_647
 /** An answer on its way: the body as JSON, or the response before its body is read. */
 export interface Answer extends PromiseLike<unknown> {
   readonly asResponse: () => Promise<Response>
+  readonly withResponse: () => Promise<{ readonly data: unknown; readonly response: Response }>
 }
 
 /** Sends one request. */

@@ -16,7 +16,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
-import type { ModelResponse } from "../domain/Model.ts"
+import type { ModelResponse, OnHeaders } from "../domain/Model.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
@@ -77,7 +77,8 @@ const attempt = <E, R>(
 ): Effect.Effect<ModelAnswer | Broken, E, R> => {
   const { about, lane, shared } = here
   const { notify } = about
-  const watched = Watch.attempt(provider, { patience: lane.patience, notify, call: about.call })
+  const onHeaders: OnHeaders = (get) => Rate.told(here, get)
+  const watched = Watch.attempt(provider, { patience: lane.patience, notify, call: about.call, onHeaders })
   const number = call.count++
   return call.attempt({
     provider: adapted(watched.provider, here, window.tokens),
@@ -112,7 +113,7 @@ const remains = Effect.fnUntraced(function*<E, R>(
   if (partial._tag === "Nothing") return undefined
   const why = `${Lane.name(here.lane)}: the answer broke off (${decision.reason})`
   const mayReconnect = partial._tag === "TextAndCall" && PartialAnswer.isTransient(decision)
-    && call.reconnects < PartialAnswer.mostReconnects
+    && call.reconnects < here.shared.streamRetries
   if (partial._tag === "Seen" || mayReconnect) {
     call.dirty = true
     if (mayReconnect) call.reconnects++
@@ -151,6 +152,7 @@ export const run = <E, R>(
       )
       if ("response" in result) {
         yield* shared.catalogue.probing.succeeded(lane.route)
+        yield* Rate.answered(here)
         return { _tag: "Answered", answer: result, decision: undefined }
       }
       const { error } = result

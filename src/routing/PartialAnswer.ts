@@ -4,8 +4,8 @@
  * **Details**
  *
  * Text that a user has read is never followed by another try, which would say it again in other words: it is the answer,
- * and a notice says that it was cut. Only where a tool call was being written, the call is asked for anew, twice at most,
- * with a visible mark, since without it nothing would be done. Reasoning that was seen is no answer; it is asked again.
+ * and a notice says that it was cut. Only where a tool call was being written, the call is asked for anew, twice at most
+ * (`network.stream_retries`), with a visible mark, since without it nothing would be done. Reasoning that was seen is no answer; it is asked again.
  *
  * Source: `hermes-llm.md` §15.5.
  *
@@ -15,7 +15,7 @@ import * as Assembler from "../domain/Assembler.ts"
 import type { ModelResponse, StreamPart } from "../domain/Model.ts"
 import type { Decision } from "./Classification.ts"
 
-/** How often a call that broke off while a tool call was written is asked for anew. */
+/** How often a call that broke off while a tool call was written is asked for anew, where the user sets nothing. */
 export const mostReconnects = 2
 
 /** What streamed by before the end. */

@@ -41,6 +41,8 @@ import * as OpenProviders from "./OpenProviders.ts"
 import type { Open } from "./OpenRoute.ts"
 import type { PoolStore } from "./pool/PoolStore.ts"
 import type { Strategy } from "./pool/Strategy.ts"
+import * as PartialAnswer from "./PartialAnswer.ts"
+import * as RateGuard from "./RateGuard.ts"
 import * as RateLimits from "./RateLimits.ts"
 import * as RouteState from "./RouteState.ts"
 import type * as Timeouts from "./Timeouts.ts"
@@ -62,12 +64,16 @@ export interface Options {
   readonly open: Open
   /** Attempts on one route that failures may cost; 3 when absent. */
   readonly maxAttempts?: number | undefined
+  /** How often a call that broke off while a tool call was written is asked for anew; 2 when absent. */
+  readonly streamRetries?: number | undefined
   readonly backoff?: Backoff.Limits | undefined
   readonly breaker?: Breakers.Policy | undefined
   /** Remembers which keys are spent; nothing outlives the process when absent. */
   readonly store?: PoolStore | undefined
   /** What is known of models; what the bundled tables say when absent. */
   readonly catalogue?: Catalogue.Service | undefined
+  /** Remembers over all processes which accounts have used up their limits; nothing is remembered when absent. */
+  readonly guard?: RateGuard.RateGuard | undefined
 }
 
 /** What may be shown of a route of the chain. */
@@ -125,7 +131,9 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     catalogue,
     providers: yield* OpenProviders.make(options.open),
     limits: yield* RateLimits.make,
+    guard: options.guard ?? RateGuard.none,
     backoff: options.backoff ?? Backoff.defaults,
+    streamRetries: options.streamRetries ?? PartialAnswer.mostReconnects,
     maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
   }
   const chain: ChainCall.Chain = { shared, lanes, breakers, sessions }

@@ -16,7 +16,7 @@
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
-import type { ExecuteOptions, ModelCall, ModelRequest, OnPart, StreamPart } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, OnHeaders, OnPart, StreamPart } from "../domain/Model.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as CallSize from "./CallSize.ts"
 import type { About, Try } from "./ModelRouter.ts"
@@ -27,6 +27,7 @@ export interface Options {
   readonly patience: Timeouts.Patiences
   readonly notify: About["notify"]
   readonly call: ModelCall | undefined
+  readonly onHeaders?: OnHeaders | undefined
 }
 
 /** An attempt under watch: the provider that it uses, and what is put around its execution. */
@@ -84,6 +85,7 @@ const silence = Effect.fnUntraced(function*(
 
 /** Puts an attempt under watch. */
 export const attempt = (inner: Provider, options: Options): Watched => {
+  const { onHeaders } = options
   const shown: Array<ReadonlyArray<StreamPart>> = []
   const signs: Signs = { last: 0, streaming: false }
 
@@ -100,8 +102,8 @@ export const attempt = (inner: Provider, options: Options): Watched => {
   const execute: Provider["execute"] = (request: ModelRequest, given: ExecuteOptions | undefined) => {
     signs.streaming = request["stream"] === true
     return signs.streaming
-      ? Effect.clockWith((clock) => inner.execute(request, { onPart: reading(given?.onPart, clock) }))
-      : inner.execute(request, given)
+      ? Effect.clockWith((clock) => inner.execute(request, { onPart: reading(given?.onPart, clock), onHeaders }))
+      : inner.execute(request, { ...given, onHeaders })
   }
 
   const provider: Provider = {

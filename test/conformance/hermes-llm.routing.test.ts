@@ -314,6 +314,14 @@ describe("streams", () => {
       assert.match(text.text, /^I will run it\. \n\n\[.*terminal.*nothing of it was executed/)
     }))
 
+  it.effect("T125 the user may have it asked for anew less often", () =>
+    Effect.gen(function*() {
+      const { asked, open } = S.world({ a: [S.breaks(S.network("connection reset"), delta("I will run it. "), toolStart)] })
+      const router = yield* S.router({ chain: [{ route: S.route("a") }], open, streamRetries: 0 })
+      yield* inTime(S.asking(router).answer)
+      assert.deepStrictEqual(asked, ["a"])
+    }))
+
   it.effect("T127 an endpoint that can not stream is asked without, and remembered", () =>
     Effect.gen(function*() {
       const { asked, open, prepared } = S.world({ a: [S.fails(S.http(400, "stream not supported")), ok] })

@@ -10,9 +10,10 @@ import type { RunEvent } from "../../domain/RunEvent.ts"
 import type { Change } from "../Adaptation.ts"
 import type { Service as Catalogue } from "../Catalogue.ts"
 import type * as Backoff from "../Backoff.ts"
-import type { Lease } from "../CredentialPool.ts"
+import type { CredentialPool, Lease } from "../CredentialPool.ts"
 import type { About } from "../ModelRouter.ts"
 import type { OpenProviders } from "../OpenProviders.ts"
+import type { RateGuard } from "../RateGuard.ts"
 import type * as RateLimits from "../RateLimits.ts"
 import type { Lane } from "./Lane.ts"
 
@@ -21,9 +22,12 @@ export interface Shared {
   readonly catalogue: Catalogue
   readonly providers: OpenProviders
   readonly limits: RateLimits.RateLimits
+  readonly guard: RateGuard
   readonly backoff: Backoff.Limits
   /** Attempts on one lane that failures may cost. */
   readonly maxAttempts: number
+  /** How often a call that broke off while a tool call was written is asked for anew. */
+  readonly streamRetries: number
 }
 
 /** How a lane is asked. */
@@ -46,6 +50,8 @@ export interface State {
   /** Failures that cost an attempt. */
   failures: number
   rebuilt: boolean
+  /** Whether the account of the key is known to have used up its limit: waiting here is no use. */
+  spent: boolean
   outputCap: number | undefined
   /** Keys whose renewal was tried. */
   readonly renewed: Set<number>
@@ -69,6 +75,7 @@ export const fresh = (): State => ({
   waits: undefined,
   failures: 0,
   rebuilt: false,
+  spent: false,
   outputCap: undefined,
   renewed: new Set(),
   changes: new Set()
@@ -105,6 +112,20 @@ export const takeLease = ({ lane, state }: Here): Effect.Effect<void> =>
     : Effect.uninterruptible(Effect.map(lane.pool.lease, (lease) => {
       state.lease = lease
     }))
+
+/** Sets the key aside and takes the next one of the pool; undefined when there is none to go on with. */
+export const takeNext = (
+  { lane: { pool }, state }: Here,
+  why: Parameters<CredentialPool["rotate"]>[1]
+): Effect.Effect<Lease | undefined> => {
+  const { lease } = state
+  return pool === undefined || lease === undefined
+    ? Effect.succeed(undefined)
+    : Effect.uninterruptible(Effect.map(pool.rotate(lease, why), (next) => {
+      if (next !== undefined) state.lease = next
+      return next
+    }))
+}
 
 /** Gives the key back. */
 export const giveBack = ({ lane, state }: Here): void => {

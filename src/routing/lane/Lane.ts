@@ -4,10 +4,13 @@
  *
  * @since 0.1.0
  */
+import * as Redacted from "effect/Redacted"
 import * as Route from "../../domain/Route.ts"
 import type { Change } from "../Adaptation.ts"
 import type { CredentialPool, Lease } from "../CredentialPool.ts"
 import * as Detection from "../Detection.ts"
+import * as Fingerprint from "../internal/Fingerprint.ts"
+import * as RateGuard from "../RateGuard.ts"
 import * as Timeouts from "../Timeouts.ts"
 
 /** See the module. */
@@ -27,6 +30,8 @@ export interface Lane {
   readonly routeWith: (lease: Lease | undefined) => Route.Route
   /** Names a key of the lane to the limits; the lane itself where there is none. */
   readonly limitKey: (lease: Lease | undefined) => string
+  /** Names the key's account to the guard; undefined where limits are no account's. */
+  readonly guardKey: (lease: Lease | undefined) => string | undefined
 }
 
 /** What a lane is made of. */
@@ -59,7 +64,11 @@ export const make = ({ limits, pool, route }: Options): Lane => {
       routes.set(lease.id, keyed)
       return keyed
     },
-    limitKey: (lease) => lease === undefined ? id : `${route.provider}|${Detection.address(route.baseUrl).host}|${lease.id}`
+    limitKey: (lease) => lease === undefined ? id : `${route.provider}|${Detection.address(route.baseUrl).host}|${lease.id}`,
+    guardKey: (lease) => {
+      if (!RateGuard.guarded.has(route.provider)) return undefined
+      return `${route.provider}|${lease?.id ?? (route.apiKey === undefined ? "" : Fingerprint.of(Redacted.value(route.apiKey)))}`
+    }
   }
 }
 

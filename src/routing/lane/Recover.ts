@@ -16,7 +16,7 @@ import * as Backoff from "../Backoff.ts"
 import type { Decision } from "../Classification.ts"
 import * as ResetTime from "../pool/ResetTime.ts"
 import * as Recovery from "../Recovery.ts"
-import { giveBack, type Here, notice, type Shared, takeLease, wait, type Waits } from "./Here.ts"
+import { giveBack, type Here, notice, type Shared, takeLease, takeNext, wait, type Waits } from "./Here.ts"
 import * as Lane from "./Lane.ts"
 import * as Rate from "./Rate.ts"
 
@@ -51,10 +51,7 @@ const rotate = Effect.fnUntraced(function*(here: Here, { decision: { reason }, e
   if (pool === undefined || lease === undefined) return undefined
   const resetAfter = ResetTime.read(error, yield* Clock.currentTimeMillis)
   if (reason === "rate_limit") yield* Rate.refused(here, resetAfter ?? shared.backoff.base)
-  const next = yield* Effect.uninterruptible(Effect.map(pool.rotate(lease, { reason, resetAfter }), (next) => {
-    if (next !== undefined) state.lease = next
-    return next
-  }))
+  const next = yield* takeNext(here, { reason, resetAfter })
   if (next === undefined) return undefined
   yield* notice(
     here,
@@ -99,6 +96,7 @@ const retry = Effect.fnUntraced(function*(
 ) {
   const { decision: { reason }, error } = failed
   const { lane: { info, pool }, shared, state } = here
+  if (state.spent) return undefined
   state.failures++
   state.waits ??= yield* waitsOf(shared)
   const limited = reason === "rate_limit"
@@ -158,6 +156,7 @@ const attempt = (here: Here, recovery: Recovery.Recovery, failed: Failed): Attem
 
 /** See the module. */
 export const recover = Effect.fnUntraced(function*(here: Here, failed: Failed): Effect.fn.Return<Onward> {
+  if (failed.decision.reason === "rate_limit") yield* Rate.judge(here, failed.error)
   for (const recovery of failed.decision.recoveries) {
     const onward = yield* attempt(here, recovery, failed)
     if (onward !== undefined) return onward

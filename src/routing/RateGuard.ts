@@ -1,0 +1,87 @@
+/**
+ * Remembers over all sessions and processes that an account has used up its limit, so that none of them asks in vain, and
+ * each refusal makes the wait longer.
+ *
+ * **Details**
+ *
+ * For Nous Portal, whose limits belong to the account and not to a connection. A refusal counts when a limit is used up and
+ * not whole again within a minute, as its headers or those of the last answer say; one without is the matter of a busy
+ * provider behind it. Until the limit is whole again calls go to the next route, or fail with the time; an answer ends it.
+ *
+ * `rate-limits.json` in the home directory, keys by fingerprint. A file that can not be read or written is a warning: the
+ * provider itself still refuses.
+ *
+ * Source: `hermes-llm.md` §16.5 (13), §17.5.
+ *
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import * as HomeFile from "./catalogue/HomeFile.ts"
+
+/** See the module. Keys are names that do not tell them. */
+export interface RateGuard {
+  /** Milliseconds until the key may be used; undefined when it may be. */
+  readonly closedFor: (key: string) => Effect.Effect<number | undefined>
+  readonly close: (key: string, millis: number) => Effect.Effect<void>
+  readonly open: (key: string) => Effect.Effect<void>
+}
+
+/** Guards nothing. */
+export const none: RateGuard = {
+  closedFor: () => Effect.succeed(undefined),
+  close: () => Effect.void,
+  open: () => Effect.void
+}
+
+/** Providers whose limits belong to the account. */
+export const guarded: ReadonlySet<string> = new Set(["nous"])
+
+/** The name of the file in the home directory. */
+export const fileName = "rate-limits.json"
+
+const Saved = Schema.fromJsonString(Schema.Struct({
+  version: Schema.Literal(1),
+  /** Milliseconds since 1970 until which each key is not asked. */
+  until: Schema.Record(Schema.String, Schema.Finite)
+}))
+type Until = (typeof Saved.Type)["until"]
+
+/** A guard over a file of a home directory, which need not exist yet. */
+export const file = (home: string): Effect.Effect<RateGuard, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const stored = yield* HomeFile.make(home, fileName)
+    const changing = yield* Semaphore.make(1)
+
+    const read: Effect.Effect<Until> = stored.read.pipe(
+      Effect.flatMap((text) =>
+        text === undefined ? Effect.succeed({}) : Effect.map(Schema.decodeUnknownEffect(Saved)(text), ({ until }) => until)
+      ),
+      Effect.catch((error) => Effect.as(Effect.logWarning(`${stored.path} is not used, remove it: ${error.message}`), {}))
+    )
+
+    const change = (next: (until: Until, now: number) => Until | undefined): Effect.Effect<void> =>
+      changing.withPermit(Effect.gen(function*() {
+        const until = next(yield* read, yield* Clock.currentTimeMillis)
+        if (until === undefined) return
+        const text = yield* Schema.encodeEffect(Saved)({ version: 1, until })
+        yield* stored.write(`${text}\n`)
+      })).pipe(Effect.catch((error) => Effect.logWarning(`${stored.path} can not be written: ${error.message}`)))
+
+    return {
+      closedFor: (key) =>
+        Effect.map(Effect.all([read, Clock.currentTimeMillis]), ([until, now]) => {
+          const end = Object.hasOwn(until, key) ? until[key] ?? 0 : 0
+          return end > now ? end - now : undefined
+        }),
+      close: (key, millis) =>
+        change((until, now) => ({ ...Object.fromEntries(Object.entries(until).filter(([, end]) => end > now)), [key]: now + millis })),
+      open: (key) =>
+        change((until) =>
+          Object.hasOwn(until, key) ? Object.fromEntries(Object.entries(until).filter(([other]) => other !== key)) : undefined)
+    }
+  })
