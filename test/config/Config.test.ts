@@ -65,6 +65,28 @@ describe("Config: defaults", () => {
       assert.deepStrictEqual(settings.providers, {})
     }))
 
+  it.effect("scheduled jobs: what nobody says is safe, and what somebody says holds", () =>
+    Effect.gen(function*() {
+      const { settings } = yield* resolve({})
+      assert.deepStrictEqual(settings.cron, {
+        preflight: true,
+        wrapResponse: true,
+        jobsMaySchedule: false,
+        scriptTimeoutSeconds: 120,
+        runTimeoutSeconds: 3600
+      })
+      const said = yield* resolve({
+        yaml: "cron: { max_parallel_jobs: 2, timezone: Europe/Berlin, jobs_may_schedule: true, script_timeout_seconds: 5, run_timeout_seconds: 60 }\n"
+      })
+      assert.deepInclude(said.settings.cron, {
+        maxParallelJobs: 2,
+        timezone: "Europe/Berlin",
+        jobsMaySchedule: true,
+        scriptTimeoutSeconds: 5,
+        runTimeoutSeconds: 60
+      })
+    }))
+
   it.effect("an empty file and a file of comments are no settings", () =>
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* resolve({ yaml: "" }), yield* resolve({}))

@@ -69,7 +69,7 @@ const credentialFile = new RegExp(
   String.raw`^${home}\/\.(?:netrc|pgpass|npmrc|pypirc|git-credentials|gitconfig|my\.cnf|vault-token|docker\/config\.json|kube\/config|aws\/|azure\/|gnupg\/|config\/(?:gh|gcloud|op|git)\/|cargo\/credentials|password-store)`
 )
 const sshFile = new RegExp(String.raw`^${home}\/\.ssh(?:\/|$)`)
-const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/(?:\.env|config\.ya?ml|auth\.json|auth|state\.db|plugins(?:\/|$)|mcp-tokens|shell-hooks)`)
+const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/(?:\.env|config\.ya?ml|auth\.json|auth|state\.db|(?:plugins|scripts|cron)(?:\/|$)|mcp-tokens|shell-hooks)`)
 const systemConfig = /^(?:\/private)?\/etc(?:\/|$)|^\/(?:boot|usr\/lib\/systemd|lib\/systemd|system|library\/launch(?:agents|daemons)|var\/spool\/cron|usr\/(?:s?bin|lib)|s?bin|lib(?:64)?)(?:\/|$)|^\/(?:proc\/sys|sys)\/|^\/(?:var\/)?run\/docker\.sock$/
 const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
 

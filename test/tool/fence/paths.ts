@@ -34,6 +34,7 @@ export const writes: ReadonlyArray<readonly [path: string, reason: string]> = [
   ["/home/u/.hermes/config.yml", "the agent's rules"], ["/home/u/.hermes/auth.json", "the agent's logins"],
   ["/home/u/.hermes/state.db", "the agent's sessions"], ["/home/u/.hermes/state.db-wal", "the agent's sessions"],
   ["/home/u/.hermes/mcp-tokens/x", "the agent's logins"], ["/home/u/.hermes/pairing/x", "the agent's users"],
+  ["/home/u/.hermes/cron/jobs.json", "scheduled jobs"], ["/home/u/.hermes/scripts/daily.sh", "what scheduled jobs run"],
   ["/code/project/.env", "project secrets"], ["/code/project/.env.local", "project secrets"],
   ["/code/project/.env.production", "project secrets"], ["/code/keys/id_rsa", "key"], ["/code/keys/id_ecdsa_sk", "key"]
 ]

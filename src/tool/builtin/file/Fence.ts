@@ -54,6 +54,8 @@ const publicFile = /(^|\/)(config|known_hosts[^/]*|authorized_keys|[^/]+\.pub)$/
 /** Below the agent's home. */
 const agentSecrets = [".env", "auth.json", "auth", "mcp-tokens", "pairing", "state.db", "state.db-wal", "state.db-shm"]
 const agentSettings = ["config.yaml", "config.yml"]
+/** Below the agent's home: what scheduled jobs run while nobody looks. */
+const agentUnattended = ["cron", "scripts"]
 
 const environmentFile = /\/\.env(\.[^/]+)?$/
 const environmentTemplate = /\.(example|sample|template|dist|defaults)$/
@@ -111,6 +113,9 @@ export const judgeWrite = (path: string, places: Places): Denial | undefined => 
   }
   if (places.agentHomes.some((home) => agentSettings.some((name) => key === `${folded(home)}/${name}`))) {
     return { reason: "it is the agent's own configuration", advice: "Tell the user to run `hermes config set`." }
+  }
+  if (places.agentHomes.some((home) => agentUnattended.some((name) => within(key, `${folded(home)}/${name}`)))) {
+    return { reason: "scheduled jobs run from it while nobody looks", advice: `Use cronjob for the jobs. ${useTerminal}` }
   }
   if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => within(key, root.toLowerCase()))) {
     return {
