@@ -26,7 +26,9 @@ const Asks = Tool.make("asks", {
   needsApproval: ({ text }) => text.startsWith("big")
 })
 const Broken = Tool.make("broken", { ...text, needsApproval: () => Effect.die("boom") })
-const toolkit = Toolkit.make(Plainly, Wipe, Asks, Broken)
+// From plain JavaScript, where the type does not hold.
+const Odd = Tool.make("odd", { ...text, needsApproval: () => undefined as unknown as boolean })
+const toolkit = Toolkit.make(Plainly, Wipe, Asks, Broken, Odd)
 
 type Call = readonly [name: string, params: Record<string, unknown>]
 
@@ -45,7 +47,7 @@ const scene = (options: {
   const ended: Array<Record<string, unknown>> = []
   const told: Array<string> = []
   const handler = ({ text }: { readonly text: string }) => Effect.sync(() => (ran.push(text), text))
-  const handlers = toolkit.toLayer({ plainly: handler, wipe: handler, asks: handler, broken: handler })
+  const handlers = toolkit.toLayer({ plainly: handler, wipe: handler, asks: handler, broken: handler, odd: handler })
   const { answer } = options
   const layer = Runtime.layer({
     provider: Scripted.layer([
@@ -105,11 +107,11 @@ describe("approval of tool calls", () => {
   it.live("needsApproval decides call by call, and one that breaks asks", () =>
     Effect.gen(function*() {
       const { questions, ran } = yield* scene({
-        calls: [["asks", { text: "small" }], ["asks", { text: "big" }], ["broken", { text: "c" }]],
+        calls: [["asks", { text: "small" }], ["asks", { text: "big" }], ["broken", { text: "c" }], ["odd", { text: "d" }]],
         answer: "deny"
       })
       assert.deepStrictEqual(ran, ["small"])
-      assert.deepStrictEqual(questions.map(({ command }) => command), [`asks {"text":"big"}`, `broken {"text":"c"}`])
+      assert.deepStrictEqual(questions.map(({ command }) => command), [`asks {"text":"big"}`, `broken {"text":"c"}`, `odd {"text":"d"}`])
     }))
 
   it.live("a listener may send a call to the user", () =>

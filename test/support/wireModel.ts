@@ -1,0 +1,211 @@
+// A model behind a real HTTP server on the loopback, in each of the four protocols: it plays turns word for word, however broken.
+import { encodeEventStreamMessage } from "@copilotkit/aimock"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type { ServerResponse } from "node:http"
+import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
+import * as BedrockConverse from "../../src/provider/BedrockConverse.ts"
+import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
+import * as CodexResponses from "../../src/provider/CodexResponses.ts"
+import type { Provider } from "../../src/provider/Provider.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
+
+/** A call as a model writes it: `args` is text, and need not be JSON. */
+export interface WireCall {
+  readonly id: string
+  readonly name: string
+  readonly args: string
+}
+
+/** What the model says, and the calls that it makes. */
+export interface WireTurn {
+  readonly text?: string
+  readonly calls?: ReadonlyArray<WireCall>
+}
+
+interface Protocol {
+  readonly layer: (url: string) => Layer.Layer<Provider, unknown>
+  /** The body of an answer in one piece. */
+  readonly whole: (turn: WireTurn) => unknown
+  readonly stream: (turn: WireTurn, response: ServerResponse) => void
+}
+
+const apiKey = Redacted.make("k")
+const model = "m"
+
+/** Arguments in two pieces. */
+const pieces = (args: string): ReadonlyArray<string> => {
+  const half = Math.ceil(args.length / 2)
+  return args === "" ? [] : [args.slice(0, half), args.slice(half)].filter((piece) => piece !== "")
+}
+
+/** What a server that parses arguments sends: the object, or the text that is none. */
+const parsed = (args: string): unknown => {
+  try {
+    return args === "" ? {} : JSON.parse(args)
+  } catch {
+    return args
+  }
+}
+
+const events = (response: ServerResponse, ...data: ReadonlyArray<unknown>) =>
+  response.writeHead(200, { "content-type": "text/event-stream" }).end(HttpServer.sse(...data))
+
+const chat: Protocol = {
+  layer: (url) => ChatCompletions.layer({ baseUrl: `${url}/v1`, model, apiKey }),
+  whole: ({ calls = [], text }) => ({
+    id: "c",
+    model,
+    choices: [{
+      index: 0,
+      message: {
+        role: "assistant",
+        content: text ?? null,
+        ...(calls.length === 0 ? {} : {
+          tool_calls: calls.map(({ args, id, name }) => ({ id, type: "function", function: { name, arguments: args } }))
+        })
+      },
+      finish_reason: calls.length === 0 ? "stop" : "tool_calls"
+    }],
+    usage: { prompt_tokens: 1, completion_tokens: 1 }
+  }),
+  stream: ({ calls = [], text }, response) => {
+    const chunk = (delta: object, finish_reason: string | null = null) => ({ id: "c", model, choices: [{ index: 0, delta, finish_reason }] })
+    events(
+      response,
+      chunk({ role: "assistant", content: text ?? "" }),
+      ...calls.flatMap(({ args, id, name }, index) => [
+        chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
+        ...pieces(args).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] }))
+      ]),
+      chunk({}, calls.length === 0 ? "stop" : "tool_calls"),
+      "[DONE]"
+    )
+  }
+}
+
+const anthropic: Protocol = {
+  layer: (url) => AnthropicMessages.layer({ baseUrl: url, model: "claude-opus-4-6", apiKey }),
+  whole: ({ calls = [], text }) => ({
+    id: "m",
+    model,
+    content: [
+      ...(text === undefined ? [] : [{ type: "text", text }]),
+      ...calls.map(({ args, id, name }) => ({ type: "tool_use", id, name, input: parsed(args) }))
+    ],
+    stop_reason: calls.length === 0 ? "end_turn" : "tool_use",
+    usage: { input_tokens: 1, output_tokens: 1 }
+  }),
+  stream: ({ calls = [], text }, response) => {
+    const blocks = [
+      ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: [{ type: "text_delta", text }] }]),
+      ...calls.map(({ args, id, name }) => ({
+        block: { type: "tool_use", id, name, input: {} },
+        deltas: pieces(args).map((piece) => ({ type: "input_json_delta", partial_json: piece }))
+      }))
+    ]
+    events(
+      response,
+      { type: "message_start", message: { id: "m", model, usage: { input_tokens: 1, output_tokens: 1 } } },
+      ...blocks.flatMap(({ block, deltas }, index) => [
+        { type: "content_block_start", index, content_block: block },
+        ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
+        { type: "content_block_stop", index }
+      ]),
+      { type: "message_delta", delta: { stop_reason: calls.length === 0 ? "end_turn" : "tool_use" }, usage: { output_tokens: 1 } },
+      { type: "message_stop" }
+    )
+  }
+}
+
+const outputOf = ({ calls = [], text }: WireTurn): ReadonlyArray<object> => [
+  ...(text === undefined ? [] : [{ type: "message", role: "assistant", content: [{ type: "output_text", text, annotations: [] }] }]),
+  ...calls.map(({ args, id, name }) => ({ type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: args, status: "completed" }))
+]
+
+const responses: Protocol = {
+  layer: (url) => CodexResponses.layer({ baseUrl: `${url}/v1`, model: "gpt-5.1", apiKey }),
+  whole: (turn) => ({ id: "r", model, status: "completed", output: outputOf(turn), usage: { input_tokens: 1, output_tokens: 1 } }),
+  stream: (turn, response) => {
+    const items = outputOf(turn)
+    events(
+      response,
+      { type: "response.created", response: { id: "r", model, status: "in_progress", output: [] } },
+      ...items.flatMap((item, output_index) => {
+        const { arguments: args } = item as { readonly arguments?: string }
+        return [
+          { type: "response.output_item.added", output_index, item: args === undefined ? { ...item, content: [] } : { ...item, arguments: "" } },
+          ...(args === undefined
+            ? [{ type: "response.output_text.delta", output_index, content_index: 0, delta: turn.text ?? "" }]
+            : pieces(args).map((delta) => ({ type: "response.function_call_arguments.delta", output_index, delta }))),
+          { type: "response.output_item.done", output_index, item }
+        ]
+      }),
+      {
+        type: "response.completed",
+        response: { id: "r", model, status: "completed", output: items, usage: { input_tokens: 1, output_tokens: 1 } }
+      }
+    )
+  }
+}
+
+const bedrock: Protocol = {
+  layer: (url) => BedrockConverse.layer({ baseUrl: url, model: "amazon.nova-pro-v1:0", apiKey }),
+  whole: ({ calls = [], text }) => ({
+    output: {
+      message: {
+        role: "assistant",
+        content: [
+          ...(text === undefined ? [] : [{ text }]),
+          ...calls.map(({ args, id, name }) => ({ toolUse: { toolUseId: id, name, input: parsed(args) } }))
+        ]
+      }
+    },
+    stopReason: calls.length === 0 ? "end_turn" : "tool_use",
+    usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
+    metrics: { latencyMs: 1 }
+  }),
+  stream: ({ calls = [], text }, response) => {
+    const shown: ReadonlyArray<readonly [string, object]> = text === undefined
+      ? []
+      : [["contentBlockDelta", { contentBlockIndex: 0, delta: { text } }], ["contentBlockStop", { contentBlockIndex: 0 }]]
+    const made = calls.flatMap(({ args, id, name }, at): ReadonlyArray<readonly [string, object]> => {
+      const contentBlockIndex = at + (text === undefined ? 0 : 1)
+      return [
+        ["contentBlockStart", { contentBlockIndex, start: { toolUse: { toolUseId: id, name } } }],
+        ...pieces(args).map((input) => ["contentBlockDelta", { contentBlockIndex, delta: { toolUse: { input } } }] as const),
+        ["contentBlockStop", { contentBlockIndex }]
+      ]
+    })
+    const all: ReadonlyArray<readonly [string, object]> = [
+      ["messageStart", { role: "assistant" }],
+      ...shown,
+      ...made,
+      ["messageStop", { stopReason: calls.length === 0 ? "end_turn" : "tool_use" }],
+      ["metadata", { usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }, metrics: { latencyMs: 1 } }]
+    ]
+    response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" })
+      .end(Buffer.concat(all.map(([type, payload]) => encodeEventStreamMessage(type, payload))))
+  }
+}
+
+/** The four protocols by the name of their API mode. */
+export const protocols = {
+  chat_completions: chat,
+  anthropic_messages: anthropic,
+  codex_responses: responses,
+  bedrock_converse: bedrock
+} as const
+
+/** Plays the turns in order, the last one again and again; in pieces where the run asks for them. */
+export const serve = (protocol: Protocol, streaming: boolean, turns: ReadonlyArray<WireTurn>) =>
+  Effect.gen(function*() {
+    let served = 0
+    const server = yield* HttpServer.make((_, response) => {
+      const turn = turns[Math.min(served++, turns.length - 1)] ?? {}
+      if (streaming) protocol.stream(turn, response)
+      else HttpServer.json(response, 200, protocol.whole(turn))
+    })
+    return { server, provider: protocol.layer(server.url) }
+  })
