@@ -194,7 +194,9 @@ const assemble = <
   const agent = Layer.unwrap(Effect.map(Plugins.use(({ loaded }) => loaded), (loaded) =>
     // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
     Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
-  return agent.pipe(
+  const serving = Layer.effectDiscard(Effect.flatMap(Agent.Agent, ({ callTool }) => Plugins.use(({ serve }) => serve(callTool))))
+  return serving.pipe(
+    Layer.provideMerge(agent),
     Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
     Layer.provideMerge(Layer.fresh(Children.layer)),
     Layer.provideMerge(approvals ?? Layer.fresh(Approvals.layerDeny())),

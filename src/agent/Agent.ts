@@ -45,6 +45,7 @@ import { FileState } from "../tool/builtin/file/FileState.ts"
 import { Delegator } from "../tool/Delegator.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as CallTool from "./CallTool.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
 import { Children, make as makeChildren } from "./Children.ts"
 import * as Closing from "./Closing.ts"
@@ -64,6 +65,8 @@ export interface Service<out E = never> {
   readonly run: (input: RunInput) => Effect.Effect<RunResult, AgentError | E>
   /** The events of a run; the last one is its `RunFinished`. Ending the stream early interrupts the run. */
   readonly stream: (input: RunInput) => Stream.Stream<RunEvent, AgentError | E>
+  /** Runs a tool as a model's call would be run, outside of any run; see `CallTool`. */
+  readonly callTool: (call: CallTool.Call) => Effect.Effect<CallTool.Outcome>
   /** Asks the run of a session to stop with what it has; false when none is under way. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
 }
@@ -206,7 +209,10 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return Stream.fromQueue(queue)
       }))
 
-    return { run, stream, stop }
+    const callTool: Service["callTool"] = (call) =>
+      Effect.updateContext(CallTool.callTool(services, call), (given: Context.Context<never>) => Context.merge(needs, given))
+
+    return { run, stream, stop, callTool }
   })
 
 /** {@link make} as a Layer of {@link Agent}, for middleware that adds no failure. */

@@ -39,7 +39,9 @@ export const select = Effect.fnUntraced(function*(
   }
   if (flags.toolsets !== undefined) {
     const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
+    const registered = new Set(sets.map(({ toolset }) => toolset))
     for (const name of Toolsets.withoutTools(names, tools)) {
+      if (registered.has(name)) continue
       yield* note(`Note: the toolset "${name}" has no tools in this version`)
     }
   }

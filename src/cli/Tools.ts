@@ -20,10 +20,10 @@ interface Listed {
   readonly tools: ReadonlyArray<{ readonly name: string; readonly description: string; readonly selected: boolean }>
 }
 
-/** The first sentence. */
-const summary = (description: string): string => {
+/** The first sentence; what a list follows ends like one. */
+export const summary = (description: string): string => {
   const flat = description.replaceAll(/\s+/g, " ").trim()
-  return /^.*?[.:](?= |$)/.exec(flat)?.[0] ?? flat
+  return (/^.*?[.:](?= |$)/.exec(flat)?.[0] ?? flat).replace(/:$/, ".")
 }
 
 const listed = Effect.fnUntraced(function*(flags: Flags.Globals, settings: Values) {

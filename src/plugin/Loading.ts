@@ -40,6 +40,7 @@ import type { CliCommand, Command, ProviderSource } from "./Plugin.ts"
 import { PluginError } from "./PluginError.ts"
 import type { Host } from "./RegisterContext.ts"
 import * as Registration from "./Registration.ts"
+import type { ToolDesk } from "./ToolDesk.ts"
 
 /** How long loading one plugin may take. */
 export const deadline = Duration.seconds(10)
@@ -84,6 +85,7 @@ export interface Options {
   readonly entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly reserved: Registration.Reserved
   readonly inbox: Inbox
+  readonly desk: ToolDesk
   /** How often plugins were loaded before, see `importModule`. */
   readonly generation: number
 }
@@ -129,7 +131,7 @@ const outcome = (
 })
 
 /** What a plugin is told and may say, each of its faults once. */
-const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], inbox: Inbox) {
+const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], { desk, inbox }: Pick<Options, "desk" | "inbox">) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const said = new Set<string>()
   const warn = (line: string): void => {
@@ -142,17 +144,17 @@ const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["con
     if (!taken) warn("injectMessage needs a conversation in a terminal; nobody gets its messages")
     return taken
   }
-  return { config: Frozen.copy(config), warn, inject } satisfies Host
+  return { config: Frozen.copy(config), warn, inject, dispatch: desk.call } satisfies Host
 })
 
 /** Everything that loading a plugin means, in the scope that it gets. */
 const load = Effect.fnUntraced(function*(
   candidate: Candidate,
-  { entries, generation, inbox, reserved }: Options
+  { desk, entries, generation, inbox, reserved }: Options
 ): Effect.fn.Return<Registration.Registered, unknown, Services> {
   const { key } = candidate
   const config = Object.hasOwn(entries, key) ? entries[key] ?? {} : {}
-  const host = yield* hostOf(candidate, config, inbox)
+  const host = yield* hostOf(candidate, config, { desk, inbox })
   const plugin = yield* Opening.open(candidate, host, generation)
   // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its failure.
   const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>

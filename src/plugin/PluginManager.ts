@@ -32,6 +32,7 @@ import * as Manifest from "./Manifest.ts"
 import type { Plugin } from "./Plugin.ts"
 import { Plugins, type Service } from "./Plugins.ts"
 import type { Reserved } from "./Registration.ts"
+import * as ToolDesk from "./ToolDesk.ts"
 
 /** What a runtime says about its plugins. */
 export interface Options {
@@ -80,6 +81,7 @@ export const make = Effect.fnUntraced(function*(
   const context = yield* Effect.context<Services | Scope.Scope>()
   const parent = yield* Effect.scope
   const inbox = Inbox.make()
+  const desk = ToolDesk.make()
   const lock = Semaphore.makeUnsafe(1)
   const own = plugins.map(ofApplication)
   let current: Current | undefined
@@ -109,6 +111,7 @@ export const make = Effect.fnUntraced(function*(
       entries: settings.entries,
       reserved,
       inbox,
+      desk,
       generation
     }).pipe(Effect.provideService(Scope.Scope, scope))
     generation++
@@ -123,7 +126,7 @@ export const make = Effect.fnUntraced(function*(
   const provided = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
     lock.withPermit(bring(isLoud ? Effect.provideService(effect, References.MinimumLogLevel, "Debug") : effect))
 
-  return { loaded: provided(once), reload: provided(load), attach: inbox.attach }
+  return { loaded: provided(once), reload: provided(load), attach: inbox.attach, serve: desk.attach }
 })
 
 /** The plugins of a runtime, loaded. */

@@ -25,6 +25,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Conversation } from "./Inbox.ts"
 import type { Loaded } from "./Loading.ts"
+import type { Dispatcher } from "./ToolDesk.ts"
 
 /** See the module. */
 export interface Service {
@@ -33,6 +34,8 @@ export interface Service {
   readonly reload: Effect.Effect<Loaded>
   /** The conversation that takes the messages of plugins, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
+  /** Who makes the tool calls of plugins, for as long as the scope lives. */
+  readonly serve: (dispatcher: Dispatcher) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /**
@@ -45,4 +48,4 @@ export class Plugins extends Context.Service<Plugins, Service>()("hermes-effect/
 const nothing = Effect.succeed<Loaded>({ plugins: [], middleware: [], providers: [], commands: [], cliCommands: [] })
 
 /** A runtime without plugins. */
-export const none: Service = { loaded: nothing, reload: nothing, attach: () => Effect.void }
+export const none: Service = { loaded: nothing, reload: nothing, attach: () => Effect.void, serve: () => Effect.void }

@@ -66,6 +66,11 @@ export interface Members {
   readonly registerProvider: (source: ProviderSource) => void
   /** Sends text to the conversation in a terminal; false where there is none. */
   readonly injectMessage: (content: string, role?: string) => boolean
+  /**
+   * Calls a tool as a model would, approvals and hooks included, and gives the text of its result; `extra` may hold
+   * `session_id` and `cwd`. Not while `register` runs.
+   */
+  readonly dispatchTool: (name: string, args?: unknown, extra?: unknown) => Promise<string>
   /** Called when the plugin goes. */
   readonly onUnload: (callback: () => unknown) => void
 }
@@ -90,6 +95,7 @@ export interface Host {
   /** Told of what is wrong; `false` from `inject` means that nobody takes messages. */
   readonly warn: (line: string) => void
   readonly inject: (content: string, role: string) => boolean
+  readonly dispatch: (name: string, args: unknown, extra: unknown) => Promise<string>
 }
 
 /** What was registered so far, and the end of it. */
@@ -216,6 +222,7 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
       else warn("registerProvider takes { name, open }; it is ignored")
     }),
     injectMessage: (content: string, role: string = "user"): boolean => host.inject(content, role),
+    dispatchTool: (name: string, args?: unknown, extra?: unknown): Promise<string> => host.dispatch(name, args, extra),
     onUnload: registering("onUnload", (callback: () => unknown) => {
       if (checked("onUnload", callback)) unload.push(callback)
     })

@@ -143,8 +143,14 @@ export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Reso
       nearest: nearest(name, [...Object.keys(catalogue), ...foreign])
     })),
     selection: {
-      toolset: (name) =>
-        entryOf(name) === undefined ? others.has(name) : [...toolsOf(name)].some((tool) => tools.has(tool)),
+      toolset: (name) => {
+        const entry = entryOf(name)
+        if (entry === undefined) return others.has(name)
+        // One that has no tools of its own in the catalogue is somebody's who named it so.
+        return entry.tools === undefined
+          ? !disabled.includes(name) && (known.includes(name) || (entry.optIn !== true && known.some((other) => takesForeign.has(other))))
+          : [...toolsOf(name)].some((tool) => tools.has(tool))
+      },
       // A tool that the catalogue does not name comes with its toolset.
       tool: (name) => tools.has(name) || !catalogueTools.has(name)
     }

@@ -1,7 +1,7 @@
 // Cases 118–137 of the plugin contract (and 19, 65 as plugins on disk meet them), and case 92 of the program.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { readFileSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { ProcessVariables } from "../../src/config/internal/ProcessVariables.ts"
 import type { PluginInfo } from "../../src/plugin/Loading.ts"
@@ -193,6 +193,35 @@ describe("plugins", () => {
       }))
       assert.deepStrictEqual(value, { before: "false", idle: "true", busy: "true", queued: ["hello"], interrupts: ["[system] stop"] })
       assert.match(warnings.join(), /needs a conversation/)
+    }))
+
+  it.live("dispatch_tool goes the way of a model's call: hooks, approvals and bounds (not the bypass of §3.5)", () =>
+    Effect.gen(function*() {
+      const { at, hermes, keep, put } = yield* machine
+      put("notes.txt", "remember the milk\n")
+      put("precious", "x")
+      keep("plugins/caller/plugin.yaml", "name: caller\n")
+      keep("plugins/caller/index.js", `export const register = async (ctx) => {
+        const early = await ctx.dispatch_tool("read_file", { path: "notes.txt" })
+        let nested = false
+        ctx.registerHook("pre_tool_call", async (event) => {
+          if (nested) { console.error("hook saw " + event.tool_name); return }
+          nested = true
+          console.error("early: " + early)
+          console.error("read: " + await ctx.dispatchTool("read_file", { path: "notes.txt" }, { cwd: ${JSON.stringify(at("."))} }))
+          console.error("wipe: " + await ctx.dispatch_tool("terminal", { command: "rm -rf ./precious" }, { cwd: ${JSON.stringify(at("."))} }))
+          console.error("none: " + await ctx.dispatch_tool("no_such_tool"))
+        })
+      }`)
+      keep("config.yaml", "plugins:\n  enabled: [caller]\n")
+      const { stderr } = yield* hermes(["chat", "-q", "Run the command: echo hello", "--toolsets", "terminal"])
+      assert.match(stderr, /early: .*there is no agent yet/)
+      assert.match(stderr, /hook saw read_file\n/)
+      assert.match(stderr, /read: .*remember the milk/)
+      assert.match(stderr, /hook saw terminal\n/)
+      assert.match(stderr, /wipe: .*(denied|approv)/)
+      assert.isTrue(existsSync(at("precious")))
+      assert.match(stderr, /none: .*there is no tool no_such_tool/)
     }))
 
   it.live("137 of a plugin's block and a shell hook's, the plugin's message is told", () =>

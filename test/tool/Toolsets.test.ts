@@ -58,6 +58,17 @@ describe("Toolsets", () => {
     assert.deepStrictEqual(chosen(["hermes-cli"], { foreign, disabled: ["github", "file", "terminal"] }), ["todo", "weather-tool"])
   })
 
+  it("a toolset of a plugin that is named like one of the catalogue without tools is chosen by that name", () => {
+    const offers = (toolsets: ReadonlyArray<string>, name: string, disabled: ReadonlyArray<string> = []) =>
+      Toolsets.resolve({ toolsets, disabled }).selection.toolset?.(name)
+    assert.isTrue(offers(["discord"], "discord"))
+    assert.isFalse(offers(["discord"], "discord", ["discord"]))
+    assert.isFalse(offers(["hermes-cli"], "discord"), "nobody gets it without asking")
+    assert.isTrue(offers(["hermes-cli"], "safe"))
+    assert.isFalse(offers(["todo"], "hermes-cli"))
+    assert.isTrue(offers(["web"], "web"), "its tools come with those of the catalogue")
+  })
+
   it("a name that means nothing is told, with the one that it may have meant", () => {
     const { names, unknown } = Toolsets.resolve({ toolsets: ["file", "termnal", "constructor"] })
     assert.deepStrictEqual(names, ["file"])
