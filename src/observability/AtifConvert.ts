@@ -55,7 +55,9 @@ export interface Converter {
   readonly add: (event: Event) => void
   /** The agents that nobody delegated to, by their scope's uuid, as far as they are known. */
   readonly roots: () => ReadonlyArray<string>
-  /** Undefined when there is nothing to tell yet. */
+  /** Nothing more will come: what goes on now will have no end. */
+  readonly finish: () => void
+  /** What is known by now; looking changes nothing. Undefined when there is nothing to tell yet. */
   readonly trajectory: (root: string) => Atif.Trajectory | undefined
   /** The trajectory of an agent scope that is a child, as a document of its own. */
   readonly child: (sessionId: string) => Atif.Trajectory | undefined
@@ -177,15 +179,16 @@ export const make = (options: Options = {}): Converter => {
       return event.scope_category === "start" ? started(state, event) : ended(state, event)
     },
     roots: () => Array.from(state.agents).flatMap(([uuid, { root }]) => root === undefined ? [uuid] : []),
+    finish: () => ToolCalls.settle(state),
     trajectory: (root) => {
-      ToolCalls.settle(state)
+      ToolCalls.underWay(state)
       const agent = state.agents.get(root)
       if (agent === undefined) return undefined
       agent.draft.model ??= options.modelName
       return Draft.trajectory(agent.draft)
     },
     child: (sessionId) => {
-      ToolCalls.settle(state)
+      ToolCalls.underWay(state)
       const found = Array.from(state.agents.values()).findLast(({ draft, root }) => root !== undefined && draft.sessionId === sessionId)
       return found === undefined ? undefined : Draft.trajectory(found.draft)
     },
@@ -201,6 +204,7 @@ export const convert = (
 ): { readonly trajectories: ReadonlyArray<Atif.Trajectory>; readonly faults: ReadonlyArray<ShapeMismatch> } => {
   const converter = make(options)
   for (const event of events) converter.add(event)
+  converter.finish()
   return {
     trajectories: converter.roots().flatMap((root) => converter.trajectory(root) ?? []),
     faults: converter.faults()

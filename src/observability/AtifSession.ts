@@ -84,17 +84,25 @@ const draftOf = ({ children, messages, session }: Stored): Draft.Draft => {
   return draft
 }
 
+/** Dollars of a session and of those that it delegated to; undefined when no call of them has a price. */
+const costOf = ({ children, session: { cost } }: Stored): number | undefined => {
+  const own = cost.status === "unknown" ? undefined : cost.usd ?? undefined
+  return [own, ...children.map(costOf)].reduce((sum, one) => one === undefined ? sum : (sum ?? 0) + one, undefined)
+}
+
 /** See the module; undefined for a session in which nothing was said. */
 export const trajectory = (stored: Stored): Atif.Trajectory | undefined => {
   const made = Draft.trajectory(draftOf(stored))
   const { usage } = stored.session
+  const cost = costOf(stored)
   return made === undefined ? undefined : {
     ...made,
     final_metrics: {
       ...made.final_metrics,
       total_prompt_tokens: Usage.promptTokens(usage),
       total_completion_tokens: usage.outputTokens,
-      total_cached_tokens: usage.cacheReadTokens
+      total_cached_tokens: usage.cacheReadTokens,
+      ...(cost === undefined ? {} : { total_cost_usd: cost })
     }
   }
 }

@@ -13,7 +13,8 @@
  * take each other's place. Characters of an id that are none of a file name become `_`.
  *
  * The trajectory of a session is kept in memory until the session is finalised, for its next run adds to the same file. A
- * session that goes on in another process has its earlier part as copied context only.
+ * session that goes on later, or in another process, has its earlier part as copied context, in a file of its own: `-2` before
+ * the ending, `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written over.
  *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
  *
@@ -27,8 +28,10 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import type * as Atif from "./Atif.ts"
+import * as Json from "../domain/Json.ts"
+import * as Atif from "./Atif.ts"
 import * as AtifConvert from "./AtifConvert.ts"
 import type { Event } from "./Atof.ts"
 import type { Sink } from "./TraceHook.ts"
@@ -59,6 +62,12 @@ export const template = (given: string): { readonly template: string; readonly w
 export const fileName = (template: string, sessionId: string): string =>
   template.replaceAll("{session_id}", sessionId.replace(/[^\w.@#=+-]/gu, "_").slice(0, 200))
 
+/** The name of the nth file of a session, from 1. */
+export const segment = (name: string, n: number): string => {
+  const dot = name.lastIndexOf(".")
+  return n === 1 ? name : dot <= 0 ? `${name}-${n}` : `${name.slice(0, dot)}-${n}${name.slice(dot)}`
+}
+
 /** The text of a document as it is written. */
 export const render = (trajectory: Atif.Trajectory): string => `${JSON.stringify(trajectory, null, 2)}\n`
 
@@ -87,19 +96,42 @@ export const make = (options: Options): Effect.Effect<Sink, never, FileSystem.Fi
     const chosen = template(options.filenameTemplate)
     if (chosen.warning !== undefined) yield* warn(chosen.warning)
 
-    const put = Effect.fnUntraced(function*(trajectory: Atif.Trajectory | undefined) {
-      if (trajectory === undefined) return
-      const path = paths.join(options.directory, fileName(chosen.template, trajectory.session_id ?? "unknown"))
-      yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
+    const write = Effect.fnUntraced(function*(path: string, trajectory: Atif.Trajectory) {
       yield* fs.writeFileString(`${path}.draft`, render(trajectory), { mode: 0o600 })
       yield* fs.rename(`${path}.draft`, path)
-    }, Effect.catch((error) => warn(`ATIF files can not be written to ${options.directory}: ${error.message}: choose another directory`)))
+    })
+
+    /** Tells the file before that it goes on in another; one that is no trajectory of the session stays as it is. */
+    const link = Effect.fnUntraced(function*(before: string, name: string, sessionId: string | null | undefined) {
+      const text = yield* fs.readFileString(before)
+      const read = Result.flatMap(Result.fromOption(Json.parse(text), () => undefined), Atif.decode)
+      if (Result.isSuccess(read) && read.success.session_id === sessionId) {
+        yield* write(before, { ...read.success, continued_trajectory_ref: name })
+      }
+    })
+
+    /** The file of each trajectory that has one. */
+    const places = new Map<string, string>()
+    /** By what a trajectory is known here: the scope of a root, the session of a child. */
+    const put = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory | undefined) {
+      if (trajectory === undefined) return
+      yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
+      const name = fileName(chosen.template, trajectory.session_id ?? "unknown")
+      let n = 1
+      if (!places.has(key)) while (yield* fs.exists(paths.join(options.directory, segment(name, n)))) n++
+      const place = places.get(key) ?? segment(name, n)
+      yield* write(paths.join(options.directory, place), trajectory)
+      places.set(key, place)
+      if (n > 1) yield* link(paths.join(options.directory, segment(name, n - 1)), place, trajectory.session_id)
+    }, Effect.catch((error) => warn(`ATIF files can not be written to ${options.directory}: ${error.message}: choose another directory or free some space`)))
 
     const drain = Effect.gen(function*() {
       const { children, isLast, root } = yield* Queue.take(queue)
-      yield* put(converter.trajectory(root))
-      for (const id of children) yield* put(converter.child(id))
-      if (isLast) converter.forget(root)
+      yield* put(root, converter.trajectory(root))
+      for (const id of children) yield* put(`child ${id}`, converter.child(id))
+      if (!isLast) return
+      converter.forget(root)
+      places.delete(root)
     })
     // The end of the queue is how the fiber is told to stop.
     const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(drain), "Done", () => Effect.void))

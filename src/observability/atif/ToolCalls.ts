@@ -70,11 +70,15 @@ export const ended = (state: State, tool: ToolScope, event: ScopeEvent): void =>
   place.call.extra["invocation"] = invocation(tool.start, event, status === undefined || status === "ok" ? "completed" : status)
 }
 
-/** What nobody has seen the end of: calls without a result, delegations that go on. */
-export const settle = (state: State): void => {
+/** Delegations that go on are told where they were asked for. */
+export const underWay = (state: State): void => {
   for (const tool of state.tools.values()) {
-    if (tool.result !== undefined) continue
-    const place = placeOf(state, tool)
-    if (tool.children.length > 0) resultOf(tool, place)
+    if (tool.result === undefined && tool.place !== undefined && tool.children.length > 0) resultOf(tool, tool.place)
   }
+}
+
+/** Nothing more will come: calls that nobody has seen the end of have their place, and no result. */
+export const settle = (state: State): void => {
+  for (const tool of state.tools.values()) if (tool.result === undefined) placeOf(state, tool)
+  underWay(state)
 }

@@ -17,6 +17,13 @@ const call = (value: Schema.Json): Facts | undefined => {
   return { id: fields["id"] ?? null, name: name ?? "", arguments: args ?? "{}" }
 }
 
+/** What a call cost, in tokens and, where somebody names a price, in dollars. */
+const usage = (payload: Fields): Facts | null => {
+  const counted = object(payload, "usage")
+  const cost = payload["estimated_cost_usd"]
+  return counted === undefined ? null : typeof cost === "number" ? { ...counted, cost_usd: cost } : counted
+}
+
 /** Of a `post_api_request`. */
 export const answer = (payload: Fields): Facts => {
   const response = object(payload, "response") ?? {}
@@ -33,7 +40,7 @@ export const answer = (payload: Fields): Facts => {
     assistant_message: { role: "assistant", ...said },
     finish_reason: payload["finish_reason"] ?? null,
     model: payload["response_model"] ?? payload["model"] ?? null,
-    usage: payload["usage"] ?? null,
+    usage: usage(payload),
     // A response that was too large for its event says so itself.
     ...(response["_truncated"] === true ? { _truncated: true, preview: response["preview"] ?? "" } : {})
   }

@@ -148,7 +148,7 @@ export const make = (agent: Agent, node: number): Recorder => {
     session.calls.delete(text(payload, "api_request_id"))
     if (open === undefined) return mark(unmatched, session.scope.uuid, { ...metadata(payload), ...pick(payload, ["error"]) })
     const model = text(payload, "response_model") || text(payload, "model")
-    end(open, data, { ...metadata(payload), status, ...pick(payload, ["finish_reason"]) }, { model_name: model })
+    end(open, data, { ...metadata(payload), status, ...pick(payload, ["finish_reason", "cost_status", "cost_source"]) }, { model_name: model })
   }
   const approval = (name: string): Handler => (payload) => {
     const session = sessionOf(payload)

@@ -1,0 +1,229 @@
+// What exporters of runs do when sessions go on elsewhere, disks are full and files are damaged; and that a trajectory that
+// is put together while a run goes on is the one that its events make.
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as Schema from "effect/Schema"
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Agent from "../../src/agent/Agent.ts"
+import type * as Atif from "../../src/observability/Atif.ts"
+import * as AtifCheck from "../../src/observability/AtifCheck.ts"
+import * as AtifConvert from "../../src/observability/AtifConvert.ts"
+import * as AtifWriter from "../../src/observability/AtifWriter.ts"
+import type * as Atof from "../../src/observability/Atof.ts"
+import * as Recorder from "../../src/observability/atof/Recorder.ts"
+import * as AtofWriter from "../../src/observability/AtofWriter.ts"
+import * as TraceHook from "../../src/observability/TraceHook.ts"
+import { machine } from "../support/hermes.ts"
+import { effectProp } from "../support/property.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import * as Runs from "./support/runs.ts"
+
+const sound = (value: unknown): Atif.Trajectory => {
+  assert.deepStrictEqual(AtifCheck.check(value).filter(({ severity }) => severity === "error"), [])
+  return value as Atif.Trajectory
+}
+
+const readTrajectory = (...path: ReadonlyArray<string>): Atif.Trajectory => sound(JSON.parse(readFileSync(join(...path), "utf8")))
+
+/** The warnings of an effect. */
+const warnings = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<ReadonlyArray<string>, E, R> =>
+  Effect.suspend(() => {
+    const told: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => {
+      if (logLevel === "Warn") told.push(String(message))
+    })
+    return Effect.as(Effect.provide(effect, Logger.layer([logger])), told)
+  })
+
+/** Events that a recorder makes of what hooks tell. */
+const recording = () => {
+  const recorder = Recorder.make(Runs.agent, 1)
+  const events: Array<Atof.Event> = []
+  let now = 1_000_000
+  const tell = (name: string, payload: object) => {
+    // Payloads are JSON.
+    events.push(...recorder.record(name, payload as never, now++))
+  }
+  return { events, tell, close: () => events.push(...recorder.close(now)) }
+}
+
+const usage = { input_tokens: 10, output_tokens: 5, cache_read_tokens: 0, prompt_tokens: 10, completion_tokens: 5 }
+
+const asked = (tell: (name: string, payload: object) => void, session: string, n: number, more: object = {}) => {
+  const ids = { session_id: session, turn_id: `${session}:t`, api_request_id: `${session}:${n}`, model: "m", provider: "p" }
+  tell("pre_api_request", { ...ids, request: { body: { messages: [{ role: "user", content: `to ${session}` }] } } })
+  tell("post_api_request", { ...ids, usage, response: { assistant_message: { content: `${session} ${n}` } }, ...more })
+}
+
+describe("the cost of a run", () => {
+  it("37 and 38 is in the metrics of each call and in the sums, a child's in its parent's; a call without a price adds none", () => {
+    const { close, events, tell } = recording()
+    asked(tell, "P", 1, { estimated_cost_usd: 0.25, cost_status: "estimated", response: { assistant_message: { content: "", tool_calls: [{ id: "d", function: { name: "delegate_task", arguments: "{}" } }] } } })
+    tell("pre_tool_call", { session_id: "P", turn_id: "P:t", tool_call_id: "d", tool_name: "delegate_task", args: { goal: "g" } })
+    tell("subagent_start", { parent_session_id: "P", child_session_id: "C", child_goal: "g", parent_tool_call_id: "d" })
+    asked(tell, "C", 1, { estimated_cost_usd: 0.5 })
+    asked(tell, "C", 2, { estimated_cost_usd: null })
+    tell("subagent_stop", { parent_session_id: "P", child_session_id: "C", child_status: "completed" })
+    tell("post_tool_call", { session_id: "P", turn_id: "P:t", tool_call_id: "d", tool_name: "delegate_task", result: "done", status: "ok" })
+    close()
+    const [trajectory] = AtifConvert.convert(events).trajectories
+    const { final_metrics: sums, steps, subagent_trajectories: children } = sound(trajectory)
+    assert.deepInclude(steps.find(({ source }) => source === "agent")?.metrics, { prompt_tokens: 10, completion_tokens: 5, cost_usd: 0.25 })
+    assert.deepInclude(sums, { total_prompt_tokens: 10, total_cost_usd: 0.75 })
+    assert.deepInclude(children?.[0]?.final_metrics, { total_prompt_tokens: 20, total_cost_usd: 0.5 })
+    assert.deepStrictEqual(children?.[0]?.steps.filter(({ source }) => source === "agent").map(({ metrics }) => metrics?.cost_usd), [0.5, undefined])
+  })
+
+  it("40 and 41 of attempts that failed nothing is counted: one step of the user, one of the agent, with the model that answered and what failed before", () => {
+    const { close, events, tell } = recording()
+    const ids = { session_id: "s", turn_id: "t", model: "m", provider: "first" }
+    tell("pre_llm_call", { ...ids, user_message: "go" })
+    for (const retry of [0, 1]) {
+      tell("pre_api_request", { ...ids, api_request_id: `r${retry}`, retry_count: retry, request: { body: { messages: [{ role: "user", content: "go" }] } } })
+      tell("api_request_error", { ...ids, api_request_id: `r${retry}`, retry_count: retry, error: { type: "RateLimitError", message: "slow down" }, reason: "rate_limit" })
+    }
+    const fallback = { ...ids, model: "other", provider: "second", api_request_id: "r2" }
+    tell("pre_api_request", { ...fallback, request: { body: { messages: [{ role: "user", content: "go" }], reasoning_effort: "high" } } })
+    tell("post_api_request", { ...fallback, usage, estimated_cost_usd: 0.5, response: { assistant_message: { content: "ok", reasoning_content: "again" } } })
+    close()
+    const { final_metrics: sums, steps } = sound(AtifConvert.convert(events).trajectories[0])
+    assert.deepStrictEqual(steps.map(({ message, model_name: model, source }) => [source, message, model]), [["user", "go", undefined], ["agent", "ok", "other"]])
+    assert.deepInclude(steps[1], { reasoning_content: "again", reasoning_effort: "high", llm_call_count: 1 })
+    const retries = steps[1]?.extra?.["retries"] as ReadonlyArray<{ readonly provider: string; readonly reason: string }> | undefined
+    assert.deepStrictEqual(retries?.map(({ provider, reason }) => [provider, reason]), [["first", "rate_limit"], ["first", "rate_limit"]])
+    assert.deepInclude(sums, { total_prompt_tokens: 10, total_cost_usd: 0.5, total_steps: 2 })
+  })
+})
+
+describe("a session that goes on", () => {
+  const once = (directory: string, prompts: ReadonlyArray<string>) =>
+    Effect.scoped(Effect.gen(function*() {
+      const sink = yield* AtifWriter.make({ directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded" })
+      const { close, events, tell } = recording()
+      prompts.forEach((prompt, index) => {
+        const messages = prompts.slice(0, index + 1).flatMap((said) => [{ role: "assistant", content: "earlier" }, { role: "user", content: said }])
+        tell("pre_llm_call", { session_id: "s", turn_id: `t${index}`, user_message: prompt })
+        const ids = { session_id: "s", turn_id: `t${index}`, api_request_id: `r${index}`, model: "m", provider: "p" }
+        tell("pre_api_request", { ...ids, request: { body: { messages: [{ role: "user", content: "first" }, ...messages] } } })
+        tell("post_api_request", { ...ids, usage, response: { assistant_message: { content: `answer to ${prompt}` } } })
+        tell("on_session_end", { session_id: "s", turn_id: `t${index}`, completed: true })
+      })
+      close()
+      yield* sink.write(events)
+    })).pipe(Effect.provide(NodeServices.layer))
+
+  it.live("44 in another process has a file of its own, which the one before names; copied steps are marked and in no sum", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      for (const prompt of ["one", "two", "three"]) yield* once(directory, [prompt])
+      assert.deepStrictEqual(readdirSync(directory).toSorted(), ["t-s-2.json", "t-s-3.json", "t-s.json"])
+      const [first, second, third] = ["t-s.json", "t-s-2.json", "t-s-3.json"].map((name) => readTrajectory(directory, name))
+      assert.deepStrictEqual([first, second, third].map((one) => one?.continued_trajectory_ref), ["t-s-2.json", "t-s-3.json", undefined])
+      assert.deepStrictEqual(second?.steps.map(({ is_copied_context: copied, message }) => [message, copied]), [
+        ["first", true], ["two", undefined], ["answer to two", undefined]
+      ])
+      assert.strictEqual(first?.steps.at(-1)?.message, "answer to one", "what was written stays")
+      assert.strictEqual(second?.final_metrics?.total_prompt_tokens, 10)
+    }))
+
+  it.live("44 in one process stays in one file", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      yield* once(directory, ["one", "two"])
+      assert.deepStrictEqual(readdirSync(directory), ["t-s.json"])
+      assert.strictEqual(readTrajectory(directory, "t-s.json").steps.at(-1)?.message, "answer to two")
+    }))
+
+  it.live("beside a file that is no trajectory of it leaves that as it is", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      writeFileSync(join(directory, "t-s.json"), "mine")
+      yield* once(directory, ["one"])
+      assert.strictEqual(readFileSync(join(directory, "t-s.json"), "utf8"), "mine")
+      assert.strictEqual(readTrajectory(directory, "t-s-2.json").steps.at(-1)?.message, "answer to one")
+    }))
+})
+
+describe("what goes wrong", () => {
+  it.live("a full disk is one warning for each kind of file, and the run's result stands", () =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      symlinkSync("/dev/full", join(directory, "t-s1.json.draft"))
+      symlinkSync("/dev/full", join(directory, "events.jsonl"))
+      const told = yield* warnings(Effect.scoped(Effect.gen(function*() {
+        const atof = yield* AtofWriter.make({ directory, filename: "events.jsonl", mode: "append" })
+        const atif = yield* AtifWriter.make({ directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded" })
+        const hook = yield* TraceHook.make(Runs.agent, [atof, atif])
+        const { text } = yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), Runs.runtime(Runs.parallel, [hook]).layer)
+        assert.strictEqual(text, "parallel tools complete.")
+      })).pipe(Effect.provide(NodeServices.layer)))
+      assert.strictEqual(told.length, 2)
+      assert.match(told.toSorted().join("\n"), /^ATIF files can not be written.*\nATOF events can not be written/u)
+    }))
+
+  it.live("a file that was cut, and one of a newer format, are said to be so by their line; what can be read of them is", () =>
+    Effect.gen(function*() {
+      const { at, hermes, put } = yield* machine
+      const { events, tell } = recording()
+      asked(tell, "s", 1)
+      const whole = events.map((event) => `${JSON.stringify(event)}\n`).join("")
+      put("cut.jsonl", whole.slice(0, -20))
+      put("newer.jsonl", whole.replace("\"0.1\"", "\"1.0\""))
+      put("newer.json", JSON.stringify({ schema_version: "ATIF-v1.9", agent: { name: "a", version: "1" }, steps: [{ step_id: 1, source: "user", message: "u" }] }))
+      const cut = yield* hermes(["trace", "validate", "cut.jsonl"])
+      assert.notStrictEqual(cut.code, 0)
+      assert.match(cut.stdout + cut.stderr, /line 3.*cut or is damaged/u)
+      const converted = yield* hermes(["trace", "convert", "cut.jsonl", "--output", at("out.json")])
+      assert.strictEqual(converted.code, 0, converted.stderr)
+      assert.deepStrictEqual(readTrajectory(at("out.json")).steps.map(({ message }) => message), ["to s"])
+      assert.match((yield* hermes(["trace", "validate", "newer.jsonl"])).stdout, /line 1.*atof_version/u)
+      assert.match((yield* hermes(["trace", "validate", "newer.json"])).stdout, /schema_version/u)
+    }))
+})
+
+describe("a trajectory that is put together while events come", () => {
+  const Moves = Schema.Array(Schema.Tuple([Schema.Literals(["a", "b", "c"]), Schema.Literals(["ask", "fail", "call", "result", "late", "turn", "look"])])).check(Schema.isMaxLength(40))
+
+  effectProp("is what the events convert to afterwards, for any runs that interleave, and whenever somebody looks", { moves: Moves }, ({ moves }) =>
+    Effect.sync(() => {
+      const { close, events, tell } = recording()
+      const converter = AtifConvert.make()
+      let taken = 0
+      const follow = () => {
+        for (const event of events.slice(taken)) converter.add(event)
+        taken = events.length
+      }
+      let n = 0
+      const open: Record<string, Array<string>> = { a: [], b: [], c: [] }
+      for (const [session, move] of moves) {
+        const id = `${session}${n++}`
+        const tool = { session_id: session, turn_id: `${session}:t`, tool_name: "t", args: { n } }
+        if (move === "ask") {
+          open[session]?.push(id)
+          asked(tell, session, n, { response: { assistant_message: { content: "", tool_calls: [{ id, function: { name: "t", arguments: "{}" } }] } } })
+        }
+        if (move === "fail") {
+          const ids = { session_id: session, turn_id: `${session}:t`, api_request_id: id, model: "m", provider: "p" }
+          tell("pre_api_request", { ...ids, request: { body: { messages: [{ role: "user", content: `to ${session}` }] } } })
+          tell("api_request_error", { ...ids, error: { type: "X", message: "no" }, reason: "rate_limit" })
+        }
+        if (move === "call" || move === "late") tell("pre_tool_call", { ...tool, tool_call_id: open[session]?.at(-1) ?? id })
+        if (move === "result" || move === "late") tell("post_tool_call", { ...tool, tool_call_id: open[session]?.pop() ?? id, result: id, status: "ok" })
+        if (move === "turn") tell("pre_llm_call", { session_id: session, turn_id: `${session}:t`, user_message: id })
+        if (move === "look") {
+          follow()
+          for (const root of converter.roots()) converter.trajectory(root)
+        }
+      }
+      close()
+      follow()
+      const afterwards = AtifConvert.convert(events).trajectories
+      const live = converter.roots().flatMap((root) => converter.trajectory(root) ?? [])
+      assert.deepStrictEqual(live.map(({ session_id: id }) => id), afterwards.map(({ session_id: id }) => id))
+      for (const trajectory of live) sound(JSON.parse(JSON.stringify(trajectory)))
+      assert.deepStrictEqual(live, afterwards)
+    }))
+})
