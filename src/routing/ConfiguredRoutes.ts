@@ -71,13 +71,14 @@ const pooledKeys = (
   provider === undefined ? undefined : ofProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
 
 /** Whether it is only for want of a key that a route can not be taken. */
-const wantsKey = ({ path }: ConfigError): boolean => /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path)
+const wantsKey = ({ path }: ConfigError): boolean =>
+  /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path) && path !== Routes.endpointVariable
 
 const emptyPool = (provider: string) => (error: ConfigError): ConfigError =>
   wantsKey(error)
     ? new ConfigError({
       path: `${provider}.api_keys`,
-      message: `${provider}.api_keys has no key in it: add one, or remove the list and ${error.message}`
+      message: `${provider}.api_keys has no key in it: add one (without the list: ${error.message})`
     })
     : error
 
@@ -161,7 +162,7 @@ const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, 
 
 const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigError> => {
   const { apiKey, apiMode, baseUrl, default: model, provider } = configured.settings.model
-  const fromEnvironment = baseUrl !== undefined && baseUrl === configured.environment.get("OPENAI_BASE_URL")
+  const fromEnvironment = baseUrl !== undefined && baseUrl === configured.environment.get(Routes.endpointVariable)
   return entryOf(configured, { provider, model, baseUrl: fromEnvironment ? undefined : baseUrl, apiKey, apiMode })
 }
 

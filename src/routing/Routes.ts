@@ -60,6 +60,8 @@ interface Choice extends Keys.Claim {
   /** What the protocol is detected from; undefined where the provider was inferred from the address. */
   readonly detectAs: string | undefined
   readonly baseUrl: string | undefined
+  /** Where the user wrote the address. */
+  readonly addressAt: string
   readonly apiMode?: Configurable | undefined
 }
 
@@ -72,7 +74,9 @@ const given = (text: string | undefined): string | undefined => {
   return trimmed === "" ? undefined : trimmed
 }
 
-const endpointVariable = "OPENAI_BASE_URL"
+/** The variable that may name the address of an endpoint. */
+export const endpointVariable = "OPENAI_BASE_URL"
+const ownAddress = "model.base_url"
 
 const environmentBaseUrl = (lookup: Keys.Lookup): string | undefined => {
   const value = Keys.firstSet(lookup, [endpointVariable])
@@ -89,7 +93,7 @@ const unknownProvider = (settings: ModelSettings, name: string): Resolved<never>
   const near = Directory.nearest(name, [...own, ...settings.otherProviders ?? []])
   return fail(
     "model.provider",
-    `unknown provider "${name}": ${near === undefined ? "" : `did you mean "${near}"? `}`
+    `model.provider: unknown provider "${name}": ${near === undefined ? "" : `did you mean "${near}"? `}`
       + "For an endpoint of your own use the provider custom with model.base_url"
   )
 }
@@ -102,6 +106,7 @@ const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Res
       entry: Directory.custom,
       detectAs: "custom",
       baseUrl: given(settings.baseUrl) ?? endpoint.baseUrl,
+      addressAt: given(settings.baseUrl) === undefined ? `custom_providers (${endpoint.name}).base_url` : ownAddress,
       keyVariables: endpoint.keyEnv === undefined ? [] : [endpoint.keyEnv],
       paired: given(settings.baseUrl) === undefined,
       apiKey: endpoint.apiKey,
@@ -119,6 +124,7 @@ const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Res
     entry,
     detectAs: entry.name,
     baseUrl: own ?? fromEnvironment ?? entry.baseUrl,
+    addressAt: fromEnvironment === undefined ? ownAddress : endpointVariable,
     keyVariables: entry.keyVariables,
     paired: fromEnvironment !== undefined || entry.name === "custom"
   })
@@ -135,6 +141,7 @@ const byAddress = (baseUrl: string, fromEnvironment: boolean): Choice => {
     entry,
     detectAs: entry === Directory.custom ? undefined : entry.name,
     baseUrl,
+    addressAt: fromEnvironment ? endpointVariable : ownAddress,
     keyVariables: fromEnvironment ? [...entry.keyVariables, "OPENAI_API_KEY"] : entry.keyVariables,
     paired: fromEnvironment
   }
@@ -171,18 +178,19 @@ const choose = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Choice |
 }
 
 const checkAddress = (choice: Choice): Resolved<string | undefined> => {
-  const { baseUrl, entry } = choice
+  const { addressAt, baseUrl, entry } = choice
   if (baseUrl === undefined) {
     if (entry.baseUrl !== undefined || entry.authentication === "aws") return Result.succeed(undefined)
     const variable = entry.name === "custom" ? ` (or ${endpointVariable})` : ""
     return fail("model.base_url", `the provider "${choice.name}" needs an address: set model.base_url${variable}`)
   }
-  const url = URL.parse(baseUrl.trim())
-  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:") || url.hostname === "") {
-    return fail("model.base_url", `"${baseUrl}" is not an address: write it like https://host/v1`)
+  // A parser of URLs takes the next word for a host that is left out.
+  const url = /^https?:\/\/[^/]/i.test(baseUrl.trim()) ? URL.parse(baseUrl.trim()) : null
+  if (url === null || url.hostname === "") {
+    return fail(addressAt, `${addressAt}: "${baseUrl}" is not an address: write it like https://host/v1`)
   }
   if (url.username !== "" || url.password !== "") {
-    return fail("model.base_url", "the address must not carry a user or password: put the key in model.api_key")
+    return fail(addressAt, `${addressAt}: the address must not carry a user or password: put the key in model.api_key`)
   }
   return Result.succeed(baseUrl)
 }

@@ -138,13 +138,29 @@ describe("ConfiguredRoutes", () => {
         "an unknown provider",
         { model: primary, fallback_providers: [{ provider: "antropic", model: "x" }] },
         "fallback_providers[0].provider",
-        /unknown provider "antropic": did you mean "anthropic"\?/
+        /^fallback_providers\[0\]\.provider: unknown provider "antropic": did you mean "anthropic"\?/
       ],
       [
         "an address that is none",
         { model: primary, fallback_providers: [{ provider: "custom", model: "x", base_url: "nowhere" }] },
         "fallback_providers[0].base_url",
-        /"nowhere" is not an address/
+        /^fallback_providers\[0\]\.base_url: "nowhere" is not an address/
+      ],
+      [
+        "an address without a host",
+        { model: { ...primary, base_url: "http:///v1" } },
+        "model.base_url",
+        /^model\.base_url: "http:\/\/\/v1" is not an address/
+      ],
+      [
+        "an address of an endpoint with a name",
+        {
+          model: primary,
+          custom_providers: [{ name: "mine", base_url: "htp//x" }],
+          fallback_providers: [{ provider: "mine", model: "x" }]
+        },
+        "custom_providers (mine).base_url",
+        /^custom_providers \(mine\)\.base_url: "htp\/\/x" is not an address/
       ],
       [
         "a chain that comes back",
@@ -163,9 +179,16 @@ describe("ConfiguredRoutes", () => {
         "an empty pool",
         { model: primary, groq: { api_keys: ["", " "] }, fallback_model: { provider: "groq", model: "x" } },
         "groq.api_keys",
-        /groq\.api_keys has no key in it: add one, or remove the list/
+        /groq\.api_keys has no key in it: add one \(without the list: no API key for Groq: set GROQ_API_KEY/
       ]
     ]
+    it.effect("an address of the environment, whatever comes behind it", () =>
+      Effect.gen(function*() {
+        const file = { model: { default: "m" }, fallback_providers: [{ provider: "ollama", model: "a" }] }
+        const chain = yield* chainOf(file, { OPENAI_BASE_URL: "nowhere", OPENAI_API_KEY: "k" })
+        assert(Result.isFailure(chain))
+        assert.match(chain.failure.message, /^OPENAI_BASE_URL: "nowhere" is not an address/)
+      }))
     for (const [what, file, path, message] of cases) {
       it.effect(what, () =>
         Effect.gen(function*() {

@@ -60,7 +60,7 @@ describe("Routes", () => {
     assert.deepStrictEqual(error({ provider: "antropic", model: "m" }), {
       path: "model.provider",
       message:
-        'unknown provider "antropic": did you mean "anthropic"? For an endpoint of your own use the provider custom with model.base_url'
+        'model.provider: unknown provider "antropic": did you mean "anthropic"? For an endpoint of your own use the provider custom with model.base_url'
     })
     assert.notInclude(error({ provider: "zzzzzzzzzz", model: "m" }).message, "did you mean")
     assert.include(
