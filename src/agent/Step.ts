@@ -84,6 +84,9 @@ const runTools = <E>(
   })
 }
 
+/** Tools that a model may go in circles with; any other shows that it does not. */
+const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])
+
 const isCall = (part: Prompt.AssistantMessagePart): part is Prompt.ToolCallPart =>
   part.type === "tool-call" && !part.providerExecuted
 
@@ -152,6 +155,9 @@ const settled = Effect.fnUntraced(function*<E>(
   const { allInvalid, halted, messages } = yield* runTools(services, run, calls, tools)
   run.messages.push(...messages)
   run.batch = noBatch
+  if (services.files !== undefined && calls.some(({ name }) => !looking.has(name))) {
+    yield* services.files.otherToolRan(run.sessionId)
+  }
   if (halted !== undefined) return { _tag: "Halted", message: halted }
   return { _tag: "Continue", text, tools: calls.map(({ name }) => name), allInvalid }
 })

@@ -221,6 +221,19 @@ describe("results of tools", () => {
       }).pipe(Effect.provide(layer))
     }))
 
+  it.effect("of read_file are given again once another tool ran: whoever does something else goes in no circle", () => {
+    const read = (id: string) => Fake.calls(Fake.call(id, "read_file", { path: "/etc/hostname" }))
+    const turns = (between: ReadonlyArray<Fake.Turn>) => [read("1"), read("2"), read("3"), ...between, read("4"), Fake.text("done")]
+    const last = (between: ReadonlyArray<Fake.Turn>) => {
+      const { fake, layer } = runtime(turns(between))
+      return Effect.map(Effect.provide(play(), layer), () => asked(fake).at(-1))
+    }
+    return Effect.gen(function*() {
+      assert.include(yield* last([]), "refused")
+      assert.include(yield* last([Fake.calls(Fake.call("x", "text", { text: "a" }))]), "\"status\":\"unchanged\"")
+    })
+  })
+
   it.effect("of read_file keep to the limits of the settings", () => {
     const { fake, layer } = runtime([
       Fake.calls(Fake.call("1", "text", { text: "one line\n", times: 20_000 })),

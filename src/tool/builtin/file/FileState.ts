@@ -4,10 +4,9 @@
  *
  * **Details**
  *
- * Kept in memory, bounded, by session. Three facts end what is remembered, and only the runtime knows them: another tool
- * ran ({@link Service.otherToolRan}), the model lost its text to a compaction ({@link Service.forgetContents}), the
- * session is over ({@link Service.remove}). `write_file` and `patch` report themselves; for any tool other than
- * `read_file` and `search_files` the runtime may call `otherToolRan` after it ran.
+ * Kept in memory, bounded, by session; the sessions that were silent longest are forgotten. Two facts end what is
+ * remembered, and only the runtime knows them: another tool than `read_file` and `search_files` ran
+ * ({@link Service.otherToolRan}), and the model lost its text to a compaction ({@link Service.forgetContents}).
  *
  * Files are known by their real path. `exclusive` lets one edit at a time through, across all sessions of the process: an
  * edit takes milliseconds, and two agents that patch one file must not lose each other's change.
@@ -61,7 +60,6 @@ export interface Service {
   readonly otherToolRan: (session: SessionId) => Effect.Effect<void>
   /** The model no longer has what it was given (compaction): texts are given again. */
   readonly forgetContents: (session: SessionId) => Effect.Effect<void>
-  readonly remove: (session: SessionId) => Effect.Effect<void>
   /** Lets one edit at a time through. */
   readonly exclusive: <A, E, R>(edit: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
@@ -162,10 +160,6 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
         const state = of(id)
         state.last = undefined
         state.given.clear()
-      }),
-    remove: (id) =>
-      Effect.sync(() => {
-        sessions.delete(id)
       }),
     exclusive: gate.withPermits(1)
   })
