@@ -1,0 +1,226 @@
+/**
+ * What stands inside of words: quotes, `$…`, `${…}`, `$((…))`, `$(…)` and backquotes.
+ *
+ * @since 0.1.0
+ */
+import { escape, type Part, type Script, type Word } from "../Tree.ts"
+import type { Cursor } from "./Cursor.ts"
+
+/** How long an arithmetic expression may be; what is longer is read as commands. */
+const maxArithmetic = 200
+
+const nameStart = /[A-Za-z_]/
+
+/** `$'…'` with its escapes; the position is after the quote. */
+export const ansi = (cursor: Cursor): string => {
+  const text = cursor.text
+  let out = ""
+  for (;;) {
+    if (cursor.at >= text.length) {
+      cursor.fail("an ANSI-C quote is not closed")
+      return out
+    }
+    const char = text.charAt(cursor.at)
+    if (char === "'") {
+      cursor.at++
+      return out
+    }
+    if (char !== "\\") {
+      out += char
+      cursor.at++
+      continue
+    }
+    const [taken, value] = escape(text.slice(cursor.at + 1, cursor.at + 11))
+    out += value
+    cursor.at += 1 + taken
+  }
+}
+
+/** Where `((` is closed by `))`; a shell that finds anything else there reads it as two groups. */
+const arithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
+  const limit = Math.min(cursor.text.length, start + maxArithmetic)
+  let open = 2
+  for (let at = start; at < limit; at++) {
+    const char = cursor.text.charAt(at)
+    if (char === "(") open++
+    else if (char === ")" && --open === 1) return cursor.text.charAt(at + 1) === ")" ? at : undefined
+  }
+  return undefined
+}
+
+export const closesArithmetic = (cursor: Cursor, start: number): boolean => {
+  return arithmeticEnd(cursor, start) !== undefined
+}
+
+/** Text with expansions up to `close` (a double quote), or to the end when there is none. */
+export const quotedTo = (cursor: Cursor, close: "\"" | undefined): Word => {
+  const text = cursor.text
+  const parts: Array<Part> = []
+  let plain = ""
+  const flush = (): void => {
+    if (plain !== "") parts.push({ _tag: "Text", text: plain, quoted: true })
+    plain = ""
+  }
+  for (;;) {
+    if (cursor.at >= text.length) {
+      if (close !== undefined) cursor.fail("a double quote is not closed")
+      break
+    }
+    const char = text.charAt(cursor.at)
+    if (char === close) {
+      cursor.at++
+      break
+    }
+    if (char === "\\") {
+      const next = text.charAt(cursor.at + 1)
+      plain += next === "\n" ? "" : next === "$" || next === "`" || next === "\\" || next === close ? next : char + next
+      cursor.at += 2
+    } else if (char === "$" || char === "`") {
+      const part = expansion(cursor, true)
+      if (part === undefined) plain += char
+      else {
+        flush()
+        parts.push(part)
+      }
+    } else {
+      plain += char
+      cursor.at++
+    }
+  }
+  flush()
+  return parts
+}
+
+/** An arithmetic expression, of which only the expansions matter. */
+export const arithmetic = (cursor: Cursor, quoted: boolean): Part => {
+  const end = arithmeticEnd(cursor, cursor.at) ?? cursor.text.length
+  const inner = cursor.on(cursor.text.slice(cursor.at, end))
+  const operand = cursor.nested(() => quotedTo(inner, undefined), [])
+  cursor.inherit(inner)
+  cursor.at = end + 2
+  return { _tag: "Variable", name: "((", operator: "", operand, quoted }
+}
+
+export const substitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
+  const commands = cursor.nested(() => cursor.commands(cursor, true), [])
+  return { _tag: "Substitution", script: { commands, fault: undefined }, quoted, asFile }
+}
+
+const backquoted = (cursor: Cursor, quoted: boolean): Part => {
+  let inner = ""
+  let at = cursor.at + 1
+  for (; at < cursor.text.length && cursor.text.charAt(at) !== "`"; at++) {
+    if (cursor.text.charAt(at) === "\\" && /[\\`$]/.test(cursor.text.charAt(at + 1))) at++
+    inner += cursor.text.charAt(at)
+  }
+  if (at >= cursor.text.length) cursor.fail("a backquote is not closed")
+  cursor.at = at + 1
+  const script = cursor.nested((): Script => {
+    const inside = cursor.on(inner)
+    const commands = inside.commands(inside, false)
+    return { commands, fault: inside.fault }
+  }, { commands: [], fault: undefined })
+  cursor.inherit(script)
+  return { _tag: "Substitution", script, quoted, asFile: false }
+}
+
+/** One piece of the operand of `${…}`. */
+const operandWord = (cursor: Cursor): Word => {
+  const char = cursor.text.charAt(cursor.at)
+  const before = cursor.at
+  if (/[\\'"$`]/.test(char)) {
+    const part = piece(cursor)
+    cursor.at = Math.max(cursor.at, before + 1)
+    return part
+  }
+  cursor.at++
+  return [{ _tag: "Text", text: char, quoted: false }]
+}
+
+/** One quoted run, escape or expansion. */
+const piece = (cursor: Cursor): Word => {
+  const text = cursor.text
+  const char = text.charAt(cursor.at)
+  const next = text.charAt(cursor.at + 1)
+  if (char === "\\") {
+    cursor.at += 2
+    return [{ _tag: "Text", text: next, quoted: true }]
+  }
+  if (char === "'") {
+    const end = text.indexOf("'", cursor.at + 1)
+    if (end === -1) {
+      cursor.fail("a single quote is not closed")
+      return []
+    }
+    const inner = text.slice(cursor.at + 1, end)
+    cursor.at = end + 1
+    return [{ _tag: "Text", text: inner, quoted: true }]
+  }
+  if (char === "\"") {
+    cursor.at++
+    return quotedTo(cursor, "\"")
+  }
+  if (char === "$" && next === "'") {
+    cursor.at += 2
+    return [{ _tag: "Text", text: ansi(cursor), quoted: true }]
+  }
+  const part = expansion(cursor, false)
+  return [part ?? { _tag: "Text", text: char, quoted: false }]
+}
+
+/** `${…}`; the position is after its brace. */
+const braced = (cursor: Cursor, quoted: boolean): Part => {
+  const text = cursor.text
+  const indirect = text.charAt(cursor.at) === "!" && /[A-Za-z_]/.test(text.charAt(cursor.at + 1))
+  const counted = text.charAt(cursor.at) === "#" && text.charAt(cursor.at + 1) !== "}"
+  if (indirect || counted) cursor.at++
+  const name = /^(?:[A-Za-z_]\w*(?:\[[^\]}]{0,64}\])?|[\d@*#?!$-])?/.exec(text.slice(cursor.at, cursor.at + 320))?.[0] ?? ""
+  cursor.at += name.length
+  const operator = /^(?::[-=+?]?|[-=+?]|##?|%%?|\/\/?|\^\^?|,,?|@)?/.exec(text.slice(cursor.at, cursor.at + 2))?.[0] ?? ""
+  cursor.at += operator.length
+  const operand: Array<Part> = []
+  for (;;) {
+    if (cursor.at >= text.length) {
+      cursor.fail("a brace of an expansion is not closed")
+      break
+    }
+    const char = text.charAt(cursor.at)
+    if (char === "}") {
+      cursor.at++
+      break
+    }
+    if (quoted && char === "'" || /[\s;&|<>()]/.test(char)) {
+      operand.push({ _tag: "Text", text: char, quoted: true })
+      cursor.at++
+      continue
+    }
+    operand.push(...operandWord(cursor))
+  }
+  const said = counted ? "count" : indirect ? "!" : operator
+  return { _tag: "Variable", name, operator: said, operand, quoted }
+}
+
+/** What starts with `$` or a backquote; `undefined`, one character further, when it is a plain dollar. */
+export const expansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
+  const text = cursor.text
+  if (text.charAt(cursor.at) === "`") return backquoted(cursor, quoted)
+  cursor.at++
+  const char = text.charAt(cursor.at)
+  if (char === "(") {
+    cursor.at++
+    if (text.charAt(cursor.at) === "(" && closesArithmetic(cursor, cursor.at + 1)) {
+      cursor.at++
+      return arithmetic(cursor, quoted)
+    }
+    return substitution(cursor, quoted, false)
+  }
+  if (char === "{") {
+    cursor.at++
+    return cursor.nested(() => braced(cursor, quoted), undefined)
+  }
+  const name = nameStart.test(char)
+    ? /^\w+/.exec(text.slice(cursor.at, cursor.at + 256))?.[0] ?? ""
+    : /[\d@*#?!$-]/.test(char) ? char : ""
+  cursor.at += name.length
+  return name === "" ? undefined : { _tag: "Variable", name, operator: "", operand: [], quoted }
+}
