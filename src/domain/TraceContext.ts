@@ -5,8 +5,8 @@
  * **Details**
  *
  * The trace is the one of Effect's own tracing, so whoever traces (the embedding application, a plugin) needs no port of
- * ours: a span in the fiber is enough. Spans that nobody keeps, which Effect makes when no tracer is there, are passed
- * over; the nearest other one counts. `Tracer.DisablePropagation` on a span keeps it here.
+ * ours: a span in the fiber is enough. Spans of Effect's default tracer, which keeps none, are passed over; the nearest
+ * other one counts. `Tracer.DisablePropagation` on a span keeps it here.
  *
  * Source: W3C Trace Context, "Environment Variables as Context Propagation Carriers" of OpenTelemetry, MCP SEP-414.
  *
@@ -17,11 +17,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 
-/** The nearest span, from this one upwards, that somebody keeps. */
-export const nearest = (span: Tracer.AnySpan | undefined): Tracer.AnySpan | undefined => {
-  let at = span
-  while (at !== undefined && at._tag === "Span" && at instanceof Tracer.NativeSpan) at = Option.getOrUndefined(at.parent)
-  return at
+/** The nearest span of a fiber that somebody keeps; undefined where there is none. */
+export const nearest = (context: Context.Context<never>): Tracer.AnySpan | undefined => {
+  let span = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
+  // Another tracer may make spans of this class and keep them.
+  if (Context.get(context, Tracer.Tracer) !== Tracer.nativeTracer) return span
+  while (span?._tag === "Span" && span instanceof Tracer.NativeSpan) span = Option.getOrUndefined(span.parent)
+  return span
 }
 
 const traceId = /^[0-9a-f]{1,32}$/u
@@ -35,7 +37,7 @@ export const format = (span: Tracer.AnySpan): string | undefined =>
 
 /** The `traceparent` of what the fiber does; undefined when nobody traces. */
 export const current: Effect.Effect<string | undefined> = Effect.contextWith((context: Context.Context<never>) => {
-  const span = nearest(Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan)))
+  const span = nearest(context)
   return Effect.succeed(span === undefined ? undefined : format(span))
 })
 

@@ -17,6 +17,12 @@ export const bundled: ReadonlyArray<Bundled> = [
     load: Effect.map(Effect.promise(() => import("./LangfusePlugin.ts")), ({ plugin }) => plugin)
   },
   {
+    key: "observability/otel",
+    version: "0.1.0",
+    description: "Exports traces, metrics and logs over OTLP, as the standard variables OTEL_* say",
+    load: Effect.map(Effect.promise(() => import("./OtelPlugin.ts")), ({ plugin }) => plugin)
+  },
+  {
     key: "observability/trace",
     version: "0.1.0",
     description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",

@@ -4,7 +4,6 @@
  * **Details**
  *
  * It listens inline, so that spans begin and end when what they are of did; what it does there is to make small objects.
- * At the end of its scope everything that is open is ended.
  *
  * @since 0.1.0
  */
@@ -32,21 +31,29 @@ const names = [
   "subagent_stop"
 ] as const
 
-/** A hook, for as long as the scope lives, and what it tracks. */
-export const make = <Span>(
-  label: string,
-  { enter, exporter, leave }: Parts<Span>
-): Effect.Effect<{ readonly hook: Hook; readonly tracker: Tracker.Tracker<Span> }, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const tracker = Tracker.make(exporter)
-    const doing = (record: () => void): Effect.Effect<void> =>
-      Effect.contextWith((context: Context.Context<never>) => {
-        enter(Context.get(context, Clock.Clock).currentTimeNanosUnsafe(), context)
-        record()
-        return leave
-      })
-    yield* Effect.addFinalizer(() => doing(tracker.close))
-    // A payload is JSON; those of its legacy members that are read are made then.
-    const handle = (name: string) => (payload: object): Effect.Effect<void> => doing(() => tracker.record(name, payload as Fields))
-    return { hook: Hooks.observer({ label }, Object.fromEntries(names.map((name) => [name, handle(name)]))), tracker }
-  })
+/** A hook and what it tracks. */
+export interface Tracked<Span> {
+  readonly hook: Hook
+  readonly tracker: Tracker.Tracker<Span>
+  /** Ends everything that is open. */
+  readonly close: Effect.Effect<void>
+}
+
+/** See the module. Whoever has it closes it. */
+export const of = <Span>(label: string, { enter, exporter, leave }: Parts<Span>): Tracked<Span> => {
+  const tracker = Tracker.make(exporter)
+  const doing = (record: () => void): Effect.Effect<void> =>
+    Effect.contextWith((context: Context.Context<never>) => {
+      enter(Context.get(context, Clock.Clock).currentTimeNanosUnsafe(), context)
+      record()
+      return leave
+    })
+  // A payload is JSON; those of its legacy members that are read are made then.
+  const handle = (name: string) => (payload: object): Effect.Effect<void> => doing(() => tracker.record(name, payload as Fields))
+  const handlers = Object.fromEntries(names.map((name) => [name, handle(name)]))
+  return { hook: Hooks.observer({ label }, handlers), tracker, close: doing(tracker.close) }
+}
+
+/** A hook, for as long as the scope lives. */
+export const make = <Span>(label: string, parts: Parts<Span>): Effect.Effect<Tracked<Span>, never, Scope.Scope> =>
+  Effect.acquireRelease(Effect.sync(() => of(label, parts)), ({ close }) => close)

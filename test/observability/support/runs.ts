@@ -9,6 +9,7 @@ import type { Hook } from "../../../src/hooks/Hook.ts"
 import type * as Middleware from "../../../src/middleware/Middleware.ts"
 import type { Event } from "../../../src/observability/Atof.ts"
 import * as TraceHook from "../../../src/observability/TraceHook.ts"
+import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import * as Scripted from "../../../src/provider/Scripted.ts"
 import * as Runtime from "../../../src/Runtime.ts"
 import * as Toolset from "../../../src/tool/Toolset.ts"
@@ -37,7 +38,7 @@ const toolset = () => {
   const echoed = Deferred.makeUnsafe<void>()
   const hanging = Deferred.makeUnsafe<void>()
   const handlers = toolkit.toLayer({
-    echo: ({ text }) => Effect.as(Deferred.succeed(echoed, undefined), text),
+    echo: ({ text }) => Effect.withSpan(Effect.as(Deferred.succeed(echoed, undefined), text), "in the tool"),
     // Done some turns of the scheduler after the other call is, so that the other one is closed first.
     slow: ({ text }) => Effect.as(Effect.andThen(Deferred.await(echoed), Effect.repeat(Effect.yieldNow, { times: 200 })), text),
     hang: () => Effect.andThen(Deferred.succeed(hanging, undefined), Effect.never)
@@ -48,10 +49,11 @@ const toolset = () => {
 export const runtime = (
   turns: ReadonlyArray<Scripted.Turn>,
   hooks: ReadonlyArray<Hook>,
-  middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> = []
+  middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> = [],
+  plugins: ReadonlyArray<Plugin> = []
 ) => {
   const { hanging, toolset: tools } = toolset()
-  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware })), hanging }
+  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware, plugins })), hanging }
 }
 
 /** A sink that keeps everything. */

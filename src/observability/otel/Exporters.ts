@@ -1,0 +1,116 @@
+/**
+ * Effect's OTLP exporters, as the standard variables want them, and so that no collector can do harm.
+ *
+ * **Details**
+ *
+ * A request has the time that the variables give it. At most {@link maxInFlight} requests of a signal are under way; while
+ * a collector holds up so many, what comes is dropped. The user is told once that a collector takes nothing: when it
+ * refuses, when three requests in a row failed, or when the last one had failed at the end.
+ *
+ * @since 0.1.0
+ */
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Metric from "effect/Metric"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import { HttpClientError, TransportError } from "effect/http/HttpClientError"
+import * as OtlpLogger from "effect/observability/OtlpLogger"
+import * as OtlpMetrics from "effect/observability/OtlpMetrics"
+import * as OtlpSerialization from "effect/observability/OtlpSerialization"
+import * as OtlpTracer from "effect/observability/OtlpTracer"
+import type { Export, Settings, Signal } from "./OtelSettings.ts"
+
+/** Requests of a signal that are under way. */
+export const maxInFlight = 4
+
+/** What exports; a signal that is not exported is absent. */
+export interface Exporters {
+  readonly tracer: Tracer.Tracer | undefined
+  readonly registry: Context.Context<never> | undefined
+  readonly loggers: ReadonlySet<Logger.Logger<unknown, unknown>> | undefined
+}
+
+const failuresInARow = 3
+
+/** A client with the limits of the module. */
+const guarded = (signal: Signal, { timeoutMillis }: Export) =>
+  Effect.gen(function*() {
+    const client = yield* HttpClient.HttpClient
+    let [inFlight, failures] = [0, 0]
+    let trouble = ""
+    let isTold = false
+    const tell = Effect.suspend(() => {
+      if (isTold || trouble === "") return Effect.void
+      isTold = true
+      return Effect.logWarning(`otel: ${signal.toLowerCase()} are lost: ${trouble}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`)
+    })
+    const failed = (what: string, isFinal: boolean): Effect.Effect<void> => {
+      trouble = what
+      failures++
+      return isFinal || failures >= failuresInARow ? tell : Effect.void
+    }
+    yield* Effect.addFinalizer(() => failures > 0 ? tell : Effect.void)
+    return HttpClient.transform(client, (effect, request) => {
+      const place = URL.parse(request.url)?.origin ?? "the collector"
+      const refuse = (description: string) => new HttpClientError({ reason: new TransportError({ request, description }) })
+      return Effect.suspend(() => {
+        if (inFlight >= maxInFlight) return Effect.fail(refuse("too many requests are under way"))
+        inFlight++
+        return effect.pipe(
+          Effect.timeoutOrElse({ duration: Duration.millis(timeoutMillis), orElse: () => Effect.fail(refuse("it did not answer in time")) }),
+          Effect.tap(({ status }) => {
+            if (status >= 400) return failed(`${place} answered with status ${status}`, status < 500 && status !== 429)
+            failures = 0
+            return Effect.void
+          }),
+          Effect.tapError(() => failed(`${place} can not be reached`, false)),
+          // One that the end of the program cuts off has failed too.
+          Effect.onInterrupt(() => failed(`${place} did not answer in time`, false)),
+          Effect.ensuring(Effect.sync(() => {
+            inFlight--
+          }))
+        )
+      })
+    })
+  })
+
+const serializations = { json: OtlpSerialization.layerJson, protobuf: OtlpSerialization.layerProtobuf }
+
+/** Builds the exporter of a signal, with what it leaves in the context. */
+const build = <A>(
+  signal: Signal,
+  how: Export,
+  layer: Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
+): Effect.Effect<Context.Context<A>, never, Scope.Scope> =>
+  Layer.build(
+    layer.pipe(
+      Layer.provide(Layer.effect(HttpClient.HttpClient, guarded(signal, how))),
+      Layer.provide([FetchHttpClient.layer, serializations[how.encoding]])
+    )
+  )
+
+/** The exporters, for as long as the scope lives; at its end what waits is sent, within the time of a request. */
+export const make = ({ exports, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> => {
+  const registry = Context.make(Metric.MetricRegistry, new Map())
+  return Effect.gen(function*() {
+    const { LOGS, METRICS, TRACES } = exports
+    const traces = TRACES && (yield* build("TRACES", TRACES, OtlpTracer.layerFromConfig()))
+    const logs = LOGS && (yield* build("LOGS", LOGS, OtlpLogger.layerFromConfig({ mergeWithExisting: false })))
+    if (METRICS !== undefined) yield* build("METRICS", METRICS, OtlpMetrics.layerFromConfig())
+    return {
+      tracer: traces && Context.get(traces, Tracer.Tracer),
+      registry: METRICS && registry,
+      loggers: logs && Context.get(logs, Logger.CurrentLoggers)
+    }
+  }).pipe(
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: variables })),
+    Effect.updateContext((input: Context.Context<Scope.Scope>) => Context.merge(input, registry))
+  )
+}

@@ -1,0 +1,139 @@
+/**
+ * What the standard variables `OTEL_*` say.
+ *
+ * **Details**
+ *
+ * | variable | | |
+ * | --- | --- | --- |
+ * | `OTEL_SDK_DISABLED` | nothing is exported | `false` |
+ * | `OTEL_TRACES_EXPORTER`, `OTEL_METRICS_EXPORTER`, `OTEL_LOGS_EXPORTER` | `otlp` or `none` | `otlp` |
+ * | `OTEL_EXPORTER_OTLP_ENDPOINT` ¹ | the collector | `http://localhost:4318` |
+ * | `OTEL_EXPORTER_OTLP_PROTOCOL` ¹ | `http/protobuf` or `http/json` | `http/protobuf` |
+ * | `OTEL_EXPORTER_OTLP_TIMEOUT` ¹ | milliseconds of a request | 10000 |
+ * | `OTEL_EXPORTER_OTLP_HEADERS` ¹, `OTEL_EXPORTER_OTLP_COMPRESSION` ¹ | | none |
+ * | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | who this is | `hermes` |
+ * | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which runs are traced | `parentbased_always_on` |
+ * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL` | groups and intervals | Effect's |
+ * | `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` | whether what was said is exported | `false` |
+ * | `TRACEPARENT` | the trace that the program was started in | none |
+ *
+ * ¹ With `_TRACES_`, `_METRICS_` or `_LOGS_` for one of them. Protocols other than over HTTP are not there.
+ *
+ * Source: OpenTelemetry, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
+ *
+ * @since 0.1.0
+ */
+import * as Option from "effect/Option"
+import type * as Tracer from "effect/Tracer"
+import * as Headers from "effect/http/Headers"
+import * as HttpTraceContext from "effect/http/HttpTraceContext"
+import * as Sampler from "./Sampler.ts"
+
+/** What is exported. */
+export const signals = ["TRACES", "METRICS", "LOGS"] as const
+/** One of {@link signals}. */
+export type Signal = (typeof signals)[number]
+
+/** How a signal is exported. */
+export interface Export {
+  readonly encoding: "json" | "protobuf"
+  readonly timeoutMillis: number
+}
+
+/** See the module. */
+export interface Settings {
+  /** Those that are exported. */
+  readonly exports: { readonly [S in Signal]?: Export }
+  readonly captureContent: boolean
+  readonly sampler: Sampler.Sampler
+  readonly parent: Tracer.AnySpan | undefined
+  /** The variables, with what stands for those that are absent. */
+  readonly variables: Readonly<Record<string, string>>
+}
+
+/** What the variables say. Without settings nothing is exported. */
+export interface Said {
+  readonly settings: Settings | undefined
+  readonly warnings: ReadonlyArray<string>
+}
+
+const isTrue = (value: string | undefined): boolean => value?.trim().toLowerCase() === "true"
+
+const encodings: Readonly<Record<string, Export["encoding"]>> = { "http/protobuf": "protobuf", "http/json": "json" }
+
+/** The settings that variables make. */
+export const fromVariables = (given: Readonly<Record<string, string | undefined>>): Said => {
+  const get = (name: string): string | undefined => given[name]?.trim() || undefined
+  if (isTrue(get("OTEL_SDK_DISABLED"))) return { settings: undefined, warnings: [] }
+  const warnings: Array<string> = []
+  const warn = (name: string, form: string): undefined => {
+    warnings.push(`${name} must be ${form}: it is ignored`)
+    return undefined
+  }
+  /** A variable of the exporter: that of the signal, else the general one, if it can be read. */
+  const exporter = <A>(signal: Signal, name: string, read: (text: string) => A | undefined, form: string): A | undefined => {
+    for (const variable of [`OTEL_EXPORTER_OTLP_${signal}_${name}`, `OTEL_EXPORTER_OTLP_${name}`]) {
+      const text = get(variable)
+      if (text === undefined) continue
+      const value = read(text)
+      if (value !== undefined) return value
+      if (!warnings.some((line) => line.startsWith(variable))) warn(variable, form)
+    }
+    return undefined
+  }
+  const isExported = (signal: Signal): boolean => {
+    const name = `OTEL_${signal}_EXPORTER`
+    const names = (get(name) ?? "otlp").toLowerCase().split(",").map((one) => one.trim())
+    const strange = names.find((one) => one !== "otlp" && one !== "none")
+    if (strange !== undefined) warn(name, "otlp or none")
+    return names.includes("otlp")
+  }
+
+  const variables: Record<string, string> = {}
+  for (const [name, value] of Object.entries(given)) if (name.startsWith("OTEL_") && value !== undefined && value.trim() !== "") variables[name] = value.trim()
+  if (get("OTEL_SERVICE_NAME") === undefined && !/(?:^|,)\s*service\.name\s*=/u.test(get("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
+    variables["OTEL_SERVICE_NAME"] = "hermes"
+  }
+  const exports: { [S in Signal]?: Export } = {}
+  for (const signal of signals) {
+    const isOn = isExported(signal)
+    variables[`OTEL_${signal}_EXPORTER`] = isOn ? "otlp" : "none"
+    if (!isOn) continue
+    const address = (text: string) => (/^https?:$/u.test(URL.parse(text)?.protocol ?? "") ? text : undefined)
+    const own = `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`
+    if (get(own) !== undefined && address(get(own) ?? "") === undefined) {
+      warn(own, "an http or https address")
+      delete variables[own]
+    }
+    exports[signal] = {
+      encoding: exporter(signal, "PROTOCOL", (text) => encodings[text], "http/protobuf or http/json") ?? "protobuf",
+      timeoutMillis: exporter(signal, "TIMEOUT", (text) => /^\d+$/u.test(text) ? Number(text) : undefined, "a number of milliseconds") ?? 10_000
+    }
+  }
+  const general = get("OTEL_EXPORTER_OTLP_ENDPOINT")
+  const isAddress = general !== undefined && /^https?:$/u.test(URL.parse(general)?.protocol ?? "")
+  if (general !== undefined && !isAddress) warn("OTEL_EXPORTER_OTLP_ENDPOINT", "an http or https address")
+  if (!isAddress) variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://localhost:4318"
+
+  const wanted = get("OTEL_TRACES_SAMPLER")
+  const sampler = Sampler.names.find((name) => name === wanted) ??
+    (wanted === undefined ? undefined : warn("OTEL_TRACES_SAMPLER", `one of ${Sampler.names.join(", ")}`))
+  const rate = Number(get("OTEL_TRACES_SAMPLER_ARG") ?? 1)
+  const isRate = rate >= 0 && rate <= 1
+  if (!isRate) warn("OTEL_TRACES_SAMPLER_ARG", "a number from 0 to 1")
+
+  const content = get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT")?.toLowerCase()
+  const traceparent = get("TRACEPARENT")
+  return {
+    settings: {
+      exports,
+      captureContent: content === "true" || content === "span_only" || content === "span_and_event",
+      sampler: Sampler.of(sampler ?? "parentbased_always_on", isRate ? rate : 1),
+      parent: traceparent === undefined
+        ? undefined
+        : Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromRecordUnsafe({ traceparent }))),
+      variables
+    },
+    warnings
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * Which runs are traced, as `OTEL_TRACES_SAMPLER` and `OTEL_TRACES_SAMPLER_ARG` say. Pure. What is inside of a run is traced as
+ * the run is.
+ *
+ * Source: OpenTelemetry, "General SDK Configuration".
+ *
+ * @since 0.1.0
+ */
+import type * as Tracer from "effect/Tracer"
+
+/** Decides on a run; `chance` is a number from 0 to 1 for one that no trace leads to. */
+export interface Sampler {
+  (parent: Tracer.AnySpan | undefined, chance: number): boolean
+}
+
+/** Names of samplers. */
+export const names = [
+  "always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off", "parentbased_traceidratio"
+] as const
+
+/** One of {@link names}. */
+export type Name = (typeof names)[number]
+
+/** A trace is taken or not by its id, so that all who see it decide alike. */
+const ofTrace = (traceId: string): number => Number.parseInt(traceId.slice(-14), 16) / 2 ** 56
+
+const ratio = (rate: number): Sampler => (parent, chance) => (parent === undefined ? chance : ofTrace(parent.traceId)) < rate
+
+const parentBased = (root: Sampler): Sampler => (parent, chance) => parent?.sampled ?? root(undefined, chance)
+
+/** The sampler of a name; `rate` counts for those by ratio. */
+export const of = (name: Name, rate: number): Sampler => {
+  switch (name) {
+    case "always_on":
+      return () => true
+    case "always_off":
+      return () => false
+    case "traceidratio":
+      return ratio(rate)
+    case "parentbased_always_on":
+      return parentBased(() => true)
+    case "parentbased_always_off":
+      return parentBased(() => false)
+    case "parentbased_traceidratio":
+      return parentBased(ratio(rate))
+  }
+}
