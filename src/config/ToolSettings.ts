@@ -56,8 +56,10 @@ export const mcpServer = F.openSection({
   /** Tools of an untrusted server need approval to write. */
   trust: F.withDefault(F.choice(["full", "untrusted"]), "full"),
   oauth: F.optional(F.anything),
-  sampling: F.optional(F.anything),
-  elicitation: F.optional(F.anything)
+  /** Whether the server may have a model answer something in the middle of a call; it costs money. */
+  sampling: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, false) }), {}),
+  /** Whether the server may ask the user something in the middle of a call. */
+  elicitation: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, true) }), {})
 })
 
 /** `cron`: scheduled jobs. Times are seconds. */

@@ -51,6 +51,7 @@ import * as TraceContext from "../../domain/TraceContext.ts"
 import * as BoundedFetch from "./BoundedFetch.ts"
 import { type Block, type Connection, McpConnector } from "./Connection.ts"
 import { McpError } from "./McpError.ts"
+import * as Questions from "./Questions.ts"
 import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import * as StdioPipe from "./StdioPipe.ts"
@@ -154,6 +155,25 @@ const ways = (sdk: Sdk, { name, transport }: ServerConfig): readonly [Way, Way, 
   ]
 }
 
+/** Has the client answer what the configuration allows to be asked. */
+const answering = ({ elicitation, sampling }: ServerConfig, client: Client, questions: Questions.Questions): void => {
+  if (elicitation) {
+    client.setRequestHandler("elicitation/create", async ({ params }, { mcpReq }) => {
+      const url = "url" in params && typeof params.url === "string" ? params.url : undefined
+      const requestedSchema = "requestedSchema" in params ? params.requestedSchema : undefined
+      return { ...await questions.elicit({ message: params.message, requestedSchema, url }, mcpReq.signal) }
+    })
+  }
+  if (sampling) {
+    client.setRequestHandler("sampling/createMessage", async ({ params }, { mcpReq }) => ({
+      role: "assistant",
+      content: { type: "text", text: await questions.sample(params, mcpReq.signal) },
+      model: "auxiliary",
+      stopReason: "endTurn"
+    }))
+  }
+}
+
 const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, way: Way) {
   const ended = yield* Deferred.make<McpError>()
   const changed = yield* Queue.sliding<void>(1)
@@ -161,6 +181,10 @@ const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, wa
   const client = yield* Effect.acquireRelease(
     Effect.sync(() =>
       new sdk.Client({ name: "hermes", version: "0.1.0" }, {
+        capabilities: {
+          ...(config.elicitation ? { elicitation: { form: {}, url: {} } } : {}),
+          ...(config.sampling ? { sampling: {} } : {})
+        },
         versionNegotiation: { mode: way.mode, probe: { timeoutMs: config.connectTimeoutMillis } },
         listChanged: {
           tools: { autoRefresh: false, debounceMs: 100, onChanged: () => void Queue.offerUnsafe(changed, undefined) }
@@ -170,6 +194,8 @@ const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, wa
     // What a server says while it is left is nobody's concern.
     (client) => Effect.ignore(Effect.tryPromise(() => client.close()))
   )
+  const questions = Questions.make(config)
+  answering(config, client, questions)
   yield* Effect.tryPromise({
     try: (signal) => client.connect(transport, { signal, timeout: config.connectTimeoutMillis }),
     catch: SdkFailure.of(config.name, "connecting")
@@ -188,12 +214,13 @@ const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, wa
   Object.assign(client, {
     onclose: () => Deferred.doneUnsafe(ended, Effect.succeed(SdkFailure.wentAway(config.name)))
   })
-  return connectionOf(config, client, ended, changed)
+  return connectionOf(config, client, questions, ended, changed)
 })
 
 const connectionOf = (
   config: ServerConfig,
   client: Client,
+  questions: Questions.Questions,
   ended: Deferred.Deferred<McpError>,
   toolsChanged: Queue.Queue<void>
 ): Connection => {
@@ -214,7 +241,7 @@ const connectionOf = (
     },
     listTools: Effect.map(ask("listing its tools", (client, options) => client.listTools(undefined, options)), ({ tools }) => tools),
     callTool: (name, args, onProgress) =>
-      Effect.flatMap(TraceContext.current, (traceparent) => ask(`the call of ${name}`, (client, options) =>
+      questions.during(Effect.flatMap(TraceContext.current, (traceparent) => ask(`the call of ${name}`, (client, options) =>
         client.callTool({ name, arguments: { ...args }, ...(traceparent === undefined ? {} : { _meta: { traceparent } }) }, {
           ...options,
           // A server that reports progress is alive: its time starts anew, up to ten times what a silent one has.
@@ -228,7 +255,7 @@ const connectionOf = (
           blocks: result.content.map(blockOf),
           structured: result.structuredContent,
           isError: result.isError === true
-        }))),
+        })))),
     listResources: Effect.map(
       ask("listing its resources", (client, options) => client.listResources(undefined, options)),
       ({ resources }) => resources

@@ -45,6 +45,10 @@ export interface ServerConfig {
   readonly exclude: ReadonlyArray<string>
   /** Calls may overlap. */
   readonly parallel: boolean
+  /** The server may ask the user something in the middle of a call. */
+  readonly elicitation: boolean
+  /** The server may ask a model something in the middle of a call. */
+  readonly sampling: boolean
   /** Tools that may write ask first. */
   readonly untrusted: boolean
 }
@@ -81,5 +85,7 @@ export const of = (name: string, section: Section): Effect.Effect<ServerConfig, 
     include: section.tools.include,
     exclude: section.tools.exclude ?? [],
     parallel: section.supportsParallelToolCalls,
+    elicitation: section.elicitation.enabled,
+    sampling: section.sampling.enabled,
     untrusted: section.trust === "untrusted"
   }))

@@ -4,6 +4,8 @@ import * as Effect from "effect/Effect"
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
+import * as Clarifier from "../../../src/tool/builtin/clarify/Clarifier.ts"
+import * as SideModel from "../../../src/tool/builtin/vision/SideModel.ts"
 import { eventually, isAlive } from "../../support/terminalTools.ts"
 import { connected, everythingHttp, everythingOf, fixtureOf, section } from "./support/servers.ts"
 
@@ -46,6 +48,57 @@ describe("published servers", () => {
       yield* call("mcp__every__trigger-long-running-operation", { duration: 0.4, steps: 4 }, (output) =>
         Effect.sync(() => progress.push(output)))
       assert.isNotEmpty(progress)
+    }))
+
+  it.live("what a server asks in the middle of a call is asked of the user of that call, field by field", () =>
+    Effect.gen(function*() {
+      const { call } = yield* connected({ every: everythingOf() })
+      const asked: Array<string> = []
+      const user: Clarifier.Ask = ({ choices, multiple, question }) =>
+        Effect.sync(() => {
+          asked.push(question)
+          if (choices.length > 0) return multiple ? choices.slice(0, 2) : choices.slice(0, 1)
+          if (question.startsWith("That does not fit")) return ["5"]
+          if (question.startsWith("String with email")) return ["a@example.org"]
+          if (question.includes("uri")) return ["https://example.org"]
+          if (question.includes("date")) return ["2000-01-02"]
+          return ["Number", "Integer"].some((word) => question.startsWith(word)) ? ["many"] : ["Jo"]
+        })
+      const { isFailure, output } = yield* call("mcp__every__trigger-elicitation-request", {}).pipe(
+        Effect.provideService(Clarifier.Clarifier, user)
+      )
+      assert.isFalse(isFailure, text(output))
+      assert.match(asked[0] ?? "", /^The MCP server "every" asks: Please provide inputs/)
+      assert.include(text(output), "Jo")
+      assert.isTrue(asked.some((question) => question.startsWith("That does not fit. ")))
+
+      const declining: Clarifier.Ask = ({ choices }) => Effect.succeed(choices.slice(1))
+      const declined = yield* Effect.provideService(
+        call("mcp__every__trigger-elicitation-request", {}),
+        Clarifier.Clarifier,
+        declining
+      )
+      assert.match(text(declined.output), /declined/i)
+      assert.match(text((yield* call("mcp__every__trigger-elicitation-request", {})).output), /declined/i, "nobody is there")
+    }))
+
+  it.live("what a server wants a model to say is for the side model, where the configuration allows it", () =>
+    Effect.gen(function*() {
+      const { call, snapshot } = yield* connected({
+        every: everythingOf({ sampling: { enabled: true }, elicitation: { enabled: false } }),
+        strict: everythingOf()
+      })
+      const { names } = yield* snapshot
+      assert.include(names, "mcp__every__trigger-sampling-request")
+      assert.notInclude(names, "mcp__every__trigger-elicitation-request")
+      assert.notInclude(names, "mcp__strict__trigger-sampling-request")
+      const side: SideModel.Ask = (task, messages) => Effect.succeed(`${task} was asked ${messages.length} things`)
+      const { output } = yield* call("mcp__every__trigger-sampling-request", { prompt: "Say hi", maxTokens: 10 }).pipe(
+        Effect.provideService(SideModel.SideModel, side)
+      )
+      assert.match(text(output), /mcp was asked [12] things/)
+      const without = yield* call("mcp__every__trigger-sampling-request", { prompt: "Say hi", maxTokens: 10 })
+      assert.isTrue(without.isFailure, text(without.output))
     }))
 
   it.live("over HTTP, of 2025 and of 2024", () =>

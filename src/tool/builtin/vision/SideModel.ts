@@ -31,7 +31,7 @@ export class SideModelError extends Schema.TaggedError<SideModelError>("hermes-e
 }) {}
 
 /** A task with a model of its own in the settings. */
-export type Task = "vision" | "web_extract"
+export type Task = "vision" | "web_extract" | "mcp"
 
 /** Asks the model of a task on behalf of a tool call. */
 export type Ask = (

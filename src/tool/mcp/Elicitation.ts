@@ -1,0 +1,146 @@
+/**
+ * What a server wants to know of the user in the middle of a call: asked field by field, with the choices that it offers.
+ *
+ * **Details**
+ *
+ * The user is told which server asks and can decline before anything is answered. Where nobody can be asked the request is
+ * declined; who does not answer cancels it. Answers that do not fit their field are asked for again, {@link maxTries} times
+ * at most.
+ *
+ * Source: `hermes-product.md` §2.4 (elicitation).
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import { type Ask, Clarifier } from "../builtin/clarify/Clarifier.ts"
+import { oneLine } from "./McpError.ts"
+
+/** A request of a server, as far as it is looked at. */
+export interface Request {
+  readonly message: string
+  /** The fields that are wanted, as a JSON schema of an object. */
+  readonly requestedSchema?: unknown
+  /** Where the user shall go instead of answering. */
+  readonly url?: string | undefined
+}
+
+/** A value of a field. */
+export type Value = string | number | boolean | Array<string>
+
+/** What the server gets. */
+export interface Answer {
+  readonly action: "accept" | "decline" | "cancel"
+  readonly content?: Record<string, Value>
+}
+
+/** Times that one field is asked for. */
+export const maxTries = 3
+
+const declined: Answer = { action: "decline" }
+const cancelled: Answer = { action: "cancel" }
+const decline = "Decline"
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isRecord = (value: unknown): value is Fields => Predicate.isObject(value) && !Array.isArray(value)
+const texts = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
+const textOf = (value: unknown): string => typeof value === "string" ? oneLine(value) : ""
+
+/** A field and how its answer is read; undefined is an answer that does not fit. */
+interface Field {
+  readonly name: string
+  readonly required: boolean
+  readonly question: string
+  readonly choices: ReadonlyArray<string>
+  readonly multiple: boolean
+  readonly read: (answer: ReadonlyArray<string>) => Value | undefined
+}
+
+/** The choices of a schema: what is shown, and what it stands for. */
+const optionsOf = (schema: Fields): ReadonlyArray<readonly [shown: string, value: string]> => {
+  const titled = [schema["oneOf"], schema["anyOf"]].find(Array.isArray)
+  if (titled !== undefined) {
+    return titled.flatMap((option) =>
+      isRecord(option) && typeof option["const"] === "string" ? [[textOf(option["title"]) || option["const"], option["const"]] as const] : [])
+  }
+  const names = texts(schema["enumNames"])
+  return texts(schema["enum"]).map((value, index) => [names[index] ?? value, value])
+}
+
+const readerOf = (schema: Fields, options: ReturnType<typeof optionsOf>): Field["read"] => {
+  const chosen = (answer: string): string | undefined => options.find(([shown, value]) => shown === answer || value === answer)?.[1]
+  switch (schema["type"]) {
+    case "boolean":
+      return ([answer = ""]) => /^(y|yes|true)$/i.test(answer) ? true : /^(n|no|false)$/i.test(answer) ? false : undefined
+    case "integer":
+    case "number":
+      return ([answer = ""]) => {
+        const value = Number(answer)
+        return answer.trim() === "" || !Number.isFinite(value) || (schema["type"] === "integer" && !Number.isInteger(value)) ? undefined : value
+      }
+    case "array":
+      return (answer) => {
+        const values = answer.map(chosen)
+        return values.every((value) => value !== undefined) ? values : undefined
+      }
+    default:
+      return ([answer = ""]) => options.length > 0 ? chosen(answer) : answer === "" ? undefined : answer
+  }
+}
+
+const fieldsOf = (schema: unknown): ReadonlyArray<Field> => {
+  const properties = isRecord(schema) && isRecord(schema["properties"]) ? schema["properties"] : {}
+  const required = new Set(isRecord(schema) ? texts(schema["required"]) : [])
+  return Object.entries(properties).flatMap(([name, field]): ReadonlyArray<Field> => {
+    if (!isRecord(field)) return []
+    const inner = field["type"] === "array" && isRecord(field["items"]) ? field["items"] : field
+    const options = optionsOf(inner)
+    const title = textOf(field["title"]) || name
+    const description = textOf(field["description"])
+    const optional = required.has(name) ? "" : " (may be left empty)"
+    return [{
+      name,
+      required: required.has(name),
+      question: `${title}${description === "" ? "" : `: ${description}`}${optional}`,
+      choices: field["type"] === "boolean" ? ["yes", "no"] : options.map(([shown]) => shown),
+      multiple: field["type"] === "array",
+      read: readerOf(field, options)
+    }]
+  })
+}
+
+/** The value of a field; `nothing` when it is left empty, undefined when nobody answers or nothing fits. */
+const valueOf = Effect.fnUntraced(function*(ask: Ask, { choices, multiple, question, read, required }: Field) {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const answer = yield* ask({ question: tries === 0 ? question : `That does not fit. ${question}`, choices, multiple })
+    if (answer === undefined) return undefined
+    if (!required && answer.every((part) => part.trim() === "")) return { value: undefined }
+    const value = read(answer)
+    if (value !== undefined) return { value }
+  }
+  return undefined
+})
+
+/** Asks the user, if there is one. */
+export const answer = Effect.fnUntraced(function*(server: string, { message, requestedSchema, url }: Request): Effect.fn.Return<Answer> {
+  const ask = yield* Clarifier
+  if (ask === undefined) return declined
+  const open = url === undefined ? "Answer" : "I have been there"
+  const where = url === undefined ? "" : ` It wants you to open ${oneLine(url)}`
+  const first = yield* ask({
+    question: `The MCP server "${server}" asks: ${oneLine(message)}${where}`,
+    choices: [open, decline],
+    multiple: false
+  })
+  if (first === undefined) return cancelled
+  if (first[0] !== open) return declined
+  const content: Record<string, Value> = {}
+  for (const field of url === undefined ? fieldsOf(requestedSchema) : []) {
+    const found = yield* valueOf(ask, field)
+    if (found === undefined) return cancelled
+    if (found.value !== undefined) content[field.name] = found.value
+  }
+  return url === undefined ? { action: "accept", content } : { action: "accept" }
+})
