@@ -82,6 +82,12 @@ export const ReasoningDelta = Schema.TaggedStruct("ReasoningDelta", { text: Sche
 export const ToolInputStarted = Schema.TaggedStruct("ToolInputStarted", { callId: Schema.String, name: Schema.String })
 /** A piece of the JSON text of a tool call's arguments. */
 export const ToolInputDelta = Schema.TaggedStruct("ToolInputDelta", { callId: Schema.String, text: Schema.String })
+/** Several calls of one message are about to run: side by side or one after another, and why. */
+export const ToolsScheduled = Schema.TaggedStruct("ToolsScheduled", {
+  calls: Schema.Int,
+  mode: Schema.Literals(["parallel", "sequential"]),
+  reason: Schema.String
+})
 /** A tool begins to run with these arguments. */
 export const ToolStarted = Schema.TaggedStruct("ToolStarted", {
   callId: Schema.String,
@@ -176,6 +182,7 @@ export const RunEvent = Schema.Union([
   ReasoningDelta,
   ToolInputStarted,
   ToolInputDelta,
+  ToolsScheduled,
   ToolStarted,
   ToolProgress,
   ToolFinished,

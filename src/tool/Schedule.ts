@@ -5,7 +5,23 @@
  *
  * A batch runs in parallel only when every call of it is safe beside every other: tools that were stated to be read-only,
  * and tools whose path arguments do not overlap with those of a call that writes. Anything else makes the whole batch
- * sequential. Source: `hermes-llm.md` §13.7, `hermes-product.md` §2.1.
+ * sequential. What was decided is the run event `ToolsScheduled`, shown with the tool lines when they are `verbose`;
+ * {@link explain} says it in a line.
+ *
+ * **Example** (Why two calls do not run side by side)
+ *
+ * ```ts
+ * import * as Tool from "effect/ai/Tool"
+ * import { Annotations, Schedule } from "hermes-effect"
+ *
+ * const facts = Annotations.facts(Tool.make("save").annotate(Annotations.PathArguments, ["path"]))
+ * const calls = ["notes.md", "./notes.md"].map((path) => ({ name: "save", facts, params: { path } }))
+ *
+ * console.log(Schedule.explain(calls.length, Schedule.decide(calls, "/home/me")))
+ * // => 2 calls one after another: save and save touch /home/me/notes.md
+ * ```
+ *
+ * Source: `hermes-llm.md` §13.7, `hermes-product.md` §2.1.
  *
  * @since 0.1.0
  */
@@ -84,3 +100,7 @@ export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision =
   }
   return { mode: "parallel", reason: "every call is read-only or has paths of its own" }
 }
+
+/** A decision in a line, for people. */
+export const explain = (calls: number, { mode, reason }: Decision): string =>
+  `${calls === 1 ? "1 call" : `${calls} calls`} ${mode === "parallel" ? "side by side" : "one after another"}: ${reason}`

@@ -144,14 +144,18 @@ const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect
       bound: undefined
     })
 
-const concurrencyOf = Effect.fnUntraced(function*(entries: ReadonlyArray<Prepare.Prepared>) {
-  if (entries.length === 1) return 1
+/** How many of the calls run at a time, told to whoever watches the run. */
+const concurrencyOf = Effect.fnUntraced(function*(
+  emit: Batch<never>["emit"],
+  entries: ReadonlyArray<Prepare.Prepared>
+): Effect.fn.Return<number, never, ToolContext> {
   const { cwd } = yield* ToolContext
   const candidates = entries.flatMap((entry) =>
     entry._tag === "Ready" ? [{ name: entry.call.name, facts: entry.bound.facts, params: entry.args }] : []
   )
+  if (candidates.length < 2) return 1
   const { mode, reason } = Schedule.decide(candidates, cwd)
-  yield* Effect.logTrace(`${entries.length} tool calls run ${mode}: ${reason}`)
+  if (emit !== undefined) yield* emit([{ _tag: "ToolsScheduled", calls: candidates.length, mode, reason }])
   return mode === "parallel" ? Schedule.maxConcurrency : 1
 })
 
@@ -164,7 +168,7 @@ const runAll = Effect.fnUntraced(function*<E>(
   }
   const results = yield* Desk.settle({
     work: entries.map((entry) => complete(batch, entry)),
-    concurrency: yield* concurrencyOf(entries),
+    concurrency: entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries),
     limits: batch.limits,
     measure: ({ bound, call, modelOutput, output }: Ended) => ({
       callId: call.id,

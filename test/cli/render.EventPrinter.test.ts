@@ -285,4 +285,15 @@ describe("EventPrinter", () => {
       assert.strictEqual(out.join(""), `# ${long}\n\nb\n`)
       assert.include(err.join(""), "✓ terminal ls")
     }))
+
+  it.effect("why calls run side by side or not is said where the tool lines are verbose", () =>
+    Effect.gen(function*() {
+      const events: ReadonlyArray<RunEvent> = [
+        { _tag: "ToolsScheduled", calls: 2, mode: "sequential", reason: "terminal was not stated to be read-only" }
+      ]
+      assert.deepStrictEqual(yield* shown(events, { verbosity: () => "verbose" }, 100), [
+        "┊ 2 calls one after another: terminal was not stated to be read-only"
+      ])
+      assert.deepStrictEqual(yield* shown(events, {}, 100), [])
+    }))
 })

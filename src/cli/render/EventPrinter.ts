@@ -16,6 +16,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
+import * as Schedule from "../../tool/Schedule.ts"
 import * as ChildFeed from "./ChildFeed.ts"
 import * as Markdown from "./Markdown.ts"
 import * as Neutral from "./Neutral.ts"
@@ -172,6 +173,8 @@ export const make = (screen: Screen, options: Options): Printer => {
         closeText()
         feed.take(event, now, screen.asideColumns())
         return busy("writing", now)
+      case "ToolsScheduled":
+        return options.verbosity() === "verbose" ? aside(`┊ ${Schedule.explain(event.calls, event)}`, "dim") : undefined
       case "ToolInputDelta":
       case "ToolStarted":
       case "ToolProgress":
