@@ -105,10 +105,10 @@ const send = Effect.fnUntraced(function*<E>(
     },
     userMessage: run.userMessage,
     notify: run.emit,
-    discard: Effect.suspend(() => {
+    // The router has said that the answer broke off, and why.
+    discard: Effect.sync(() => {
       watcher.end()
       run.text = ""
-      return emit(run, { _tag: "Notice", level: "warning", message: "The answer broke off; it starts anew" })
     }),
     options: run.streaming ? { onPart } : undefined
     // Also of an answer that breaks off.

@@ -51,6 +51,7 @@ import * as FallbackRoute from "./failover/FallbackRoute.ts"
 import * as Options from "./failover/Options.ts"
 import * as Trigger from "./failover/Trigger.ts"
 
+/** What {@link make} takes. */
 export type { BreakerOptions, FallbackProvider, Options, TriggerOptions } from "./failover/Options.ts"
 
 const allSkipped = (): AiError.AiError =>

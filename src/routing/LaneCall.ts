@@ -117,7 +117,7 @@ const remains = Effect.fnUntraced(function*<E, R>(
   if (partial._tag === "Seen" || mayReconnect) {
     call.dirty = true
     if (mayReconnect) call.reconnects++
-    yield* Here.notice(here, `${why} and is asked for anew`)
+    yield* Here.tell(here, { _tag: "Notice", level: "warning", message: `${why} and is asked for anew` })
     return undefined
   }
   const message = `${why}; what you see is what came. ${error.message}`

@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * Which key goes where is the matter of `RouteKeys`.
+ * Which key goes where is the matter of `RouteKeys`, which headers an endpoint wants of `Profiles`.
  *
  * Source: `hermes-llm.md` §2.2 to §2.4, §5.1.
  *
@@ -202,22 +202,6 @@ const modelId = (entry: Directory.Entry, model: string): string => {
   return Directory.find(model.slice(0, slash)) === entry ? model.slice(slash + 1) : model
 }
 
-const betaHeader = "x-anthropic-beta"
-const toolStreaming = "fine-grained-tool-streaming-2025-05-14"
-
-/** The headers of this route alone (`hermes-llm.md` §2.4). */
-const headersOf = (
-  entry: Directory.Entry,
-  model: string,
-  own: Readonly<Record<string, string>> | undefined
-): Route["headers"] => {
-  if (entry.name !== "openrouter" || !model.toLowerCase().includes("claude")) return own
-  const existing = Object.keys(own ?? {}).find((name) => name.toLowerCase() === betaHeader)
-  const betas = existing === undefined ? [] : (own?.[existing] ?? "").split(",").map((beta) => beta.trim())
-  const all = [...betas.filter((beta) => beta !== "" && beta !== toolStreaming), toolStreaming]
-  return { ...own, [existing ?? betaHeader]: all.join(",") }
-}
-
 /** See the module. */
 export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Route> =>
   Result.gen(function*() {
@@ -247,7 +231,7 @@ export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<
     const region = found.region === undefined || regionVariable === undefined
       ? found.region
       : Redacted.value(regionVariable)
-    const headers = headersOf(entry, model, settings.headers)
+    const { headers } = settings
     return {
       provider: choice.name,
       model,

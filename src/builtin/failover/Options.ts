@@ -28,7 +28,14 @@ export type BreakerOptions =
   | { readonly failureThreshold?: number | undefined; readonly recoveryTimeoutSeconds?: number | undefined }
   | { readonly failure_threshold?: number | undefined; readonly recovery_timeout_seconds?: number | undefined }
 
-/** The options of the failover document. */
+/**
+ * The options of the failover document.
+ *
+ * **Details**
+ *
+ * `fallbackProviders` must be there and may be empty. Without a `trigger`, or without its status codes, 500, 502 and 503
+ * lead to the fallbacks. Without a `circuitBreaker` the primary is asked every time.
+ */
 export type Options =
   & { readonly trigger?: TriggerOptions | undefined }
   & (
@@ -38,9 +45,11 @@ export type Options =
 
 /** A fallback, read. */
 export interface Fallback {
+  /** As given, else `fallback-` and its index. */
   readonly name: string
   /** Its own keys in snake_case, as given. */
   readonly config: Fields
+  /** What its `api_type` means; found out from provider, model and address when absent. */
   readonly apiMode: Configurable | undefined
 }
 

@@ -183,6 +183,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
     }
   })
   const leave = read.pipe(
+    // The keyboard fails with its end alone: who typed has left, which is no failure of the work.
     Effect.catch(() => Effect.succeed(0)),
     Effect.map((code): Worked<A, E> => ({ _tag: "Leave", code }))
   )
