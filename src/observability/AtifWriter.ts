@@ -112,7 +112,7 @@ export const make = (options: Options): Effect.Effect<Sink, never, FileSystem.Fi
 
     /** The file of each trajectory that has one. */
     const places = new Map<string, string>()
-    /** By what a trajectory is known here: the scope of a root, the session of a child. */
+    /** By what a trajectory is known here: the scope of its root, and its session where it is a child. */
     const put = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory | undefined) {
       if (trajectory === undefined) return
       yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
@@ -128,10 +128,10 @@ export const make = (options: Options): Effect.Effect<Sink, never, FileSystem.Fi
     const drain = Effect.gen(function*() {
       const { children, isLast, root } = yield* Queue.take(queue)
       yield* put(root, converter.trajectory(root))
-      for (const id of children) yield* put(`child ${id}`, converter.child(id))
+      for (const id of children) yield* put(`${root} ${id}`, converter.child(id))
       if (!isLast) return
       converter.forget(root)
-      places.delete(root)
+      for (const key of Array.from(places.keys())) if (key.startsWith(root)) places.delete(key)
     })
     // The end of the queue is how the fiber is told to stop.
     const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(drain), "Done", () => Effect.void))

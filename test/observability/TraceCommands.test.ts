@@ -25,7 +25,7 @@ const recorded = (directory: string, sessions: ReadonlyArray<string>) =>
   })).pipe(Effect.provide(NodeServices.layer))
 
 describe("the variables", () => {
-  it("say which files are written, and what is written when they say nothing else", () => {
+  it("169 and 170 say which files are written, and what is written when they say nothing else", () => {
     const of = (variables: Record<string, string>) => TraceSettings.fromVariables((name) => variables[name.slice("HERMES_NEMO_RELAY_".length)])
     assert.deepInclude(of({}), { atof: undefined, atif: undefined, agent: { name: "Hermes Agent", version: "unknown" } })
     assert.deepInclude(of({ ATOF_ENABLED: "on", ATOF_MODE: "OverWrite" }).atof, { directory: ".", filename: "hermes-atof.jsonl", mode: "overwrite" })

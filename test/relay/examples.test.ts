@@ -3,7 +3,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { LLMock } from "@copilotkit/aimock"
-import { readdirSync, readFileSync } from "node:fs"
+import type { ChildProcess } from "node:child_process"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import type * as Atif from "../../src/observability/Atif.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
@@ -43,10 +44,28 @@ interface Example {
   readonly env: Readonly<Record<string, string>>
   /** Names that the document gives sessions, in the order in which they begin. */
   readonly sessions: ReadonlyArray<string>
+  /** A file on whose appearance the program is interrupted. */
+  readonly interrupted?: string
+}
+
+/** Interrupts a program when a file is there. */
+const interrupt = (file: string) => {
+  let isWaiting = false
+  return (_: string, child: ChildProcess): void => {
+    if (isWaiting) return
+    isWaiting = true
+    const wait = setInterval(() => {
+      if (!existsSync(file)) return
+      clearInterval(wait)
+      // A second time would mean: at once.
+      child.kill("SIGINT")
+    }, 20)
+    child.once("close", () => clearInterval(wait))
+  }
 }
 
 /** Runs one, and reads what it left under `atof` and `atif`, with the document's names for its sessions. */
-const execute = ({ answers, env, files = {}, query, sessions, toolsets, turns }: Example) =>
+const execute = ({ answers, env, files = {}, interrupted, query, sessions, toolsets, turns }: Example) =>
   Effect.gen(function*() {
     const server = yield* mock
     answers(server)
@@ -54,10 +73,10 @@ const execute = ({ answers, env, files = {}, query, sessions, toolsets, turns }:
     keep("config.yaml", config(server.url))
     for (const [name, content] of Object.entries(files)) put(name, content.replaceAll("{dir}", cwd))
     const ended = yield* hermes(
-      ["chat", "--query", query, "--provider", "custom", "--model", "qwen3.6:35b", "--toolsets", toolsets, "--max-turns", String(turns), "--quiet", "--accept-hooks"],
-      { env: { NODE_OPTIONS: preload, ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replaceAll("{dir}", cwd)])) } }
+      ["chat", "--query", query, "--provider", "custom", "--model", "qwen3.6:35b", "--toolsets", toolsets, "--max-turns", String(turns), ...(interrupted === undefined ? ["--quiet"] : ["--format", "stream-json"]), "--accept-hooks"],
+      { ...(interrupted === undefined ? {} : { onOutput: interrupt(at(interrupted)) }), env: { NODE_OPTIONS: preload, ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value.replaceAll("{dir}", cwd)])) } }
     )
-    assert.strictEqual(ended.code, 0, ended.stderr)
+    assert.strictEqual(ended.code, interrupted === undefined ? 0 : 130, ended.stderr)
     const read = (folder: string) => readdirSync(at(folder)).toSorted().map((name) => ({ name, text: readFileSync(join(at(folder), name), "utf8") }))
     const raw = read("atof")
     const began = raw.flatMap(({ text }) => Atof.parse(text).events)
@@ -307,6 +326,44 @@ describe("the document's examples", () => {
       const [converted] = AtifConvert.convert(stream.events).trajectories
       assert.deepStrictEqual(errors(converted), [])
       assert.deepInclude(converted, { session_id: "middleware-demo-session" })
+    }))
+})
+
+describe("calls that the library executes", () => {
+  it.live("20 one that nobody approves is a mark with the decision and no pair; the model is told of the denial", () =>
+    Effect.gen(function*() {
+      const { stdout, stream, trajectories } = yield* execute({
+        ...terminal,
+        answers: (server) => {
+          server.on({ userMessage: "terminal tool", hasToolResult: false }, { toolCalls: [call("call_terminal", "terminal", { command: "rm -rf build" })] })
+          server.on({ userMessage: "terminal tool", hasToolResult: true }, { content: "not allowed" })
+        }
+      })
+      assert.strictEqual(stdout, "not allowed\n")
+      assertContains(stream.events, [{ kind: "mark", name: "hermes.approval.response", data: null, metadata: { session_id: "middleware-demo-session", choice: "deny" } }])
+      assert.deepStrictEqual(stream.events.filter((event) => event.kind === "scope" && event.category === "tool"), [])
+      const asked = stream.events.findLast((event) => event.kind === "scope" && event.category === "llm" && event.scope_category === "start")
+      assert.match(JSON.stringify(asked?.data), /"role":"tool".*(denied|approv)|(denied|approv).*"role":"tool"/u)
+      for (const { trajectory } of trajectories) assert.deepStrictEqual(errors(trajectory), [])
+    }))
+
+  it.live("46 one that is interrupted has its end in the file, and so have the session and its trajectory", () =>
+    Effect.gen(function*() {
+      const { stream, trajectories } = yield* execute({
+        ...terminal,
+        interrupted: "started",
+        answers: (server) => {
+          server.on({ userMessage: "terminal tool" }, { toolCalls: [call("call_terminal", "terminal", { command: "touch started; sleep 60" })] })
+        }
+      })
+      assertContains(stream.events, [
+        { category: "tool", name: "terminal", scope_category: "start" },
+        { category: "tool", name: "terminal", scope_category: "end", metadata: { status: "error" } },
+        { category: "agent", scope_category: "end" }
+      ])
+      assert.deepStrictEqual(AtofCheck.check(stream).map(({ message }) => message), ["events are in a scope that is not in the stream"])
+      assert.strictEqual(trajectories.length, 1)
+      for (const { trajectory } of trajectories) assert.deepStrictEqual(errors(trajectory), [])
     }))
 })
 
