@@ -39,6 +39,10 @@ const partOf = (value: Schema.Json): Part => {
   const part = object({ value }, "value")
   if (part === undefined) return saying(value)
   const { text: said, type } = part
+  // Those of Bedrock are named by their member.
+  const [use, result] = [object(part, "toolUse"), object(part, "toolResult")]
+  if (use !== undefined) return called(use["toolUseId"] ?? "", use["name"] ?? "", use["input"] ?? {})
+  if (result !== undefined) return answered(result["toolUseId"] ?? "", result["content"] ?? "")
   switch (type) {
     case "tool_use":
       return called(part["id"] ?? "", part["name"] ?? "", part["input"] ?? {})
