@@ -46,12 +46,14 @@ import * as LoadPlugins from "./internal/LoadPlugins.ts"
 import * as OpenRouter from "./internal/OpenRouter.ts"
 import * as ProgramTools from "./internal/ProgramTools.ts"
 import * as Said from "./internal/Said.ts"
+import * as SideTasks from "./internal/SideTasks.ts"
 import type * as Middleware from "./middleware/Middleware.ts"
 import type { Plugin } from "./plugin/Plugin.ts"
 import { Plugins } from "./plugin/Plugins.ts"
 import type { Reserved } from "./plugin/Registration.ts"
 import * as Offline from "./provider/Offline.ts"
 import type { Provider } from "./provider/Provider.ts"
+import type { Auxiliary } from "./routing/Auxiliary.ts"
 import { ModelRouter } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
@@ -64,6 +66,7 @@ import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
 import { TodoState } from "./tool/builtin/Todo.ts"
 import * as AllowListFile from "./tool/approval/AllowListFile.ts"
 import * as Approvals from "./tool/Approvals.ts"
+import type { ApprovalJudge } from "./tool/approval/Judge.ts"
 import * as BoundsFile from "./tool/BoundsFile.ts"
 import * as Scanner from "./tool/fence/Scanner.ts"
 import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
@@ -87,8 +90,11 @@ export interface Options<
   /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
   readonly plugins?: Plugged | undefined
   readonly middleware?: Middlewares & ([Middleware.Errors<Middlewares>] extends [never] ? unknown : never) | undefined
-  /** Who decides what dangerous calls may run: `Approvals.layerCallback`, …; nobody, which means no, when absent. */
-  readonly approvals?: Layer.Layer<Approvals.Approvals, never, Hooks.Hooks> | undefined
+  /**
+   * Who decides what dangerous calls may run: `Approvals.layerCallback`, …; nobody, which means no, when absent. The judge
+   * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
+   */
+  readonly approvals?: Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge> | undefined
   /** What is said about all hooks. */
   readonly hookSettings?: Hooks.Settings | undefined
 }
@@ -108,7 +114,7 @@ const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>):
   ).pipe(Layer.provide(NodeServices.layer))
 
 /** The services of a runtime. */
-export type Services = Agent.Agent | Approvals.Approvals | BackgroundWork | Children | ModelRouter | Plugins | Registries
+export type Services = Agent.Agent | Approvals.Approvals | Auxiliary | BackgroundWork | Children | ModelRouter | Plugins | Registries
 
 /** What plugins find when they are loaded, besides what the application brings. */
 type Registries = ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
@@ -155,7 +161,8 @@ export const layer = <
     places: Layer.orDie(Places.layerConfig),
     results: BoundsFile.layerTemporary,
     plugged: LoadPlugins.ofApplication(options.plugins ?? []),
-    router: Layer.fresh(ModelRouter.layer).pipe(Layer.provide(options.provider ?? Offline.layer()))
+    router: Layer.fresh(ModelRouter.layer).pipe(Layer.provide(options.provider ?? Offline.layer())),
+    helpers: SideTasks.ownProvider
   })
 
 /** Parts that an application and a program come by in different ways. */
@@ -165,6 +172,8 @@ interface Parts {
   readonly results: Layer.Layer<never, never, NodeServices.NodeServices>
   readonly plugged: ReturnType<typeof LoadPlugins.ofApplication>
   readonly router: Layer.Layer<ModelRouter, unknown, unknown>
+  /** Who does side tasks. */
+  readonly helpers: SideTasks.Given
 }
 
 const assemble = <
@@ -178,14 +187,15 @@ const assemble = <
   StoreNeeds = never
 >(
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
-  { places, plugged, results, router }: Parts
+  { helpers, places, plugged, results, router }: Parts
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
   const { approvals, hooks, hookSettings, middleware, plugins: _, provider: __, store, tools, ...settings } = options
   // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
   const sessions = store ?? Layer.fresh(MemorySessionStore.layer)
+  const side = SideTasks.make(helpers, middleware ?? [])
   const registries = Layer.mergeAll(
     sessions,
-    ToolRegistry.layer(tools ?? []).pipe(Layer.provide(sessions)),
+    ToolRegistry.layer(tools ?? []).pipe(Layer.provide([sessions, side.forTools])),
     Hooks.layer([], hookSettings)
   )
   const listening = Layer.effectDiscard(
@@ -199,7 +209,8 @@ const assemble = <
     Layer.provideMerge(agent),
     Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
     Layer.provideMerge(Layer.fresh(Children.layer)),
-    Layer.provideMerge(approvals ?? Layer.fresh(Approvals.layerDeny())),
+    Layer.provideMerge((approvals ?? Layer.fresh(Approvals.layerDeny())).pipe(Layer.provide(side.forApprovals))),
+    Layer.provideMerge(side.service),
     Layer.provideMerge(router),
     Layer.provideMerge(listening),
     Layer.provideMerge(plugged),
@@ -291,7 +302,8 @@ export const program = (
           LoadPlugins.ofProgram(settings, process.cwd(), start.reserved),
           ProgramTools.servers(settings)
         ).pipe(Layer.provide(configured)),
-        router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured))
+        router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured)),
+        helpers: OpenRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
       }
     ).pipe(Layer.provide([Said.tools(settings), ProgramTools.told(settings, environment, home)]))
   })).pipe(Layer.provide(NodeServices.layer))

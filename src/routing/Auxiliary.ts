@@ -37,12 +37,14 @@
  *
  * @since 0.1.0
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Derived from "../config/Derived.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
+import * as Cost from "../domain/Cost.ts"
 import { TurnId } from "../domain/Ids.ts"
 import type { ModelCall, ModelResponse } from "../domain/Model.ts"
 import type { RouteInfo } from "../domain/Route.ts"
@@ -82,7 +84,7 @@ export interface Ask extends Chain.Overrides {
   readonly images?: boolean | undefined
   /** The run that needs it. */
   readonly context: Pick<CallContext, "sessionId" | "taskId" | "turnId">
-  readonly record?: ((entry: { readonly route: RouteInfo; readonly usage: Usage.Usage }) => Effect.Effect<void>) | undefined
+  readonly record?: ((entry: Pick<Answer, "route" | "usage" | "cost">) => Effect.Effect<void>) | undefined
 }
 
 /** What came of it. */
@@ -91,6 +93,7 @@ export interface Answer {
   readonly response: ModelResponse
   readonly route: RouteInfo
   readonly usage: Usage.Usage
+  readonly cost: Cost.Cost
 }
 
 /** See the module. */
@@ -98,9 +101,22 @@ export interface Service<out E = never> {
   readonly call: (task: Task, ask: Ask) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
   /** Who would be asked first, undefined when nobody could be. */
   readonly resolve: (task: Task, overrides?: Chain.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
-  /** What tasks have used so far. */
-  readonly usage: Effect.Effect<ReadonlyMap<string, Usage.Usage>>
+  /** What tasks have used so far, for all sessions together. */
+  readonly used: Effect.Effect<ReadonlyMap<string, Used>>
 }
+
+/** What a task has used. */
+export interface Used {
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Total
+}
+
+/**
+ * The side tasks of a runtime.
+ *
+ * @see {@link Service} for its members.
+ */
+export class Auxiliary extends Context.Service<Auxiliary, Service>()("hermes-effect/routing/Auxiliary") {}
 
 /** What it is made of. */
 export interface Options {
@@ -143,7 +159,7 @@ const nobody = (task: string): ConfigError => {
 /** See the module; `E` as in `Attempt.run`. */
 export const make = <E = never>(options: Options): Service<E> => {
   const { interceptors, router, settings } = options
-  const used = new Map<string, Usage.Usage>()
+  const used = new Map<string, Used>()
   let count = 0
 
   const poolKey = (provider: string): Effect.Effect<Chain.PoolKey | undefined> => {
@@ -222,9 +238,11 @@ export const make = <E = never>(options: Options): Service<E> => {
     call: Effect.fnUntraced(function*(task, given) {
       const answer = yield* through(task, yield* choose(task, given, given.images ?? task === "vision"), given)
       const usage = Usage.fromResponse(answer.response.usage)
-      used.set(task, Usage.add(used.get(task) ?? Usage.zero, usage))
-      if (given.record !== undefined) yield* given.record({ route: answer.route, usage })
-      return { text: textOf(answer.response), response: answer.response, route: answer.route, usage }
+      const cost = answer.cost ?? Cost.unknown("whoever answered does not know prices")
+      const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
+      used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.plus(before.cost, cost) })
+      if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
+      return { text: textOf(answer.response), response: answer.response, route: answer.route, usage, cost }
     }),
     resolve: (task, overrides = {}) =>
       Effect.flatMap(choose(task, overrides, task === "vision"), ({ candidates: [first] }) =>
@@ -233,6 +251,6 @@ export const make = <E = never>(options: Options): Service<E> => {
           : first.route === undefined
           ? router.primary
           : Effect.succeed({ ...first.route, baseUrl: first.route.baseUrl })),
-    usage: Effect.sync(() => new Map(used))
+    used: Effect.sync(() => new Map(used))
   }
 }

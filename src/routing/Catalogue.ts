@@ -35,7 +35,6 @@
  *
  * @since 0.1.0
  */
-import * as BigDecimal from "effect/BigDecimal"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -49,6 +48,7 @@ import * as LocalServer from "./catalogue/LocalServer.ts"
 import * as ModelId from "./catalogue/ModelId.ts"
 import * as ModelList from "./catalogue/ModelList.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
+import * as Stated from "./catalogue/Stated.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as Cost from "./Cost.ts"
 import * as Detection from "./Detection.ts"
@@ -96,6 +96,8 @@ export interface Service {
   readonly notice: (route: Asked) => Effect.Effect<string | undefined>
   /** The models that a route's endpoint lists. */
   readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelList.Listed>>
+  /** What requests on a route have to carry for its model to hold what it can: Ollama's `num_ctx`. */
+  readonly extraBody: (route: Asked) => Effect.Effect<Route["extraBody"]>
   /** What is learnt of windows from refusals; {@link window} and {@link known} heed it. */
   readonly probing: Probing.Probing
 }
@@ -127,36 +129,6 @@ const patience = "5 seconds"
 
 const openRouter = "https://openrouter.ai/api/v1"
 
-const isMain = ({ default: main }: Values["model"], model: string): boolean =>
-  main !== undefined && (main === model || ModelId.bare(main) === model || ModelId.withoutProvider(main) === model)
-
-const configured = ({ customProviders, model }: Options["settings"], route: Asked): number | undefined => {
-  const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
-  const endpoint = customProviders.find((endpoint) =>
-    endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
-  const own = endpoint !== undefined && Object.hasOwn(endpoint.models, route.model) ? endpoint.models[route.model] : undefined
-  return (isMain(model, route.model) ? model.contextLength : undefined) ?? own?.contextLength
-}
-
-const perMillion = (price: string | undefined): BigDecimal.BigDecimal | undefined => {
-  const decimal = Pricing.decimal(price)
-  return decimal === undefined ? undefined : BigDecimal.make(decimal.value, decimal.scale - 6)
-}
-
-const listedPrice = (listed: ModelList.Listed | undefined, url: string | undefined): Pricing.Pricing | undefined => {
-  const prices = listed?.prices
-  return prices === undefined ? undefined : {
-    input: perMillion(prices.input),
-    output: perMillion(prices.output),
-    cacheRead: perMillion(prices.cacheRead),
-    cacheWrite: perMillion(prices.cacheWrite),
-    request: Pricing.decimal(prices.request),
-    source: "provider_models_api",
-    url,
-    version: undefined
-  }
-}
-
 const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
 
 /** See the module. */
@@ -165,18 +137,19 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   const noticed = new Set<string>()
   const memory = new WeakMap<Asked, { readonly until: number; readonly known: Known }>()
   /** What local servers said, which must not be asked before each call. */
-  const local = new Map<string, number | undefined>()
+  const local = new Map<string, LocalServer.Served | undefined>()
 
   const atEndpoint = (route: Asked): boolean => {
     const { host } = Detection.address(route.baseUrl)
     return host !== "" && (Directory.atHost(host) === undefined)
   }
 
-  const localWindow = (route: Asked): Effect.Effect<number | undefined> =>
+  const served = (route: Asked): Effect.Effect<LocalServer.Served | undefined> =>
     Effect.suspend(() => {
+      if (!Detection.isLocal(Detection.address(route.baseUrl).host)) return Effect.succeed(undefined)
       const key = `${route.model}@${route.baseUrl ?? ""}`
       if (local.has(key)) return Effect.succeed(local.get(key))
-      return Effect.tap(LocalServer.window(route, get, post), (tokens) => Effect.sync(() => local.set(key, tokens)))
+      return Effect.tap(LocalServer.window(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
     })
 
   /** What a list says of the model, where one is asked at all. */
@@ -190,15 +163,13 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   }
 
   const described = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Window> {
-    const own = configured(settings, route)
+    const own = Stated.window(settings, route)
     if (own !== undefined) return { tokens: own, source: "config" }
     const learnt = yield* windows.get(route)
     if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
     if (route.provider === "offline") return { tokens: defaultWindow, source: "default" }
-    if (Detection.isLocal(Detection.address(route.baseUrl).host)) {
-      const served = yield* localWindow(route)
-      if (served !== undefined) return { tokens: served, source: "local" }
-    }
+    const here = yield* served(route)
+    if (here !== undefined) return { tokens: here.tokens, source: "local" }
     const listed = yield* listing(route)
     if (listed?.window !== undefined) {
       return { tokens: listed.window, source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint" }
@@ -222,8 +193,8 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
         return Effect.succeed(Pricing.tabledPrice(route))
       case "official_models_api":
         return route.provider === "nous" && route.baseUrl !== undefined
-          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => listedPrice(ModelList.find(models, route.model), route.baseUrl))
-          : Effect.succeed(listedPrice(listed, route.baseUrl))
+          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => Stated.price(ModelList.find(models, route.model), route.baseUrl))
+          : Effect.succeed(Stated.price(listed, route.baseUrl))
       default:
         return Effect.succeed(undefined)
     }
@@ -281,7 +252,15 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
     return `nobody describes the model ${route.model}: it is taken to hold ${found.tokens} tokens, set model.context_length if it holds another number`
   })
 
+  const extraBody = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Route["extraBody"]> {
+    const contextLength = Stated.window(settings, route)
+    const ollamaNumCtx = Stated.isMain(settings.model, route.model) ? settings.model.ollamaNumCtx : undefined
+    const found = ollamaNumCtx === undefined ? yield* served(route) : undefined
+    return ContextWindow.ollamaBody({ ollamaNumCtx, contextLength }, found?.isOllama === true ? found.tokens : undefined)
+  })
+
   return {
+    extraBody,
     probing,
     known,
     window,

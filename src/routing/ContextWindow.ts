@@ -106,8 +106,8 @@ export const require = (route: Asked, tokens: number, named: boolean): Effect.Ef
 export const ollamaBody = (
   settings: { readonly ollamaNumCtx?: number | undefined; readonly contextLength?: number | undefined },
   detected: number | undefined
-): NonNullable<Route["extraBody"]> => {
+): Route["extraBody"] => {
   const wanted = settings.ollamaNumCtx ?? detected
-  if (wanted === undefined) return {}
+  if (wanted === undefined) return undefined
   return { options: { num_ctx: Math.min(wanted, settings.contextLength ?? wanted) } }
 }

@@ -133,8 +133,8 @@ describe("hermes-llm auxiliary roles", () => {
     assert.deepStrictEqual(labels(there, "title"), ["custom"])
   })
 
-  it("while the main model is the offline stand-in no key of the environment is spent", () => {
-    assert.deepStrictEqual(labels(world({ OPENROUTER_API_KEY: "o" }, { main: main("offline", "offline") })), ["main"])
+  it("while the main model is the offline stand-in no key of the environment is spent, and it does nothing itself", () => {
+    assert.deepStrictEqual(labels(world({ OPENROUTER_API_KEY: "o" }, { main: main("offline", "offline") })), [])
   })
 })
 
@@ -244,9 +244,9 @@ describe("hermes-llm auxiliary calls", () => {
       yield* service.call("title", { ...question, record })
       yield* service.call("title", question)
       yield* service.call("compression", question)
-      const usage = yield* service.usage
-      assert.deepInclude(usage.get("title"), { inputTokens: 20, outputTokens: 10, requestCount: 2 })
-      assert.deepInclude(usage.get("compression"), { requestCount: 1 })
+      const used = yield* service.used
+      assert.deepInclude(used.get("title")?.usage, { inputTokens: 20, outputTokens: 10, requestCount: 2 })
+      assert.deepInclude(used.get("compression")?.usage, { requestCount: 1 })
       assert.deepStrictEqual(recorded, ["openrouter 10"])
     }))
 

@@ -170,7 +170,7 @@ describe("Catalogue", () => {
     assert.deepStrictEqual(ContextWindow.ollamaBody({}, 40_960), { options: { num_ctx: 40_960 } })
     assert.deepStrictEqual(ContextWindow.ollamaBody({ contextLength: 16_000 }, 40_960), { options: { num_ctx: 16_000 } })
     assert.deepStrictEqual(ContextWindow.ollamaBody({ ollamaNumCtx: 8_000 }, 40_960), { options: { num_ctx: 8_000 } })
-    assert.deepStrictEqual(ContextWindow.ollamaBody({}, undefined), {})
+    assert.isUndefined(ContextWindow.ollamaBody({}, undefined))
   })
 })
 

@@ -19,8 +19,8 @@
  *
  * **Gotchas**
  *
- * While the main model is the offline stand-in nobody has decided to spend the keys of the environment: it does the side
- * tasks too. A provider whose pool of keys is spent is not available, whatever the environment holds. A model of the
+ * While the main model is the offline stand-in nobody has decided to spend the keys of the environment, and a stand-in can
+ * neither sum up nor look at anything: nobody does a side task that is not configured. A provider whose pool of keys is spent is not available, whatever the environment holds. A model of the
  * form `vendor/model` is passed over where the automatic choice is no aggregator.
  *
  * Source: `hermes-llm.md` §5.1 to §5.3, the usage document (auxiliary client).
@@ -146,7 +146,7 @@ const distinct = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate
 
 /** The candidates of the automatic choice. */
 export const automatic = (world: World, task: Task): ReadonlyArray<Candidate> => {
-  if (isOffline(world)) return [mainCandidate]
+  if (isOffline(world)) return []
   const at = (...providers: ReadonlyArray<string>) => providers.flatMap((provider) => atProvider(world, task, provider))
   return distinct(
     task.images

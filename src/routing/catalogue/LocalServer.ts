@@ -44,21 +44,30 @@ export const ofStudio = (body: unknown, model: string): number | undefined => {
   return ModelList.plausible(entry["loaded_context_length"]) ?? ModelList.plausible(entry["max_context_length"])
 }
 
+/** What a server gives a model, and whether it is Ollama, which wants to be told. */
+export interface Served {
+  readonly tokens: number
+  readonly isOllama: boolean
+}
+
+const other = (tokens: number): Served => ({ tokens, isOllama: false })
+
 /** Asks a local server; undefined when none of the ways knows. */
 export const window = (
   route: Pick<Route, "apiKey" | "baseUrl" | "model">,
   get: GetJson,
   post: PostJson
-): Effect.Effect<number | undefined> =>
+): Effect.Effect<Served | undefined> =>
   Effect.gen(function*() {
     const { apiKey, baseUrl, model } = route
     if (baseUrl === undefined) return undefined
     const root = rootOf(baseUrl)
     const props = ofProps(yield* get(`${root}/v1/props`, apiKey))
-    if (props !== undefined) return props
+    if (props !== undefined) return other(props)
     const show = ofShow(yield* post(`${root}/api/show`, { model, name: model }))
-    if (show !== undefined) return show
+    if (show !== undefined) return { tokens: show, isOllama: true }
     const studio = ofStudio(yield* get(`${root}/api/v0/models`, apiKey), model)
-    if (studio !== undefined) return studio
-    return ModelList.find(ModelList.read(yield* get(`${baseUrl}/models`, apiKey)), model)?.window
+    if (studio !== undefined) return other(studio)
+    const listed = ModelList.find(ModelList.read(yield* get(`${baseUrl}/models`, apiKey)), model)?.window
+    return listed === undefined ? undefined : other(listed)
   })

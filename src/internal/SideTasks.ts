@@ -1,0 +1,125 @@
+/**
+ * The side tasks of a runtime: one service over its router, hooks and middleware, and the parts that ask it. Tools and
+ * approvals are made before the router is, so they get a promise of it. Used by `Runtime` alone.
+ */
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import type { Environment } from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import * as Stack from "../middleware/Stack.ts"
+import { Plugins } from "../plugin/Plugins.ts"
+import * as Auxiliary from "../routing/Auxiliary.ts"
+import type { PoolKey } from "../routing/auxiliary/Chain.ts"
+import type { Credential } from "../routing/CredentialPool.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import type { Lookup } from "../routing/RouteKeys.ts"
+import { RouterStatus } from "../routing/RoutedModelRouter.ts"
+import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/Judge.ts"
+import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
+
+/** Who may be asked besides the runtime's own provider. */
+export interface Given {
+  readonly settings: Auxiliary.Options["settings"]
+  readonly lookup?: Lookup | undefined
+  readonly logins?: ReadonlyMap<string, Credential> | undefined
+}
+
+/** Nobody else. */
+export const ownProvider: Given = {
+  settings: { model: { provider: "auto", streaming: true }, auxiliary: {}, customProviders: [], credentials: {} }
+}
+
+/** Those that a program's settings, environment and logins know. */
+export const ofProgram = (
+  settings: Values,
+  environment: Environment["Service"],
+  logins: ReadonlyMap<string, Credential> | undefined
+): Given => ({
+  settings,
+  logins,
+  lookup: (name) => {
+    const value = environment.get(name)
+    return value === undefined ? undefined : Redacted.make(value)
+  }
+})
+
+class Promised extends Context.Service<Promised, Deferred.Deferred<Auxiliary.Service>>()("hermes-effect/internal/SideTasks/Promised") {}
+
+const port = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Service => ({
+  call: (task, ask) => Effect.flatMap(Deferred.await(promised), ({ call }) => call(task, ask)),
+  resolve: (task, overrides) => Effect.flatMap(Deferred.await(promised), ({ resolve }) => resolve(task, overrides)),
+  used: Effect.flatMap(Deferred.await(promised), ({ used }) => used)
+})
+
+/** The key that a provider's pool would give; spent where the router has set all of them aside. */
+const poolOf = (
+  { logins, settings }: Given,
+  status: RouterStatus["Service"] | undefined
+): NonNullable<Auxiliary.Options["pool"]> =>
+(provider) =>
+  Effect.map(status?.routes ?? Effect.succeed([]), (routes): PoolKey | undefined => {
+    const keys = routes.flatMap((one) => one.route.provider === provider ? one.keys : [])
+    if (keys.length > 0 && keys.every(({ resting }) => resting !== undefined)) return { _tag: "Spent" }
+    const own = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
+    const key = own ?? logins?.get(provider)?.key
+    return key === undefined ? undefined : { _tag: "Key", key }
+  })
+
+/** The layers of one runtime; they share the promise, so each runtime has its own. */
+export const make = (given: Given, middleware: ReadonlyArray<Middleware.Any>) => {
+  const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
+
+  const service = Layer.effect(
+    Auxiliary.Auxiliary,
+    Effect.gen(function*() {
+      const { loaded } = yield* Plugins
+      const plugged = yield* loaded
+      const hooks = yield* Hooks.Hooks
+      const status = Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))
+      const context = yield* Effect.context<never>()
+      const made = Auxiliary.make<never>({
+        settings: given.settings,
+        lookup: given.lookup,
+        router: yield* ModelRouter,
+        interceptors: { stack: Stack.make([...plugged.middleware, ...middleware]), hooks },
+        pool: poolOf(given, status)
+      })
+      const auxiliary: Auxiliary.Service = {
+        ...made,
+        // The services that middleware needs, wherever a side task is asked for.
+        call: (task, ask) =>
+          Effect.updateContext(made.call(task, ask), (own: Context.Context<never>) => Context.merge(context, own))
+      }
+      yield* Deferred.succeed(yield* Promised, auxiliary)
+      return auxiliary
+    })
+  )
+
+  return {
+    service: service.pipe(Layer.provide(promised)),
+    /** For tools; an application's own side model goes before. */
+    forTools: Layer.effect(
+      SideModel,
+      Effect.gen(function*() {
+        const own = yield* SideModel
+        const promise = yield* Promised
+        return own ?? fromAuxiliary(port(promise))
+      })
+    ).pipe(Layer.provide(promised)),
+    /** For approvals that ask a judge. */
+    forApprovals: Layer.effect(
+      ApprovalJudge,
+      Effect.gen(function*() {
+        const own = yield* Effect.serviceOption(ApprovalJudge)
+        const promise = yield* Promised
+        return Option.getOrElse(own, () => judgeOf(port(promise)))
+      })
+    ).pipe(Layer.provide(promised))
+  }
+}

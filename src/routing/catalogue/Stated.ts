@@ -1,0 +1,48 @@
+/**
+ * What users and lists of models say of a model, in the terms of the catalogue. Pure.
+ *
+ * Source: `hermes-llm.md` §10.1, §12.3.
+ *
+ * @since 0.1.0
+ */
+import * as BigDecimal from "effect/BigDecimal"
+import type { Values } from "../../config/Settings.ts"
+import type { Route } from "../../domain/Route.ts"
+import * as Pricing from "../Pricing.ts"
+import * as ModelId from "./ModelId.ts"
+import type * as ModelList from "./ModelList.ts"
+
+type Asked = Pick<Route, "provider" | "model" | "baseUrl">
+
+/** Whether a model is the main one, under any form of its id. */
+export const isMain = ({ default: main }: Values["model"], model: string): boolean =>
+  main !== undefined && (main === model || ModelId.bare(main) === model || ModelId.withoutProvider(main) === model)
+
+/** The window that the user names for a route: of the main model, or of a model of a named endpoint. */
+export const window = ({ customProviders, model }: Pick<Values, "model" | "customProviders">, route: Asked): number | undefined => {
+  const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
+  const endpoint = customProviders.find((endpoint) =>
+    endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
+  const own = endpoint !== undefined && Object.hasOwn(endpoint.models, route.model) ? endpoint.models[route.model] : undefined
+  return (isMain(model, route.model) ? model.contextLength : undefined) ?? own?.contextLength
+}
+
+const perMillion = (price: string | undefined): BigDecimal.BigDecimal | undefined => {
+  const decimal = Pricing.decimal(price)
+  return decimal === undefined ? undefined : BigDecimal.make(decimal.value, decimal.scale - 6)
+}
+
+/** The price that a list of models names. */
+export const price = (listed: ModelList.Listed | undefined, url: string | undefined): Pricing.Pricing | undefined => {
+  const prices = listed?.prices
+  return prices === undefined ? undefined : {
+    input: perMillion(prices.input),
+    output: perMillion(prices.output),
+    cacheRead: perMillion(prices.cacheRead),
+    cacheWrite: perMillion(prices.cacheWrite),
+    request: Pricing.decimal(prices.request),
+    source: "provider_models_api",
+    url,
+    version: undefined
+  }
+}
