@@ -16,6 +16,7 @@ import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import { Plugins } from "../plugin/Plugins.ts"
+import { Auxiliary } from "../routing/Auxiliary.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Shell from "../tool/builtin/terminal/Shell.ts"
@@ -72,6 +73,7 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
     commands: PluginsDialog.commands((yield* plugins.loaded).commands),
     attach: plugins.attach,
     background: yield* BackgroundWork,
+    auxiliary: yield* Auxiliary,
     children: yield* Children,
     quickCommands: settings.quickCommands,
     directoryOf: (session) => Effect.provideService(Asking.directoryOf(session), FileSystem.FileSystem, fs)

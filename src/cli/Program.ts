@@ -17,6 +17,7 @@ import type { Hooks } from "../hooks/Hooks.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import type { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
+import type { Auxiliary } from "../routing/Auxiliary.ts"
 import type { ModelRouter } from "../routing/ModelRouter.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
 import type { SessionStore } from "../session/SessionStore.ts"
@@ -39,7 +40,7 @@ export interface Start {
 }
 
 /** What a runtime gives. */
-export type Services = Agent | BackgroundWork | Children | ModelRouter | Plugins | ToolRegistry | SessionStore | SessionSearch | Hooks
+export type Services = Agent | BackgroundWork | Children | Auxiliary | ModelRouter | Plugins | ToolRegistry | SessionStore | SessionSearch | Hooks
 
 /** What it is made of. */
 export type Needs = Home | Environment

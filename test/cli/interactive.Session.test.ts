@@ -4,10 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
+import * as Cost from "../../src/domain/Cost.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
+import * as Usage from "../../src/domain/Usage.ts"
 import type { Conversation } from "../../src/plugin/Inbox.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
+import type * as Auxiliary from "../../src/routing/Auxiliary.ts"
 import type { Service as SessionStore } from "../../src/session/SessionStore.ts"
+import { textAnswer } from "../support/fakeModel.ts"
 import { session } from "../support/interactiveSession.ts"
 
 const ctrlC = "\u0003"
@@ -248,6 +252,60 @@ describe("Interactive session", () => {
         assert.include(screen, "Total        15 tokens")
         assert.include(screen, "Model calls  1")
       })))
+
+  const fake = { provider: "fake", model: "fake-1", apiMode: "chat_completions", baseUrl: undefined } as const
+  const auxiliary = (answer: string) => {
+    const asked: Array<string> = []
+    const used = new Map<string, Auxiliary.Used>()
+    return {
+      asked,
+      service: {
+        used: Effect.sync(() => used),
+        call: (task: string, ask: Auxiliary.Ask) =>
+          Effect.sync(() => {
+            asked.push(`${task} ${JSON.stringify(ask.messages)}`)
+            const usage = { ...Usage.zero, inputTokens: 40, outputTokens: 5, requestCount: 1 }
+            used.set(task, { usage, cost: Cost.total({ usd: 0.0046, status: "estimated", source: "official_docs_snapshot" }) })
+            return { text: answer, usage, cost: Cost.included, response: textAnswer(answer), route: fake }
+          })
+      }
+    }
+  }
+
+  it.effect("a session is named on the side after its first exchange, and /usage tells what that took", () => {
+    const { asked, service } = auxiliary("Title: \"Saying hello to models\"\n")
+    return session({ auxiliary: service, sessionId: "20260101_000000_aaaaaa" }, ({ store, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        yield* type("again\r")
+        yield* until("You said: again")
+        const found = yield* store.get(SessionId.make("20260101_000000_aaaaaa"))
+        assert.strictEqual(Option.getOrThrow(found).title, "Saying hello to models")
+        assert.strictEqual(asked.length, 1)
+        assert.include(asked[0], "three to seven words")
+        yield* type("/usage\r")
+        assert.match(yield* until("Duration"), /Side tasks\s+title: 40 in · 5 out · 1 model call · ~\$0\.0046/)
+      }))
+  })
+
+  it.effect("a title that the user gave stays, and an answer that is no title changes nothing", () => {
+    const { asked, service } = auxiliary("I can not\ndo that")
+    return session({ auxiliary: service, sessionId: "20260101_000000_aaaaaa" }, ({ store, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/title Mine\r")
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        const found = yield* store.get(SessionId.make("20260101_000000_aaaaaa"))
+        assert.strictEqual(Option.getOrThrow(found).title, "Mine")
+        assert.deepStrictEqual(asked, [])
+        yield* type("/new\r")
+        yield* type("hello there\r")
+        yield* until("You said: hello there")
+        yield* type("/status\r")
+        assert.match(yield* until("Tool lines"), /Title\s+none/)
+      }))
+  })
 
   it.effect("a first prompt is taken literally", () =>
     session({ seed: "/quit" }, ({ until }) => until("You said: /quit")))

@@ -93,9 +93,15 @@ const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const { current, options } = dialog
   const session = yield* Switching.known(dialog)
   const models = session === undefined ? [] : yield* options.store.usageByModel(current.id)
+  const used = options.auxiliary === undefined ? [] : [...yield* options.auxiliary.used]
   const now = yield* Clock.currentTimeMillis
-  const duration = ToolText.duration(now - current.since)
-  say(dialog, ...UsageText.table({ usage: session?.usage ?? Usage.zero, cost: session?.cost ?? Cost.spent(Cost.nothing), models, duration }), "")
+  say(dialog, ...UsageText.table({
+    usage: session?.usage ?? Usage.zero,
+    cost: session?.cost ?? Cost.spent(Cost.nothing),
+    models,
+    side: used.map(([task, { cost, usage }]) => ({ task, usage, cost: Cost.spent(cost) })),
+    duration: ToolText.duration(now - current.since)
+  }), "")
 }))
 
 const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {

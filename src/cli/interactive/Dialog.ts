@@ -10,6 +10,7 @@ import type { Service as BackgroundWork } from "../../agent/BackgroundWork.ts"
 import type { Service as Children } from "../../agent/Children.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
+import type { Service as Auxiliary } from "../../routing/Auxiliary.ts"
 import type { SessionId } from "../../domain/Ids.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
@@ -65,6 +66,8 @@ export interface InteractiveOptions {
   readonly background?: BackgroundWork | undefined
   /** Whether the agent may delegate at all, for `/agents pause`. */
   readonly children?: Pick<Children, "isPaused" | "pause"> | undefined
+  /** Does side tasks: gives sessions their titles. */
+  readonly auxiliary?: Pick<Auxiliary, "call" | "used"> | undefined
   /** A first prompt, taken literally. */
   readonly seed?: RunInput["prompt"] | undefined
   /** Commands of plugins, after the program's own. */
@@ -118,6 +121,8 @@ export interface Dialog {
   interruptedAt: number
   /** Lines that were sent while the agent worked. */
   readonly waiting: Array<string>
+  /** Does something on the side, until the session is left. */
+  readonly aside: (work: Effect.Effect<void>) => Effect.Effect<void>
   /** Lines for the screen; where an answer is being written, between its parts. */
   note: (line: string) => void
 }

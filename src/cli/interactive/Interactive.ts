@@ -52,6 +52,7 @@ const make = Effect.fnUntraced(function*(
   options: InteractiveOptions
 ): Effect.fn.Return<Dialog, never, Scope.Scope> {
   const { display, hooks, terminal } = options
+  const scope = yield* Effect.scope
   const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
   const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
   const steered = (lines: ReadonlyArray<string>): void => {
@@ -77,6 +78,7 @@ const make = Effect.fnUntraced(function*(
     editor: Editor.empty,
     interruptedAt: -Infinity,
     waiting: [],
+    aside: (work) => Effect.asVoid(Effect.forkIn(work, scope)),
     note: (line) => screen.say(`${line}\n`)
   }
   return dialog

@@ -18,6 +18,7 @@ import * as EventPrinter from "../render/EventPrinter.ts"
 import * as Neutral from "../render/Neutral.ts"
 import * as Approving from "./Approving.ts"
 import * as Dialog from "./Dialog.ts"
+import * as Naming from "./Naming.ts"
 import * as Switching from "./Switching.ts"
 import * as Working from "./Working.ts"
 
@@ -53,6 +54,9 @@ const entitle = Effect.fnUntraced(function*(dialog: Dialog.Dialog) {
   dialog.current = { ...dialog.current, title: undefined }
   yield* dialog.options.store.rename(session.id, title)
 })
+
+const textOf = (prompt: RunInput["prompt"]): string =>
+  typeof prompt === "string" ? prompt : prompt.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
 
 /** See the module. Gives the exit code with which the program is left, if it is. */
 export const run = Effect.fnUntraced(function*(
@@ -114,6 +118,7 @@ export const run = Effect.fnUntraced(function*(
     printer.note(screen.asidePaint.text(Neutral.line(line), "red"))
   }
   Dialog.say(dialog, "")
+  if (result !== undefined) yield* Naming.afterFirst(dialog, textOf(prompt), result)
   yield* Effect.catch(entitle(dialog), (error) => Effect.sync(() => Dialog.complain(dialog, error)))
   return undefined
 })

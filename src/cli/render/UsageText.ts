@@ -41,11 +41,18 @@ export interface ModelUsage {
   readonly cost: Cost.Spent
 }
 
+/** What a side task took since the program started. */
+export interface TaskUsage extends Pick<ModelUsage, "usage" | "cost"> {
+  readonly task: string
+}
+
 /** What a session took altogether. */
 export interface SessionUsage {
   readonly usage: Usage.Usage
   readonly cost: Cost.Spent
   readonly models: ReadonlyArray<ModelUsage>
+  /** What side tasks took, which is on no account of the session. */
+  readonly side?: ReadonlyArray<TaskUsage> | undefined
   /** Milliseconds since the session began. */
   readonly duration: string
 }
@@ -62,7 +69,7 @@ const costOf = (cost: Cost.Spent): string => {
 }
 
 /** The table of `/usage`. */
-export const table = ({ cost, duration, models, usage }: SessionUsage): ReadonlyArray<string> => {
+export const table = ({ cost, duration, models, side = [], usage }: SessionUsage): ReadonlyArray<string> => {
   const counts: ReadonlyArray<readonly [string, number]> = [
     ["Input", usage.inputTokens],
     ["Cache read", usage.cacheReadTokens],
@@ -83,6 +90,8 @@ export const table = ({ cost, duration, models, usage }: SessionUsage): Readonly
     ["Model calls", exact(usage.requestCount)],
     ...byModel,
     ["Cost", costOf(cost)],
+    ...side.map(({ cost, task, usage }, index) =>
+      [index === 0 ? "Side tasks" : "", `${Neutral.line(task)}: ${line(usage, cost)}`] as const),
     ["Duration", duration]
   ])
 }

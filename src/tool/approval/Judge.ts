@@ -66,7 +66,8 @@ export const auxiliary = <E>(model: Auxiliary<E>): ApprovalJudge["Service"] => (
           })
         ],
         temperature: 0,
-        maxOutputTokens: 16,
+        // A model that thinks first needs room for it.
+        maxOutputTokens: 512,
         context: {
           sessionId: SessionId.make(question.session_id),
           taskId: TaskId.make(question.session_id),
