@@ -11,6 +11,7 @@
  */
 import { type Command, type Field, type Redirect } from "./Command.ts"
 import * as Expand from "./Expand.ts"
+import * as Handed from "./Handed.ts"
 import * as Output from "./Output.ts"
 import * as Syntax from "./Syntax.ts"
 import * as Tree from "./Tree.ts"
@@ -147,6 +148,7 @@ class Reader {
           pending = keywordOf(words[at])
           if (keywordOf(words[at + 1]) === "()") at++
         } else if (!connecting.has(word)) break
+        else if (word === "time" && keywordOf(words[at + 1]) === "-p") at++
       }
       if (frames.length > maxGroups) this.fault ??= "it nests too deeply"
       const rest = words.slice(at)
@@ -205,7 +207,9 @@ class Reader {
     }
     const fields = words.slice(index).flatMap((word) => Expand.expand(word, this.#scope))
     const document = redirects.findLast(({ operator }) => operator.startsWith("<<"))
-    const stdin = document === undefined ? flow.stdin : document.target.unknown ? undefined : document.target.text
+    const file = redirects.findLast(({ operator, target }) => operator === "<" && target.commands.length > 0)?.target.commands.at(-1)
+    const piped = file === undefined ? flow.stdin : Output.output(file)
+    const stdin = document === undefined ? piped : document.target.unknown ? undefined : document.target.text
     const input = document === undefined ? flow.input : [...flow.input, ...document.target.commands]
     if (fields.length === 0 && redirects.length === 0 && assignments.length === 0) return undefined
     return this.#layers(fields, { ...flow, redirects, assignments, stdin, input, cwd: this.#cwd, wrappers: [] })
@@ -252,7 +256,8 @@ class Reader {
         if (name !== undefined) this.#assign(name, field)
       }
     } else if (program === "set") {
-      const values = args[0] === "--" ? args.slice(1) : args.filter((arg) => !/^[-+]/.test(arg))
+      const first = args.findIndex((arg) => !/^[-+]./.test(arg))
+      const values = args[0] === "--" ? args.slice(1) : first === -1 ? [] : args.slice(first)
       if (values.length > 0) {
         this.#variables.set("@", values.join(" ")).set("*", values.join(" "))
         values.slice(0, 9).forEach((value, index) => this.#variables.set(String(index + 1), value))
@@ -260,6 +265,9 @@ class Reader {
     } else if (program === "read" && stdin !== undefined) {
       const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg))
       if (name !== undefined) this.#variables.set(name, stdin.trimEnd())
+    } else if ((program === "mapfile" || program === "readarray") && stdin !== undefined) {
+      const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg)) ?? "MAPFILE"
+      for (const key of [name, `${name}[0]`, `${name}[@]`, `${name}[*]`]) this.#variables.set(key, stdin.trimEnd())
     } else if (program === "printf" && args[0] === "-v") {
       const written = Output.output({ ...command, args: args.slice(2), fields: fields.slice(2) })
       if (written !== undefined && args[1] !== undefined) this.#variables.set(args[1], written)
@@ -270,6 +278,9 @@ class Reader {
       if (program === "eval") run()
       else this.#apart(run)
     } else if (stdin !== undefined && readsScript(command)) this.#apart(() => this.text(stdin, [], undefined, false))
+    for (const text of Handed.handed(command)) {
+      if (text !== "") this.#apart(() => this.text(text, [], undefined, false))
+    }
   }
 }
 

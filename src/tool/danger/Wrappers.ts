@@ -69,7 +69,13 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
   "setarch": wrapper("", 1),
   "linux64": wrapper(),
   "faketime": wrapper("", 1),
-  "dbus-run-session": { after: "--" },
+  "dbus-run-session": wrapper("--config-file --dbus-daemon"),
+  "numactl": wrapper("-N -m -C -i -p --cpunodebind --membind --physcpubind"),
+  "choom": wrapper("-n --adjust"),
+  "proot": wrapper("-r -b -w -R -S -q"),
+  "valgrind": wrapper(),
+  "entr": wrapper(),
+  "start-stop-daemon": { after: "--exec" },
   "xvfb-run": wrapper("-n -s"),
   "doppler": { after: "--" },
   "op": { after: "--" },
@@ -85,7 +91,7 @@ export const shells = new Set(["sh", "bash", "zsh", "dash", "ksh", "mksh", "ash"
 const runners: Readonly<Record<string, ReadonlyArray<string>>> = {
   bundle: ["exec"], poetry: ["run"], pipenv: ["run"], pdm: ["run"], hatch: ["run"], rye: ["run"], uv: ["run"], conda: ["run"],
   mise: ["exec", "x"], asdf: ["exec"], pnpm: ["exec", "dlx"], yarn: ["exec", "dlx"], npm: ["exec", "x"], bun: ["x"],
-  npx: [], bunx: [], pnpx: [], uvx: []
+  perf: ["stat", "record", "trace"], direnv: ["exec"], npx: [], bunx: [], pnpx: [], uvx: []
 }
 
 const containers = new Set(["docker", "podman", "nerdctl"])
@@ -122,7 +128,9 @@ const position = (program: string, args: ReadonlyArray<Field>): number | undefin
   if (verbs !== undefined) {
     const at = afterFlags(args, 0, () => false)
     if (verbs.length === 0) return at
-    return verbs.includes(texts[at] ?? "") ? afterFlags(args, at + 1, () => false) : undefined
+    if (!verbs.includes(texts[at] ?? "")) return undefined
+    const valued = program === "conda" ? new Set(["-n", "--name", "-p", "--prefix", "--cwd"]) : new Set<string>()
+    return afterFlags(args, at + 1, (flag) => valued.has(flag)) + (program === "direnv" ? 1 : 0)
   }
   const rule = Object.hasOwn(wrappers, program) ? wrappers[program] : undefined
   if (rule === undefined) return undefined
@@ -180,7 +188,7 @@ const remoteValues = new Set(Array.from("BbcDEeFIiJLlmOopQRSWw", (letter) => `-$
 
 const quotedText = String.raw`\[?\s{0,8}(["'])((?:\\.|(?!\1)[^\\]){1,2000})\1`
 const shellCall = new RegExp(
-  String.raw`\b(?:system|popen|Popen|exec\w{0,16}|spawn\w{0,16}|run|call|check_\w{0,16}|shell_exec|passthru|getoutput|execute)\s{0,8}\(?\s{0,8}${quotedText}`,
+  String.raw`\b(?:system|popen|Popen|exec\w{0,16}|spawn\w{0,16}|run|call|check_\w{0,16}|shell_exec|passthru|getoutput|execute|shell-command(?:-to-string)?|do shell script)\s{0,8}\(?\s{0,8}${quotedText}`,
   "g"
 )
 const treeCall = new RegExp(String.raw`\b(?:rmtree|rmSync|rm_rf|rm_r|rmdirSync|removeSync|remove_entry|rimraf|emptyDirSync)\s{0,8}\(?\s{0,8}${quotedText}`, "g")
@@ -198,6 +206,7 @@ const codeFlags: ReadonlyArray<readonly [program: RegExp, flag: RegExp]> = [
   [/^(?:perl|ruby)[\d.]*$/, /^-[a-zA-Z0-9]*[eE]$/],
   [/^(?:node|nodejs|bun|tsx|lua|php|osascript|elixir|julia|rscript|groovy)$/, /^-(?:[a-z]*[epr]|-eval|-print)$/],
   [/^(?:g|m|n)?awk$/, /^(?!-)/],
+  [/^emacs$/, /^--?eval$/],
   [/^deno$/, /^(?!-|eval$)/]
 ]
 
@@ -218,8 +227,9 @@ export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | u
   if (shells.has(program)) return commandFlag(args, /^-[a-zA-Z]*c[a-zA-Z]*$/)
   switch (program) {
     case "eval":
-    case "watch":
       return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))
+    case "watch":
+      return joined(args.slice(afterFlags(args, 0, (flag) => flag === "-n" || flag === "--interval" || flag === "-q")))
     case "su":
     case "runuser":
     case "script":

@@ -3,19 +3,21 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Danger from "../../../src/tool/danger/Danger.ts"
 import * as Schema from "effect/Schema"
 import { hostile as basic } from "./hostile.ts"
+import { hostileDisguised } from "./hostileDisguised.ts"
 import { hostileMore } from "./hostileMore.ts"
 import { ordinary as daily } from "./ordinary.ts"
+import { ordinaryDisguised } from "./ordinaryDisguised.ts"
 import { ordinaryMore } from "./ordinaryMore.ts"
 import { prop } from "../../support/property.ts"
 
-const hostile = [...basic, ...hostileMore]
-const ordinary = [...daily, ...ordinaryMore]
+const hostile = [...basic, ...hostileMore, ...hostileDisguised]
+const ordinary = [...daily, ...ordinaryMore, ...ordinaryDisguised]
 
 /** What a shell gives a meaning to. */
 const Token = Schema.Literals([
   "rm", "-rf", "/", " ", "\n", ";", "&", "|", "&&", "(", ")", "{", "}", "((", "))", "$(", "${", "`", "'", "\"", "$'", "\\", "<<EOF\n", "EOF", "<(",
   ">", ">&", "<<<", "#", "=", "x=", "$x", "$@", "${x:-", "[", "]", "*", "?", "{a,b}", "if", "then", "fi", "for", "in", "do", "done", "case",
-  "esac", ";;", "function", "f()", "eval", "sh -c", "sudo", "env", "xargs", "find", "-exec", "echo", "base64 -d", "curl", "\u200b", "\ud800", "é"
+  "esac", ";;", "function", "f()", "eval", "sh -c", "sudo", "env", "xargs", "find", "-exec", "echo", "base64 -d", "curl", "git -c", "alias.x=!", "PAGER=", "tmux new", "mapfile -t x", "vim -c", "'!", "\u200b", "\ud800", "é"
 ])
 
 /** Texts that make careless readers slow. */

@@ -36,6 +36,8 @@ const inline: Rule = ({ args, program }) => {
   if (/^(?:php|lua|osascript|rscript|julia|elixir|groovy|tclsh)$/.test(program)) {
     return own.some((arg) => /^-[reE]$/.test(arg)) ? code : undefined
   }
+  if (program === "emacs") return args.some((arg) => /^--?(?:eval|execute|l|load|f|funcall|script)(?:=|$)/.test(arg)) ? code : undefined
+  if (program === "expect") return args.includes("-c") ? code : undefined
   if (program === "deno") return args[0] === "eval" ? code : undefined
   return /^(?:g|m|n)?awk$/.test(program) && args.some((arg) => /\bsystem\s*\(|\|\s*(?:getline|"(?:ba)?sh")|\/inet\//.test(arg))
     ? code
@@ -55,6 +57,10 @@ const escapes: Rule = ({ args, program }) => {
     program === "gdb" && args.some((arg) => /^(?:shell|!|call\s*\(?void\)?\s*system|python)/.test(arg)) ||
     program === "sed" && args.some((arg) => /(?:^|;)\s*(?:\d+|\$)?e(?:\s|$)/.test(arg) || /s(.).*\1.*\1[gpI\d]*e[gpI\d]*$/.test(arg)) ||
     program === "make" && args.some((arg) => /--eval|SHELL=/.test(arg)) ||
+    /^(?:scp|sftp)$/.test(program) && args.includes("-S") ||
+    program === "tcpdump" && args.includes("-z") ||
+    program === "wget" && args.some((arg) => arg.startsWith("--use-askpass")) ||
+    program === "git" && args.some((arg) => /^(?:--exec-path=|--upload-pack|ext::)/.test(arg)) ||
     program === "env" && args.some((arg) => /^\(\)\s*\{/.test(arg))
   return runs ? ask("inline code", "program that is made to run another one") : undefined
 }
@@ -128,7 +134,10 @@ const opensHost = (arg: string, before: string, after: string): boolean =>
   /^(?:\/|\/etc|\/root|\/proc|\/sys|\/dev|~|\/(?:var\/)?run\/docker\.sock):/.test(arg.replace(/^(?:-v|--volume=)/, "")) ||
   /source=\/(?:,|etc|root|$)/.test(arg)
 
-const containers: Rule = ({ args, program }) => {
+const containers: Rule = ({ args, assignments, program }) => {
+  if (assignments.some(([name, value]) => name === "DOCKER_HOST" && /^(?:tcp|ssh):/.test(value))) {
+    return ask("container", "another container daemon")
+  }
   if (/^(?:docker|podman|nerdctl|docker-compose)$/.test(program)) {
     const [verb = "", what = ""] = operands(args)
     const both = program === "docker-compose" ? `compose ${verb}` : `${verb} ${what}`

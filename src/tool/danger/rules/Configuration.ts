@@ -12,6 +12,9 @@ const change = (what: string): Finding => ask("configuration tampering", `change
 
 const template = /\.(?:example|sample|template|dist|defaults)(?:\.\w+)?$/
 
+/** Where nothing is unpacked but parts of a system. */
+const unpacksSystem = (path: string): boolean => path === "/" || Places.configuration(path) !== undefined
+
 /** Files that a command writes as an argument. */
 const destinations = (command: Command): ReadonlyArray<string> => {
   const { args, program } = command
@@ -53,6 +56,15 @@ const destinations = (command: Command): ReadonlyArray<string> => {
       return args.flatMap((arg, index) => /^(?:-o|--output)$/.test(args[index - 1] ?? "") ? [arg] : /^-o./.test(arg) ? [arg.slice(2)] : [])
     case "wget":
       return args.flatMap((arg, index) => /^(?:-O|--output-document)$/.test(args[index - 1] ?? "") ? [arg] : /^-O./.test(arg) ? [arg.slice(2)] : [])
+    case "find":
+      return args.flatMap((arg, index) => /^-f(?:print[0f]?|ls)$/.test(args[index - 1] ?? "") ? [arg] : [])
+    case "tar":
+    case "gtar":
+    case "unzip":
+    case "cpio":
+      return args.flatMap((arg, index) => /^(?:-C|-d|-D|--directory)$/.test(args[index - 1] ?? "") && unpacksSystem(arg) ? [arg === "/" ? "/etc" : arg] : [])
+    case "patch":
+      return targets.slice(0, 1)
     case "ex":
     case "ed":
     case "crudini":
@@ -171,6 +183,18 @@ const environment: Rule = ({ args, assignments, program }) => {
       return change("what every program loads")
     }
   }
+  const variables = [...assignments, ...exported.map(([name = "", value = ""]): readonly [string, string] => [name, value])]
+  if (
+    variables.some(([name, value]) =>
+      name === "NODE_OPTIONS" && /--(?:require|import|loader|experimental-loader)\b|(?:^|\s)-r\s/.test(value) ||
+      name === "PERL5OPT" && /-[Mm]/.test(value) ||
+      name === "RUBYOPT" && /-r/.test(value) ||
+      name === "PATH" && /(?:^|:)(?:\/tmp|\/var\/tmp|\/dev\/shm)(?:\/|:|$)/.test(value)
+    )
+  ) {
+    return change("what every program loads")
+  }
+  if (program === "hash" && hasFlag(args, "p")) return change("what common commands mean")
   return program === "alias" &&
     args.some((arg) => /^(?:sudo|ls|cd|cat|git|ssh|rm|cp|su|npm|curl|which)=/.test(arg) && !/^(?:ls|rm|cp|cat)=(?:ls|rm|cp|bat)\b/.test(arg))
     ? change("what common commands mean")

@@ -74,7 +74,10 @@ const partitions: Rule = ({ args, program }) => {
   if (program === "umount" && operands(args).some((path) => Places.territory(path) !== undefined)) {
     return ask("disk", "unmounting of a system path")
   }
-  if (program === "mount" && args.some((arg) => /\bremount\b/.test(arg))) return ask("disk", "change of a file system")
+  if (program === "mount" && (operands(args).length > 1 || args.some((arg) => /\bremount\b/.test(arg)))) {
+    return ask("disk", "change of a file system")
+  }
+  if (program === "swapoff" && !asksForHelp(args)) return ask("disk", "change of a file system")
   return undefined
 }
 

@@ -90,6 +90,9 @@ const upload: Rule = (command) => {
     return ask("exfiltration", "sending of a variable that holds a secret")
   }
   if (parts.some(({ commands }) => commands.some(reveals))) return ask("exfiltration", "sending of data about this machine")
+  if (input.some((source) => source.fields.some(({ variables }) => variables.some((name) => /(?:key|token|secret|passw(?:or)?d|credential)s?$/i.test(name))))) {
+    return ask("exfiltration", "sending of a variable that holds a secret")
+  }
   const files = parts.flatMap((part) => {
     const { shown } = part
     const at = /(?:^|=|-[dF])@([^;]+)/.exec(shown)?.[1] ?? /=<([^;]+)/.exec(shown)?.[1]
@@ -177,6 +180,13 @@ const copy: Rule = (command) => {
     : undefined
 }
 
+/** A server for files that nobody should have. */
+const served: Rule = ({ args, cwd, program }) =>
+  /^(?:python[\d.]*|npx|http-server|serve|busybox)$/.test(program) && args.some((arg) => /http\.server|http-server|^serve$|httpd/.test(arg)) &&
+    [...args, cwd ?? ""].some((path) => path !== "" && (Places.isSecret(path) || Places.territory(path) !== undefined))
+    ? ask("exfiltration", "files with secrets served to others")
+    : undefined
+
 const names: Rule = ({ fields, program, input, wrappers }) => {
   if (!/^(?:dig|nslookup|host|drill|ping|ping6|resolvectl|getent)$/.test(program)) return undefined
   const data = fields.some(({ commands, text, variables }) => /\./.test(text) && (commands.length > 0 || variables.some((name) => secretName.test(name))))
@@ -191,4 +201,4 @@ const socketWrites: Rule = (command) =>
     : undefined
 
 /** See the module. */
-export const rules: ReadonlyArray<Rule> = [secretRead, secretPrograms, metadataAccess, upload, stream, copy, names, socketWrites]
+export const rules: ReadonlyArray<Rule> = [secretRead, secretPrograms, metadataAccess, upload, stream, copy, served, names, socketWrites]

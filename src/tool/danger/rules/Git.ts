@@ -87,10 +87,16 @@ const git: Rule = (command) => {
 
 const dangerousSetting = /^(?:alias\.|core\.(?:hookspath|sshcommand|editor|pager|fsmonitor|gitproxy|askpass)|credential\.|url\.|http\..*(?:sslverify|proxy)|http\.(?:sslverify|proxy)|filter\.|diff\..*\.(?:command|textconv)|include|protocol\.|gpg\.|safe\.directory)/i
 
+/** Editors and pagers that everybody knows, with flags at most. */
+const ordinaryProgram =
+  /^(?:cat|less|more|most|bat|delta|diff-so-fancy|vim?|nvim|nano|emacs|emacsclient|code|subl|hx|micro)(?:\s+--?[\w=-]+)*$/i
+const choosesProgram = (setting: string, value: string): boolean =>
+  /^core\.(?:editor|pager)$/i.test(setting) && ordinaryProgram.test(value.trim())
+
 const settings: Rule = (command) => {
   if (command.program !== "git") return undefined
   const [verb, args] = subcommand(command)
-  const inline = command.args.some((arg, index) => command.args[index - 1] === "-c" && dangerousSetting.test(arg) && /!|hookspath|sshcommand|fsmonitor|gitproxy|askpass|sslverify=(?:false|0)|pager|editor/i.test(arg))
+  const inline = command.args.some((arg, index) => command.args[index - 1] === "-c" && dangerousSetting.test(arg) && !choosesProgram(arg.split("=", 1)[0] ?? "", arg.slice(arg.indexOf("=") + 1)) && /!|hookspath|sshcommand|fsmonitor|gitproxy|askpass|sslverify=(?:false|0)|pager|editor/i.test(arg))
   if (inline) return ask("configuration tampering", "git setting that runs programs")
   if (verb !== "config") return undefined
   const [name = "", value] = operands(args)
@@ -101,7 +107,7 @@ const settings: Rule = (command) => {
   ) {
     return undefined
   }
-  if (!dangerousSetting.test(name) || /^alias\./i.test(name) && value?.trimStart().startsWith("!") !== true) return undefined
+  if (!dangerousSetting.test(name) || choosesProgram(name, value ?? "") || /^alias\./i.test(name) && value?.trimStart().startsWith("!") !== true) return undefined
   return /^safe\.directory/i.test(name) && value !== "*"
     ? undefined
     : ask("configuration tampering", "git setting that runs programs")

@@ -97,8 +97,11 @@ const accounts: Rule = ({ args, program }) => {
     : undefined
 }
 
+const acls: Rule = ({ args, program }) =>
+  program === "setfacl" && !asksForHelp(args) ? ask("privilege", "change of who may use a file") : undefined
+
 const introspection: Rule = ({ program }) =>
   program === "nsenter" || program === "capsh" ? ask("privilege", "entering of another namespace") : undefined
 
 /** See the module. */
-export const rules: ReadonlyArray<Rule> = [mode, elevation, accounts, introspection]
+export const rules: ReadonlyArray<Rule> = [mode, elevation, accounts, acls, introspection]

@@ -63,6 +63,7 @@ const machine: Rule = (command) => {
     return down
   }
   if (program === "systemctl" && args.includes("isolate")) return down
+  if (program === "loginctl" && /^(?:terminate|kill)-/.test(operands(args)[0] ?? "")) return ask("process kill", "end of somebody's session")
   if (/^(?:busctl|dbus-send|gdbus|qdbus)$/.test(program) && args.some((arg) => /\b(?:poweroff|reboot|halt)\b/i.test(arg))) {
     return down
   }

@@ -65,7 +65,7 @@ const piped: Rule = (command) => {
 const substituted: Rule = ({ args, fields, program, redirects }) => {
   const made = [...fields.flatMap(({ commands }) => commands), ...(runs(program) ? redirects.flatMap(({ target }) => target.commands) : [])]
   if (made.length === 0) return undefined
-  const handed = runs(program) || program === ""
+  const handed = runs(program) || program === "" || program === "make" || program === "gmake"
   if (!handed && !(Wrappers.scriptOf(program, fields) !== undefined && args.length > 0)) return undefined
   if (downloads(made)) return ask("remote code", "download run by a shell or interpreter")
   return decoders(made) ? ask("encoded payload", "decoded text run by a shell or interpreter") : undefined
