@@ -18,6 +18,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
+import * as AnswerKind from "./AnswerKind.ts"
 import * as Budget from "./Budget.ts"
 import * as Closing from "./Closing.ts"
 import type { Outcome } from "./Outcome.ts"
@@ -40,6 +41,20 @@ const largerOutput = <E>({ settings }: Services<E>, factor: number): number => {
 const recent = 5
 
 const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")
+
+const factsOf = (run: RunState, outcome: Outcome): Recovery.Facts => {
+  const afterTools = isAfterTools(run)
+  return {
+    afterTools,
+    answer: outcome._tag !== "Finished" ? "answer" : AnswerKind.of({
+      text: outcome.text,
+      route: run.route,
+      asked: typeof run.userMessage === "string" ? run.userMessage : "",
+      afterTools,
+      anyResults: run.messages.some(({ role }) => role === "tool")
+    })
+  }
+}
 
 /** Turns to another route because this one's answers are empty; false when there is none. */
 const leaveRoute = <E>({ router }: Services<E>, run: RunState): Effect.Effect<boolean> =>
@@ -98,7 +113,7 @@ export const loop = Effect.fnUntraced(function*<E>(
       continue
     }
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
-    const decision = Recovery.decide(state, outcome, { afterTools: isAfterTools(run) })
+    const decision = Recovery.decide(state, outcome, factsOf(run, outcome))
     const { action } = decision
     if (action._tag === "End") {
       const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(services, run) : false

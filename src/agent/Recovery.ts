@@ -5,13 +5,15 @@
  * **Details**
  *
  * Messages of an `Again` are sent and never stored: synthetic text does not reach the transcript. Every way of asking
- * again is bounded, and every bound ends the run with exactly what was said. Source: `hermes-llm.md` §13.3, §13.4, §15.2
- * and §15.4, `ARCHITECTURE.md` §7.
+ * again is bounded, and every bound ends the run with exactly what was said.
+ *
+ * Source: `hermes-llm.md` §13.3, §13.4 and §15.2–15.4, `ARCHITECTURE.md` §7.
  *
  * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
 import type { Exit } from "../domain/RunEvent.ts"
+import type { AnswerKind } from "./AnswerKind.ts"
 import type { Outcome } from "./Outcome.ts"
 
 /** See the module. */
@@ -24,6 +26,7 @@ export interface State {
   readonly empties: number
   readonly thoughts: number
   readonly nudged: boolean
+  readonly announcements: number
   /** Text of the last step whose only calls were housekeeping: an answer, if nothing more comes. */
   readonly aside: string
 }
@@ -37,6 +40,7 @@ export const initial: State = {
   empties: 0,
   thoughts: 0,
   nudged: false,
+  announcements: 0,
   aside: ""
 }
 
@@ -55,10 +59,13 @@ export interface Decision {
 export interface Facts {
   /** Whether one of the newest messages is a tool's result. */
   readonly afterTools: boolean
+  /** What a text is that the model ended of its own accord. */
+  readonly answer: AnswerKind
 }
 
 const limit = 3
 const thoughtLimit = 2
+const announcementLimit = 2
 
 /** Tools whose use says nothing about the task. */
 const housekeeping: ReadonlySet<string> = new Set(["memory", "todo", "skill_manage", "session_search"])
@@ -68,6 +75,7 @@ const user = (text: string): Prompt.Message => Prompt.userMessage({ content: [Pr
 const goOn = user(
   "Your answer was cut off by the output limit. Go on exactly where you stopped; do not repeat anything and do not comment on it."
 )
+const doIt = user("Do it now: call the tools that you need, and answer when it is done. Do not announce it again.")
 const emptyAnswer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] })
 const useResults = user("Your last message was empty. Look at the tool results above and go on with the task.")
 
@@ -114,13 +122,21 @@ const empty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Em
   return end(state, "empty_response_exhausted", "")
 }
 
+const finished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Finished" }>, facts: Facts): Decision => {
+  if (facts.answer === "cut off") return cut(state, { _tag: "Truncated", text: outcome.text, cut: "text" })
+  if (facts.answer === "announcement" && state.announcements < announcementLimit) {
+    return again({ ...state, announcements: state.announcements + 1 }, [doIt])
+  }
+  return end(state, "text_response", state.said + outcome.text)
+}
+
 /** See the module. */
 export const decide = (state: State, outcome: Outcome, facts: Facts): Decision => {
   switch (outcome._tag) {
     case "Continue":
       return afterTools(state, outcome)
     case "Finished":
-      return end(state, "text_response", state.said + outcome.text)
+      return finished(state, outcome, facts)
     case "Truncated":
       return cut(state, outcome)
     case "Paused":

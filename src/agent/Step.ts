@@ -100,6 +100,12 @@ const keep = (
   return content.length === 0 ? Effect.void : append(services, run, Prompt.assistantMessage({ content }))
 }
 
+/** Nothing that a user could see. */
+const isBlank = (text: string): boolean => text.trim() === ""
+
+const withoutText = (content: ReadonlyArray<Prompt.AssistantMessagePart>): ReadonlyArray<Prompt.AssistantMessagePart> =>
+  content.filter(({ type }) => type !== "text")
+
 /** An answer that the output limit cut. One with calls is not kept: the same question is asked again. */
 const truncated = Effect.fnUntraced(function*(
   services: Pick<Services, "store">,
@@ -109,7 +115,7 @@ const truncated = Effect.fnUntraced(function*(
   callsCut: boolean
 ): Effect.fn.Return<Outcome, SessionStoreError> {
   if (callsCut) return { _tag: "Truncated", text, cut: "calls" }
-  if (text === "") return { _tag: "Truncated", text, cut: content.length === 0 ? "text" : "thinking" }
+  if (isBlank(text)) return { _tag: "Truncated", text: "", cut: withoutText(content).length === 0 ? "text" : "thinking" }
   yield* keep(services, run, content)
   return { _tag: "Truncated", text, cut: "text" }
 })
@@ -123,9 +129,10 @@ const answered = Effect.fnUntraced(function*(
   reason: ModelResponse["finishReason"]
 ): Effect.fn.Return<Outcome, SessionStoreError> {
   const reasoned = content.some((part) => part.type === "reasoning")
-  if (text === "" && reason !== "pause") {
+  if (isBlank(text) && reason !== "pause") {
     if (reason === "content-filter") return { _tag: "Filtered", text }
-    yield* keep(services, run, content)
+    // Providers refuse a history with empty texts.
+    yield* keep(services, run, withoutText(content))
     return { _tag: "Empty", reasoned }
   }
   yield* keep(services, run, content)
