@@ -9,49 +9,20 @@
 import * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ToolDefinition } from "../domain/Model.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
+import * as Images from "./Images.ts"
 
 /** What is changed; the words follow "send it". */
 export type Change =
   | "without_images"
-  | "without_large_images"
+  | "with_smaller_images"
   | "without_reasoning"
   | "without_patterns"
   | "without_stream"
-
-/** Bytes of an image that every known provider takes (`hermes-llm.md` §16.5). */
-const largeImage = 4 * 1024 * 1024
-
-const bytesOf = (data: Prompt.FilePart["data"]): number => {
-  if (data instanceof URL) return 0
-  if (typeof data !== "string") return data.byteLength
-  return /^https?:/i.test(data) ? 0 : (data.length * 3) / 4
-}
-
-const isImage = (part: { readonly type: string }): part is Prompt.FilePart =>
-  part.type === "file" && "mediaType" in part && typeof part.mediaType === "string" && part.mediaType.startsWith("image/")
 
 const mapMessages = (call: ModelCall, change: (message: Prompt.Message) => Prompt.Message): ModelCall => ({
   ...call,
   messages: call.messages.map(change)
 })
-
-const noteOf = (part: Prompt.FilePart): Prompt.TextPart =>
-  Prompt.textPart({ text: `[${part.fileName ?? "image"}: left out, this model can not take it]` })
-
-/** Replaces images of the user by a note; what the model itself made is not sent at all. */
-const withoutImages = (least: number) => (call: ModelCall): ModelCall =>
-  mapMessages(call, (message) => {
-    if (message.role !== "user" && message.role !== "assistant") return message
-    const isMeant = (part: { readonly type: string }): part is Prompt.FilePart =>
-      isImage(part) && bytesOf(part.data) >= least
-    if (!message.content.some(isMeant)) return message
-    return message.role === "user"
-      ? Prompt.userMessage({
-        content: message.content.map((part) => isMeant(part) ? noteOf(part) : part),
-        options: message.options
-      })
-      : Prompt.assistantMessage({ content: message.content.filter((part) => !isMeant(part)), options: message.options })
-  })
 
 const withoutReasoning = (call: ModelCall): ModelCall =>
   mapMessages(call, (message) =>
@@ -90,8 +61,8 @@ const withoutPatterns = (call: ModelCall): ModelCall => {
 }
 
 const changes: Readonly<Record<Change, (call: ModelCall) => ModelCall>> = {
-  without_images: withoutImages(0),
-  without_large_images: withoutImages(largeImage),
+  without_images: (call) => mapMessages(call, Images.without),
+  with_smaller_images: (call) => mapMessages(call, Images.smaller),
   without_reasoning: withoutReasoning,
   without_patterns: withoutPatterns,
   without_stream: (call) => ({ ...call, stream: false })

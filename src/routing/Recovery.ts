@@ -82,7 +82,7 @@ export const of = (reason: Reason, { outputCap, retryAfter, unreachable }: Detai
     case "output_cap":
       return outputCap === undefined ? [compress] : [{ _tag: "LowerOutputCap", to: outputCap }, compress]
     case "image_too_large":
-      return [adapt("without_large_images"), adapt("without_images"), fallback]
+      return [adapt("with_smaller_images"), adapt("without_images"), fallback]
     case "image_unsupported":
       return [adapt("without_images"), fallback]
     case "stream_unsupported":
