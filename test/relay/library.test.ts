@@ -1,6 +1,8 @@
 // The plugin in this process, over the native library: what its own exporters write of runs, one after another and at once.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
@@ -19,6 +21,7 @@ import * as Atof from "../../src/observability/Atof.ts"
 import * as AtofCheck from "../../src/observability/AtofCheck.ts"
 import * as NemoRelayPlugin from "../../src/observability/NemoRelayPlugin.ts"
 import * as Library from "../../src/observability/relay/Library.ts"
+import * as Provider from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
@@ -278,8 +281,7 @@ for (const [way, toml] of ways) {
     it.live("55 and 70 fifty sessions at once, each with two children at once, are fifty right trees", () =>
       Effect.gen(function*() {
         const sessions = Array.from({ length: 50 }, (_, index) => `session-${index}`)
-        const { stream, trajectories } = yield* withRelay(toml, (parts) =>
-          Effect.forEach(sessions, (id) => delegating(parts, id), { concurrency: "unbounded", discard: true }))
+        const { stream, trajectories } = yield* withRelay(toml, (parts) => delegating(parts, sessions))
         assertSound(stream)
         const { trajectories: trees } = AtifConvert.convert(stream.events)
         assert.deepStrictEqual(trees.map(({ session_id: id }) => id).toSorted(), sessions.toSorted())
@@ -313,28 +315,53 @@ const Delegate = Tool.make("delegate", {
 }).annotate(Tool.Readonly, true)
 const delegates = Toolkit.make(Delegate)
 
-/** A session whose model delegates twice in one step; children are sessions of the same plugin, told of as delegation tells. */
-const delegating = (parts: NemoRelayPlugin.Parts, id: string) => {
-  const tell = (event: string, payload: object) =>
-    Effect.forEach(parts.hooks, ({ listeners }) =>
-      Effect.forEach(listeners.filter((listener) => listener.event === event), ({ handle }) => handle(payload)), { discard: true })
-  const handlers = delegates.toLayer({
-    delegate: ({ goal }) => {
-      const link = { parent_session_id: id, child_session_id: `${goal}-child`, child_subagent_id: `sa-${goal}`, child_role: "leaf", child_goal: goal, parent_tool_call_id: goal }
-      return Effect.gen(function*() {
-        yield* tell("subagent_start", link)
-        yield* run(parts, [Scripted.complete(`${goal}-child done`)], `${goal}-child`, goal)
-        yield* tell("subagent_stop", { ...link, child_status: "completed" })
-        return "{\"status\":\"completed\"}"
-      }).pipe(Effect.orDie)
-    }
-  })
-  const turns = [
-    Scripted.complete({ toolCalls: ["a", "b"].map((name) => ({ id: `${id}-${name}`, name: "delegate", params: { goal: `${id}-${name}` } })) }),
-    Scripted.complete(`${id} done`)
-  ]
-  const layer = Layer.fresh(Runtime.layer({
-    provider: Scripted.layer(turns), tools: [Toolset.make("delegates", delegates, handlers)], hooks: parts.hooks, middleware: parts.middleware
+/** A provider for many sessions at once: each has a script of its own. */
+const perSession = (scripts: Readonly<Record<string, ReadonlyArray<Scripted.Turn>>>) =>
+  Layer.effect(
+    Provider.Provider,
+    Effect.gen(function*() {
+      const made = new Map<string, Provider.Service>()
+      for (const [id, turns] of Object.entries(scripts)) made.set(id, (yield* Scripted.make(turns)).provider)
+      const { provider: base } = yield* Scripted.make([])
+      return {
+        ...base,
+        // Which session a request is of stands in it, for the provider's cache.
+        execute: (request, options) => (made.get(String(request["prompt_cache_key"])) ?? base).execute(request, options)
+      }
+    })
+  )
+
+/** Sessions at once, each with a model that delegates twice in one step; children are told of as delegation tells of them. */
+const delegating = (parts: NemoRelayPlugin.Parts, sessions: ReadonlyArray<string>) =>
+  Effect.scoped(Effect.gen(function*() {
+    const tell = (event: string, payload: object) =>
+      Effect.forEach(parts.hooks, ({ listeners }) =>
+        Effect.forEach(listeners.filter((listener) => listener.event === event), ({ handle }) => handle(payload)), { discard: true })
+    const scripts = sessions.flatMap((id): ReadonlyArray<readonly [string, ReadonlyArray<Scripted.Turn>]> => [
+      [id, [
+        Scripted.complete({ toolCalls: ["a", "b"].map((name) => ({ id: `${id}-${name}`, name: "delegate", params: { goal: `${id}-${name}` } })) }),
+        Scripted.complete(`${id} done`)
+      ]],
+      ...["a", "b"].map((name) => [`${id}-${name}-child`, [Scripted.complete(`${id}-${name}-child done`)]] as const)
+    ])
+    const runtime = Deferred.makeUnsafe<Context.Context<Agent.Agent>>()
+    const handlers = delegates.toLayer({
+      delegate: ({ goal }) => {
+        const link = {
+          parent_session_id: goal.slice(0, -2), child_session_id: `${goal}-child`, child_subagent_id: `sa-${goal}`, child_role: "leaf", child_goal: goal,
+          parent_tool_call_id: goal
+        }
+        return Effect.gen(function*() {
+          yield* tell("subagent_start", link)
+          yield* Effect.provide(Agent.run({ prompt: goal, sessionId: `${goal}-child` }), yield* Deferred.await(runtime))
+          yield* tell("subagent_stop", { ...link, child_status: "completed" })
+          return "{\"status\":\"completed\"}"
+        }).pipe(Effect.orDie)
+      }
+    })
+    const context = yield* Layer.build(Runtime.layer({
+      provider: perSession(Object.fromEntries(scripts)), tools: [Toolset.make("delegates", delegates, handlers)], hooks: parts.hooks, middleware: parts.middleware
+    }))
+    yield* Deferred.succeed(runtime, context)
+    yield* Effect.forEach(sessions, (id) => Effect.provide(Agent.run({ prompt: "go", sessionId: id }), context), { concurrency: "unbounded", discard: true })
   }))
-  return Effect.provide(Agent.run({ prompt: "go", sessionId: id }), layer)
-}
