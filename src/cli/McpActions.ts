@@ -6,6 +6,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Home } from "../config/Home.ts"
@@ -14,9 +15,12 @@ import { McpConnector } from "../tool/mcp/Connection.ts"
 import * as Names from "../tool/mcp/Names.ts"
 import * as SdkClient from "../tool/mcp/SdkClient.ts"
 import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
+import * as Logins from "../tool/mcp/Logins.ts"
+import * as SdkLogin from "../tool/mcp/SdkLogin.ts"
 import { failed, Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, note } from "./Output.ts"
+import * as Loopback from "./internal/Loopback.ts"
+import { line, note, Output } from "./Output.ts"
 
 interface AsJson {
   readonly json: boolean
@@ -108,6 +112,51 @@ export const remove = Effect.fn("hermes mcp remove")(function*({ name }: Named) 
   yield* line(`removed ${name} from ${file}`)
 }, Effect.provide(Home.layer))
 
+/** The server of a name that wants a login, and its address. */
+const wantingLogin = Effect.fnUntraced(function*(name: string) {
+  const { mcpServers } = yield* Settings
+  const section = Object.hasOwn(mcpServers, name) ? mcpServers[name] : undefined
+  if (section === undefined) return yield* usage(`there is no server "${name}": \`hermes mcp list\` shows them`)
+  const config = yield* Effect.mapError(ServerConfig.of(name, section), ({ message }) => usage(message))
+  const { transport } = config
+  if (transport._tag !== "Http") return yield* usage(`"${name}" is a program: only a server with a url can want a login`)
+  return { config, http: { ...transport, oauth: transport.oauth ?? {} } }
+})
+
+/** Logs in at a server by a browser. */
+export const login = Effect.fn("hermes mcp login")(function*(_flags: Flags.Globals, { name }: Named) {
+  const { config, http } = yield* wantingLogin(name)
+  const logins = yield* Logins.Logins
+  const output = yield* Output
+  const loopback = yield* Loopback.listen(http.oauth.redirectPort ?? 0)
+  const services = yield* Effect.context<never>()
+  const open = (url: URL): void => {
+    const told = output.err(`Open this page to log in at ${http.url.host}:\n\n  ${url.href}\n\nWaiting until you come back …\n`)
+    void Effect.runForkWith(services)(told)
+  }
+  yield* Effect.catchTag(
+    SdkLogin.login(config, http, logins, { redirectUrl: loopback.url, state: loopback.state, returned: loopback.returned, open }),
+    "McpError",
+    ({ message }) => Effect.fail(new Failure({ code: failed, message }))
+  )
+  yield* line(`logged in at ${name}`)
+  const { mcpServers } = yield* Settings
+  if (mcpServers[name]?.oauth === undefined) yield* note(`Note: set mcp_servers.${name}.oauth to true, so that runs use the login`)
+}, Effect.scoped, Effect.provide(Logins.layer), Effect.provide(Home.layer), (effect, flags) =>
+  Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))
+
+/** Forgets the login at a server. */
+export const logout = Effect.fn("hermes mcp logout")(function*({ name }: Named) {
+  const logins = yield* Logins.Logins
+  const forget = Effect.gen(function*() {
+    const known = (yield* logins.get(name)) !== undefined
+    if (known) yield* logins.set(name, undefined)
+    return known
+  })
+  const known = yield* Effect.catchTag(forget, "McpError", ({ message }) => Effect.fail(new Failure({ code: failed, message })))
+  yield* line(known ? `logged out at ${name}` : `nobody was logged in at ${name}`)
+}, Effect.provide(Logins.layer), Effect.provide(Home.layer))
+
 /** Connects a server and prints what it has. */
 export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals, { json, name }: AsJson & Named) {
   const { mcpServers } = yield* Settings
@@ -120,7 +169,8 @@ export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals
     const tools = connection.offers.tools ? yield* connection.listTools : []
     return { connection, offered: tools.filter((tool) => chosen(tool.name)) }
   }).pipe(
-    Effect.provide(SdkClient.layer),
+    Effect.provide(SdkClient.layer.pipe(Layer.provide(Logins.layer))),
+    Effect.provide(Home.layer),
     Effect.catchTag("McpError", ({ message }) => Effect.fail(new Failure({ code: failed, message })))
   )
   const tools = offered.map((tool) => ({ name: Names.tool(name, tool.name), description: tool.description ?? "" }))

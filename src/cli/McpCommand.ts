@@ -42,6 +42,12 @@ const remove = Command.make("remove", { name }, (flags) => act((actions) => acti
 const test = Command.make("test", { name, json }, (flags) => act((actions, shared) => actions.test(shared, flags))).pipe(
   Command.withDescription("Connect a server and show its tools")
 )
+const login = Command.make("login", { name }, (flags) => act((actions, shared) => actions.login(shared, flags))).pipe(
+  Command.withDescription("Log in at a server that wants it, by a browser")
+)
+const logout = Command.make("logout", { name }, (flags) => act((actions) => actions.logout(flags))).pipe(
+  Command.withDescription("Forget the login at a server")
+)
 const serve = Command.make(
   "serve",
   { tools: Flags.text("tools", "A,B", "Read-only tools to offer besides the agent") },
@@ -50,6 +56,6 @@ const serve = Command.make(
 
 /** See the module. */
 export const mcpCommand = Command.make("mcp", { json }, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
-  Command.withDescription("List, add, remove and try MCP servers, or be one"),
-  Command.withSubcommands([list, add, remove, test, serve])
+  Command.withDescription("List, add, remove and try MCP servers, log in at them, or be one"),
+  Command.withSubcommands([list, add, remove, test, login, logout, serve])
 )

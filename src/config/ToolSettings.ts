@@ -55,7 +55,16 @@ export const mcpServer = F.openSection({
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /** Tools of an untrusted server need approval to write. */
   trust: F.withDefault(F.choice(["full", "untrusted"]), "full"),
-  oauth: F.optional(F.anything),
+  /** That the server wants a login (`hermes mcp login`), and what is known for it. */
+  oauth: F.optional(Schema.Union([
+    F.flag,
+    F.openSection({
+      clientId: F.optional(F.text),
+      clientSecret: F.optional(F.secret),
+      scope: F.optional(F.text),
+      redirectPort: F.optional(F.integer({ least: 1 }))
+    })
+  ]).annotate({ expected: "true, or client_id, client_secret, scope and redirect_port" })),
   /** Whether the server may have a model answer something in the middle of a call; it costs money. */
   sampling: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, false) }), {}),
   /** Whether the server may ask the user something in the middle of a call. */

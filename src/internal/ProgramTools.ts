@@ -57,10 +57,15 @@ export const told = (settings: Values, environment: Environment["Service"], home
   ))
 
 /** Connects the MCP servers; nothing is loaded where there are none. */
-export const servers = ({ mcpServers }: Values): Layer.Layer<never, never, ToolRegistry> =>
+export const servers = ({ mcpServers }: Values): Layer.Layer<never, never, Home | ToolRegistry> =>
   Object.keys(mcpServers).length === 0
     ? Layer.empty
     : Layer.unwrap(Effect.map(
-      Effect.promise(() => Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts")])),
-      ([{ McpServers }, client]) => McpServers.layer(mcpServers).pipe(Layer.provide(client.layer), Layer.provide(NodeServices.layer))
+      Effect.promise(() =>
+        Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts"), import("../tool/mcp/Logins.ts")])),
+      ([{ McpServers }, client, logins]) =>
+        McpServers.layer(mcpServers).pipe(
+          Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),
+          Layer.provide(NodeServices.layer)
+        )
     ))

@@ -53,7 +53,9 @@ import { type Block, type Connection, McpConnector } from "./Connection.ts"
 import { McpError } from "./McpError.ts"
 import * as Questions from "./Questions.ts"
 import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
+import { Logins, type Service as LoginStore } from "./Logins.ts"
 import * as SdkFailure from "./SdkFailure.ts"
+import * as SdkLogin from "./SdkLogin.ts"
 import * as StdioPipe from "./StdioPipe.ts"
 
 type Sdk = typeof import("@modelcontextprotocol/client")
@@ -114,10 +116,12 @@ const stdioTransport = Effect.fnUntraced(function*(
   return transport
 })
 
-const httpTransport = (sdk: Sdk, { headers, url }: Http, kind: "streamable" | "sse") =>
+const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, logins: LoginStore, kind: "streamable" | "sse") =>
   Effect.acquireRelease(
     Effect.sync(() => {
+      const { headers, oauth, url } = http
       const options = {
+        ...(oauth === undefined ? {} : { authProvider: SdkLogin.stored(config, http, logins) }),
         requestInit: { headers: plain(headers) },
         fetch: BoundedFetch.make(fetch, StdioPipe.maxMessageBytes)
       }
@@ -139,7 +143,8 @@ interface Way {
 }
 
 /** The ways to reach a server, each with the failure after which it is tried. */
-const ways = (sdk: Sdk, { name, transport }: ServerConfig): readonly [Way, Way, (error: McpError) => boolean] => {
+const ways = (sdk: Sdk, config: ServerConfig, logins: LoginStore): readonly [Way, Way, (error: McpError) => boolean] => {
+  const { name, transport } = config
   if (transport._tag === "Stdio") {
     const open = (ended: Deferred.Deferred<McpError>) => stdioTransport(name, transport, ended)
     return [
@@ -149,8 +154,8 @@ const ways = (sdk: Sdk, { name, transport }: ServerConfig): readonly [Way, Way, 
     ]
   }
   return [
-    { mode: "auto", transport: () => httpTransport(sdk, transport, "streamable") },
-    { mode: "legacy", transport: () => httpTransport(sdk, transport, "sse") },
+    { mode: "auto", transport: () => httpTransport(sdk, config, transport, logins, "streamable") },
+    { mode: "legacy", transport: () => httpTransport(sdk, config, transport, logins, "sse") },
     ({ cause }) => [400, 404, 405, 406, 415].includes(SdkFailure.statusOf(cause) ?? 0)
   ]
 }
@@ -299,7 +304,8 @@ export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileS
   Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({
     connect: Effect.fn("McpConnector.connect")(function*(config: ServerConfig) {
       const sdk = yield* load
-      const [first, second, isWorth] = ways(sdk, config)
+      const logins = Context.get(context, Logins)
+      const [first, second, isWorth] = ways(sdk, config, logins)
       return yield* attempt(sdk, config, first).pipe(
         Effect.catchIf(isWorth, () => attempt(sdk, config, second)),
         Effect.updateContext((input: Context.Context<Scope.Scope>) => Context.merge(context, input))

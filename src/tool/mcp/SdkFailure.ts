@@ -28,7 +28,7 @@ export const statusOf = (error: unknown): number | undefined =>
 const reasonOf = (error: unknown): Reason => {
   const status = statusOf(error)
   const name = error instanceof Error ? error.name : ""
-  if (status === 401 || status === 403 || name === "UnauthorizedError") return "unauthorized"
+  if (status === 401 || status === 403 || name === "UnauthorizedError" || textOf(error).includes("hermes mcp login")) return "unauthorized"
   if (Predicate.hasProperty(error, "code")) {
     return typeof error.code === "number" ? "refused" : reasons.get(error.code) ?? "start"
   }
@@ -36,9 +36,14 @@ const reasonOf = (error: unknown): Reason => {
 }
 
 const advice: Readonly<Partial<Record<Reason, (name: string) => string>>> = {
-  unauthorized: (name) => `: check mcp_servers.${name}.headers`,
+  unauthorized: (name) =>
+    `: check mcp_servers.${name}.headers, or set mcp_servers.${name}.oauth to true and run \`hermes mcp login ${name}\``,
   timeout: (name) => `: raise mcp_servers.${name}.timeout if it needs longer`
 }
+
+const adviceOn = (server: string, reason: Reason, error: unknown): string =>
+  // One that says how to log in says enough.
+  textOf(error).includes("hermes mcp login") ? "" : advice[reason]?.(server) ?? ""
 
 const textOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
@@ -53,7 +58,7 @@ export const of = (server: string, doing: string) => (error: unknown): McpError 
   return new McpError({
     server,
     reason,
-    message: `MCP server "${server}": ${doing} failed: ${oneLine(textOf(error))}${advice[reason]?.(server) ?? ""}`,
+    message: `MCP server "${server}": ${doing} failed: ${oneLine(textOf(error))}${adviceOn(server, reason, error)}`,
     cause: error
   })
 }

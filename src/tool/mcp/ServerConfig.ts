@@ -30,6 +30,16 @@ export interface Http {
   readonly _tag: "Http"
   readonly url: URL
   readonly headers: Secrets
+  /** What is known of its login; undefined where it needs none. */
+  readonly oauth: OAuth | undefined
+}
+
+/** What the configuration says of a login. */
+export interface OAuth {
+  readonly clientId?: string | undefined
+  readonly clientSecret?: Redacted.Redacted | undefined
+  readonly scope?: string | undefined
+  readonly redirectPort?: number | undefined
 }
 
 /** See the module. Times are milliseconds. */
@@ -57,7 +67,7 @@ const config = (server: string, what: string): Effect.Effect<never, McpError> =>
   Effect.fail(new McpError({ server, reason: "config", message: `mcp_servers.${server}: ${what}` }))
 
 const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http, McpError> => {
-  const { args, command, cwd, env, headers, url } = section
+  const { args, command, cwd, env, headers, oauth, url } = section
   if (command !== undefined && url !== undefined) {
     return config(name, "has a command and a url: keep the one that reaches the server")
   }
@@ -70,7 +80,7 @@ const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http
   if (!URL.canParse(url)) return config(name, "the url is none: it looks like https://host/mcp")
   const parsed = new URL(url)
   return parsed.protocol === "http:" || parsed.protocol === "https:"
-    ? Effect.succeed({ _tag: "Http", url: parsed, headers })
+    ? Effect.succeed({ _tag: "Http", url: parsed, headers, oauth: oauth === true ? {} : oauth === false ? undefined : oauth })
     : config(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
 }
 
