@@ -53,6 +53,7 @@ import * as Delegation from "./Delegation.ts"
 import type { Lineage } from "./Lineage.ts"
 import * as Loop from "./Loop.ts"
 import * as Opening from "./Opening.ts"
+import * as Refusal from "./Refusal.ts"
 import type { AgentSettings, RunInput } from "./RunInput.ts"
 import { emit, result } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -105,8 +106,10 @@ const conduct = Effect.fnUntraced(function*<E>(
       Exit.isSuccess(exit)
         ? Effect.void
         // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
-        : Effect.catch(Closing.settle(services, run, Closing.reasonOf(exit)), (error) =>
-          Effect.logError(error.message))
+        : Effect.catch(
+          Effect.andThen(Refusal.takeBack(services, run, exit), Closing.settle(services, run, Closing.reasonOf(exit))),
+          (error) => Effect.logError(error.message)
+        )
     )
   )
   if (outcome === undefined) {

@@ -16,6 +16,7 @@ import * as Prompt from "effect/ai/Prompt"
 import { InvalidInput } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
+import * as Refused from "../domain/Refused.ts"
 import { info as routeInfo } from "../domain/Route.ts"
 import * as TextFences from "../domain/TextFences.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
@@ -153,7 +154,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     emit: input.onEvent,
     messages: [
       Prompt.systemMessage({ content: session.systemPrompt }),
-      ...Conversation.closeOpenCalls(session.history),
+      ...Conversation.closeOpenCalls(Refused.without(session.history)),
       ...reports,
       user
     ],

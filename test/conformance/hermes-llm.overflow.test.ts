@@ -23,6 +23,7 @@ import { CompactionPort, none, type Request, type Service } from "../../src/rout
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
 import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { fails, http, route } from "../routing/support.ts"
@@ -240,5 +241,59 @@ describe("hermes-llm overflow in a run", () => {
       assert.strictEqual((error as AiError.AiError).reason._tag, "InvalidRequestError")
       assert.deepStrictEqual(told.ends, ["failed"])
     }).pipe(Effect.provide(told.layer))
+  })
+
+  const bad = fails(http(400, "Invalid value for messages[3]"))
+  const told = (message: Prompt.Message | undefined): string => JSON.stringify(message?.content)
+
+  it.effect("T146 (nothing that was written is lost) a message that a large conversation was refused for is not sent again", () => {
+    const { asked, layer } = setup([Fake.text("yes"), bad, Fake.text("fine")])
+    return Effect.gen(function*() {
+      const sessionId = (yield* Agent.run({ prompt: "first" })).sessionId
+      const long = "x".repeat(4 * 50_001)
+      yield* Effect.flip(Agent.run({ prompt: long, sessionId }))
+      assert.strictEqual((yield* Agent.run({ prompt: "go on", sessionId })).text, "fine")
+      assert.deepStrictEqual(asked.map(roles), [
+        ["system", "user"],
+        ["system", "user", "assistant", "user"],
+        ["system", "user", "assistant", "user"]
+      ])
+      assert.include(told(asked[2]?.messages[3]), "go on")
+      const stored = yield* (yield* SessionStore).messages(sessionId)
+      assert.deepStrictEqual(stored.map(({ role }) => role), ["user", "assistant", "user", "assistant", "user", "assistant"])
+      assert.include(told(stored[2]), long)
+      assert.include(told(stored[3]), "The provider refused this message, and it is not sent again")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("T146 a small conversation keeps what was refused, and so does one that was refused for another reason", () => {
+    const small = setup([bad, Fake.text("fine")])
+    const denied = setup([fails(http(401, "Invalid API key")), Fake.text("fine")])
+    const again = Effect.fnUntraced(function*(prompt: string) {
+      const sessionId = "20260101_000000_aaaaaa"
+      yield* Effect.flip(Agent.run({ prompt, sessionId }))
+      yield* Agent.run({ prompt: "go on", sessionId })
+    })
+    return Effect.gen(function*() {
+      yield* Effect.provide(again("hi"), small.layer)
+      yield* Effect.provide(again("x".repeat(4 * 50_001)), denied.layer)
+      for (const { asked } of [small, denied]) assert.deepStrictEqual(asked.map(roles).at(-1), ["system", "user", "user"])
+    })
+  })
+
+  it.effect("T146 what did not fit is taken back too, unless the run had done something before", () => {
+    const first = setup([fails(stated), Fake.text("fine")])
+    const later = setup([echo, fails(stated), Fake.text("fine")])
+    const again = Effect.fnUntraced(function*() {
+      const sessionId = "20260101_000000_aaaaaa"
+      yield* Effect.flip(Agent.run({ prompt: "hi", sessionId }))
+      yield* Agent.run({ prompt: "go on", sessionId })
+    })
+    return Effect.gen(function*() {
+      yield* Effect.provide(again(), first.layer)
+      yield* Effect.provide(again(), later.layer)
+      assert.deepStrictEqual(first.asked.map(roles).at(-1), ["system", "user"])
+      assert.deepStrictEqual(later.asked.map(roles).at(-1), ["system", "user", "assistant", "tool", "user"])
+    })
   })
 })
