@@ -2,6 +2,22 @@
  * What works in the background of a conversation, whatever it is: child agents, and processes that the terminal started. For
  * whoever talks to the user: it lists and stops them, and brings what they have to say into the conversation.
  *
+ * **Example** (Stopping everything that a session started)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, BackgroundWork, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const work = yield* BackgroundWork.BackgroundWork
+ *   return (yield* work.stopAll(sessionId)).map(({ what }) => what)
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => []
+ * ```
+ *
  * Source: `hermes-product.md` §1.8, §2.3 and §3.4.
  *
  * @since 0.1.0

@@ -8,6 +8,22 @@
  * interrupting its parent leaves it alone, and closing the service interrupts it. Its report waits here until somebody takes
  * it; what is not taken is not lost either, see `Background`.
  *
+ * **Example** (Nobody delegates for a while)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Children, Delegate, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const children = yield* Children.Children
+ *   yield* children.pause(true)
+ *   return [yield* children.isPaused, (yield* children.list).length]
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Delegate.toolset] }))))
+ * // => [ true, 0 ]
+ * ```
+ *
  * Source: `hermes-product.md` §3.4 and §3.5.
  *
  * @since 0.1.0

@@ -6,6 +6,18 @@
  * An amount that is not known is never guessed, and never changes a total; a total has the status and source of its last
  * call. `routing/Cost` makes costs of usage and prices.
  *
+ * **Example** (What a run cost)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Cost, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.map(({ cost }) => Cost.totalLabel(cost)))
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => included
+ * ```
+ *
  * Source: `hermes-llm.md` §12.4.
  *
  * @since 0.1.0

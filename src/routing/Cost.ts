@@ -7,19 +7,6 @@
  * request. Reasoning is part of the output and not charged again. Tokens without a rate make the amount unknown: it is
  * never guessed, and an unknown amount never changes a total.
  *
- * **Example** (What a call cost)
- *
- * ```ts
- * import { Cost, Usage } from "hermes-effect"
- *
- * const usage = { ...Usage.zero, requestCount: 1, inputTokens: 1_000, outputTokens: 200 }
- *
- * console.log(Cost.estimate(usage, undefined, "subscription_included").label)
- * // => included
- * console.log(Cost.estimate(usage, undefined, "unknown").label)
- * // => n/a
- * ```
- *
  * Source: `hermes-llm.md` §12.4.
  *
  * @since 0.1.0

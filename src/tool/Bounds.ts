@@ -14,6 +14,19 @@
  *
  * A file is written as the text is given: secrets have to be out of it before.
  *
+ * **Example** (What a small window allows)
+ *
+ * ```ts
+ * import { Bounds } from "hermes-effect"
+ *
+ * const { perResult, perTurn } = Bounds.limitsFor(32_000)
+ *
+ * console.log(perResult < Bounds.defaultLimits.perResult, perTurn >= perResult)
+ * // => true true
+ * console.log(Bounds.preview("line\n".repeat(10_000)).length < 10_000)
+ * // => true
+ * ```
+ *
  * Source: `hermes-llm.md` §19.9.
  *
  * @since 0.1.0

@@ -1,6 +1,21 @@
 /**
  * Keeps long results as files, readable by nobody else, each named after its call.
  *
+ * **Example** (Long results in a folder of the application)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Agent, BoundsFile, Runtime } from "hermes-effect"
+ *
+ * const results = BoundsFile.layer("results").pipe(Layer.provide(NodeServices.layer))
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provide([Runtime.layer(), results]))
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => hello
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"

@@ -20,8 +20,9 @@ export type Key =
   | { readonly _tag: "Paste"; readonly text: string }
   | { readonly _tag: "Key"; readonly name: string }
 
-/** What turns bracketed paste on and off in a terminal. */
+/** What turns bracketed paste on in a terminal. */
 export const pasteOn = "\u001b[?2004h"
+/** What turns it off. */
 export const pasteOff = "\u001b[?2004l"
 
 const pasteEnd = "\u001b[201~"

@@ -1,6 +1,15 @@
 /**
  * The port through which a job reaches an agent: one that is there, or one that is made for the job's provider and model.
  *
+ * **Example** (The agent of the application does the jobs)
+ *
+ * ```ts
+ * import * as Layer from "effect/Layer"
+ * import { CronAgent, Files, Runtime } from "hermes-effect"
+ *
+ * export const agent = CronAgent.JobAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [Files.toolset] })))
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

@@ -10,6 +10,15 @@
  * What comes of it is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
  * shown. A script that prints nothing is silent.
  *
+ * **Example** (Sending results somewhere)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { CronRun } from "hermes-effect"
+ *
+ * export const posted = Effect.provideService(CronRun.Delivery, ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`))
+ * ```
+ *
  * Source: `hermes-product.md` §2.5.
  *
  * @since 0.1.0

@@ -6,6 +6,32 @@
  * Any number of tickers may look at the same jobs, in any number of processes: each moment of a job is run by one of them. A
  * long run never keeps others waiting, unless the number of runs at once is limited.
  *
+ * **Example** (Running what is due)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { CronAgent, CronJobs, CronTick, Runtime } from "hermes-effect"
+ *
+ * const services = CronAgent.JobAgent.layer().pipe(
+ *   Layer.provideMerge(Layer.mergeAll(Runtime.layer(), CronJobs.layerMemory, NodeServices.layer))
+ * )
+ *
+ * const ran = CronTick.once({
+ *   places: { cron: "cron", scripts: "cron/scripts", skills: "skills" },
+ *   approvals: "deny",
+ *   preflight: true,
+ *   maySchedule: false,
+ *   scriptTimeoutSeconds: 60,
+ *   runTimeoutSeconds: 600,
+ *   maxParallel: 2
+ * })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(ran, services))).length)
+ * // => 0
+ * ```
+ *
  * Source: `hermes-product.md` §2.5 (a 60 s tick with a file lock), case 94.
  *
  * @since 0.1.0

@@ -7,6 +7,19 @@
  * and one with a script is approved first, since a script runs without anybody looking. Inside of a job the tool refuses, so
  * that no job multiplies, unless the settings allow it (`cron.jobs_may_schedule`).
  *
+ * **Example** (An agent that may schedule)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, CronJob, CronJobs, Runtime } from "hermes-effect"
+ *
+ * const runtime = Runtime.layer({ tools: [CronJob.toolset] })
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provide(runtime), Effect.provide(CronJobs.layerMemory))
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => hello
+ * ```
+ *
  * Source: `hermes-product.md` §2.3 and §2.5.
  *
  * @since 0.1.0

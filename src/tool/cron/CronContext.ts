@@ -1,6 +1,17 @@
 /**
  * What is said about jobs by the surroundings of a tool call: what new ones are given, and whether one of them is running.
  *
+ * **Example** (What new jobs are given)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, CronContext } from "hermes-effect"
+ *
+ * export const program = Agent.run({ prompt: "Remind me of the report every Friday at four." }).pipe(
+ *   Effect.provideService(CronContext.CronDefaults, { timezone: "Europe/Oslo" })
+ * )
+ * ```
+ *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"

@@ -12,6 +12,22 @@
  *
  * A job that is done stays in the list as `completed`; of those the last {@link keptCompleted} are kept.
  *
+ * **Example** (A job of every morning)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { CronJobs } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const jobs = yield* CronJobs.CronJobs
+ *   const { name } = yield* jobs.create({ name: "news", schedule: "0 7 * * *", prompt: "What is new in the repository?" })
+ *   return [name, (yield* jobs.list).jobs.length]
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, CronJobs.layerMemory)))
+ * // => [ 'news', 1 ]
+ * ```
+ *
  * Source: `hermes-product.md` §2.5, case 94.
  *
  * @since 0.1.0

@@ -10,6 +10,21 @@
  * otherwise; one such address among the answers of a name refuses the URL. A name that can not be resolved is refused.
  * URLs that carry a secret are refused too: what leaves in an address ends in somebody's log.
  *
+ * **Example** (What a model may not reach)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Urls } from "hermes-effect"
+ *
+ * const fence = Urls.make({ resolve: () => Effect.succeed(["127.0.0.1"]) })
+ *
+ * console.log(await Effect.runPromise(Effect.match(fence.admit("http://innocent.example.com/"), {
+ *   onFailure: ({ _tag }) => _tag,
+ *   onSuccess: ({ addresses }) => addresses
+ * })))
+ * // => UrlBlocked
+ * ```
+ *
  * Source: `hermes-llm.md` §19.5, `ARCHITECTURE.md` §4 (fences judge the final arguments).
  *
  * @since 0.1.0

@@ -1,6 +1,20 @@
 /**
  * How much of a file one call of `read_file` gives.
  *
+ * **Example** (Shorter reads)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, FileLimits, Files, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
+ *   Effect.provideService(FileLimits.FileLimits, { chars: 20_000, lines: 500, lineChars: 500 })
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Files.toolset] })))).text)
+ * // => hello
+ * ```
+ *
  * Source: `hermes-product.md` §2.3 and §6.
  *
  * @since 0.1.0
