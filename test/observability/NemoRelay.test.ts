@@ -335,6 +335,25 @@ describe("a plugins.toml", () => {
       assert.isBelow(calls.indexOf("flush"), calls.indexOf("close"))
     }))
 
+  it.effect("of a second runtime in the same process is refused by the library; that one goes on with its own files", () =>
+    Effect.gen(function*() {
+      const fake = Fake.make()
+      const directory = yield* temporaryDirectory
+      const file = join(directory, "plugins.toml")
+      writeFileSync(file, exporters(directory))
+      const trace = { agent: Runs.agent, atof: { directory, filename: "own.jsonl", mode: "append" } as const, atif: undefined }
+      yield* Effect.scoped(Effect.gen(function*() {
+        const first = yield* NemoRelayPlugin.make({ trace, pluginsToml: file }, fake.load)
+        const second = yield* NemoRelayPlugin.make({ trace, pluginsToml: file }, fake.load)
+        yield* begin(first, "one")
+        yield* run(second, [Scripted.complete("ok")], "two")
+        yield* finish(first, "one")
+        yield* finish(second, "two")
+      })).pipe(Effect.provide(NodeServices.layer))
+      assert.deepStrictEqual([fake.configs.length, fake.of("initialize").length], [2, 1])
+      assert.isTrue(own(directory).events.every(({ metadata }) => metadata?.["session_id"] === "two"))
+    }))
+
   it.effect("what the library finds odd in it is said, except that the user's own file is not there", () =>
     Effect.gen(function*() {
       const diagnostics = [
