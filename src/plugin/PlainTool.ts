@@ -47,6 +47,8 @@ export interface PlainTool {
   readonly idempotent?: boolean | undefined
   /** Arguments that hold paths, for the scheduler. */
   readonly pathArguments?: ReadonlyArray<string> | undefined
+  /** Says whether the tool can be used at the moment: a value, a promise or an Effect that is true. It always can when absent. */
+  readonly available?: (() => unknown) | undefined
 }
 
 const noParameters = { type: "object", properties: {}, additionalProperties: false } as const
@@ -71,6 +73,10 @@ export const read = (given: unknown): PlainTool => {
     throw new TypeError(`registerTool: the parameters of the tool "${name}" are no JSON Schema object`)
   }
   const { pathArguments } = given
+  const available = given["available"] ?? given["check_fn"]
+  if (available !== undefined && !Predicate.isFunction(available)) {
+    throw new TypeError(`registerTool: what says whether the tool "${name}" is available is no function`)
+  }
   return {
     name,
     toolset: textOf(given["toolset"]),
@@ -81,7 +87,9 @@ export const read = (given: unknown): PlainTool => {
     readonly: flagOf(given["readonly"]),
     destructive: flagOf(given["destructive"]),
     idempotent: flagOf(given["idempotent"]),
-    pathArguments: Array.isArray(pathArguments) ? pathArguments.filter(Predicate.isString) : undefined
+    pathArguments: Array.isArray(pathArguments) ? pathArguments.filter(Predicate.isString) : undefined,
+    // What it returns is looked at when it does.
+    available: available as PlainTool["available"]
   }
 }
 
@@ -116,6 +124,13 @@ const runWith = ({ handler, name }: PlainTool): BoundTool["run"] => (params, cal
     )
   })
 
+const availableWith = ({ available }: PlainTool): Effect.Effect<boolean, unknown> | undefined =>
+  available === undefined ? undefined : Effect.map(
+    // As with the handler, nothing says what a returned Effect asks for.
+    PlainReturn.call(() => available()) as Effect.Effect<unknown, PlainReturn.Thrown>,
+    (answer) => answer === true
+  )
+
 /** The toolset of one plain tool. */
 export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknown> => {
   const { description = "", idempotent, name, parameters = noParameters, pathArguments = [], readonly } = plain
@@ -124,7 +139,7 @@ export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknow
     toolset: plain.toolset ?? plugin,
     tool,
     definition: { name, description, parameters },
-    facts: { ...Annotations.facts(tool), readonly, destructive: plain.destructive, idempotent, pathArguments },
+    facts: { ...Annotations.facts(tool), readonly, destructive: plain.destructive, idempotent, pathArguments, available: availableWith(plain) },
     run: runWith(plain)
   }
   return fromBound(
@@ -133,7 +148,9 @@ export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknow
     Effect.contextWith((context: Context.Context<unknown>) => {
       const run: BoundTool["run"] = (params, callId) =>
         Effect.updateContext(bound.run(params, callId), (input: Context.Context<ToolContext>) => Context.merge(context, input))
-      return Effect.succeed([{ ...bound, run }])
+      const check = bound.facts.available
+      const available = check && Effect.updateContext(check, (input: Context.Context<never>) => Context.merge(context, input))
+      return Effect.succeed([{ ...bound, run, facts: { ...bound.facts, available } }])
     })
   )
 }

@@ -8,7 +8,8 @@
  * ```ts
  * import * as Context from "effect/Context"
  * import * as Schema from "effect/Schema"
- * import * as Tool from "effect/ai/Tool"
+ * import type * as Effect from "effect/Effect"
+import * as Tool from "effect/ai/Tool"
  * import { Annotations } from "hermes-effect"
  *
  * const Format = Tool.make("format", { parameters: Schema.Struct({ file: Schema.String }), success: Schema.String })
@@ -22,6 +23,7 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
 import * as Tool from "effect/ai/Tool"
 
 /** Names of the arguments that hold file paths; calls whose paths do not overlap may run side by side. */
@@ -51,6 +53,9 @@ export class Interactive extends Context.Service<Interactive, boolean>()("hermes
 /** Characters of a result that reach the model at most. */
 export class ResultBound extends Context.Service<ResultBound, number>()("hermes-effect/tool/ResultBound") {}
 
+/** Whether the tool can be used at the moment; one that can not is not offered. */
+export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()("hermes-effect/tool/Available") {}
+
 /** What the runtime knows about a tool; `undefined` where nobody said. */
 export interface Facts {
   readonly readonly: boolean | undefined
@@ -64,6 +69,8 @@ export interface Facts {
   readonly commandArguments: ReadonlyArray<string>
   readonly inputArguments: ReadonlyArray<string>
   readonly resultBound: number | undefined
+  /** Absent for one that always can. */
+  readonly available: Effect.Effect<boolean, unknown> | undefined
 }
 
 /** The facts that were stated on a tool. */
@@ -77,5 +84,6 @@ export const facts = (tool: Tool.Any): Facts => ({
   pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],
   commandArguments: Context.getOrUndefined(tool.annotations, CommandArguments) ?? [],
   inputArguments: Context.getOrUndefined(tool.annotations, InputArguments) ?? [],
-  resultBound: Context.getOrUndefined(tool.annotations, ResultBound)
+  resultBound: Context.getOrUndefined(tool.annotations, ResultBound),
+  available: Context.getOrUndefined(tool.annotations, Available)
 })

@@ -6,7 +6,7 @@
  *
  * The first tool of a name keeps it; a later one is left out and reported, so that nothing silently replaces a built-in.
  * As long as nothing was registered or removed, the same selection gives the same snapshot object, so that what is made
- * of it (a provider's tool list) is made once.
+ * of it (a provider's tool list) is made once. A tool that says that it can not be used now (`Availability`) is left out.
  *
  * **Example** (What an agent may use)
  *
@@ -32,6 +32,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { ToolDefinition } from "../domain/Model.ts"
+import * as Availability from "./Availability.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 
 /** Which of the registered tools a run may use. */
@@ -70,7 +71,9 @@ export type ErrorOf<Set> = Set extends Toolset<infer E, unknown> ? E : never
 /** What building a toolset needs. */
 export type NeedsOf<Set> = Set extends Toolset<unknown, infer R> ? R : never
 
-const snapshotOf = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Snapshot => {
+type Tools = ReadonlyMap<string, BoundTool>
+
+const selected = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Tools => {
   const tools = new Map<string, BoundTool>()
   for (const set of sets) {
     for (const bound of set) {
@@ -79,6 +82,19 @@ const snapshotOf = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Se
       if (!tools.has(bound.tool.name)) tools.set(bound.tool.name, bound)
     }
   }
+  return tools
+}
+
+/** What a selection comes to; `missing` are those that can not be used now. */
+interface Chosen {
+  readonly tools: Tools
+  readonly watched: ReadonlyArray<string>
+  readonly missing: string
+  readonly snapshot: Snapshot
+}
+
+const snapshotOf = (all: Tools, missing: ReadonlyArray<string>): Snapshot => {
+  const tools = missing.length === 0 ? all : new Map(Array.from(all).filter(([name]) => !missing.includes(name)))
   return {
     definitions: Array.from(tools.values(), (bound) => bound.definition),
     get: (name) => tools.get(name),
@@ -91,11 +107,40 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
   /** An empty registry. */
   static readonly make: Effect.Effect<Service> = Effect.sync(() => {
     let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
-    let snapshots = new WeakMap<Selection, Snapshot>()
+    let chosen = new WeakMap<Selection, Chosen>()
+    const watches = new WeakMap<BoundTool, Availability.Watch>()
     const change = (next: typeof sets): void => {
       sets = next
-      snapshots = new WeakMap()
+      chosen = new WeakMap()
     }
+
+    const choose = (selection: Selection): Chosen => {
+      const known = chosen.get(selection)
+      if (known !== undefined) return known
+      const tools = selected(sets, selection)
+      const watched = Array.from(tools).flatMap(([name, { facts }]) => facts.available === undefined ? [] : [name])
+      const made: Chosen = { tools, watched, missing: "", snapshot: snapshotOf(tools, []) }
+      chosen.set(selection, made)
+      return made
+    }
+
+    const isMissing = (tools: Tools, name: string): Effect.Effect<boolean> => {
+      const bound = tools.get(name)
+      if (bound?.facts.available === undefined) return Effect.succeed(false)
+      const watch = watches.get(bound) ?? Availability.watch(name, bound.facts.available)
+      watches.set(bound, watch)
+      return Effect.map(watch, (isAvailable) => !isAvailable)
+    }
+
+    const withoutMissing = Effect.fnUntraced(function*(selection: Selection, { missing: before, snapshot, tools, watched }: Chosen) {
+      const missing = yield* Effect.filter(watched, (name) => isMissing(tools, name), { concurrency: "unbounded" })
+      const now = missing.join(" ")
+      if (now === before) return snapshot
+      const made = { tools, watched, missing: now, snapshot: snapshotOf(tools, missing) }
+      // What was registered meanwhile is the next one's.
+      if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
+      return made.snapshot
+    })
 
     const hold = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
       Effect.acquireRelease(
@@ -124,13 +169,9 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
       register,
       override,
       snapshot: (selection) =>
-        Effect.sync(() => {
-          let snapshot = snapshots.get(selection)
-          if (snapshot === undefined) {
-            snapshot = snapshotOf(sets, selection)
-            snapshots.set(selection, snapshot)
-          }
-          return snapshot
+        Effect.suspend(() => {
+          const known = choose(selection)
+          return known.watched.length === 0 ? Effect.succeed(known.snapshot) : withoutMissing(selection, known)
         }),
       list: Effect.sync(() =>
         sets.flatMap((tools) => tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }])

@@ -36,6 +36,23 @@ const toolset = (name: string, tool: string, answer: string): Toolset.Toolset =>
 }
 
 describe("tools of plugins", () => {
+  it.live("are offered when their check says so; one that throws or says nothing says no", () =>
+    Effect.gen(function*() {
+      const { places, plugin } = yield* place
+      plugin("checked", `
+        export const register = (ctx) => {
+          const tool = (name, available) => ctx.registerTool({ name, available, handler: () => name })
+          tool("yes", async () => true)
+          tool("no", () => false)
+          tool("silent", () => {})
+          tool("throws", () => { throw new Error("down") })
+          ctx.register_tool({ name: "by_contract", check_fn: () => true, handler: () => "x" })
+          tool("always")
+        }`)
+      const { registry } = yield* loaded({ places: places(), enabled: ["checked"] })
+      assert.deepStrictEqual((yield* registry.snapshot(everything)).names, ["yes", "by_contract", "always"])
+    }))
+
   it.live("are called with frozen arguments, and know the call", () =>
     Effect.gen(function*() {
       const { places, plugin } = yield* place

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { CodeSettings } from "../../src/tool/builtin/code/CodeSettings.ts"
 import { NestedCalls } from "../../src/tool/builtin/code/NestedCalls.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
+import { StopRequested } from "../../src/tool/builtin/terminal/TerminalSettings.ts"
 import { callTool } from "../support/callTool.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { eventually, isAlive } from "../support/terminalTools.ts"
@@ -116,4 +117,40 @@ describe("execute_code", () => {
         Effect.map(Effect.all(pids.map((pid) => isAlive(pid))), (alive) => alive.every((is) => !is))
       )
     }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("one that ends and leaves others running leaves none behind", () =>
+    Effect.gen(function*() {
+      const file = join(yield* temporaryDirectory, "pids")
+      const { body } = yield* execute(
+        `import subprocess\nchildren = [subprocess.Popen(["sleep", "600"], start_new_session=own) for own in (False, True)]\n` +
+          `open(${JSON.stringify(file)}, "w").write("\\n".join(str(c.pid) for c in children))`,
+        "python"
+      )
+      assert.strictEqual(body["status"], "success", JSON.stringify(body))
+      const pids = readFileSync(file, "utf8").split("\n").map(Number)
+      yield* eventually(
+        "both ended",
+        Effect.map(Effect.all(pids.map((pid) => isAlive(pid))), (alive) => alive.every((is) => !is))
+      )
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("one that asks without end and reads no answer waits, and takes no memory", () =>
+    Effect.gen(function*() {
+      const before = process.memoryUsage().rss
+      const { body } = yield* execute(
+        `import { writeSync } from "node:fs"\nfor (;;) try { writeSync(3, "no json\\n".repeat(1000)) } catch (e) { if (e.code !== "EAGAIN") throw e }`,
+        "javascript",
+        { timeoutSeconds: 2 }
+      )
+      assert.strictEqual(body["status"], "timeout")
+      assert.isBelow(process.memoryUsage().rss - before, 100 * 1024 * 1024)
+    }))
+
+  it.live("one that is stopped by the user gives what it printed", () =>
+    Effect.gen(function*() {
+      const { body } = yield* execute("console.log(\"begun\"); setInterval(() => {}, 1000)").pipe(
+        Effect.provideService(StopRequested, Effect.sleep("1500 millis"))
+      )
+      assert.strictEqual(body["status"], "interrupted")
+    }))
 })

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
+import * as Ids from "../../domain/Ids.ts"
 import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 import { node } from "./internal/Programs.ts"
@@ -55,6 +56,7 @@ export const run = Effect.fnUntraced(function*(path: string, cwd: string | undef
     command: commandOf(path, paths.extname(path), errors, code),
     cwd: cwd ?? paths.dirname(path),
     stdin: "ignore",
+    mark: yield* Ids.hex(12),
     onOutput: (chunks) => Effect.sync(() => chunks.forEach(buffer.push))
   })
   yield* Effect.timeoutOrElse(running.exit, {

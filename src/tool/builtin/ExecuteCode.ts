@@ -33,7 +33,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
-import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -42,6 +41,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as TraceContext from "../../domain/TraceContext.ts"
+import * as Ids from "../../domain/Ids.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Bridge from "./code/Bridge.ts"
@@ -55,6 +55,7 @@ import * as ProcessTree from "./internal/ProcessTree.ts"
 import * as OutputBuffer from "./terminal/OutputBuffer.ts"
 import * as OutputText from "./terminal/OutputText.ts"
 import * as ShellEnvironment from "./terminal/ShellEnvironment.ts"
+import { StopRequested } from "./terminal/TerminalSettings.ts"
 
 /** Bytes of standard output that the model gets: the first and the last. */
 export const stdoutBytes = 50_000
@@ -77,7 +78,7 @@ export const tool = Tool.make("execute_code", {
     language: Schema.optionalKey(Language.annotate({ description: "Default: python" }))
   }),
   success: Schema.Struct({
-    status: Schema.Literals(["success", "error", "timeout"]),
+    status: Schema.Literals(["success", "error", "timeout", "interrupted"]),
     output: Schema.String,
     tool_calls_made: Schema.Natural,
     duration_seconds: Schema.Finite,
@@ -133,10 +134,15 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
     ? ["python3", [preludePath, scriptPath]] as const
     : [CodeRuntime.node, ["--import", preludePath, scriptPath]] as const
 
+  const mark = yield* Ids.hex(12)
   const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
     cwd: settings.mode === "strict" ? directory : cwd,
-    env: { ...environmentOf(environment(), settings.environment), ...yield* TraceContext.variables },
+    env: {
+      ...environmentOf(environment(), settings.environment),
+      ...yield* TraceContext.variables,
+      [ProcessTree.markVariable]: mark
+    },
     stdin: "ignore",
     detached: true,
     killSignal: "SIGKILL",
@@ -153,6 +159,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
       // It fails when there is nothing left to kill.
       yield* Effect.ignore(handle.kill({ killSignal: "SIGKILL", forceKillAfter }))
       yield* ProcessTree.killRemaining(fs, tree)
+      yield* ProcessTree.killMarked(fs, mark)
     })
   )
 
@@ -166,26 +173,27 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   const readers = [yield* collect(handle.stdout, stdout), yield* collect(handle.stderr, stderr)]
   yield* bridge.serve(handle.getOutputFd(3)).pipe(Effect.ignore, Effect.forkScoped) // broken by the script's end
 
-  const exit = yield* handle.exitCode.pipe(
-    // Ended by a signal.
-    Effect.orElseSucceed(() => -1),
-    Effect.timeoutOption(settings.timeoutSeconds * 1000)
-  )
+  // One that was ended by a signal has no code.
+  const ended = Effect.orElseSucceed(handle.exitCode, () => -1)
+  const exit = yield* Effect.raceAllFirst<Effect.Effect<number | "timeout" | "interrupted">>([
+    ended,
+    Effect.as(Effect.sleep(settings.timeoutSeconds * 1000), "timeout"),
+    Effect.as(yield* StopRequested, "interrupted")
+  ])
   // Processes that it started may still hold the pipes.
   yield* Effect.timeoutOption(Effect.forEach(readers, Fiber.await), drainFor)
   const duration = (yield* Clock.currentTimeMillis) - started
   const common = { tool_calls_made: bridge.made(), duration_seconds: Math.round(duration / 10) / 100 }
   const output = shown(stdout)
-  if (Option.isNone(exit)) {
-    return { ...common, status: "timeout" as const, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
-  }
-  if (exit.value === 0) return { ...common, status: "success" as const, output }
+  if (exit === "timeout") return { ...common, status: exit, output, error: `the script was ended after ${settings.timeoutSeconds} s` }
+  if (exit === "interrupted") return { ...common, status: exit, output, error: "the user stopped the script" }
+  if (exit === 0) return { ...common, status: "success" as const, output }
   const said = shown(stderr).trim()
   return {
     ...common,
     status: "error" as const,
     output,
-    error: said === "" ? `the script ended with exit code ${exit.value}` : said.replaceAll(directory, "")
+    error: said === "" ? `the script ended with exit code ${exit}` : said.replaceAll(directory, "")
   }
 }, Effect.scoped, Problem.answer)
 

@@ -176,9 +176,12 @@ describe("Tick", () => {
         for (let i = 0; i < 2 * leaseMillis / 60_000; i++) {
           yield* until(Effect.sync(() => looked > i))
           yield* minutes(1)
+          // Once a result is shown its run is over.
           yield* until(Effect.map(jobs.list, ({ jobs }) =>
-            jobs.every(({ name, next_run_at, running, state }) =>
-              state === "completed" || name === "slow" && running !== null || running === null && Date.parse(next_run_at ?? "") > (i + 1) * 60_000)))
+            jobs.every(({ name, next_run_at, running, runs, state }) =>
+              name === "slow"
+                ? running !== null
+                : runs === shown.length && (state === "completed" || Date.parse(next_run_at ?? "") > (i + 1) * 60_000))))
         }
         assert.isAbove(looked, 3)
         const { jobs: all } = yield* jobs.list
@@ -270,14 +273,18 @@ describe("Tick", () => {
     world(({ jobs, keep, settings }) =>
       Effect.gen(function*() {
         const mark = keep("mark", "")
-        keep("scripts/endless.sh", `(while :; do echo x >> ${mark}; sleep 0.05; done) & yes; wait`)
+        keep("scripts/endless.sh", `setsid sh -c 'while :; do echo x >> ${mark}; sleep 0.05; done' & yes; wait`)
+        keep("scripts/leaving.sh", `setsid sh -c 'while :; do echo x >> ${mark}; sleep 0.05; done' > /dev/null 2>&1 & sleep 0.2`)
         keep("scripts/noise.sh", "yes >&2")
         for (const name of ["endless.sh", "noise.sh"]) {
           yield* jobs.create({ ...hourly, name, prompt: "", script: name, noAgent: true })
           const { error } = yield* Tick.now(name, { ...settings, scriptTimeoutSeconds: 1 })
           assert.strictEqual(error, "the script was ended after 1 s")
         }
+        yield* jobs.create({ ...hourly, name: "leaving.sh", prompt: "", script: "leaving.sh", noAgent: true })
+        assert.strictEqual((yield* Tick.now("leaving.sh", settings)).status, "silent")
         const size = readFileSync(mark).length
+        assert.isAbove(size, 0)
         yield* Effect.sleep("300 millis")
         assert.strictEqual(readFileSync(mark).length, size)
       })))

@@ -19,6 +19,8 @@ import type { Run } from "./NestedCalls.ts"
 import { callable } from "../internal/CodePreludes.ts"
 
 const maxRequestBytes = 5 * 1024 * 1024
+/** Answers that a script has not read yet; one that asks on and reads none has to wait. */
+const maxUnread = 16
 
 type Answer = { readonly result: unknown } | { readonly error: string }
 
@@ -50,7 +52,7 @@ export interface Bridge {
 
 /** A bridge for one script. Without `run` there are no tools. */
 export const make = Effect.fnUntraced(function*(run: Run | undefined, maxCalls: number): Effect.fn.Return<Bridge> {
-  const answers = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+  const answers = yield* Queue.bounded<Uint8Array, Cause.Done>(maxUnread)
   const prefix = yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)
   const encoder = new TextEncoder()
   let made = 0

@@ -5,7 +5,7 @@
  * **Gotchas**
  *
  * Descendants are found through `/proc`; where there is none (macOS, Windows) only the group is killed. A daemon that gave
- * up its parent on purpose is not found either.
+ * up its parent is found by its mark alone, where its program was given one.
  *
  * @since 0.1.0
  */
@@ -81,3 +81,28 @@ export const killRemaining = (
       }),
     { discard: true }
   )
+
+/** The variable of the environment that marks what a program starts, whoever its parent is by now. */
+export const markVariable = "HERMES_SCRIPT_ID"
+
+const maxRounds = 10
+
+const isMarked = (fs: FileSystem.FileSystem, pid: number, entry: string): Effect.Effect<boolean> =>
+  fs.readFileString(`/proc/${pid}/environ`).pipe(
+    Effect.map((environ) => environ.split("\0").includes(entry)),
+    // It ended meanwhile, or belongs to another user.
+    Effect.orElseSucceed(() => false)
+  )
+
+/** Kills everything that has a mark, and what that started while it was looked for. */
+export const killMarked = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, mark: string): Effect.fn.Return<void> {
+  const entry = `${markVariable}=${mark}`
+  for (let round = 0; round < maxRounds; round++) {
+    const names = yield* fs.readDirectory("/proc").pipe(Effect.orElseSucceed(() => []))
+    const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
+    const marked = yield* Effect.filter(pids, (pid) => isMarked(fs, pid, entry), { concurrency: 16 })
+    const alive = (yield* Effect.forEach(marked, (pid) => readStat(fs, pid))).filter((stat) => stat !== undefined)
+    if (alive.length === 0) return
+    yield* killRemaining(fs, alive)
+  }
+})

@@ -51,6 +51,8 @@ export interface Command {
   readonly cwd: string
   readonly stdin: ChildProcess.CommandInput
   readonly onOutput: (chunks: Arr.NonEmptyReadonlyArray<Uint8Array>) => Effect.Effect<void>
+  /** Marks everything that it starts, so that nothing of it outlives the scope. */
+  readonly mark?: string | undefined
 }
 
 /** How a command ended. A command that died of a signal has the code that a shell gives it, 128 + its number. */
@@ -159,14 +161,18 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     yield* ProcessTree.killRemaining(fs, tree)
   })
 
-  const spawn = Effect.fnUntraced(function*({ command, cwd, stdin }: Command) {
+  const spawn = Effect.fnUntraced(function*({ command, cwd, mark, stdin }: Command) {
     const settings = yield* TerminalSettings
     const environment = yield* ProcessEnvironment
     // The outer shell only joins the two outputs; `exec` puts the command's shell in its place.
     return yield* spawner.spawn(
       ChildProcess.make("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", yield* shell, command], {
         cwd,
-        env: { ...ShellEnvironment.scrub(environment(), settings.environment), ...yield* TraceContext.variables },
+        env: {
+          ...ShellEnvironment.scrub(environment(), settings.environment),
+          ...yield* TraceContext.variables,
+          ...(mark === undefined ? {} : { [ProcessTree.markVariable]: mark })
+        },
         stdin,
         stderr: "ignore",
         detached: true,
@@ -194,6 +200,8 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       Effect.retry({ schedule: retries, while: isTransient }),
       Effect.mapError(notStarted)
     )
+    const { mark } = command
+    if (mark !== undefined) yield* Effect.addFinalizer(() => ProcessTree.killMarked(fs, mark))
     yield* Effect.addFinalizer(() => kill(handle))
     let received = 0
     const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {
