@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Prompt from "effect/cli/Prompt"
 import { Agent } from "../agent/Agent.ts"
@@ -18,6 +19,7 @@ import { Hooks } from "../hooks/Hooks.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
+import { RouterStatus } from "../routing/RouterStatus.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Shell from "../tool/builtin/terminal/Shell.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -67,6 +69,7 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
     terminal: yield* NodeTerminal.make,
     display: settings.display,
     about: { version, provider, model, cwd: workingDirectory() },
+    routes: Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))?.routes,
     session,
     newSession: Ids.makeSessionId,
     input,

@@ -20,26 +20,25 @@ import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import * as PoolStore from "../routing/pool/PoolStore.ts"
+import type { RouteStatus } from "../routing/RouterStatus.ts"
 import * as RoutedModelRouter from "../routing/RoutedModelRouter.ts"
 import { noKey } from "../routing/RouteKeys.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { type Finding, ok, problem, warning } from "./Finding.ts"
+import * as RouteText from "./render/RouteText.ts"
 
-type Keys = RoutedModelRouter.RouteStatus["keys"]
-
-const restOf = ({ number, resting }: Keys[number]): ReadonlyArray<string> =>
-  resting === undefined ? [] : [`key ${number} rests for ${Duration.format(Duration.seconds(Math.ceil(resting.millis / 1_000)))} (${resting.reason})`]
+type Keys = RouteStatus["keys"]
 
 const keysOf = (route: RoutedModelRouter.ChainEntry["route"], keys: Keys): string => {
-  if (keys.length > 1) return [`${keys.length} keys`, ...keys.flatMap(restOf)].join(", ")
+  if (keys.length > 1) return [`${keys.length} keys`, ...RouteText.resting(keys)].join(", ")
   if (route.apiKey === undefined) return route.apiMode === "bedrock_converse" ? "credentials of the AWS SDK" : "no key"
   return Redacted.value(route.apiKey) === Redacted.value(noKey) ? "no key" : "a key is set"
 }
 
 const findingOf = (
   { route }: RoutedModelRouter.ChainEntry,
-  { breaker, keys }: RoutedModelRouter.RouteStatus,
+  { breaker, keys }: RouteStatus,
   place: { readonly index: number; readonly count: number }
 ): Finding => {
   const { apiMode, baseUrl, model, provider } = route

@@ -19,7 +19,7 @@ import type { PoolKey } from "../routing/auxiliary/Chain.ts"
 import type { Credential } from "../routing/CredentialPool.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import type { Lookup } from "../routing/RouteKeys.ts"
-import { RouterStatus } from "../routing/RoutedModelRouter.ts"
+import { RouterStatus } from "../routing/RouterStatus.ts"
 import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/Judge.ts"
 import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
 

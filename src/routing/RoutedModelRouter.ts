@@ -44,6 +44,7 @@ import type { Strategy } from "./pool/Strategy.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateGuard from "./RateGuard.ts"
 import * as RateLimits from "./RateLimits.ts"
+import { RouterStatus } from "./RouterStatus.ts"
 import * as RouteState from "./RouteState.ts"
 import type * as Timeouts from "./Timeouts.ts"
 
@@ -75,18 +76,6 @@ export interface Options {
   /** Remembers over all processes which accounts have used up their limits; nothing is remembered when absent. */
   readonly guard?: RateGuard.RateGuard | undefined
 }
-
-/** What may be shown of a route of the chain. */
-export interface RouteStatus {
-  readonly route: Route.RouteInfo
-  readonly keys: ReadonlyArray<CredentialPool.KeyState>
-  readonly breaker: "Closed" | "Open" | "HalfOpen"
-}
-
-/** The state of a router's chain, for those who look into it. */
-export class RouterStatus extends Context.Service<RouterStatus, {
-  readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>>
-}>()("hermes-effect/routing/RouterStatus") {}
 
 const defaultAttempts = 3
 

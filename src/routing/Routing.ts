@@ -16,4 +16,6 @@
  */
 export { classify, type Decision, explain, type Facts, Reason } from "./Classification.ts"
 export type { Recovery } from "./Recovery.ts"
-export { type ChainEntry, layer, type Options, RouterStatus, type RouteStatus } from "./RoutedModelRouter.ts"
+export * as RateGuard from "./RateGuard.ts"
+export { type ChainEntry, layer, type Options } from "./RoutedModelRouter.ts"
+export { RouterStatus, type RouteStatus } from "./RouterStatus.ts"

@@ -307,6 +307,23 @@ describe("Interactive session", () => {
       }))
   })
 
+  it.effect("/status shows the routes, their keys and breakers, where there is more than one", () => {
+    const route = (provider: string) => ({ provider, model: "m", apiMode: "chat_completions" as const, baseUrl: undefined })
+    const key = (number: number, millis?: number) =>
+      ({ id: "x", number, leases: 0, used: 0, resting: millis === undefined ? undefined : { millis, reason: "rate_limit" } })
+    const routes = Effect.succeed([
+      { route: route("a"), keys: [key(1, 41_500), key(2)], breaker: "Open" as const },
+      { route: route("b"), keys: [], breaker: "Closed" as const }
+    ])
+    return session({ routes }, ({ type, until }) =>
+      Effect.gen(function*() {
+        yield* type("/status\r")
+        const shown = yield* until("Tool lines")
+        assert.match(shown, /^Route +m by a, 2 keys, key 1 rests for 42s \(rate_limit\), breaker open$/m)
+        assert.match(shown, /^Fallback 1 +m by b, breaker closed$/m)
+      }))
+  })
+
   it.effect("a first prompt is taken literally", () =>
     session({ seed: "/quit" }, ({ until }) => until("You said: /quit")))
 

@@ -139,7 +139,8 @@ const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const { current, options, verbosity } = dialog
   const session = yield* Switching.known(dialog)
   const now = yield* Clock.currentTimeMillis
-  say(dialog, ...Overview.status(options.about, current, session, now - current.since, verbosity), "")
+  const routes = options.routes === undefined ? [] : yield* options.routes
+  say(dialog, ...Overview.status(options.about, current, session, now - current.since, verbosity, routes), "")
 }))
 
 const levels: ReadonlyArray<Verbosity> = ["off", "new", "all", "verbose"]

@@ -11,6 +11,7 @@ import type { Service as Children } from "../../agent/Children.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { Service as Auxiliary } from "../../routing/Auxiliary.ts"
+import type { RouterStatus } from "../../routing/RouterStatus.ts"
 import type { SessionId } from "../../domain/Ids.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
@@ -56,6 +57,8 @@ export interface InteractiveOptions {
   readonly history: History
   readonly display: Values["display"]
   readonly about: About
+  /** The state of the routes to models, where there is a chain of them. */
+  readonly routes?: RouterStatus["Service"]["routes"] | undefined
   /** The session to begin with; `known` is what is stored of one that is resumed. */
   readonly session: { readonly id: SessionId; readonly known: Session | undefined }
   /** The id of the next new session. */

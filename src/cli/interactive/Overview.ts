@@ -5,9 +5,11 @@
  *
  * @since 0.1.0
  */
+import type { RouteStatus } from "../../routing/RouterStatus.ts"
 import type { Session } from "../../session/SessionStore.ts"
 import * as Neutral from "../render/Neutral.ts"
 import type { Paint } from "../render/Paint.ts"
+import * as RouteText from "../render/RouteText.ts"
 import * as ToolText from "../render/ToolText.ts"
 import { counted, pairs, short } from "../render/UsageText.ts"
 import * as Usage from "../../domain/Usage.ts"
@@ -38,18 +40,23 @@ export const ago = (millis: number): string => {
   return hours < 48 ? `${hours} h ago` : `${Math.floor(hours / 24)} days ago`
 }
 
-/** What `/status` shows. */
+const routeRow = (route: RouteStatus, index: number): readonly [string, string] =>
+  [index === 0 ? "Route" : `Fallback ${index}`, Neutral.line(RouteText.line(route))]
+
+/** What `/status` shows; of routes where there is more than one, or more than one key. */
 export const status = (
   about: About,
   current: { readonly id: string; readonly cwd: string; readonly prompts: number; readonly title: string | undefined },
   known: Session | undefined,
   duration: number,
-  verbosity: string
+  verbosity: string,
+  routes: ReadonlyArray<RouteStatus>
 ): ReadonlyArray<string> =>
   pairs([
     ["Session", Neutral.line(current.id)],
     ["Title", Neutral.line(known?.title ?? current.title ?? "none: /title NAME")],
     ["Model", Neutral.line(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
+    ...(routes.length < 2 && routes.every(({ keys }) => keys.length < 2) ? [] : routes.map(routeRow)),
     ["Directory", Neutral.line(current.cwd)],
     [
       "Messages",
