@@ -18,6 +18,7 @@ import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
+import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 import { withWarnings } from "../hooks/support/events.ts"
@@ -204,6 +205,27 @@ describe("OpenTelemetry", () => {
       assert.deepInclude(tools[1]?.at, { "hermes.tool.status": "blocked", "error.type": "approval_denied" })
     }))
 
+  it.live("a call that a script makes is in the call of the script", () =>
+    Effect.gen(function*() {
+      const server = yield* collector()
+      const directory = yield* temporaryDirectory
+      writeFileSync(join(directory, "a.txt"), "content\n")
+      const code = "console.log(read_file({ path: 'a.txt' }).content, process.env.TRACEPARENT)"
+      const layer = Runtime.layer({
+        provider: Scripted.layer([
+          Scripted.complete({ toolCalls: [{ id: "c1", name: "execute_code", params: { code, language: "javascript" } }] }),
+          Scripted.complete("done")
+        ]),
+        tools: [ExecuteCode.toolset, Files.toolset],
+        approvals: Approvals.layerCallback(() => Effect.succeed("once")),
+        plugins: [OtelPlugin.make(environment(server.url, { ...tracesOff, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true" }))]
+      })
+      yield* Effect.provide(Agent.run({ prompt: "go", cwd: directory }), layer)
+      const script = find(server.trees()[0], "execute_tool execute_code")
+      assert.deepStrictEqual(script && names(script), ["execute_tool execute_code", "approval", "execute_tool read_file"])
+      assert.include(String(script?.at["gen_ai.tool.call.result"]), `${script?.span.traceId}-${script?.span.spanId}-01`)
+    }))
+
   it.live("the trace that the program was started in, and its sampling, hold", () =>
     Effect.gen(function*() {
       const [traceId, spanId] = ["0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"]
@@ -291,13 +313,13 @@ describe("OpenTelemetry", () => {
 describe("a collector in trouble", () => {
   const told = (answer: (index: number) => Answer, variables: Variables = {}) =>
     withWarnings((warnings) =>
-      Effect.map(traced({ ...tracesOff, ...variables }, [Scripted.complete("fine")], Agent.run({ prompt: "hi" }), answer), ({ value }) => ({ text: value.text, warnings: [...warnings] })))
+      Effect.map(traced(variables, [Scripted.complete("fine")], Agent.run({ prompt: "hi" }), answer), ({ value }) => ({ text: value.text, warnings: [...warnings] })))
 
   it.live("that refuses, or is down, or never answers is one warning, and the run is as it was", () =>
     Effect.gen(function*() {
       const refusing = yield* told(() => ({ status: 401 }))
       assert.deepStrictEqual([refusing.text, refusing.warnings.length], ["fine", 1])
-      assert.match(refusing.warnings[0] ?? "", /^otel: traces are lost: http:\/\/127\.0\.0\.1:\d+ answered with status 401: check OTEL_EXPORTER_OTLP_ENDPOINT/u)
+      assert.match(refusing.warnings[0] ?? "", /^otel: telemetry is lost, http:\/\/127\.0\.0\.1:\d+ answered with status 401: check OTEL_EXPORTER_OTLP_ENDPOINT/u)
       const down = yield* told(() => ({}), { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
       assert.deepStrictEqual([down.text, down.warnings.length], ["fine", 1])
       assert.match(down.warnings[0] ?? "", /can not be reached/u)
@@ -317,7 +339,7 @@ describe("a collector in trouble", () => {
       })
       assert.strictEqual(text, "fine")
       assert.deepStrictEqual(warnings.map((line) => /^otel: (\w+) must be/u.exec(line)?.[1]), [
-        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_METRICS_EXPORTER", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_METRICS_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
       ])
     }))
 })

@@ -4,7 +4,7 @@
  * **Details**
  *
  * A request has the time that the variables give it. At most {@link maxInFlight} requests of a signal are under way; while
- * a collector holds up so many, what comes is dropped. The user is told once that a collector takes nothing: when it
+ * a collector holds up so many, what comes is dropped. The user is told once why a collector takes nothing: when it
  * refuses, when three requests in a row failed, or when the last one had failed at the end.
  *
  * @since 0.1.0
@@ -16,7 +16,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Metric from "effect/Metric"
-import type * as Scope from "effect/Scope"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
@@ -25,7 +26,7 @@ import * as OtlpLogger from "effect/observability/OtlpLogger"
 import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
-import type { Export, Settings, Signal } from "./OtelSettings.ts"
+import type { Export, Settings } from "./OtelSettings.ts"
 
 /** Requests of a signal that are under way. */
 export const maxInFlight = 4
@@ -40,17 +41,16 @@ export interface Exporters {
 const failuresInARow = 3
 
 /** A client with the limits of the module. */
-const guarded = (signal: Signal, { timeoutMillis }: Export) =>
+const guarded = ({ timeoutMillis }: Export, told: Set<string>) =>
   Effect.gen(function*() {
     const client = yield* HttpClient.HttpClient
     let [inFlight, failures] = [0, 0]
     let trouble = ""
-    let isTold = false
     const tell = Effect.suspend(() => {
-      if (isTold || trouble === "") return Effect.void
-      isTold = true
-      return Effect.logWarning(`otel: ${signal.toLowerCase()} are lost: ${trouble}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`)
-    })
+      if (told.has(trouble)) return Effect.void
+      told.add(trouble)
+      return Effect.logWarning(`otel: telemetry is lost, ${trouble}: check OTEL_EXPORTER_OTLP_ENDPOINT, or disable observability/otel`)
+    }).pipe(Effect.provideService(References.CurrentLogAnnotations, {}))
     const failed = (what: string, isFinal: boolean): Effect.Effect<void> => {
       trouble = what
       failures++
@@ -83,27 +83,33 @@ const guarded = (signal: Signal, { timeoutMillis }: Export) =>
 
 const serializations = { json: OtlpSerialization.layerJson, protobuf: OtlpSerialization.layerProtobuf }
 
-/** Builds the exporter of a signal, with what it leaves in the context. */
+/** Builds the exporter of a signal in a scope of its own, with what it leaves in the context. */
 const build = <A>(
-  signal: Signal,
   how: Export,
-  layer: Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>
-): Effect.Effect<Context.Context<A>, never, Scope.Scope> =>
-  Layer.build(
-    layer.pipe(
-      Layer.provide(Layer.effect(HttpClient.HttpClient, guarded(signal, how))),
-      Layer.provide([FetchHttpClient.layer, serializations[how.encoding]])
-    )
-  )
+  layer: Layer.Layer<A, never, HttpClient.HttpClient | OtlpSerialization.OtlpSerialization>,
+  told: Set<string>,
+  scope: Scope.Scope
+): Effect.Effect<Context.Context<A>> =>
+  Effect.flatMap(Scope.fork(scope), (own) =>
+    Layer.buildWithScope(
+      layer.pipe(
+        Layer.provide(Layer.effect(HttpClient.HttpClient, guarded(how, told))),
+        Layer.provide([FetchHttpClient.layer, serializations[how.encoding]])
+      ),
+      own
+    ))
 
 /** The exporters, for as long as the scope lives; at its end what waits is sent, within the time of a request. */
 export const make = ({ exports, variables }: Settings): Effect.Effect<Exporters, never, Scope.Scope> => {
   const registry = Context.make(Metric.MetricRegistry, new Map())
   return Effect.gen(function*() {
     const { LOGS, METRICS, TRACES } = exports
-    const traces = TRACES && (yield* build("TRACES", TRACES, OtlpTracer.layerFromConfig()))
-    const logs = LOGS && (yield* build("LOGS", LOGS, OtlpLogger.layerFromConfig({ mergeWithExisting: false })))
-    if (METRICS !== undefined) yield* build("METRICS", METRICS, OtlpMetrics.layerFromConfig())
+    const told = new Set<string>()
+    // What waits is sent side by side in the end, so that a collector which is down is waited for once.
+    const scope = yield* Effect.acquireRelease(Scope.make("parallel"), (scope, exit) => Scope.close(scope, exit))
+    const traces = TRACES && (yield* build(TRACES, OtlpTracer.layerFromConfig(), told, scope))
+    const logs = LOGS && (yield* build(LOGS, OtlpLogger.layerFromConfig({ mergeWithExisting: false }), told, scope))
+    if (METRICS !== undefined) yield* build(METRICS, OtlpMetrics.layerFromConfig(), told, scope)
     return {
       tracer: traces && Context.get(traces, Tracer.Tracer),
       registry: METRICS && registry,
