@@ -204,7 +204,11 @@ const assemble = <
   const agent = Layer.unwrap(Effect.map(Plugins.use(({ loaded }) => loaded), (loaded) =>
     // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
     Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
-  const serving = Layer.effectDiscard(Effect.flatMap(Agent.Agent, ({ callTool }) => Plugins.use(({ serve }) => serve(callTool))))
+  const serving = Layer.effectDiscard(Effect.gen(function*() {
+    const { callTool } = yield* Agent.Agent
+    const plugins = yield* Plugins
+    yield* plugins.serve({ dispatch: callTool, complete: yield* SideTasks.ofPlugins })
+  }))
   return serving.pipe(
     Layer.provideMerge(agent),
     Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),

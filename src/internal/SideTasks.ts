@@ -10,10 +10,12 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
+import * as Ids from "../domain/Ids.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { Plugins } from "../plugin/Plugins.ts"
+import type { Staff } from "../plugin/ToolDesk.ts"
 import * as Auxiliary from "../routing/Auxiliary.ts"
 import type { PoolKey } from "../routing/auxiliary/Chain.ts"
 import type { Credential } from "../routing/CredentialPool.ts"
@@ -123,3 +125,13 @@ export const make = (given: Given, middleware: ReadonlyArray<Middleware.Any>) =>
     ).pipe(Layer.provide(promised))
   }
 }
+
+/** What plugins ask: a task of its own, in the name of a session that is nobody's. */
+export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): Staff["complete"] =>
+  Effect.fnUntraced(function*({ maxOutputTokens, messages }) {
+    const sessionId = yield* Ids.makeSessionId
+    const taskId = Ids.TaskId.make(sessionId)
+    const turnId = yield* Ids.makeTurnId(sessionId, taskId)
+    const { text } = yield* auxiliary.call("plugin", { messages, maxOutputTokens, context: { sessionId, taskId, turnId } })
+    return text
+  }))

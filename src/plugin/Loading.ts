@@ -144,7 +144,7 @@ const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["con
     if (!taken) warn("injectMessage needs a conversation in a terminal; nobody gets its messages")
     return taken
   }
-  return { config: Frozen.copy(config), warn, inject, dispatch: desk.call } satisfies Host
+  return { config: Frozen.copy(config), warn, inject, dispatch: desk.call, complete: desk.complete } satisfies Host
 })
 
 /** Everything that loading a plugin means, in the scope that it gets. */

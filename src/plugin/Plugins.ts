@@ -25,7 +25,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Conversation } from "./Inbox.ts"
 import type { Loaded } from "./Loading.ts"
-import type { Dispatcher } from "./ToolDesk.ts"
+import type { Staff } from "./ToolDesk.ts"
 
 /** See the module. */
 export interface Service {
@@ -34,8 +34,8 @@ export interface Service {
   readonly reload: Effect.Effect<Loaded>
   /** The conversation that takes the messages of plugins, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
-  /** Who makes the tool calls of plugins, for as long as the scope lives. */
-  readonly serve: (dispatcher: Dispatcher) => Effect.Effect<void, never, Scope.Scope>
+  /** Who makes the tool calls of plugins and answers their questions, for as long as the scope lives. */
+  readonly serve: (staff: Staff) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /**

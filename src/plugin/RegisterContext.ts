@@ -87,6 +87,8 @@ export interface RegisterContext extends Members, Aliases {
   readonly manifest: Manifest
   /** `plugins.entries.<key>` of the configuration. */
   readonly config: Readonly<Record<string, unknown>>
+  /** The model for side tasks of plugins; `options` may hold `system` and `max_tokens`. Not while `register` runs. */
+  readonly llm: { readonly complete: (prompt: string, options?: unknown) => Promise<string> }
 }
 
 /** What the runtime lends to a plugin. */
@@ -96,6 +98,7 @@ export interface Host {
   readonly warn: (line: string) => void
   readonly inject: (content: string, role: string) => boolean
   readonly dispatch: (name: string, args: unknown, extra: unknown) => Promise<string>
+  readonly complete: (prompt: unknown, options: unknown) => Promise<string>
 }
 
 /** What was registered so far, and the end of it. */
@@ -239,7 +242,8 @@ export const make = ({ key, manifest }: Pick<Candidate, "key" | "manifest">, hos
     ...members,
     key,
     manifest,
-    config: host.config
+    config: host.config,
+    llm: Object.freeze({ complete: (prompt: unknown, options?: unknown) => host.complete(prompt, options) })
   })
 
   return {

@@ -1,18 +1,22 @@
 /**
- * Lets plugins call the tools of the runtime that they are loaded in.
+ * Lets plugins call the tools of the runtime that they are loaded in, and ask its model for side tasks.
  *
  * **Details**
  *
  * Plugins are loaded before there is an agent; a call that comes earlier is an error result. A call takes the way of a
  * model's call: hooks, middleware, fences and approvals. Where a call needs an approval and nobody can be asked, it is denied.
  *
- * Source: `hermes-contract.md` §3.5 (`dispatch_tool`).
+ * What a plugin asks is answered by the model of the side task `plugin` (`auxiliary.plugin` of the settings); the plugin can
+ * not choose another.
+ *
+ * Source: `hermes-contract.md` §3.5 (`dispatch_tool`, `llm`).
  *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
+import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../domain/Json.ts"
 
 /** One call. */
@@ -26,10 +30,24 @@ export interface Call {
 /** Makes calls. */
 export type Dispatcher = (call: Call) => Effect.Effect<{ readonly output: unknown; readonly isFailure: boolean }>
 
+/** What is asked of a model. */
+export interface Question {
+  readonly messages: ReadonlyArray<Prompt.Message>
+  readonly maxOutputTokens: number | undefined
+}
+
+/** Who does what plugins ask for. */
+export interface Staff {
+  readonly dispatch: Dispatcher
+  readonly complete: (question: Question) => Effect.Effect<string, { readonly message: string }>
+}
+
 /** See the module. */
 export interface ToolDesk {
-  /** Who makes the calls, for as long as the scope lives. */
-  readonly attach: (dispatcher: Dispatcher) => Effect.Effect<void, never, Scope.Scope>
+  /** Who does it, for as long as the scope lives. */
+  readonly attach: (staff: Staff) => Effect.Effect<void, never, Scope.Scope>
+  /** Gives the model's answer to a text; `options` may hold `system` and `max_tokens`. Rejects where there is none. */
+  readonly complete: (prompt: unknown, options?: unknown) => Promise<string>
   /** Gives the text of the result, or of the failure; `extra` may hold `session_id` and `cwd`. */
   readonly call: (name: string, args: unknown, extra?: unknown) => Promise<string>
 }
@@ -46,23 +64,44 @@ const nobody: Dispatcher = () =>
     isFailure: true
   })
 
+const questionOf = (prompt: unknown, options: unknown): Question => {
+  if (typeof prompt !== "string" || prompt.trim() === "") throw new Error("llm.complete takes a text: complete(prompt, { system, max_tokens })")
+  const system = textOf(options, "system")
+  const limit: unknown = Predicate.isObject(options) ? options["max_tokens"] ?? options["maxTokens"] : undefined
+  return {
+    messages: [
+      ...(system === undefined ? [] : [Prompt.systemMessage({ content: system })]),
+      Prompt.userMessage({ content: [Prompt.textPart({ text: prompt })] })
+    ],
+    maxOutputTokens: typeof limit === "number" && Number.isInteger(limit) && limit > 0 ? limit : undefined
+  }
+}
+
 /** A desk that nobody sits at. */
 export const make = (): ToolDesk => {
-  let attached: ((call: Call) => Promise<{ readonly output: unknown }>) | undefined
+  let staff: { readonly dispatch: (call: Call) => Promise<{ readonly output: unknown }>; readonly complete: (question: Question) => Promise<string> } | undefined
   return {
-    attach: Effect.fnUntraced(function*(dispatcher) {
-      const services = yield* Effect.context<never>()
-      const dispatch = (call: Call) => Effect.runPromiseWith(services)(dispatcher(call))
+    attach: Effect.fnUntraced(function*({ complete, dispatch }) {
+      const run = Effect.runPromiseWith(yield* Effect.context<never>())
+      const own = {
+        dispatch: (call: Call) => run(dispatch(call)),
+        complete: (question: Question) => run(Effect.mapError(complete(question), ({ message }) => new Error(message)))
+      }
       yield* Effect.acquireRelease(
         Effect.sync(() => {
-          attached = dispatch
+          staff = own
         }),
         () =>
           Effect.sync(() => {
-            if (attached === dispatch) attached = undefined
+            if (staff === own) staff = undefined
           })
       )
     }),
+    complete: async (prompt, options) => {
+      const question = questionOf(prompt, options)
+      if (staff === undefined) throw new Error("there is no model yet: ask it from hooks, commands and tools, not while you register")
+      return await staff.complete(question)
+    },
     call: async (name, args, extra) => {
       const call: Call = {
         name,
@@ -70,7 +109,7 @@ export const make = (): ToolDesk => {
         sessionId: textOf(extra, "session_id", "sessionId"),
         cwd: textOf(extra, "cwd")
       }
-      const { output } = attached === undefined ? await Effect.runPromise(nobody(call)) : await attached(call)
+      const { output } = staff === undefined ? await Effect.runPromise(nobody(call)) : await staff.dispatch(call)
       return Json.toText(output)
     }
   }

@@ -8,6 +8,7 @@ import type { PluginInfo } from "../../src/plugin/Loading.ts"
 import { cli } from "../cli/capture.ts"
 import { machine } from "../support/hermes.ts"
 import { rewriteArgs, withWarnings } from "../support/middlewareContexts.ts"
+import * as Ask from "../provider/Ask.ts"
 import { loaded, place } from "../plugin/support/plugins.ts"
 
 const quiet = "export const register = () => {}"
@@ -222,6 +223,30 @@ describe("plugins", () => {
       assert.match(stderr, /wipe: .*(denied|approv)/)
       assert.isTrue(existsSync(at("precious")))
       assert.match(stderr, /none: .*there is no tool no_such_tool/)
+    }))
+
+  it.live("llm asks the model for side tasks, and says where there is none", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      const server = yield* Ask.mock
+      server.on({ userMessage: "a side question" }, { content: "the side answer" })
+      server.on({ userMessage: "begin" }, { content: "main answer" })
+      keep("plugins/asker/plugin.yaml", "name: asker\n")
+      keep("plugins/asker/index.js", `export const register = async (ctx) => {
+        const early = await ctx.llm.complete("x").catch((error) => error.message)
+        ctx.registerHook("post_llm_call", async () => {
+          console.error("early: " + early)
+          console.error("wrong: " + await ctx.llm.complete(7).catch((error) => error.message))
+          console.error("said: " + await ctx.llm.complete("a side question", { system: "Be short.", max_tokens: 20 }))
+        })
+      }`)
+      const route = `{ provider: custom, base_url: "${server.url}/v1", default: m, api_key: k }`
+      keep("config.yaml", `model: ${route}\nplugins:\n  enabled: [asker]\n`)
+      const { stderr, stdout } = yield* hermes(["chat", "-q", "begin", "-Q"])
+      assert.strictEqual(stdout, "main answer\n", stderr)
+      assert.match(stderr, /early: there is no model yet/)
+      assert.match(stderr, /wrong: llm.complete takes a text/)
+      assert.match(stderr, /said: the side answer/)
     }))
 
   it.live("137 of a plugin's block and a shell hook's, the plugin's message is told", () =>
