@@ -8,7 +8,6 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ToolDefinition } from "../domain/Model.ts"
-import type { Service as Provider } from "../provider/Provider.ts"
 import * as Images from "./Images.ts"
 
 /** What is changed; the words follow "send it". */
@@ -67,12 +66,6 @@ const changes: Readonly<Record<Change, (call: ModelCall) => ModelCall>> = {
   without_patterns: withoutPatterns,
   without_stream: (call) => ({ ...call, stream: false })
 }
-
-/** A provider whose calls say how much the model holds. */
-export const within = (provider: Provider, contextWindow: number): Provider => ({
-  ...provider,
-  prepare: (call) => provider.prepare({ ...call, contextWindow })
-})
 
 /** How calls have to be changed for a route. */
 export interface Adaptations {

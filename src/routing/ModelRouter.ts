@@ -34,7 +34,6 @@ import * as CallSize from "./CallSize.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { Facts } from "./classification/Evidence.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
-import * as Adaptation from "./Adaptation.ts"
 import * as OpenProviders from "./OpenProviders.ts"
 import * as OpenRoute from "./OpenRoute.ts"
 
@@ -100,6 +99,12 @@ export interface Service {
   readonly advance: (turn: Turn, why: string) => Effect.Effect<Route.RouteInfo | undefined>
 }
 
+/** A provider whose calls say how much the model holds. */
+const within = (provider: ProviderService, contextWindow: number): ProviderService => ({
+  ...provider,
+  prepare: (call) => provider.prepare({ ...call, contextWindow })
+})
+
 /** See the module. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {
   /** Always the one provider, tried once. A route that a call names instead is opened, and stays open. */
@@ -120,7 +125,7 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
         Effect.flatMap(catalogue.known(asked), ({ cost, window }) =>
           Effect.flatMap(
             attempt({
-              provider: Adaptation.within(provider, window.tokens),
+              provider: within(provider, window.tokens),
               retryCount: 0,
               maxRetries: 0,
               facts: () => CallSize.facts(call, window.tokens),
