@@ -13,6 +13,7 @@ import * as Prompt from "effect/ai/Prompt"
 import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
+import { makeApiRequestId } from "../hooks/Correlation.ts"
 import { emit, noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -92,6 +93,12 @@ export const reasonOf = <E>(exit: Exit.Exit<RunResult | void, E>): string => {
   return Cause.squash(exit.cause) instanceof CompressionExhausted ? "compression_exhausted" : "failed"
 }
 
+/** What listeners are told of a run that was cut: in the contract's word, with the request that it was at. */
+const cut = (run: RunState) => ({
+  reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
+  ...(run.steps === 0 ? {} : { api_request_id: makeApiRequestId(run.turnId, run.steps, run.attempt) })
+})
+
 /** Tells the listeners that the run is over, on every path. */
 export const announceEnd =
   ({ interceptors: { hooks } }: Pick<Services, "interceptors">, run: RunState) =>
@@ -103,7 +110,7 @@ export const announceEnd =
       turn_id: run.turnId,
       completed: Exit.isSuccess(exit) && isCompleted(exit.value),
       interrupted,
-      reason: reasonOf(exit),
+      ...(Exit.hasInterrupts(exit) ? cut(run) : { reason: reasonOf(exit) }),
       model: run.route.model,
       platform: run.platform
     }))

@@ -38,6 +38,8 @@ export interface Refused {
   readonly output: string
   /** Why the run must end with it. */
   readonly halted?: string | undefined
+  /** Whether it named a tool that the run may not use: it could not even be tried. */
+  readonly outOfScope?: boolean
 }
 
 /** A call that may run, announced to the listeners. */
@@ -177,10 +179,31 @@ const admit = Effect.fnUntraced(function*(
   })
 })
 
+/** A tool that the run may not use: `pre_tool_call` listeners are not asked, the others are told (`hermes-contract.md` §2.9). */
+const outOfScope = Effect.fnUntraced(function*(
+  { ids, interceptors: { hooks } }: Given,
+  call: Prompt.ToolCallPart,
+  message: string
+): Effect.fn.Return<Prepared> {
+  const args = isArguments(call.params) ? call.params : {}
+  const { result, ...outcome } = ToolOutcome.blocked("tool_scope_block", message)
+  const context: ToolCallContext = {
+    ...ids,
+    toolName: call.name,
+    toolCallId: ToolCallId.make(call.id),
+    originalArgs: args,
+    trace: noTrace
+  }
+  yield* ToolEvents.tell(hooks, context, { args, result, durationMillis: 0, outcome })
+  return { ...refused(call, "blocked", result), outOfScope: true }
+})
+
 /** See the module. */
 export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope> => {
   const bound = given.tools.get(call.name)
   const tool = call.name
+  const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
+  if (withheld !== undefined) return outOfScope(given, call, withheld)
   if (bound === undefined) {
     return Effect.succeed(notTried(call, "error", new CallError.UnknownTool({ tool, available: given.tools.names })))
   }

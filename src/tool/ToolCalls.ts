@@ -182,7 +182,7 @@ const runAll = Effect.fnUntraced(function*<E>(
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,
-    allInvalid: entries.every((entry) => entry._tag === "Refused" && entry.status === "error")
+    allInvalid: entries.every((entry) => entry._tag === "Refused" && (entry.status === "error" || entry.outOfScope === true))
   }
 })
 

@@ -74,6 +74,10 @@ export const announce = (
   })
 
 
+/** Tells of a call that was never announced. */
+export const tell = (hooks: Hooks, context: ToolCallContext, end: Ended): Effect.Effect<void> =>
+  hooks.emit("post_tool_call", () => post(context, end))
+
 /** Closes a call. */
 export const close = (announced: Announced, context: ToolCallContext, end: Ended): Effect.Effect<void> =>
   announced.close(["post_tool_call", () => post(context, end)])

@@ -41,6 +41,8 @@ export interface Selection {
   readonly toolset?: ((name: string) => boolean) | undefined
   /** Whether a single tool is offered; absent means all are. */
   readonly tool?: ((name: string) => boolean) | undefined
+  /** What the model is told when it calls a tool that is registered and not offered; a fixed text when absent. */
+  readonly refusal?: ((name: string) => string) | undefined
 }
 
 /** The tools of one step. */
@@ -49,6 +51,8 @@ export interface Snapshot {
   /** By the exact name that the model was told. */
   readonly get: (name: string) => BoundTool | undefined
   readonly names: ReadonlyArray<string>
+  /** What to say of a tool that is registered and not offered to this run; undefined for every other name. */
+  readonly withheld: (name: string) => string | undefined
 }
 
 /** Every tool that is registered. */
@@ -75,11 +79,13 @@ type Tools = ReadonlyMap<string, BoundTool>
 
 const selected = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Tools => {
   const tools = new Map<string, BoundTool>()
+  const others = new Set<string>()
   for (const set of sets) {
     for (const bound of set) {
-      if (selection.toolset !== undefined && !selection.toolset(bound.toolset)) continue
-      if (selection.tool !== undefined && !selection.tool(bound.tool.name)) continue
-      if (!tools.has(bound.tool.name)) tools.set(bound.tool.name, bound)
+      const { name } = bound.tool
+      const isOffered = selection.toolset?.(bound.toolset) !== false && selection.tool?.(name) !== false
+      if (!isOffered) others.add(name)
+      else if (!tools.has(name)) tools.set(name, bound)
     }
   }
   return tools
@@ -98,7 +104,12 @@ const snapshotOf = (all: Tools, missing: ReadonlyArray<string>): Snapshot => {
   return {
     definitions: Array.from(tools.values(), (bound) => bound.definition),
     get: (name) => tools.get(name),
-    names: Array.from(tools.keys())
+    names: Array.from(tools.keys()),
+    withheld: (name) =>
+      others.has(name) && !tools.has(name)
+        ? selection.refusal?.(name) ??
+          `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`
+        : undefined
   }
 }
 

@@ -53,7 +53,8 @@ const candidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
   tools.names.map((name) => ({ name, destructive: tools.get(name)?.facts.destructive === true }))
 
 const repairName = (tools: Snapshot): Step => (call) => {
-  if (tools.get(call.name) !== undefined) return same
+  // A tool that the run may not use is meant when it is named exactly: it is no mistake for another.
+  if (tools.get(call.name) !== undefined || tools.withheld(call.name) !== undefined) return same
   const name = NameRepair.repair(call.name, candidates(tools))
   if (name === undefined) return same
   const change = `tool name ${JSON.stringify(call.name.slice(0, 80))} taken for ${name}`

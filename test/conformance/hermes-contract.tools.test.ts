@@ -1,0 +1,137 @@
+// The cases of the hook contract about tool calls that a run may not make, and about calls that an interrupt cuts.
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import * as Agent from "../../src/agent/Agent.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
+import type { HookEvents } from "../../src/hooks/Payloads.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as Approvals from "../../src/tool/Approvals.ts"
+import { callback, pending } from "../../src/tool/approval/Approver.ts"
+import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as Toolset from "../../src/tool/Toolset.ts"
+import * as Fake from "../support/fakeModel.ts"
+
+const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(Tool.Readonly, true)
+const Delete = Tool.make("delete", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
+const Wait = Tool.make("wait", { parameters: Schema.Struct({ seconds: Schema.Finite }), success: Schema.String }).annotate(Tool.Readonly, true)
+const toolkit = Toolkit.make(Echo, Delete, Wait)
+
+const setup = (fake: Fake.Fake) => {
+  const ran: Array<string> = []
+  const asked: Array<string> = []
+  const ended: Array<HookEvents["post_tool_call"]> = []
+  const sessions: Array<HookEvents["on_session_end"]> = []
+  const waiting = Deferred.makeUnsafe<void>()
+  const handler = ({ text }: { readonly text: string }) => Effect.sync(() => (ran.push(text), text))
+  const handlers = toolkit.toLayer({
+    echo: handler,
+    delete: handler,
+    wait: ({ seconds }) =>
+      Effect.andThen(seconds > 10 ? Deferred.succeed(waiting, undefined) : Effect.void, Effect.as(Effect.sleep(Duration.seconds(seconds)), "slept"))
+  })
+  const layer = Agent.layer({ cwd: "/tmp" }).pipe(Layer.provideMerge(Layer.mergeAll(
+    fake.router,
+    MemorySessionStore.layer,
+    ToolRegistry.layer([Toolset.make("test", toolkit, handlers)]),
+    Hooks.layer([
+      Hooks.on("pre_tool_call", ({ tool_name }) => Effect.sync(() => void asked.push(tool_name))),
+      Hooks.on("post_tool_call", (event) => Effect.sync(() => void ended.push(event))),
+      Hooks.on("on_session_end", (event) => Effect.sync(() => void sessions.push(event)))
+    ])
+  )))
+  return { ran, asked, ended, sessions, waiting, layer }
+}
+
+const results = Effect.fnUntraced(function*(sessionId: SessionId) {
+  const messages = yield* (yield* SessionStore).messages(sessionId)
+  return messages.flatMap((message) =>
+    message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, String(part.result)] as const] : []) : [])
+})
+
+describe("hermes-contract.md, calls that do not run", () => {
+  it.effect("70 a tool that the run may not use: blocked with the run's own text, listeners that could block are not asked", () => {
+    const calls = Fake.calls(Fake.call("c1", "delete", { text: "a" }), Fake.call("c2", "echo", { text: "b" }))
+    const fake = Fake.make(calls, Fake.text("done"), calls, Fake.text("done"))
+    const { asked, ended, layer, ran } = setup(fake)
+    return Effect.gen(function*() {
+      const tools = { tool: (name: string) => name !== "delete", refusal: (name: string) => `no ${name} on this thread` }
+      yield* Agent.run({ prompt: "go", tools })
+      assert.deepStrictEqual([ran, asked], [["b"], ["echo"]])
+      const [scope] = ended.filter(({ tool_name }) => tool_name === "delete")
+      assert.deepInclude(scope, {
+        status: "blocked",
+        error_type: "tool_scope_block",
+        error_message: "no delete on this thread",
+        result: JSON.stringify({ error: "no delete on this thread" }),
+        tool_name: "delete"
+      })
+      yield* Agent.run({ prompt: "go" })
+      assert.sameMembers(ran, ["b", "a", "b"], "another run is not affected")
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("70 without a text of its own the model is told what there is, and a run that insists ends", () => {
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "delete", { text: "a" })))
+    const { ended, layer } = setup(fake)
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", tools: { tool: (name) => name !== "delete" } })
+      assert.strictEqual(ended[0]?.error_message, "'delete' is not available in this session. Available tools: echo, wait")
+      assert.deepInclude(result, { exit: "invalid_tool_calls", steps: 3 })
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("112 a question to a messenger that nobody answers, or answers with nothing, is a timeout", () =>
+    Effect.gen(function*() {
+      const hooks = yield* Hooks.make()
+      const choices: Array<string> = []
+      yield* hooks.register(Hooks.on("post_approval_response", ({ choice }) => Effect.sync(() => void choices.push(choice))))
+      const check = (approvals: Approvals.Service) => approvals.check({ tool: "terminal", args: { command: "rm -rf build" } })
+      const desk = pending({ surface: "gateway", timeout: Duration.seconds(300), notify: () => Effect.void })
+      const fiber = yield* Effect.forkChild(check(Approvals.make({ hooks, approver: desk.approver })))
+      yield* TestClock.adjust("300 seconds")
+      const unanswered = yield* Fiber.join(fiber)
+      const nothing = yield* check(Approvals.make({ hooks, approver: callback(() => Effect.succeed(null), { surface: "gateway" }) }))
+      assert.deepStrictEqual([unanswered._tag, nothing._tag], ["Refusal", "Refusal"])
+      assert.deepStrictEqual(choices, ["timeout", "timeout"])
+    }))
+
+  for (const [how, second] of [["sequential", 60], ["parallel", 60]] as const) {
+    it.effect(`109 and 116 an interrupt inside a ${how} batch: the call that ran is cancelled, the result of the other is kept, the run ends interrupted`, () => {
+      const first = Fake.call("c1", "wait", { seconds: 1 })
+      const cut = Fake.call("c2", "wait", { seconds: second })
+      const alone = Fake.call("c3", "delete", { text: "never" })
+      const fake = Fake.make(how === "parallel" ? Fake.calls(first, cut) : Fake.calls(first, cut, alone))
+      const { ended, layer, ran, sessions, waiting } = setup(fake)
+      return Effect.gen(function*() {
+        const fiber = yield* Effect.forkChild(Agent.run({ prompt: "go", sessionId: "s1" }))
+        yield* TestClock.adjust("2 seconds")
+        yield* Deferred.await(waiting)
+        yield* Fiber.interrupt(fiber)
+        assert.sameDeepMembers(ended.map(({ error_type, status, tool_call_id }) => [tool_call_id, status, error_type]), [
+          ["c1", "ok", null],
+          ["c2", "cancelled", "keyboard_interrupt"],
+          ...(how === "parallel" ? [] : [["c3", "cancelled", "keyboard_interrupt"]])
+        ])
+        const [session] = sessions
+        assert.lengthOf(sessions, 1)
+        assert.deepInclude(session, { completed: false, interrupted: true, reason: "keyboard_interrupt" })
+        assert.strictEqual(session?.api_request_id, ended[0]?.api_request_id)
+        assert.strictEqual(session?.turn_id, ended[0]?.turn_id)
+        const kept = yield* results(SessionId.make("s1"))
+        assert.deepStrictEqual(kept[0], ["c1", "slept"])
+        assert.deepStrictEqual(kept.map(([id]) => id), how === "parallel" ? ["c1", "c2"] : ["c1", "c2", "c3"])
+        assert.deepStrictEqual(ran, [])
+      }).pipe(Effect.provide(layer))
+    })
+  }
+})
