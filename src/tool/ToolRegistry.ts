@@ -79,17 +79,25 @@ type Tools = ReadonlyMap<string, BoundTool>
 
 const selected = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection): Tools => {
   const tools = new Map<string, BoundTool>()
-  const others = new Set<string>()
   for (const set of sets) {
     for (const bound of set) {
       const { name } = bound.tool
       const isOffered = selection.toolset?.(bound.toolset) !== false && selection.tool?.(name) !== false
-      if (!isOffered) others.add(name)
-      else if (!tools.has(name)) tools.set(name, bound)
+      if (isOffered && !tools.has(name)) tools.set(name, bound)
     }
   }
   return tools
 }
+
+/** What is said of the tools that a selection leaves out. */
+const refusals = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection, tools: Tools): Snapshot["withheld"] =>
+  selection.toolset === undefined && selection.tool === undefined
+    ? () => undefined
+    : (name) =>
+      tools.has(name) || !sets.some((set) => set.some(({ tool }) => tool.name === name))
+        ? undefined
+        : selection.refusal?.(name) ??
+          `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`
 
 /** What a selection comes to; `missing` are those that can not be used now. */
 interface Chosen {
@@ -99,17 +107,13 @@ interface Chosen {
   readonly snapshot: Snapshot
 }
 
-const snapshotOf = (all: Tools, missing: ReadonlyArray<string>): Snapshot => {
+const snapshotOf = (all: Tools, missing: ReadonlyArray<string>, withheld: Snapshot["withheld"]): Snapshot => {
   const tools = missing.length === 0 ? all : new Map(Array.from(all).filter(([name]) => !missing.includes(name)))
   return {
     definitions: Array.from(tools.values(), (bound) => bound.definition),
     get: (name) => tools.get(name),
     names: Array.from(tools.keys()),
-    withheld: (name) =>
-      others.has(name) && !tools.has(name)
-        ? selection.refusal?.(name) ??
-          `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`
-        : undefined
+    withheld
   }
 }
 
@@ -130,7 +134,7 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
       if (known !== undefined) return known
       const tools = selected(sets, selection)
       const watched = Array.from(tools).flatMap(([name, { facts }]) => facts.available === undefined ? [] : [name])
-      const made: Chosen = { tools, watched, missing: "", snapshot: snapshotOf(tools, []) }
+      const made: Chosen = { tools, watched, missing: "", snapshot: snapshotOf(tools, [], refusals(sets, selection, tools)) }
       chosen.set(selection, made)
       return made
     }
@@ -147,7 +151,7 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
       const missing = yield* Effect.filter(watched, (name) => isMissing(tools, name), { concurrency: "unbounded" })
       const now = missing.join(" ")
       if (now === before) return snapshot
-      const made = { tools, watched, missing: now, snapshot: snapshotOf(tools, missing) }
+      const made = { tools, watched, missing: now, snapshot: snapshotOf(tools, missing, snapshot.withheld) }
       // What was registered meanwhile is the next one's.
       if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
       return made.snapshot
