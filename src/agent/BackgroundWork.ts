@@ -26,9 +26,11 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SessionId } from "../domain/Ids.ts"
+import { RedactSecrets } from "../domain/Redaction.ts"
 import type { ProcessEvent } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
+import * as ResultText from "../tool/result/ResultText.ts"
 import { message } from "./Background.ts"
 import { Children } from "./Children.ts"
 
@@ -144,7 +146,9 @@ const make = Effect.gen(function*() {
     take: Effect.fnUntraced(function*(sessionId) {
       const reports = yield* children.take(sessionId)
       const news = yield* events.drain(sessionId)
-      return [...reports.map(message), ...news.map(told)]
+      const redact = yield* RedactSecrets
+      // What tools and children made, by another way than a result.
+      return [...reports.map(message), ...news.map(told)].map((text) => ResultText.text(text, { foreign: false, redact }))
     }),
     settled: Effect.fnUntraced(function*(sessionId) {
       const awaited = (yield* running(sessionId)).filter(({ options }) => options.notifyOnComplete)

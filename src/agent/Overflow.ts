@@ -54,6 +54,8 @@ export const recover = Effect.fnUntraced(function*<E>(
     case "Restart": {
       const before = run.messages.length
       run.messages.splice(0, before, ...outcome.messages)
+      // The model has lost the files that it read.
+      if (services.files !== undefined) yield* services.files.forgetContents(run.sessionId)
       yield* emit(run, {
         _tag: "Waiting",
         reason: `${route.model} holds ${outcome.window} tokens: the conversation was compacted from ${before} messages to ${run.messages.length}`,

@@ -16,6 +16,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Cost from "../domain/Cost.ts"
+import * as Redaction from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type * as Output from "./Output.ts"
@@ -54,7 +55,7 @@ export const make = ({ out }: Output.Service): View => {
         return texts(shown.delta(event.text))
       case "ToolStarted":
         started.add(event.callId)
-        return [{ type: "tool_use", name: event.name, tool_call_id: event.callId, input: event.params }]
+        return [{ type: "tool_use", name: event.name, tool_call_id: event.callId, input: Redaction.redactValue(event.params) }]
       case "ToolFinished": {
         const use = { type: "tool_use", name: event.name, tool_call_id: event.callId }
         return [

@@ -91,6 +91,17 @@ layer(nodeLayer)("BackgroundWork", (it) => {
       assert.isEmpty(yield* background.take(session("a")))
     }))
 
+  it.effect("what a process printed is told without its secrets", () =>
+    Effect.gen(function*() {
+      const { background, start } = yield* work
+      const key = `sk-${"a1B2".repeat(10)}`
+      yield* start(`echo ${key}`, true)
+      yield* background.arrived(session("a"))
+      const [told = ""] = yield* background.take(session("a"))
+      assert.include(told, "sk-a…")
+      assert.notInclude(told, key)
+    }))
+
   it("what was watched for is told with its lines", () => {
     const base = { processId: "proc_1", sessionId: session("a"), taskId: TaskId.make("a"), command: "make", at: 0 }
     assert.strictEqual(
