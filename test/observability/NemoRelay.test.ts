@@ -435,6 +435,15 @@ describe("managed execution", () => {
       assert.deepStrictEqual(plain.results, [{ result: "own", status: "ok" }])
     }))
 
+  it.effect("155 an answer that a component changed is the one that goes on, and so is one that it gave in the model's stead", () =>
+    Effect.gen(function*() {
+      const changed = yield* managed({ llm: async (next, request) => ({ ...(await next(request)) as object, content: "changed" }) }, [Scripted.complete("own")])
+      assert.strictEqual(changed.value._tag === "Success" && changed.value.value.text, "changed")
+      const body = { model: "cache", choices: [{ index: 0, finish_reason: "stop", message: { role: "assistant", content: "from the cache" } }] }
+      const instead = yield* managed({ llm: () => Promise.resolve(body) }, [])
+      assert.strictEqual(instead.value._tag === "Success" && instead.value.value.text, "from the cache")
+    }))
+
   it.effect("160 a library that executes no tools executes model calls alone; tools are spans", () =>
     Effect.gen(function*() {
       const { fake } = yield* managed({ lacks: ["toolCallExecuteAsync"] })

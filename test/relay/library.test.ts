@@ -10,6 +10,7 @@ import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { AsyncLocalStorage } from "node:async_hooks"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
@@ -276,6 +277,22 @@ for (const [way, toml] of ways) {
         // Of a call that it is only shown the library says OK, whatever it is told.
         if (way === "executed") assert.strictEqual(end?.metadata?.["otel.status_code"], "ERROR")
         assert.include(JSON.stringify(end), "bad words")
+      }))
+
+    it.live("are in the asynchronous context of whoever runs the agent", () =>
+      Effect.gen(function*() {
+        const context = new AsyncLocalStorage<string>()
+        const seen: Array<string | undefined> = []
+        const look = () => Effect.sync(() => String(seen.push(context.getStore())))
+        const probe = Middleware.llmExecution({ name: "probe", wrap: (next) => (request) => Effect.andThen(look(), next(request)) })
+        const handlers = delegates.toLayer({ delegate: look })
+        yield* withRelay(toml, ({ hooks, middleware }) => {
+          const turns = [Scripted.complete({ toolCalls: [{ id: "c", name: "delegate", params: { goal: "g" } }] }), Scripted.complete("ok")]
+          const tools = [Toolset.make("delegates", delegates, handlers)]
+          const layer = Runtime.layer({ provider: Scripted.layer(turns), tools, hooks, middleware: [...middleware, probe] })
+          return Effect.promise(() => context.run("theirs", () => Effect.runPromise(Effect.provide(Agent.run({ prompt: "go" }), layer))))
+        })
+        assert.deepStrictEqual(seen, ["theirs", "theirs", "theirs"])
       }))
 
     it.live("55 and 70 fifty sessions at once, each with two children at once, are fifty right trees", () =>

@@ -1,6 +1,7 @@
 /**
  * One call that the library executes: it calls back when the call may happen, it is told how the call went, and says what
- * came of it. The call itself runs where it would have run without the library, in the fiber that asked for it.
+ * came of it. The call itself runs where it would have run without the library, in the fiber that asked for it: with its
+ * services and its asynchronous context, neither of which the library's callbacks have.
  *
  * **Details**
  *
@@ -12,7 +13,8 @@
  * | rejects the call by a guardrail | `Refused`, intended |
  * | fails before the call | `Broken`: its own trouble |
  * | fails after the call succeeded | `Broken`, and the value is not lost: whoever runs wrappers has it |
- * | fails after the call failed, in the failure's words | the failure itself, for the library makes another error of it |
+ * | fails after the call failed, in the failure's words | the failure itself: the library makes another error of every one |
+ * | fails after the call failed, which it was told as a result | the failure itself |
  * | fails after the call failed, in other words | `Translated` |
  *
  * The library can not be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write that down.
@@ -27,7 +29,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
 import { describe } from "../../middleware/Faults.ts"
-import * as AsyncContext from "../internal/AsyncContext.ts"
 
 /** How long the library may take to end a call that is over. */
 export const patience = Duration.seconds(5)
@@ -74,8 +75,7 @@ export const run = <Told, A, E, R>(
     let ended: Promise<unknown> = Promise.resolve()
 
     const leave = Effect.callback<Leave>((resume) => {
-      const within = AsyncContext.snapshot()
-      const say = (what: Leave): void => within(() => resume(Effect.succeed(what)))
+      const say = (what: Leave): void => resume(Effect.succeed(what))
       try {
         ended = start((given) => {
           if (isGivenUp) return Promise.reject(new Error("interrupted"))
