@@ -51,13 +51,19 @@ const block = ({ tools, toolset }: Listed): string => {
   return [toolset, ...rows].join("\n")
 }
 
+const counted = ({ tools, toolset }: Listed): string => {
+  const count = tools.filter(({ selected }) => selected).length
+  return `${count === 0 ? "-" : "+"} ${toolset}: ${count} of ${tools.length} tools`
+}
+
 /** See the module. */
-export const list = Effect.fn("hermes tools")(function*(flags: Flags.Globals, { json }: { readonly json: boolean }) {
+export const list = Effect.fn("hermes tools")(function*(flags: Flags.Globals, { json, summary: isSummary }: { readonly json: boolean; readonly summary: boolean }) {
   const program = yield* Program
   yield* Effect.gen(function*() {
     const settings = yield* Settings
     const sets = yield* listed(flags, settings).pipe(Effect.provide(program.layer(settings, { withoutModel: true })))
     if (json) return yield* line(JSON.stringify(sets, null, 2))
+    if (isSummary) return yield* line(sets.map(counted).join("\n"))
     const composed = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) =>
       includes === undefined ? [] : [name])
     yield* line([

@@ -1,0 +1,98 @@
+/**
+ * What `hermes tools enable | disable` does: changes which toolsets the runs to come get, in the configuration.
+ *
+ * **Details**
+ *
+ * Without a platform a toolset is disabled for all runs (`disabled_toolsets`), and enabled by being taken from there and, where
+ * no chosen toolset brings it, by being chosen (`toolsets`). With one, the list of that platform (`platform_toolsets`) changes;
+ * it begins as the general one.
+ *
+ * Source: `hermes-product.md` §1.6 and §2.2.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { nearest } from "../config/Nearest.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import * as Names from "../tool/mcp/Names.ts"
+import * as Toolsets from "../tool/Toolsets.ts"
+import { usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { line } from "./Output.ts"
+
+/** What is changed. */
+export interface Changed {
+  readonly toolset: ReadonlyArray<string>
+  readonly platform: string | undefined
+}
+
+const texts = (value: unknown): ReadonlyArray<string> => Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
+
+/** Absent rather than empty. */
+const listed = (names: ReadonlyArray<string>): ReadonlyArray<string> | undefined => names.length === 0 ? undefined : names
+
+/** A plugin's toolset is known to runs alone, so what looks like no mistake is taken. */
+const checked = (names: ReadonlyArray<string>, { mcpServers }: Values) =>
+  Effect.forEach(names, (name) => {
+    const servers = Object.keys(mcpServers)
+    const known = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(Names.toolset)]
+    const meant = known.includes(name) ? undefined : nearest(name, known)
+    return meant === undefined ? Effect.succeed(name) : usage(`there is no toolset "${name}": did you mean ${meant}?`)
+  })
+
+/** Whether some chosen toolset has all tools of this one. */
+const brings = (chosen: ReadonlyArray<string>, name: string): boolean => {
+  const all = new Set(chosen.flatMap((one) => [...Toolsets.toolsOf(one)]))
+  const own = [...Toolsets.toolsOf(name)]
+  return chosen.includes(name) || own.length > 0 && own.every((tool) => all.has(tool))
+}
+
+const withSettings = <E, R>(flags: Flags.Globals, work: Effect.Effect<void, E, R>) =>
+  Effect.provide(work, Config.layerAll(Flags.configOptions(flags)))
+
+const chosenFor = ({ platformToolsets, toolsets }: Values, platform: string | undefined): ReadonlyArray<string> =>
+  platform === undefined ? toolsets : platformToolsets[platform] ?? toolsets
+
+const placeOf = (platform: string | undefined): ReadonlyArray<string> => platform === undefined ? ["toolsets"] : ["platform_toolsets", platform]
+
+const told = (what: string, { platform, toolset }: Changed, file: string) =>
+  line(`${what} ${toolset.join(", ")}${platform === undefined ? "" : ` for ${platform}`} in ${file}: the next run has it so`)
+
+/** Lets runs have toolsets. */
+export const enable = Effect.fn("hermes tools enable")(function*(flags: Flags.Globals, changed: Changed) {
+  yield* withSettings(flags, Effect.gen(function*() {
+    const settings = yield* Settings
+    const names = yield* checked(changed.toolset, settings)
+    const chosen = chosenFor(settings, changed.platform)
+    const missing = names.filter((name) => !brings(chosen, name))
+    const disabled = names.find((name) => settings.disabledToolsets.includes(name))
+    if (changed.platform !== undefined && disabled !== undefined) {
+      return yield* usage(`${disabled} is disabled for all: enable it without --platform`)
+    }
+    const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => listed(texts(value).filter((name) => !names.includes(name))))
+    if (missing.length > 0) yield* Edit.modify(placeOf(changed.platform), () => [...chosen, ...missing])
+    yield* told("enabled", changed, file)
+  }))
+})
+
+/** Keeps toolsets from runs. */
+export const disable = Effect.fn("hermes tools disable")(function*(flags: Flags.Globals, changed: Changed) {
+  yield* withSettings(flags, Effect.gen(function*() {
+    const settings = yield* Settings
+    const names = yield* checked(changed.toolset, settings)
+    if (changed.platform === undefined) {
+      const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => [...new Set([...texts(value), ...names])])
+      return yield* told("disabled", changed, file)
+    }
+    const rest = chosenFor(settings, changed.platform).filter((name) => !names.includes(name))
+    const still = names.find((name) => brings(rest, name))
+    if (still !== undefined) {
+      return yield* usage(`${still} comes with ${rest.join(", ")}: list others in platform_toolsets.${changed.platform}, or disable it for all`)
+    }
+    if (rest.length === 0) return yield* usage(`nothing would be left for ${changed.platform}: leave it one toolset`)
+    const { file } = yield* Edit.modify(placeOf(changed.platform), () => rest)
+    yield* told("disabled", changed, file)
+  }))
+})
