@@ -103,6 +103,35 @@ describe("Tracker", () => {
     ]]])
   })
 
+  it("side calls are in the run of their session, and leave its steps and its turn alone", () => {
+    const { roots, run, tracker } = tracked(true)
+    run("pre_llm_call", "t")
+    run("pre_llm_call", "other")
+    const side = (event: string, turn: string, more: Fields = {}) =>
+      tracker.record(event, { session_id: "s-t", task_id: "s-t", turn_id: turn, platform: "auxiliary:title", api_call_count: 1, ...more })
+    side("pre_api_request", "t:title:1", { api_request_id: "x" })
+    run("pre_api_request", "t", { api_request_id: "a1", api_call_count: 1 })
+    side("api_request_error", "t:title:1", { api_request_id: "x", retryable: true, retry_count: 0, max_retries: 1 })
+    side("pre_api_request", "t:title:1", { api_request_id: "y" })
+    assert.strictEqual(tracker.model("t:title:1", "y")?.label, "model y")
+    side("post_api_request", "t:title:1", { api_request_id: "y", assistant_tool_call_count: 0 })
+    assert.isUndefined(tracker.model("t:title:1", "a1"), "its turn is forgotten")
+    side("pre_api_request", "t:title:2", { api_request_id: "z" })
+    run("on_session_end", "t")
+    run("on_session_end", "other")
+    side("pre_api_request", "t:title:3", { api_request_id: "late" })
+    side("post_api_request", "t:title:3", { api_request_id: "late", assistant_tool_call_count: 0 })
+    assert.deepStrictEqual(roots.map(shape), [
+      ["run t: on_session_end", [
+        "model x: api_request_error",
+        ["step 1: over", ["model a1: interrupted", "model y: post_api_request", "model z: interrupted"]]
+      ]],
+      "run other: on_session_end",
+      ["run t:title:3: over", ["model late: post_api_request"]]
+    ])
+    assert.strictEqual(tracker.size(), 0)
+  })
+
   it("a run whose beginning was not heard is over with the answer that asks for nothing more", () => {
     const { roots, run, tracker } = tracked()
     run("pre_api_request", "t", { api_request_id: "a", api_call_count: 1 })

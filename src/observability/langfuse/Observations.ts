@@ -43,7 +43,9 @@ const types: Readonly<Record<Tracker.Kind, Type>> = {
 const nameOf = (kind: Tracker.Kind, payload: Fields): string => {
   switch (kind) {
     case "model":
-      return `LLM call ${String(payload["api_call_count"] ?? "")}`.trim()
+      return Tracker.isSideCall(payload)
+        ? `LLM call: ${text(payload, "platform").slice("auxiliary:".length)}`
+        : `LLM call ${String(payload["api_call_count"] ?? "")}`.trim()
     case "tool":
       return `Tool: ${text(payload, "tool_name")}`
     case "approval":

@@ -79,6 +79,7 @@ const model = (payload: Fields, { captureContent }: Options): Attributes => {
       "gen_ai.request.top_p": body["top_p"],
       "gen_ai.request.stream": body["stream"],
       "hermes.api_mode": payload["api_mode"],
+      "hermes.platform": payload["platform"],
       "hermes.api_request_id": payload["api_request_id"],
       "hermes.step": payload["api_call_count"],
       "hermes.retry_count": payload["retry_count"]

@@ -5,7 +5,7 @@
  *
  * - Spans are made by the tracer that is in the fiber of the run, or by one that is given; the outermost is under the span
  *   that the application runs the agent in, or under one that is given.
- * - A tool call that another one makes (`execute_code`) is under it.
+ * - A tool call or model call that a tool makes (`execute_code`, `vision_analyze`) is under its call.
  * - Whether a run is traced is decided when it begins; numbers count in either case.
  *
  * @since 0.1.0
@@ -106,7 +106,7 @@ export const make = (options: Options): Spans => {
   }
 
   const open = (kind: Tracker.Kind, payload: Fields, below: Live | undefined): Live => {
-    const inner = kind === "tool" ? enclosing() : undefined
+    const inner = kind === "tool" || kind === "model" ? enclosing() : undefined
     // Those of a child run inside of the call that delegated, and belong to the child.
     const parent = inner !== undefined && below !== undefined && runOf(inner) === runOf(below) ? inner : below
     const above = parent?.span ?? TraceContext.nearest(context) ?? options.parent

@@ -9,6 +9,8 @@
  *   and has none of its own.
  * - A run begins with `pre_llm_call` and is over with `on_session_end`. One whose beginning was not heard begins with its
  *   first event, and is over with an answer that asks for no tool.
+ * - A side call of a run (platform `auxiliary:…`) has a turn of its own; it belongs to the run of its session that was heard
+ *   of last, and to no step's count.
  * - What is still open inside of something that ends is ended first, as interrupted.
  * - More than {@link maxRuns} runs at once: the one that has been silent for longest is ended.
  *
@@ -69,6 +71,8 @@ interface Run<Span> {
   readonly isOwner: boolean
   /** Whether its beginning was not heard. */
   readonly isImplicit: boolean
+  /** Turns of its side calls that are open. */
+  readonly sideTurns: Set<string>
   step: { readonly count: number; readonly span: Span } | undefined
   readonly models: Pending<Span>
   readonly tools: Pending<Span>
@@ -96,6 +100,9 @@ const toolKey = (payload: Fields): string => text(payload, "tool_call_id") || te
 const modelKey = (payload: Fields): string => text(payload, "api_request_id") || `#${String(payload["api_call_count"])}`
 const questionKey = (payload: Fields): string => text(payload, "tool_call_id") || text(payload, "pattern_key")
 
+/** Whether a model call is none of the conversation: a summary, a judgement, a description. */
+export const isSideCall = (payload: Fields): boolean => text(payload, "platform").startsWith("auxiliary:")
+
 /** Whether more is to come after a model call: tools that it asked for, or another attempt. */
 const goesOn = (event: string, payload: Fields): boolean =>
   event === "post_api_request"
@@ -122,7 +129,7 @@ export const make = <Span>(exporter: Exporter<Span>, capacity: number = maxRuns)
     for (const pending of [run.approvals, run.tools, run.models]) closeAll(pending)
     closeStep(run)
     runs.delete(run.key)
-    if (keys.get(run.turn) === run.key) keys.delete(run.turn)
+    for (const turn of [run.turn, ...run.sideTurns]) if (keys.get(turn) === run.key) keys.delete(turn)
     const child = children.get(run.session)
     if (child?.span === run.span) child.isRunning = false
     if (run.isOwner) close(run.span, ending, payload)
@@ -148,6 +155,7 @@ export const make = <Span>(exporter: Exporter<Span>, capacity: number = maxRuns)
       span: isFirst ? child.span : open("run", payload, child?.span),
       isOwner: !isFirst,
       isImplicit,
+      sideTurns: new Set(),
       step: undefined,
       models: new Map(),
       tools: new Map(),
@@ -162,7 +170,15 @@ export const make = <Span>(exporter: Exporter<Span>, capacity: number = maxRuns)
     }
     return run
   }
-  const ensure = (payload: Fields): Run<Span> => find(payload) ?? begin(payload, true)
+  /** The run that a side call is of. */
+  const besides = (payload: Fields): Run<Span> | undefined => {
+    const run = isSideCall(payload) ? Array.from(runs.values()).findLast(({ session }) => session === text(payload, "session_id")) : undefined
+    if (run === undefined) return undefined
+    run.sideTurns.add(text(payload, "turn_id"))
+    keys.set(text(payload, "turn_id"), run.key)
+    return run
+  }
+  const ensure = (payload: Fields): Run<Span> => find(payload) ?? besides(payload) ?? begin(payload, true)
 
   const place = (run: Run<Span>): Span => run.step?.span ?? run.span
   /** Where something belongs that happens inside of a tool call. */
@@ -173,6 +189,10 @@ export const make = <Span>(exporter: Exporter<Span>, capacity: number = maxRuns)
     const span = run === undefined ? undefined : take(run.models, modelKey(payload))
     if (run === undefined || span === undefined) return
     close(span, event, payload)
+    if (run.sideTurns.has(text(payload, "turn_id")) && !goesOn(event, payload)) {
+      run.sideTurns.delete(text(payload, "turn_id"))
+      keys.delete(text(payload, "turn_id"))
+    }
     const isOver = run.isImplicit && run.tools.size === 0 && run.models.size === 0 && !goesOn(event, payload)
     if (isOver) finish(run, over, payload)
   }
@@ -196,7 +216,7 @@ export const make = <Span>(exporter: Exporter<Span>, capacity: number = maxRuns)
     pre_api_request: (payload) => {
       const run = ensure(payload)
       const count = payload["api_call_count"]
-      if (exporter.hasSteps && typeof count === "number" && count > (run.step?.count ?? 0)) {
+      if (exporter.hasSteps && !isSideCall(payload) && typeof count === "number" && count > (run.step?.count ?? 0)) {
         closeStep(run)
         run.step = { count, span: open("step", payload, run.span) }
       }
