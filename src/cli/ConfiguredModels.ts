@@ -40,7 +40,7 @@ export type Read = (
 const providersOf = Effect.fnUntraced(function*(
   settings: Values
 ): Effect.fn.Return<ReadonlyArray<ProviderSource>, ConfigError, Program | Home | Environment | Scope.Scope> {
-  if (!ConfiguredRoutes.namesUnknown(settings)) return []
+  if (ConfiguredRoutes.unknown(settings).length === 0) return []
   const program = yield* Program
   const runtime = yield* Layer.build(program.layer(settings, { withoutModel: true }))
   const { providers } = yield* Context.get(runtime, Plugins).loaded

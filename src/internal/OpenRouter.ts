@@ -106,12 +106,14 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   const home = yield* Home
   const environment = yield* Environment
   const { providers } = yield* Plugins.use(({ loaded }) => loaded)
-  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain({ settings, environment, logins, brought: providers }))
+  const configured = { settings, environment, logins, brought: providers }
+  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
+  const delegated = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
   for (const problem of problems) yield* Effect.logWarning(problem)
   const known = OpenRoute.make({ routing: settings.providerRouting })
   const open: OpenRoute.Open = (route) => (ProviderSources.find(providers, route.provider)?.open ?? known)(route)
   const [first, ...further] = entries
-  if (further.length === 0 && first.route.provider === "offline") return one(recorded(yield* standIn))
+  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined) return one(recorded(yield* standIn))
   const [{ layer }, PoolStore, HomeCatalogue, RateGuard] = yield* Effect.promise(() =>
     Promise.all([
       import("../routing/RoutedModelRouter.ts"),
@@ -124,6 +126,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
   return layer({
     chain: entries,
+    apart: delegated === undefined ? [] : [delegated],
     open: (route) => Effect.map(Effect.flatMap(whole(catalogue, route), open), recorded),
     maxAttempts: settings.agent.apiMaxRetries,
     catalogue,

@@ -70,7 +70,10 @@ export const delegation = (
     maxSpawnDepth,
     childTimeoutMillis: childTimeoutSeconds === undefined ? undefined : childTimeoutSeconds * 1000
   }
+  // Whether a plugin brings them is found out by the router, which knows the plugins.
+  const brought = ConfiguredRoutes.unknown(settings)
   return isReplaced(start)
     ? Effect.succeed(limits)
-    : Effect.map(Effect.fromResult(ConfiguredRoutes.delegated({ settings, environment, logins })), (route) => ({ ...limits, route }))
+    : Effect.map(Effect.fromResult(ConfiguredRoutes.delegated({ settings, environment, logins, brought })), (entry) =>
+      ({ ...limits, route: entry?.route }))
 }

@@ -172,12 +172,13 @@ const sayings = (settings: Values): ReadonlyArray<Pick<Said, "baseUrl" | "provid
   ...Derived.fallbacks(settings)
 ]
 
-/** Whether the settings name a provider that only a plugin can bring. */
-export const namesUnknown = (settings: Values): boolean => {
+/** Providers that the settings name and only a plugin can bring. */
+export const unknown = (settings: Values): ReadonlyArray<Directory.Named> => {
   const own = new Set(settings.customProviders.map(({ name }) => name.trim().toLowerCase()))
-  return sayings(settings).some(({ provider = "auto" }) => {
+  return sayings(settings).flatMap(({ provider = "auto" }) => {
     const name = provider.trim().toLowerCase()
-    return name !== "" && name !== "auto" && !name.startsWith("custom:") && !own.has(name) && Directory.find(name) === undefined
+    const isKnown = name === "" || name === "auto" || name.startsWith("custom:") || own.has(name)
+    return isKnown || Directory.find(name) !== undefined ? [] : [{ name }]
   })
 }
 
@@ -196,7 +197,7 @@ export const primary = (configured: Configured): Result.Result<Route, ConfigErro
  * The route that delegated work takes, where the `delegation` section names one of its own. What it does not say is the
  * main model's; one that comes out the same is none, so that parent and children share keys.
  */
-export const delegated = (configured: Configured): Result.Result<Route | undefined, ConfigError> => {
+export const delegated = (configured: Configured): Result.Result<ChainEntry | undefined, ConfigError> => {
   const { delegation, model: main } = configured.settings
   const { apiKey, baseUrl, model, provider } = delegation
   if (model === undefined && provider === undefined && baseUrl === undefined) return Result.succeed(undefined)
@@ -212,7 +213,7 @@ export const delegated = (configured: Configured): Result.Result<Route | undefin
     onFailure: relocated("delegation"),
     onSuccess: (entry) => {
       const first = primaryEntry(configured)
-      return Result.isSuccess(first) && isSame(first.success, entry) ? undefined : entry.route
+      return Result.isSuccess(first) && isSame(first.success, entry) ? undefined : entry
     }
   })
 }

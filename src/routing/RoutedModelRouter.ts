@@ -62,6 +62,8 @@ export interface ChainEntry {
 export interface Options {
   /** The primary, then its fallbacks in order. */
   readonly chain: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
+  /** Routes outside of the chain that calls may name, with their keys: those of children. */
+  readonly apart?: ReadonlyArray<ChainEntry> | undefined
   readonly open: Open
   /** Attempts on one route that failures may cost; 3 when absent. */
   readonly maxAttempts?: number | undefined
@@ -89,10 +91,15 @@ const poolName = (provider: string, pools: ReadonlyMap<string, unknown>): string
   return others === 0 ? provider : `${provider}#${others + 1}`
 }
 
-const lanesOf = Effect.fnUntraced(function*({ chain, store }: Options) {
+const keyOf = ({ apiKey }: Route.Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
+
+const isSame = (a: Route.Route, b: Route.Route): boolean =>
+  a.provider === b.provider && a.model === b.model && a.apiMode === b.apiMode && a.baseUrl === b.baseUrl && keyOf(a) === keyOf(b)
+
+const lanesOf = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
   const lanes: Array<Lane.Lane> = []
-  for (const entry of chain) {
+  for (const entry of [...chain, ...apart]) {
     const { credentials = [], limits, route, strategy } = entry
     const keys = keysOf(entry)
     let pool = pools.get(keys)
@@ -102,7 +109,7 @@ const lanesOf = Effect.fnUntraced(function*({ chain, store }: Options) {
     }
     lanes.push(Lane.make({ route, pool, limits }))
   }
-  return lanes
+  return { lanes: lanes.slice(0, chain.length), apart: lanes.slice(chain.length) }
 })
 
 /** The services of a router; see the module. */
@@ -111,7 +118,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   never,
   Scope.Scope
 > {
-  const lanes = yield* lanesOf(options)
+  const { apart, lanes } = yield* lanesOf(options)
   const breakers = lanes.length < 2 ? Breakers.none : yield* Breakers.make(options.breaker ?? Breakers.defaults)
   const sessions = RouteState.make()
   const own = new WeakMap<Route.Route, Lane.Lane>()
@@ -132,7 +139,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const laneOf = (route: Route.Route): Lane.Lane => {
     const known = own.get(route)
     if (known !== undefined) return known
-    const lane = Lane.make({ route, pool: undefined, limits: undefined })
+    const lane = apart.find((lane) => isSame(lane.route, route)) ?? Lane.make({ route, pool: undefined, limits: undefined })
     own.set(route, lane)
     return lane
   }

@@ -104,6 +104,24 @@ describe("ConfiguredRoutes", () => {
       }))
   })
 
+  it.effect("delegated work has the keys of its provider, and may have a provider of a plugin", () =>
+    Effect.gen(function*() {
+      const model = { provider: "custom", default: "m", base_url: "http://127.0.0.1:1/v1" }
+      const of = Effect.fnUntraced(function*(delegation: unknown, more: More = {}) {
+        const file = { model, delegation, openrouter: { api_keys: ["one", "two"] } }
+        const environment = Environment.make({})
+        const { settings } = yield* Config.resolve({ file, environment, flags: [] })
+        return ConfiguredRoutes.delegated({ settings, environment, ...more })
+      })
+      const pooled = Result.getOrThrow(yield* of({ provider: "openrouter", model: "a/b" }))
+      assert.deepStrictEqual(pooled?.credentials?.map(({ key }) => Redacted.value(key)), ["one", "two"])
+      const brought = Result.getOrThrow(yield* of({ provider: "mc", model: "big" }, { brought: [{ name: "my-cloud", aliases: ["mc"] }] }))
+      assert.deepInclude(brought?.route, { provider: "my-cloud", model: "big" })
+      const unknown = yield* of({ provider: "mc", model: "big" })
+      assert(Result.isFailure(unknown))
+      assert.match(unknown.failure.message, /^delegation\.provider: unknown provider "mc"/)
+    }))
+
   it.effect("a provider of a plugin answers first, and behind another one", () =>
     Effect.gen(function*() {
       const brought = [{ name: "my-cloud", aliases: ["mc"] }]

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
@@ -90,6 +91,17 @@ describe("what is left to others", () => {
       const router = yield* S.router({ chain: ab, open })
       yield* Effect.flip(S.asking(router).answer)
       assert.deepStrictEqual(asked, ["a"])
+    }))
+
+  it.effect("a route outside of the chain that a call names has its keys too, whichever object names it", () =>
+    Effect.gen(function*() {
+      const { asked, open } = S.world({ a: [ok], c: [S.fails(S.http(401, "no")), ok] })
+      const apart = { route: { ...S.route("c"), apiKey: Redacted.make("one") }, credentials: [S.key("one"), S.key("two")] }
+      const router = yield* S.router({ chain: [{ route: S.route("a") }], apart: [apart], open })
+      yield* S.asking(router, { route: { ...S.route("c"), apiKey: Redacted.make("one") } }).answer
+      yield* S.asking(router, { route: { ...S.route("c"), apiKey: Redacted.make("three") } }).answer
+      yield* S.asking(router).answer
+      assert.deepStrictEqual(asked, ["c:one", "c:two", "c:three", "a"])
     }))
 
   it.effect("a route that a call names is the only one that is asked", () =>
