@@ -44,6 +44,9 @@ const written = ({ delegationId, facts, goal, status, summary }: Told): string =
     summary === "" ? "It left no summary." : summary
   ].join("\n")
 
+/** So many of something, in words. */
+export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+
 /** A report as a message. */
 export const message = ({ delegationId, goal, report }: Delivery): string =>
   written({
@@ -53,8 +56,8 @@ export const message = ({ delegationId, goal, report }: Delivery): string =>
     summary: report.summary,
     facts: [
       `exit reason ${report.exit_reason}`,
-      `${report.api_calls} model calls`,
-      `${report.tool_trace.length} tool calls`,
+      counted(report.api_calls, "model call"),
+      counted(report.tool_trace.length, "tool call"),
       `${Math.round(report.duration_seconds)} s`,
       `session ${report.session_id}`,
       ...(report.error === undefined ? [] : [`error: ${short(report.error)}`]),

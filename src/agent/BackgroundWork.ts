@@ -31,7 +31,7 @@ import type { ProcessEvent } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
 import * as ResultText from "../tool/result/ResultText.ts"
-import { message } from "./Background.ts"
+import { counted, message } from "./Background.ts"
 import { Children } from "./Children.ts"
 
 /** Something at work. */
@@ -109,7 +109,7 @@ const make = Effect.gen(function*() {
         id: delegationId ?? subagentId,
         what: goal,
         since: startedAt,
-        at: progress.lastTool === undefined ? "thinking" : `${progress.lastTool}, ${progress.toolCount} tool calls`
+        at: progress.lastTool === undefined ? "thinking" : `${progress.lastTool}, ${counted(progress.toolCount, "tool call")}`
       })),
       ...own.map(({ id, options, pid, startedAt }): Item => ({
         kind: "process",

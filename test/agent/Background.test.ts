@@ -49,7 +49,7 @@ describe("delegation in the background", () => {
         message.role === "user" ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []) : [])
       assert.strictEqual(report.length, 3)
       assert.match(report[1] ?? "", /^\[Report of the background delegation dlg_[0-9a-f]{12}: completed\]\nGoal: count the sheep\n/)
-      assert.match(report[1] ?? "", /exit reason completed · 1 model calls · 0 tool calls[^]*\n\nseven sheep$/)
+      assert.match(report[1] ?? "", /exit reason completed · 1 model call · 0 tool calls[^]*\n\nseven sheep$/)
       assert.strictEqual(prompts.filter(isChild).length, 1)
       assert.isEmpty(yield* children.take(s1))
     }).pipe(Effect.provide(layer))
