@@ -14,6 +14,7 @@ import { RedactSecrets } from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
+import type { Attempts } from "../routing/Attempt.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
 import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
@@ -75,7 +76,7 @@ const send = Effect.fnUntraced(function*<E>(
   { interceptors, router, settings }: Services<E>,
   run: RunState,
   { last, toolChoice, tools }: Question,
-  attempts: { count: number }
+  attempts: Attempts
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
   const call: ModelCall = {
     messages: last === undefined ? run.messages : [...run.messages, last],
@@ -120,12 +121,12 @@ const fitting = <E>(
   services: Services<E>,
   run: RunState,
   question: Question,
-  attempts = { count: 0 }
+  attempts: Attempts = { count: 0, route: undefined }
 ): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | E> =>
   Effect.catchIf(
     send(services, run, question, attempts),
     (error): error is AiError.AiError => AiError.isAiError(error),
-    (error) => Effect.andThen(Overflow.recover(services, run, error), fitting(services, run, question, attempts))
+    (error) => Effect.andThen(Overflow.recover(services, run, error, attempts.route), fitting(services, run, question, attempts))
   )
 
 /** One question to the model, with or without tools, accounted for. */

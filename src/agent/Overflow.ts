@@ -15,6 +15,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import { CompressionExhausted } from "../domain/AgentError.ts"
+import type { Route } from "../domain/Route.ts"
 import type { Asked } from "../routing/Catalogue.ts"
 import * as Probing from "../routing/Probing.ts"
 import { emit, type RunState } from "./RunState.ts"
@@ -22,22 +23,24 @@ import type { Services } from "./Services.ts"
 
 const turnOf = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
 
-/** The route that refused: what the run names, or where its turn is in the chain. */
-const refusing = <E>({ router }: Services<E>, run: RunState): Effect.Effect<Asked> =>
-  run.routeWanted !== undefined
-    ? Effect.succeed(run.routeWanted)
-    : router.current?.(turnOf(run)) ?? router.primary
+/** The route that refused: the one that was named, or where its turn is in the chain. */
+const refusing = <E>({ router }: Services<E>, run: RunState, named: Route | undefined): Effect.Effect<Asked> =>
+  named !== undefined ? Effect.succeed(named) : router.current?.(turnOf(run)) ?? router.primary
 
-/** Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. */
+/**
+ * Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. `named` is
+ * the route that was asked, where it was not the router's choice.
+ */
 export const recover = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
-  error: AiError.AiError
+  error: AiError.AiError,
+  named: Route | undefined
 ): Effect.fn.Return<void, AiError.AiError | CompressionExhausted> {
   const { compaction, router } = services
   const { catalogue } = router
   if (catalogue === undefined) return yield* error
-  const route = yield* refusing(services, run)
+  const route = yield* refusing(services, run, named)
   const { tokens } = yield* catalogue.window(route)
   const outcome = yield* Probing.recover(catalogue.probing, compaction, run.compactions, {
     error,
@@ -66,7 +69,7 @@ export const recover = Effect.fnUntraced(function*<E>(
       return yield* Effect.sleep(Probing.pause)
     }
     case "Exhausted": {
-      const next = run.routeWanted === undefined ? yield* router.advance(turnOf(run), "the conversation does not fit") : undefined
+      const next = named === undefined ? yield* router.advance(turnOf(run), "the conversation does not fit") : undefined
       if (next === undefined) return yield* new CompressionExhausted({ message: outcome.message, cause: error })
       return yield* emit(run, {
         _tag: "Notice",

@@ -23,6 +23,14 @@ import * as Pipeline from "../middleware/Pipeline.ts"
 import * as AttemptEvents from "./AttemptEvents.ts"
 import type { About, Try } from "./ModelRouter.ts"
 
+/** What is noted of the attempts of a whole call. */
+export interface Attempts {
+  /** How many there were, so that each has its own id even when a wrapper asks several routes. */
+  count: number
+  /** The route that was named last; undefined where that was the router's choice. */
+  route: Route | undefined
+}
+
 /** A model call and where it belongs. */
 export interface Question {
   readonly call: ModelCall
@@ -32,11 +40,8 @@ export interface Question {
   /** What the user asked, for hooks: text or parts. */
   readonly userMessage: unknown
   readonly options: ExecuteOptions | undefined
-  /**
-   * Attempts of the whole call so far, counted up here, so that each has its own id even when a wrapper asks several
-   * routes. Who asks the same question again brings it along.
-   */
-  readonly attempts?: { count: number } | undefined
+  /** Who asks the same question again brings it along. */
+  readonly attempts?: Attempts | undefined
   readonly notify?: About["notify"]
   readonly discard?: About["discard"]
 }

@@ -26,11 +26,12 @@ export const run = <E>(
   question: Attempt.Question
 ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
   const { context, discard, notify } = question
-  const attempts = question.attempts ?? { count: 0 }
+  const attempts = question.attempts ?? { count: 0, route: undefined }
   const begun = attempts.count
   const turn = { session: context.sessionId, turn: context.turnId }
   const route = (params: ModelCallParams, options: ExecuteOptions | undefined) => {
     const before = attempts.count
+    attempts.route = params.route
     const call = router.call((at) => {
       attempts.count++
       return Attempt.run<E>(

@@ -198,6 +198,15 @@ describe("hermes-llm auxiliary calls", () => {
       assert.deepStrictEqual(busy.asked, ["openrouter"])
     }))
 
+  it.effect("a provider that is left alone because its account has used up its limit is passed over (§5.2)", () =>
+    Effect.gen(function*() {
+      const closed: Fake.Turn = () =>
+        Effect.fail(AiError.make({ module: "ModelRouter", method: "call", reason: new AiError.RateLimitError({}) }))
+      const { asked, service } = auxiliary((label) => label === "openrouter" ? closed : Fake.text("ok"))
+      assert.strictEqual((yield* service.call("title", question)).text, "ok")
+      assert.deepStrictEqual(asked, ["openrouter", "anthropic"])
+    }))
+
   it.effect("T50 an explicit provider is a hard constraint", () =>
     Effect.gen(function*() {
       const { asked, service } = auxiliary(() => payment, {

@@ -17,11 +17,14 @@ import { CompressionExhausted } from "../../src/domain/AgentError.ts"
 import type { ModelCall } from "../../src/domain/Model.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
+import * as Middleware from "../../src/middleware/Middleware.ts"
+import { Provider } from "../../src/provider/Provider.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
 import * as ModelLists from "../../src/routing/catalogue/ModelLists.ts"
 import { CompactionPort, none, type Request, type Service } from "../../src/routing/CompactionPort.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
+import * as Runtime from "../../src/Runtime.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
@@ -59,6 +62,7 @@ interface Options {
   readonly windows?: ContextWindow.ContextWindows
   readonly settings?: AgentSettings
   readonly second?: ReadonlyArray<Fake.Turn>
+  readonly middleware?: readonly [Middleware.WrapModelCall]
 }
 
 const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
@@ -72,7 +76,7 @@ const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
     get: () => Effect.succeed(undefined),
     post: () => Effect.succeed(undefined)
   })
-  const layer = Agent.layer({ cwd: "/tmp", ...options.settings }).pipe(
+  const layer = Agent.layer({ cwd: "/tmp", ...options.settings, middleware: options.middleware ?? [] }).pipe(
     Layer.provideMerge(Layer.mergeAll(
       RoutedModelRouter.layer({
         chain: [{ route: route("first") }, ...options.second === undefined ? [] : [{ route: route("second") }]],
@@ -295,5 +299,36 @@ describe("hermes-llm overflow in a run", () => {
       assert.deepStrictEqual(first.asked.map(roles).at(-1), ["system", "user"])
       assert.deepStrictEqual(later.asked.map(roles).at(-1), ["system", "user", "assistant", "tool", "user"])
     })
+  })
+
+  it.effect("what a route that a wrapper asks refuses is learnt of that route alone", () => {
+    const elsewhere = route("second", "small")
+    const told = setup([Fake.text("fine")], {
+      second: [fails(stated)],
+      middleware: [Middleware.wrapModelCall({
+        name: "elsewhere",
+        wrap: (next) => ({ call }) => next({ call, route: elsewhere })
+      })]
+    })
+    return Effect.gen(function*() {
+      assert.instanceOf(yield* failsWith("hi"), CompressionExhausted)
+      assert.deepStrictEqual(yield* told.catalogue.window(elsewhere), { tokens: 32_768, source: "learnt" })
+      assert.deepStrictEqual(yield* told.catalogue.window(route("first")), { tokens: 128_000, source: "default" })
+      assert.deepStrictEqual(told.asked, [])
+    }).pipe(Effect.provide(told.layer))
+  })
+
+  it.effect("an application brings its own compaction, and says what its model holds", () => {
+    const fake = Fake.make(fails(tooLarge), Fake.text("done"))
+    const named = { ...fake.provider, info: { ...fake.provider.info, model: "gpt-4-0613" } }
+    const runtime = Runtime.layer({ provider: Layer.succeed(Provider, named) }).pipe(Layer.provide([
+      Layer.succeed(CompactionPort, { compact: ({ messages }) => Effect.succeed(messages.slice(1)) }),
+      Layer.succeed(Catalogue.Catalogue, Catalogue.bundled({ default: "gpt-4-0613", contextLength: 8_192 }))
+    ]))
+    return Effect.gen(function*() {
+      assert.strictEqual((yield* succeeds("hi")).result.text, "done")
+      assert.deepStrictEqual(fake.asked.map(roles), [["system", "user"], ["user"]])
+      assert.deepStrictEqual(fake.asked.map(({ contextWindow }) => contextWindow), [8_192, 8_192])
+    }).pipe(Effect.provide(runtime))
   })
 })

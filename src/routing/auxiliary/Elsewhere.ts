@@ -1,5 +1,6 @@
 /**
- * Whether a side task that one provider could not do may be done by the next: its account is empty, or it can not be reached.
+ * Whether a side task that one provider could not do may be done by the next: its account is empty, it can not be reached,
+ * or it is left alone for now.
  * Everything else would fail there too, or is the caller's to know.
  *
  * Source: `hermes-llm.md` §5.4.
@@ -22,5 +23,9 @@ export const isPayment = (error: AiError.AiError): boolean => {
 export const isConnection = (error: AiError.AiError): boolean =>
   error.reason._tag === "NetworkError" && error.reason.reason !== "InvalidUrlError"
 
+/** Whether nobody was asked, because the provider is left alone for a while (`RateGuard`, the pace of a key). */
+export const isResting = (error: AiError.AiError): boolean =>
+  error.module === "ModelRouter" && error.reason._tag === "RateLimitError"
+
 /** See the module. */
-export const isPossible = (error: AiError.AiError): boolean => isPayment(error) || isConnection(error)
+export const isPossible = (error: AiError.AiError): boolean => isPayment(error) || isConnection(error) || isResting(error)
