@@ -14,6 +14,7 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
@@ -320,6 +321,45 @@ for (const [way, toml] of ways) {
       }))
   })
 }
+
+describe("what others have registered with the library", () => {
+  const outcomes = (turns: ReadonlyArray<Scripted.Turn>) =>
+    Effect.gen(function*() {
+      const done: Array<readonly [result: unknown, status: string]> = []
+      const watch = Hooks.on("post_tool_call", ({ result, status }) => Effect.sync(() => void done.push([result, status])))
+      const written = yield* withRelay(ways[1][1], ({ hooks, middleware }) => run({ hooks: [...hooks, watch], middleware }, turns))
+      return { done, ...written }
+    })
+  const echo = [Scripted.complete({ toolCalls: [{ id: "c", name: "echo", params: { text: "own" } }] }), Scripted.complete("end")]
+  const registered = (add: () => void, remove: () => void) => Effect.acquireRelease(Effect.sync(add), () => Effect.sync(remove))
+
+  it.live("a guardrail that rejects a call keeps it from running; the model is told why, and the stream says so", () =>
+    Effect.gen(function*() {
+      const relay = yield* Effect.promise(() => import("nemo-relay-node"))
+      yield* registered(
+        () => relay.registerToolConditionalExecutionGuardrail("no-echo", 1, (name) => name === "echo" ? "not today" : null),
+        () => void relay.deregisterToolConditionalExecutionGuardrail("no-echo")
+      )
+      const { done, stream, value, warnings } = yield* outcomes(echo)
+      assert.strictEqual(value.text, "end")
+      assert.strictEqual(done[0]?.[1], "blocked")
+      assert.include(JSON.stringify(done[0]?.[0]), "not today")
+      assert.deepStrictEqual(warnings, [])
+      assert.deepStrictEqual(stream.events.filter((event) => event.kind === "scope" && event.category === "tool"), [])
+    }))
+
+  it.live("157 an intercept that changes arguments and result changes what runs and what the model gets", () =>
+    Effect.gen(function*() {
+      const relay = yield* Effect.promise(() => import("nemo-relay-node"))
+      yield* registered(
+        () => relay.registerToolExecutionIntercept("louder", 1, async (_context, next) => ({ result: `${(await next({ text: "theirs" })).result}!` })),
+        () => void relay.deregisterToolExecutionIntercept("louder")
+      )
+      const { done, stream } = yield* outcomes(echo)
+      assert.deepStrictEqual(done, [["theirs!", "ok"]])
+      assertSound(stream)
+    }))
+})
 
 /** Middleware that gives every request something more. */
 const rewriting = (change: (request: object) => Record<string, unknown>): Middleware.LlmRequest =>
