@@ -41,9 +41,12 @@ const unknownFlag = ({ command, option }: CliError.UnrecognizedOption, doc: Help
 const words = (expected: string): string =>
   expected.replace(/^Expected:? */, "").replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
 
+/** Flags whose number need not be whole: what the parser says of a word in place of a number is the same for both. */
+const fractions: ReadonlyMap<string, string> = new Map([["run-budget", "a number of seconds"]])
+
 const wrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : `<${option}>`
-  const wanted = /finite number|integer/.test(expected) ? "a whole number" : words(expected)
+  const wanted = fractions.get(option) ?? (/finite number|integer/.test(expected) ? "a whole number" : words(expected))
   return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" can not be used: expected ${wanted}`
 }
 

@@ -11,6 +11,7 @@ describe("a command line that can not be used", () => {
     [["-q", "hi", "chat"], "--query belongs behind the command: hermes chat --query …"],
     [["chat", "hello"], "\"hello\" is one word too many for `hermes chat`: put the prompt behind -q, in quotes"],
     [["chat", "--max-turns", "many"], "--max-turns \"many\" can not be used: expected a whole number"],
+    [["chat", "--run-budget", "long"], "--run-budget \"long\" can not be used: expected a number of seconds"],
     [["chat", "--format", "xml"], "--format \"xml\" can not be used: expected \"text\" | \"stream-json\""],
     [["chat", "-m"], "--model needs a value: NAME"],
     [["chat", "-q"], "--query needs a value: TEXT"],

@@ -27,6 +27,10 @@ const cases: ReadonlyArray<readonly [name: string, input: string, text: string, 
 ]
 
 describe("ThinkTags", () => {
+  it("T113 tags that are split over deltas are none of the text", () => {
+    assert.deepStrictEqual(split(["<thi", "nk>x</th", "ink>hi"]), ["hi", "x"])
+  })
+
   for (const [name, input, text, reasoning] of cases) {
     it(`${name}, wherever it is cut`, () => {
       for (let size = 1; size <= input.length; size++) {
