@@ -59,5 +59,5 @@ export const logout = (flags: Flags.Globals) =>
     const { logout, stored } = yield* Logins.kept
     if ((yield* stored) === undefined) return yield* line("Nobody was logged in to ChatGPT")
     yield* logout
-    yield* line("You are logged out of ChatGPT; the login itself ends at https://chatgpt.com, under Security")
+    yield* line("The login to ChatGPT is forgotten")
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))))

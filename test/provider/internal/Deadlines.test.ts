@@ -44,10 +44,10 @@ describe("Deadlines", () => {
   it.effect("a connection that has served a stream is not ended while it waits for the next request", () =>
     Effect.gen(function*() {
       const server = yield* HttpServer.make((_, response) => response.writeHead(200, events).end("data: 1\n\n"))
-      const fetch = yield* client(30)
+      const fetch = yield* client(300)
       const once = Effect.promise(async () => (await fetch(server.url, { method: "POST", body: "x" })).text())
       yield* once
-      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 120)))
+      yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 700)))
       yield* once
       assert.strictEqual(new Set(server.requests.map(({ socket }) => socket)).size, 1)
     }))
