@@ -188,7 +188,7 @@ describe("the Langfuse plugin", () => {
     })
     assert.strictEqual(Values.bounded("x".repeat(150), 100), `${"x".repeat(100)}... [truncated 50 chars]`)
     const deep: Schema.Json = { a: { b: { c: { d: { e: 1 } } } } }
-    assert.deepStrictEqual(Values.bounded(deep, 100), { a: { b: { c: { d: "<max-depth>" } } } })
+    assert.deepStrictEqual(Values.bounded(deep, 100), { a: { b: { c: { d: { e: "<max-depth>" } } } } })
     assert.strictEqual((Values.bounded(Array.from({ length: 60 }, (_, n) => n), 100) as ReadonlyArray<number>).length, 50)
     assert.strictEqual(Object.keys(Values.bounded(Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`k${n}`, n])), 100) ?? {}).length, 50)
     const file = { content: Array.from({ length: 100 }, (_, n) => `line ${n}`).join("\n"), base64_content: "QUJD" }

@@ -11,6 +11,7 @@ import * as AiError from "effect/ai/AiError"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as OtelPlugin from "../../src/observability/OtelPlugin.ts"
 import * as Telemetry from "../../src/observability/Telemetry.ts"
 import * as Offline from "../../src/provider/Offline.ts"
@@ -154,6 +155,23 @@ describe("OpenTelemetry", () => {
       assert.deepInclude(lines, ["Error", "invoke_agent hermes failed", bad?.span.spanId])
       assert.strictEqual(bad?.span.status.code, 2)
       assert.strictEqual(find(bad, "chat scripted")?.at["error.type"], "model_not_found")
+    }))
+
+  it.live("what is logged inside of a call is exported too, in the span of the call", () =>
+    Effect.gen(function*() {
+      const server = yield* collector()
+      const chatty = Middleware.toolExecution({
+        name: "chatty",
+        wrap: (next, { toolName }) => (args) => Effect.tap(next(args), () => Effect.logWarning(`inside ${toolName}`))
+      })
+      const { layer } = Runs.runtime(Runs.parallel, [], [chatty], [OtelPlugin.make(environment(server.url, {}))])
+      const warnings = yield* withWarnings((warnings) =>
+        Effect.as(Effect.provide(Agent.run({ prompt: "both" }), layer), warnings))
+      const [root] = server.trees()
+      const said = logs(server.requests).filter(({ body }) => body.stringValue.startsWith("inside"))
+      assert.sameDeepMembers(said.map(({ body, spanId }) => [body.stringValue, spanId]), ["slow", "echo"].map((name) =>
+        [`inside ${name}`, find(root, `execute_tool ${name}`)?.span.spanId]))
+      assert.sameMembers([...warnings], ["inside slow", "inside echo"], "and said where it was said before")
     }))
 
   it.live("what was said is exported when it is asked for, and without secrets", () =>

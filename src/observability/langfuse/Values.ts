@@ -36,9 +36,9 @@ const isBase64 = (key: string, value: Schema.Json): value is string => typeof va
 
 /** See the module. */
 export const bounded = (value: Schema.Json, maxChars: number, depth = 0): Schema.Json => {
+  if (depth > maxDepth) return "<max-depth>"
   if (typeof value === "string") return cut(value, maxChars)
   if (typeof value !== "object" || value === null) return value
-  if (depth >= maxDepth) return "<max-depth>"
   if (isList(value)) return value.slice(0, maxItems).map((item) => bounded(item, maxChars, depth + 1))
   const out: Record<string, Schema.Json> = {}
   for (const [key, member] of Object.entries(value).slice(0, maxItems)) {
