@@ -202,6 +202,40 @@ describe("web_search", () => {
       }
     }))
 
+  it.live("an engine that is down, redirects, sends garbage or too much is an error, or is cut", () =>
+    Effect.gen(function*() {
+      const asked: Array<string> = []
+      const inner = yield* webServer((_request, response) => {
+        asked.push("inner")
+        response.end("{}")
+      })
+      const answering = (answer: Parameters<typeof webServer>[0]) =>
+        Effect.flatMap(webServer(answer), (url) => search("TAVILY", url, "herons"))
+      const failures = [
+        yield* search("TAVILY", "http://127.0.0.1:1", "herons"),
+        yield* answering((_, response) => response.writeHead(302, { location: inner }).end()),
+        yield* answering((_, response) => response.writeHead(503).end("down")),
+        yield* answering((_, response) => response.end("<html>not json")),
+        yield* answering((_, response) => response.end("{\"results\": {}}")),
+        yield* answering((_, response) => response.end("null")),
+        yield* answering((_, response) => response.end(`{"results": [{"url": "${"x".repeat(5_000_000)}"}]}`)),
+        yield* answering((request) => request.socket.destroy())
+      ]
+      for (const { isFailure, text } of failures) {
+        assert.isTrue(isFailure)
+        assert.isBelow(text.length, 500)
+      }
+      assert.isEmpty(asked)
+      const results = [
+        { url: "javascript:alert(1)", title: "no" },
+        { url: "file:///etc/passwd", title: "no" },
+        { url: "https://example.com/", title: "t".repeat(10_000), content: "d".repeat(100_000) }
+      ]
+      const { body } = yield* answering((_, response) => response.end(JSON.stringify({ results })))
+      const data = body["data"] as { readonly web: ReadonlyArray<{ readonly title: string; readonly url: string; readonly description: string }> } // the shape that the tool promises
+      assert.deepStrictEqual(data.web.map(({ description, title, url }) => [url, title.length, description.length]), [["https://example.com/", 300, 1000]])
+    }))
+
   it.effect("is there only with a key", () =>
     Effect.gen(function*() {
       assert.isUndefined(SearchProvider.fromEnvironment(() => undefined))

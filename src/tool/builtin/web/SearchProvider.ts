@@ -27,6 +27,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Json from "../../../domain/Json.ts"
+import * as TextCut from "../../../domain/TextCut.ts"
 import * as Fetch from "../../fence/Fetch.ts"
 import * as Urls from "../../fence/Urls.ts"
 import { blocked, failed, type WebError } from "./WebError.ts"
@@ -64,6 +65,19 @@ interface Engine {
 const optional = Schema.optionalKey(Schema.NullOr(Schema.String))
 
 const plain = (text: string | null | undefined): string => (text ?? "").replaceAll(/<[^>]+>/g, "").replaceAll(/\s+/g, " ").trim()
+
+const titleChars = 300
+const descriptionChars = 1_000
+
+/** What an engine says at length is cut: the page itself is for `web_extract`. */
+const bounded = ({ description, title, url }: Found): Found => ({
+  title: TextCut.head(title, titleChars),
+  url,
+  description: TextCut.head(description, descriptionChars)
+})
+
+/** An address that can be read. */
+const isWeb = ({ url }: Found): boolean => url.length <= 2_000 && /^https?:\/\//i.test(url)
 
 const reader = <A>(schema: Schema.Codec<A, unknown>, found: (body: A) => ReadonlyArray<Found>) => {
   const decode = Schema.decodeUnknownOption(schema)
@@ -141,7 +155,7 @@ const make = (name: string, engine: Engine, key: Redacted.Redacted, address: str
     const found = Option.flatMap(Json.parse(new TextDecoder().decode(answer.body)), engine.results)
     return yield* Option.match(found, {
       onNone: () => Effect.fail(failed(`${name} answered something that is no search result`)),
-      onSome: (results) => Effect.succeed(results.slice(0, limit))
+      onSome: (results) => Effect.succeed(results.filter(isWeb).slice(0, limit).map(bounded))
     })
   }, (effect) => Effect.timeoutOrElse(effect, { duration: timeout, orElse: () => Effect.fail(failed(`${name} did not answer within ${timeout}`)) }))
 })
