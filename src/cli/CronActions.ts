@@ -15,6 +15,7 @@ import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import { Settings } from "../config/Settings.ts"
 import * as JobFiles from "../runner/cron/JobFiles.ts"
+import { insideVariable } from "../tool/cron/CronContext.ts"
 import * as CronJobs from "../tool/cron/CronJobs.ts"
 import type { Draft } from "../tool/cron/Draft.ts"
 import type { CronError, Job } from "../tool/cron/Job.ts"
@@ -101,6 +102,12 @@ const soon = (job: Job): string => {
   return `${job.id} ${job.name}: ${next === undefined ? "no next run" : `next run ${next}`}`
 }
 
+/** What a job starts may make no jobs, as little as the job itself. */
+const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
+  process[insideVariable] === undefined
+    ? Effect.void
+    : usage("a scheduled job can not change the jobs: do the work now, or say what should be scheduled"))
+
 /** Says so where nobody would run it. */
 const mentionTicker = Effect.gen(function*() {
   const home = yield* Home
@@ -118,6 +125,7 @@ export const create = Effect.fn("hermes cron create")(function*(
   { prompt, schedule, ...given }: Given & { readonly schedule: string; readonly prompt: Option.Option<string> }
 ) {
   yield* withSettings(shared, Effect.gen(function*() {
+    yield* outsideOfJobs
     const settings = yield* Settings
     const model = Snapshot.take(settings, yield* Environment)
     const draft = yield* draftOf(shared, given)
@@ -140,6 +148,7 @@ export const edit = Effect.fn("hermes cron edit")(function*(
   { job: reference, prompt, schedule, ...given }: Given & Named & { readonly schedule: string | undefined; readonly prompt: string | undefined }
 ) {
   yield* withSettings(shared, Effect.gen(function*() {
+    yield* outsideOfJobs
     const isModelGiven = shared.model !== undefined || shared.provider !== undefined || shared.baseUrl !== undefined
     const model = isModelGiven ? Snapshot.take(yield* Settings, yield* Environment) : undefined
     const draft: Draft = { ...yield* draftOf(shared, given), schedule, prompt, model }

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { machine } from "../support/hermes.ts"
+import { machine, program } from "../support/hermes.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
 const idOf = (stdout: string): string => /^created ([0-9a-f]{12}) /.exec(stdout)?.[1] ?? ""
@@ -82,6 +82,16 @@ describe("hermes-product.md, scheduled jobs", () => {
       keep("config.yaml", "cron: { jobs_may_schedule: true }\n")
       yield* hermes(["cron", "run", "parent", "--script", "more.yaml"])
       assert.deepStrictEqual(yield* names, ["parent", "child"])
+    }))
+
+  it.live("Nor can what a job runs in a shell make jobs", () =>
+    Effect.gen(function*() {
+      const { hermes, put } = yield* machine
+      const command = `${process.execPath} ${program} cron create 'every 1h' again --name sneaky`
+      put("shell.yaml", `turns:\n  - { tool_calls: [{ name: terminal, arguments: { command: ${JSON.stringify(command)} } }] }\n  - { text: done }\n`)
+      yield* hermes(["cron", "create", "every 2h", "Multiply", "--name", "parent"])
+      yield* hermes(["cron", "run", "parent", "--script", "shell.yaml"])
+      assert.deepStrictEqual(jobsOf((yield* hermes(["cron", "list", "--json"])).stdout).map(({ name }) => name), ["parent"])
     }))
 
   it.live("The tool cronjob makes, lists and removes jobs from a conversation", () =>

@@ -15,6 +15,7 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import type { Model } from "./Job.ts"
 
 /** What a new job gets that nobody said. */
@@ -32,4 +33,13 @@ export const CronDefaults = Context.Reference<Defaults>("hermes-effect/tool/Cron
 export const InsideJob = Context.Reference<{ readonly id: string; readonly maySchedule: boolean } | undefined>(
   "hermes-effect/tool/InsideJob",
   { defaultValue: () => undefined }
+)
+
+/** Tells the programs that a job starts, this one too, that they may make no jobs. */
+export const insideVariable = "HERMES_CRON_JOB"
+
+/** What the environment of programs has besides. */
+export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.map(
+  InsideJob,
+  (inside) => inside === undefined || inside.maySchedule ? {} : { [insideVariable]: inside.id }
 )

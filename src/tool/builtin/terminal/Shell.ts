@@ -27,6 +27,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as TraceContext from "../../../domain/TraceContext.ts"
+import * as CronContext from "../../cron/CronContext.ts"
 import { ProcessEnvironment } from "../internal/ProcessEnvironment.ts"
 import * as ProcessTree from "../internal/ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
@@ -171,6 +172,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
         env: {
           ...ShellEnvironment.scrub(environment(), settings.environment),
           ...yield* TraceContext.variables,
+          ...yield* CronContext.variables,
           ...(mark === undefined ? {} : { [ProcessTree.markVariable]: mark })
         },
         stdin,
