@@ -255,7 +255,9 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   const extraBody = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Route["extraBody"]> {
     const contextLength = Stated.window(settings, route)
     const ollamaNumCtx = Stated.isMain(settings.model, route.model) ? settings.model.ollamaNumCtx : undefined
-    const found = ollamaNumCtx === undefined ? yield* served(route) : undefined
+    const found = ollamaNumCtx === undefined
+      ? yield* Effect.timeoutOrElse(served(route), { duration: patience, orElse: () => Effect.succeed(undefined) })
+      : undefined
     return ContextWindow.ollamaBody({ ollamaNumCtx, contextLength }, found?.isOllama === true ? found.tokens : undefined)
   })
 

@@ -2,6 +2,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as BigDecimal from "effect/BigDecimal"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Redacted from "effect/Redacted"
 import * as FetchHttpClient from "effect/http/FetchHttpClient"
@@ -107,6 +108,34 @@ describe("Catalogue", () => {
       assert.include(yield* catalogue.notice(unknown), "nobody-1: it is taken to hold 128000 tokens, set model.context_length")
       assert.isUndefined(yield* catalogue.notice(unknown))
       assert.isUndefined(yield* catalogue.notice(route("anthropic", "claude-opus-4.6")))
+    }))
+
+  it.effect("a call waits five seconds at most for what is known of its model, and goes on with the tables", () =>
+    Effect.gen(function*() {
+      const silent = make({ get: () => Effect.never, post: () => Effect.never, lists: { at: () => Effect.never } })
+      const local = route("custom", "gpt-4o", "http://127.0.0.1:9/v1")
+      const asked = yield* Effect.forkChild(Effect.all([silent.known(local), silent.extraBody(local)], { concurrency: 2 }))
+      yield* TestClock.adjust("5 seconds")
+      const [known, body] = yield* Fiber.join(asked)
+      assert.deepStrictEqual(known.window, { tokens: 128_000, source: "table" })
+      assert.isUndefined(body)
+    }))
+
+  it.effect("what is known of a route is looked up again after five minutes, and a refusal counts at once", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const lists = { at: () => Effect.sync(() => (asked++, ModelList.read(openRouterBody))) }
+      const catalogue = make({ lists })
+      const opus = route("openrouter", "anthropic/claude-opus-4.6", "https://openrouter.ai/api/v1")
+      yield* catalogue.known(opus)
+      const once = asked
+      yield* catalogue.known(opus)
+      assert.strictEqual(asked, once)
+      catalogue.probing.learnt(opus, { window: 90_000, stated: true })
+      assert.deepStrictEqual((yield* catalogue.known(opus)).window, { tokens: 90_000, source: "learnt" })
+      yield* TestClock.adjust("5 minutes")
+      yield* catalogue.known(opus)
+      assert.isAbove(asked, once)
     }))
 
   it("the longest part of the id counts, and never the reverse", () => {
