@@ -23,8 +23,8 @@ import type { Services } from "./Services.ts"
 
 const turnOf = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
 
-/** The route that refused: the one that was named, or where its turn is in the chain. */
-const refusing = <E>({ router }: Services<E>, run: RunState, named: Route | undefined): Effect.Effect<Asked> =>
+/** The route that a run asks now: the one that was named, or where its turn is in the chain. */
+export const asking = <E>({ router }: Pick<Services<E>, "router">, run: RunState, named: Route | undefined): Effect.Effect<Asked> =>
   named !== undefined ? Effect.succeed(named) : router.current?.(turnOf(run)) ?? router.primary
 
 /**
@@ -40,7 +40,7 @@ export const recover = Effect.fnUntraced(function*<E>(
   const { compaction, router } = services
   const { catalogue } = router
   if (catalogue === undefined) return yield* error
-  const route = yield* refusing(services, run, named)
+  const route = yield* asking(services, run, named)
   const { tokens } = yield* catalogue.window(route)
   const outcome = yield* Probing.recover(catalogue.probing, compaction, run.compactions, {
     error,

@@ -84,6 +84,6 @@ export interface AgentSettings {
   readonly delegation?: DelegationSettings | undefined
   /** When a run that goes in circles is warned, and when it is halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
-  /** How much of tool results reaches the model; 100 000 characters of one and 200 000 of a step when absent. */
+  /** How much of tool results reaches the model; what fits its window when absent, 100 000 characters of one at most and 200 000 of a step. */
   readonly resultLimits?: ResultLimits | undefined
 }

@@ -11,7 +11,6 @@ import * as Prompt from "effect/ai/Prompt"
 import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
 import type { ContentPart, ModelResponse } from "../domain/Model.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
-import * as Bounds from "../tool/Bounds.ts"
 import * as Normalise from "../tool/calls/Normalise.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
@@ -19,6 +18,7 @@ import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Ask from "./Ask.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Budget from "./Budget.ts"
+import * as ResultLimits from "./ResultLimits.ts"
 import { emit, noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -55,21 +55,22 @@ export const append = (
   return store.append(run.sessionId, messages)
 }
 
-const runTools = <E>(
-  { approvals, interceptors, settings, store }: Services<E>,
+const runTools = Effect.fnUntraced(function*<E>(
+  services: Services<E>,
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   tools: Snapshot
-): Effect.Effect<ToolCalls.Completed, SessionStoreError, ToolContext> => {
+): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, ToolContext> {
+  const { approvals, interceptors, store } = services
   const batch = { calls, results: new Map<string, Prompt.ToolMessage>(), salvaged: new Map<string, string>() }
   run.batch = batch
-  return ToolCalls.run({
+  return yield* ToolCalls.run({
     calls,
     tools,
     interceptors,
     guard: run.guard,
     approvals,
-    limits: settings.resultLimits ?? Bounds.defaultLimits,
+    limits: yield* ResultLimits.of(services, run),
     messages: run.messages,
     ids: {
       sessionId: run.sessionId,
@@ -82,7 +83,7 @@ const runTools = <E>(
       Effect.tap(store.append(run.sessionId, [message]), () => Effect.sync(() => batch.results.set(call.id, message))),
     quota: () => Budget.takeToolCall(run.budget)
   })
-}
+})
 
 /** Tools that a model may go in circles with; any other shows that it does not. */
 const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])

@@ -16,6 +16,7 @@ import { RedactSecrets } from "../../src/domain/Redaction.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Runtime from "../../src/Runtime.ts"
+import * as Catalogue from "../../src/routing/Catalogue.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import { FileLimits } from "../../src/tool/builtin/file/FileLimits.ts"
@@ -191,6 +192,21 @@ describe("results of tools", () => {
       yield* play()
       assert.include(asked(fake)[0], "<persisted-output>")
     }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("T170 Spill: a small window takes less of them", () => {
+    const { fake, layer } = runtime([
+      Fake.calls(Fake.call("1", "text", { text: "a", times: 13_000 }), Fake.call("2", "text", { text: "b", times: 11_000 })),
+      Fake.text("done")
+    ])
+    const small = Layer.succeed(Catalogue.Catalogue, {
+      ...Catalogue.bundled(),
+      window: () => Effect.succeed({ tokens: 20_000, source: "config" as const })
+    })
+    return Effect.gen(function*() {
+      yield* play()
+      assert.deepStrictEqual(asked(fake).map((text) => text.includes("<persisted-output>")), [true, false])
+    }).pipe(Effect.provide(layer.pipe(Layer.provide(small))))
   })
 
   it.effect("that wait for the rest of their batch are kept when the run is interrupted", () =>

@@ -6,6 +6,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as TestClock from "effect/testing/TestClock"
+import * as Config from "../../src/config/Config.ts"
+import * as Environment from "../../src/config/Environment.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { redactText } from "../../src/domain/Redaction.ts"
 import * as TextFences from "../../src/domain/TextFences.ts"
@@ -17,10 +19,12 @@ import { callback } from "../../src/tool/approval/Approver.ts"
 import { Attendance, unattended } from "../../src/tool/approval/Attendance.ts"
 import * as Bounds from "../../src/tool/Bounds.ts"
 import * as BoundsFile from "../../src/tool/BoundsFile.ts"
+import * as Fence from "../../src/tool/builtin/file/Fence.ts"
 import * as Danger from "../../src/tool/danger/Danger.ts"
 import * as Injection from "../../src/tool/fence/Injection.ts"
 import * as Scanner from "../../src/tool/fence/Scanner.ts"
 import * as Urls from "../../src/tool/fence/Urls.ts"
+import { nodeLayer, workspace } from "../support/fileTools.ts"
 
 const inSession = (id: string) => <A>(effect: Effect.Effect<A>): Effect.Effect<A> =>
   Effect.provideService(effect, Correlation.Correlation, { ...Correlation.none, session_id: SessionId.make(id) })
@@ -84,6 +88,40 @@ describe("hermes-llm: safety", () => {
       assert.isTrue(yield* reached("http://10.0.0.5", lax))
       assert.isFalse(yield* reached("http://169.254.169.254", lax))
     }))
+
+  it.effect("T158 SSRF opt-out: the environment overrides the file, both ways", () =>
+    Effect.gen(function*() {
+      const allowed = (file: boolean, variable: string | undefined) =>
+        Effect.map(
+          Config.resolve({
+            file: { security: { allow_private_urls: file } },
+            environment: Environment.make(variable === undefined ? {} : { HERMES_ALLOW_PRIVATE_URLS: variable }),
+            flags: []
+          }),
+          ({ settings }) => settings.security.allowPrivateUrls
+        )
+      assert.deepStrictEqual(
+        yield* Effect.all([allowed(true, undefined), allowed(true, "false"), allowed(false, "true")]),
+        [true, false, true]
+      )
+    }))
+
+  it.effect("T160 Write deny: direct, via .., via a link, via ~; outside of a safe root", () =>
+    Effect.gen(function*() {
+      const w = yield* workspace()
+      const fs = yield* FileSystem.FileSystem
+      yield* fs.makeDirectory(`${w.home}/.ssh`)
+      yield* fs.makeDirectory(`${w.home}/.aws`)
+      yield* fs.symlink(`${w.home}/.ssh`, w.at("keys"))
+      for (const path of [
+        `${w.home}/.ssh/id_rsa`, "/etc/shadow", `${w.home}/.aws/config`, `${w.home}/x/../.ssh/id_rsa`, "../../../../../../../etc/shadow",
+        "keys/id_rsa", "~/.ssh/id_rsa", "~/.aws/credentials"
+      ]) assert.isTrue((yield* w.call("write_file", { path, content: "x" })).isFailure, path)
+      assert.isEmpty(yield* fs.readDirectory(`${w.home}/.ssh`))
+      const places = { home: w.home, homes: [w.home], agentHomes: [], safeRoots: [w.at("in")] }
+      assert.isUndefined(Fence.judgeWrite(w.at("in", "a"), places))
+      assert.isDefined(Fence.judgeWrite(w.at("out"), places))
+    }).pipe(Effect.scoped, Effect.provide(nodeLayer)))
 
   it.effect("T161 Hardline: blocked even with yolo; quoted prose is not hardline", () =>
     Effect.gen(function*() {

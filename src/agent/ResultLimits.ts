@@ -1,0 +1,25 @@
+/**
+ * How much of a step's tool results reaches the model of a run: what the agent is set up with, else what fits its window.
+ *
+ * Source: `hermes-llm.md` §19.9.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Bounds from "../tool/Bounds.ts"
+import * as Overflow from "./Overflow.ts"
+import type { RunState } from "./RunState.ts"
+import type { Services } from "./Services.ts"
+
+/** See the module. */
+export const of = <E>(services: Services<E>, run: RunState): Effect.Effect<Bounds.Limits> => {
+  const { router: { catalogue }, settings } = services
+  if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
+  return catalogue === undefined
+    ? Effect.succeed(Bounds.defaultLimits)
+    : Overflow.asking(services, run, run.routeWanted).pipe(
+      Effect.flatMap(catalogue.window),
+      // A window that nobody knows is no reason to give less.
+      Effect.map(({ source, tokens }) => Bounds.limitsFor(source === "default" ? undefined : tokens))
+    )
+}
