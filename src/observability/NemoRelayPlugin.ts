@@ -100,10 +100,15 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
     return { llm: isOn && library.llmCallExecuteAsync !== undefined, tool: isOn && library.toolCallExecuteAsync !== undefined }
   }
 
+  /** Sessions that are open and nobody's child: a child may outlive its parent's session, and needs no components for itself. */
+  const roots = new Set<string>()
   const play = Effect.fnUntraced(function*(event: Event) {
-    if (activation !== undefined && isRoot(event, "start") && spans.roots() === 0) yield* activation.on(text(event.metadata?.["model"]))
+    if (isRoot(event, "start")) {
+      if (activation !== undefined && roots.size === 0) yield* activation.on(text(event.metadata?.["model"]))
+      roots.add(event.uuid)
+    }
     for (const error of spans.play(event, managed())) yield* tell(`NeMo Relay refused an event: ${describe(error)}`)
-    if (!isRoot(event, "end") || spans.roots() > 0) return
+    if (!isRoot(event, "end") || !roots.delete(event.uuid) || roots.size > 0) return
     spans.clear()
     if (activation !== undefined) yield* activation.off
   })

@@ -335,6 +335,20 @@ describe("a plugins.toml", () => {
       assert.isBelow(calls.indexOf("flush"), calls.indexOf("close"))
     }))
 
+  it.effect("is turned on for the next session also while a child of the one before is not done", () =>
+    Effect.gen(function*() {
+      const { fake } = yield* withRelay({ toml: exporters }, (parts) =>
+        Effect.gen(function*() {
+          yield* begin(parts, "one")
+          yield* tell(parts, "subagent_start", { parent_session_id: "one", child_session_id: "child", child_goal: "g" })
+          yield* begin(parts, "child")
+          yield* finish(parts, "one")
+          yield* tell(parts, "pre_llm_call", { session_id: "child", turn_id: "t", user_message: "later" })
+          yield* Effect.andThen(begin(parts, "two"), finish(parts, "two"))
+        }))
+      assert.deepStrictEqual(fake.calls().filter((call) => /^(initialize|close)/u.test(call)), ["initialize", "close", "initialize", "close"])
+    }))
+
   it.effect("of a second runtime in the same process is refused by the library; that one goes on with its own files", () =>
     Effect.gen(function*() {
       const fake = Fake.make()

@@ -23,7 +23,6 @@ export interface Agent {
   readonly sessionId: string
   readonly stack: Library.ScopeStack
   readonly handle: Library.ScopeHandle
-  readonly isRoot: boolean
 }
 
 /** Who executes calls: what is left to the library is not played. */
@@ -35,8 +34,6 @@ export interface Managed {
 /** See the module. Each gives what the library refused. */
 export interface Spans {
   readonly play: (event: Atof.Event, managed: Managed) => ReadonlyArray<unknown>
-  /** Agents that nobody delegated to and that are open. */
-  readonly roots: () => number
   readonly agent: (sessionId: string) => Agent | undefined
   /** Forgets everything: the library's components were turned off. */
   readonly clear: () => void
@@ -63,7 +60,6 @@ export const make = (library: Library.Library): Spans => {
   /** The agent of a tool scope that is open. */
   const owners = new Map<string, Agent>()
   const calls = new Map<string, { readonly agent: Agent; readonly handle: Library.CallHandle }>()
-  let roots = 0
 
   const within = (event: Atof.Event): Agent | undefined => {
     const parent = event.parent_uuid
@@ -80,16 +76,14 @@ export const make = (library: Library.Library): Spans => {
       handle = push()
     })
     if (handle === undefined) return
-    const agent = { sessionId: text(event.metadata?.["session_id"]) ?? "", stack, handle, isRoot: parent === undefined }
+    const agent = { sessionId: text(event.metadata?.["session_id"]) ?? "", stack, handle }
     agents.set(event.uuid, agent)
     bySession.set(agent.sessionId, agent)
-    if (agent.isRoot) roots++
   }
 
   const close = (agent: Agent, event: Atof.ScopeEvent, micros: number | null): void => {
     agents.delete(event.uuid)
     if (bySession.get(agent.sessionId) === agent) bySession.delete(agent.sessionId)
-    if (agent.isRoot) roots--
     library.withScopeStack(agent.stack, () => library.popScope(agent.handle, event.data ?? null, micros, event.metadata ?? {}))
   }
 
@@ -157,11 +151,9 @@ export const make = (library: Library.Library): Spans => {
         return [error]
       }
     },
-    roots: () => roots,
     agent: (sessionId) => bySession.get(sessionId),
     clear: () => {
       for (const map of [agents, bySession, owners, calls]) map.clear()
-      roots = 0
     }
   }
 }
