@@ -18,7 +18,9 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import { SessionId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
+import { RedactSecrets } from "../domain/Redaction.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
+import * as ResultText from "../tool/result/ResultText.ts"
 import type { Delivery, Service as Children } from "./Children.ts"
 
 /** What a report says. */
@@ -136,5 +138,7 @@ export const missed = Effect.fnUntraced(function*(
     if (delivery !== undefined) return Effect.succeed([message(delivery)])
     return working.has(child.delegationId) ? Effect.succeed([]) : Effect.map(recovered(store, child), (text) => [text])
   })
-  return texts.flat().map((text) => Prompt.userMessage({ content: [Prompt.textPart({ text })] }))
+  const redact = yield* RedactSecrets
+  return texts.flat().map((said) =>
+    Prompt.userMessage({ content: [Prompt.textPart({ text: ResultText.text(said, { foreign: false, redact }) })] }))
 })

@@ -13,7 +13,7 @@
  * order of the tasks.
  *
  * A child in the background is a fiber of {@link Children} instead: it outlives the run that asked for it and is not
- * interrupted with it.
+ * interrupted with it. The limits of that run (tokens, money, time) hold for it all the same.
  *
  * Source: `hermes-product.md` §3, `hermes-llm.md` §13.9, `ARCHITECTURE.md` §7.
  *
@@ -22,8 +22,10 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Ids from "../domain/Ids.ts"
+import { RedactSecrets } from "../domain/Redaction.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as Delegator from "../tool/Delegator.ts"
+import * as ResultText from "../tool/result/ResultText.ts"
 import * as Child from "./Child.ts"
 import * as ChildTools from "./ChildTools.ts"
 import type { DelegationSettings } from "./RunInput.ts"
@@ -86,6 +88,13 @@ export const make = <E>(
     return registered
   })
 
+  /** What there is of the children, as the result of a call that is cut. */
+  const salvage = Effect.fnUntraced(function*(callId: string, planned: ReadonlyArray<Child.Child>) {
+    const results = yield* Effect.forEach(planned, (child) => Child.report(family, child))
+    const { output } = ResultText.of({ output: { results }, isFailure: true }, { foreign: false, redact: yield* RedactSecrets })
+    parent.batch.salvaged.set(callId, output)
+  })
+
   const all = Effect.fnUntraced(function*(
     tasks: ReadonlyArray<Delegator.Task>,
     registered: ReadonlyArray<string>
@@ -95,10 +104,7 @@ export const make = <E>(
     const spans = yield* Effect.forEach(planned, (child) => Child.announce(family, child))
     yield* emit(parent, ...planned.map(Child.started))
     return yield* Effect.forEach(planned, (child) => Child.run(family, child), { concurrency: maxConcurrentChildren }).pipe(
-      Effect.onInterrupt(() =>
-        Effect.flatMap(Effect.forEach(planned, (child) => Child.report(family, child)), (results) =>
-          Effect.sync(() => parent.batch.salvaged.set(callId, JSON.stringify({ results }))))
-      ),
+      Effect.onInterrupt(() => salvage(callId, planned)),
       Effect.ensuring(Effect.forEach(spans, (span, index) => {
         const child = planned[index]
         return child === undefined ? Effect.void : span.close(Child.closing(child))
