@@ -62,6 +62,3 @@ export const wellFormedValue = (value: unknown, depth = 0): unknown => {
     ? value
     : Object.fromEntries(after)
 }
-
-/** What is left of a text where only ASCII can be written; a last resort. */
-export const ascii = (text: string): string => text.replace(/[^\t\n\r -~]/g, "")
