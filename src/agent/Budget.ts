@@ -33,7 +33,7 @@ export interface Limits {
   readonly toolCalls?: number | undefined
 }
 
-/** See the module. Owned by the fiber of its run; children write into it while that waits for them. */
+/** See the module. The run writes into it, and so do its children, also those that go on in the background. */
 export interface Budget {
   readonly parent: Budget | undefined
   readonly iterations: number
