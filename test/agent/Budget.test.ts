@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import type * as Prompt from "effect/ai/Prompt"
+import * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
@@ -291,6 +292,58 @@ describe("the budget of a run", () => {
     }).pipe(Effect.provide(setup(fake)))
   })
 
+  it.effect("tool calls of children count for the parent", () => {
+    const fake = Fake.make(
+      Fake.calls(Fake.call("d1", "delegate_task", { goal: "look around" })),
+      Fake.calls(echo("c1")),
+      Fake.calls(echo("c2")),
+      Fake.text("child's summary"),
+      Fake.text("done")
+    )
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", budget: { toolCalls: 2 } })
+      assert.deepInclude(result, { exit: "text_response", text: "done" })
+      assert.match(results(fake.asked[3]?.messages ?? []).at(-1)?.[1] ?? "", /not run/)
+      assert.include(String(results(fake.asked[4]?.messages ?? [])[0]?.[1]), "\"exit_reason\":\"budget_exhausted\"")
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("children have their parent's limits, not those of the agent that it goes beyond", () => {
+    const fake = Fake.make(
+      Fake.calls(Fake.call("d1", "delegate_task", { goal: "look around" })),
+      Fake.calls(echo("c1")),
+      Fake.text("child is done"),
+      Fake.text("done")
+    )
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go", budget: { tokens: 1000 } })
+      assert.strictEqual(result.exit, "text_response")
+      assert.include(String(results(fake.asked[3]?.messages ?? [])[0]?.[1]), "\"exit_reason\":\"completed\"")
+    }).pipe(Effect.provide(setup(fake, { budget: { tokens: 15 } })))
+  })
+
+  it.effect("the summary has the usual room for its answer, whatever the last step was given", () => {
+    const cut: Fake.Turn = () => Effect.succeed(Fake.answer([Response.makePart("text", { text: "half" })], "length"))
+    const fake = Fake.make(cut, Fake.text("summary"))
+    return Effect.gen(function*() {
+      yield* Agent.run({ prompt: "go", maxIterations: 1 })
+      assert.isUndefined(fake.asked[1]?.maxOutputTokens)
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
+  it.effect("time: calls that were closed with the step are not closed again when the run is stopped in its summary", () => {
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "nap", { seconds: 100 })), () => Effect.never)
+    return Effect.gen(function*() {
+      const agent = yield* Agent.Agent
+      const fiber = yield* Effect.forkChild(agent.run({ prompt: "sleep", sessionId: "s1", budget: { seconds: 10 } }))
+      yield* TestClock.adjust("11 seconds")
+      assert.isTrue(yield* agent.stop("s1"))
+      const result = yield* Fiber.join(fiber)
+      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      assert.deepStrictEqual(stored.map(({ role }) => role), ["user", "assistant", "tool"])
+    }).pipe(Effect.provide(setup(fake)))
+  })
+
   it.effect("model calls of children are their own", () => {
     const fake = Fake.make(
       Fake.calls(Fake.call("d1", "delegate_task", { goal: "look around" })),
@@ -306,6 +359,23 @@ describe("the budget of a run", () => {
 })
 
 describe("Budget", () => {
+  const ledger = (limits: Budget.Limits, startedAt = 0, parent?: Budget.Budget) => Budget.make({ iterations: 9, limits, parent, startedAt })
+
+  it("has the time of whoever runs out first", () => {
+    const parent = ledger({ seconds: 10 })
+    assert.strictEqual(Budget.millisLeft(ledger({ seconds: 100 }, 1_000, parent), 4_000), 6_000)
+    assert.strictEqual(Budget.millisLeft(ledger({ seconds: 2 }, 1_000, parent), 2_000), 1_000)
+    assert.strictEqual(Budget.millisLeft(ledger({}, 1_000, parent), 10_500), -500)
+    assert.isUndefined(Budget.millisLeft(ledger({}), 5))
+  })
+
+  it("takes each limit of a run before that of the agent", () => {
+    const agent = { tokens: 1, dollars: 2, seconds: 3, toolCalls: 4 }
+    assert.deepStrictEqual(Budget.merge(agent, undefined), agent)
+    assert.deepStrictEqual(Budget.merge(undefined, agent), agent)
+    assert.deepStrictEqual(Budget.merge(agent, { seconds: 30 }), { ...agent, seconds: 30 })
+  })
+
   it("names a remedy for every limit that a setting can raise", () => {
     for (const limit of ["iterations", "tokens", "cost", "time", "tool_calls"] as const) {
       assert.match(Budget.wording(limit).remedy, /^raise agent\.\w+/)

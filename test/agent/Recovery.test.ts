@@ -140,6 +140,16 @@ describe("empty answers", () => {
     }).pipe(Effect.provide(setup(fake).layer))
   })
 
+  it.effect("after tools the model is nudged no more than once", () => {
+    const fake = Fake.make(Fake.calls(Fake.call("c1", "echo", { text: "x" })), said("", "stop"))
+    return Effect.gen(function*() {
+      const result = yield* Agent.run({ prompt: "go" })
+      assert.deepInclude(result, { exit: "empty_response_exhausted", steps: 6 })
+      const nudges = texts(fake.asked.at(-1)?.messages ?? []).filter((text) => text.startsWith("user: Your last message"))
+      assert.lengthOf(nudges, 1)
+    }).pipe(Effect.provide(setup(fake).layer))
+  })
+
   it.effect("T122 text beside housekeeping calls alone is the answer when nothing more comes; beside others it is not", () => {
     const aside = Fake.make(said("All set.", "tool-calls", Fake.call("c1", "todo", {})), said("", "stop"))
     const other = Fake.make(
