@@ -29,6 +29,7 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Redaction from "../../domain/Redaction.ts"
 import { isCompleted } from "../../domain/RunEvent.ts"
 import { Attendance, unattended } from "../../tool/approval/Attendance.ts"
 import type { Claim, Ended } from "../../tool/cron/Claim.ts"
@@ -138,7 +139,8 @@ const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settin
 const messageOf = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterrupts(cause)) return "the run was interrupted"
   const error = Cause.squash(cause)
-  return (error instanceof Error ? error.message || error.name : String(error)).replaceAll(/\s+/g, " ").trim()
+  const message = error instanceof Error ? error.message || error.name : String(error)
+  return Redaction.redactText(message.replaceAll(/\s+/g, " ").trim())
 }
 
 type Result = Ended & { readonly text: string }

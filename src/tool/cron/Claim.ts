@@ -34,7 +34,7 @@ export type Settled =
   | {
     readonly _tag: "Settled"
     readonly job: Job
-    /** Whether the user has not been told of this yet; only what keeps a job from running is told once. */
+    /** Whether the user has not been told of this yet, or asked for it; only what keeps a job from running is told once. */
     readonly isNews: boolean
   }
 
@@ -72,7 +72,7 @@ const ended = (job: Job, { error, output, sessionId, status }: Ended, now: numbe
     last_run_at: When.iso(now),
     last_status: status,
     last_error: error ?? null,
-    last_output: output ?? null,
+    last_output: output ?? job.last_output,
     last_session_id: sessionId ?? null,
     running: null,
     alert: status === "blocked" ? error ?? "" : null
@@ -89,7 +89,7 @@ export const swept = (job: Job, now: number): Job => {
   const { next_run_at, running, state } = job
   if (running !== null) {
     const until = timeOf(running.lease_until) ?? 0
-    return until > now ? job : ended(job, { status: "error", error: died, output: job.last_output ?? undefined }, now)
+    return until > now ? job : ended(job, { status: "error", error: died }, now)
   }
   const meant = timeOf(next_run_at)
   if (state !== "scheduled" || meant === undefined || now - meant <= When.graceMillis(job.schedule, meant)) return job
@@ -122,5 +122,6 @@ export const renewed = (job: Job, now: number): Job =>
 /** Gives a job back. */
 export const settled = (job: Job, how: Ended, now: number): readonly [Settled, Job] => {
   const after = ended(job, how, now)
-  return [{ _tag: "Settled", job: after, isNews: how.status !== "blocked" || job.alert !== after.alert }, after]
+  const isNews = how.status !== "blocked" || job.alert !== after.alert || job.running?.why === "request"
+  return [{ _tag: "Settled", job: after, isNews }, after]
 }

@@ -118,6 +118,7 @@ describe("CronJobs", () => {
     withJobs((jobs) =>
       Effect.gen(function*() {
         const { id } = yield* jobs.create({ ...daily, schedule: "30m" })
+        yield* jobs.settle(yield* jobs.take(id), { status: "ok", output: "/kept" })
         const told: Array<boolean> = []
         yield* minutes(30)
         for (let i = 0; i < 3; i++) {
@@ -128,6 +129,7 @@ describe("CronJobs", () => {
           yield* TestClock.adjust(retryMillis)
         }
         assert.deepStrictEqual(told, [true, false, true])
+        assert.strictEqual((yield* jobs.find(id)).last_output, "/kept")
         const [job] = yield* runDue(jobs)
         assert.deepStrictEqual([job?.runs, job?.state, job?.alert], [1, "completed", null])
       })))
