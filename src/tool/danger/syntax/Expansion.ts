@@ -48,9 +48,8 @@ const arithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
   return undefined
 }
 
-export const closesArithmetic = (cursor: Cursor, start: number): boolean => {
-  return arithmeticEnd(cursor, start) !== undefined
-}
+/** Whether what begins as an arithmetic expression is one: `$((cd a); b)` is not. */
+export const closesArithmetic = (cursor: Cursor, start: number): boolean => arithmeticEnd(cursor, start) !== undefined
 
 /** Text with expansions up to `close` (a double quote), or to the end when there is none. */
 export const quotedTo = (cursor: Cursor, close: "\"" | undefined): Word => {
@@ -101,6 +100,7 @@ export const arithmetic = (cursor: Cursor, quoted: boolean): Part => {
   return { _tag: "Variable", name: "((", operator: "", operand, quoted }
 }
 
+/** `$(…)`, and `<(…)` that gives a file. */
 export const substitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
   const commands = cursor.nested(() => cursor.commands(cursor, true), [])
   return { _tag: "Substitution", script: { commands, fault: undefined }, quoted, asFile }
