@@ -25,8 +25,8 @@ export default defineConfig({
     ],
     reporters: [["default", { summary: false }], "./test/support/reporter.ts"],
     pool: "forks",
-    // Many tests wait for programs that they start, also where there is one processor alone.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Many tests wait for programs that they start: more of them than there are processors keep those at work.
+    maxWorkers: availableParallelism() + 2,
     testTimeout: 60_000,
     hookTimeout: 60_000
   }

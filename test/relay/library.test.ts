@@ -124,12 +124,16 @@ const assertSound = (stream: Atof.Stream): void =>
   )
 
 /** What of a step does not depend on clocks and on ids that each recorder makes by itself. */
+/** What calls side by side gave, in an order that does not depend on which of them was faster. */
+const inOrder = <A extends { readonly id: string | null | undefined }>(results: ReadonlyArray<A>): ReadonlyArray<A> =>
+  results.toSorted((a, b) => String(a.id) < String(b.id) ? -1 : 1)
+
 const essence = ({ steps, subagent_trajectories: children }: Atif.Trajectory): unknown => ({
   steps: steps.map(({ message, metrics, model_name, observation, reasoning_content, source, tool_calls }) => ({
     source, message, model_name, reasoning_content, metrics,
     calls: tool_calls?.map(({ arguments: args, function_name: name, tool_call_id: id }) => ({ id, name, args })),
-    results: observation?.results.map(({ content, source_call_id: id, subagent_trajectory_ref: refs }) =>
-      ({ id, content, refs: refs?.map(({ session_id }) => session_id) }))
+    results: observation && inOrder(observation.results.map(({ content, source_call_id: id, subagent_trajectory_ref: refs }) =>
+      ({ id, content, refs: refs?.map(({ session_id }) => session_id) })))
   })),
   children: children?.map(essence)
 })
