@@ -44,8 +44,18 @@ const eventsOf = (parts: ReadonlyArray<StreamPart>): Array<RunEvent> => {
   return events
 }
 
+/** Whoever sees an answer on its way. */
+interface Watch {
+  readonly onPart: OnPart
+  /** Shows what was held back. */
+  readonly end: Effect.Effect<void>
+  /** Forgets what was held back. */
+  readonly forget: () => void
+}
+
 /** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
-const watch = (run: RunState, watcher: AnswerText.Watcher) => {
+const watch = (run: RunState, redact: boolean): Watch => {
+  const watcher = AnswerText.watcher(redact)
   const show = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
     for (const part of parts) {
       if (part.type === "text-delta") run.text += part.delta
@@ -55,7 +65,7 @@ const watch = (run: RunState, watcher: AnswerText.Watcher) => {
     return events.length === 0 ? Effect.void : run.emit(events)
   }
   const onPart: OnPart = (parts) => Effect.as(show(watcher.see(parts)), parts)
-  return { onPart, end: Effect.suspend(() => show(watcher.end())) }
+  return { onPart, end: Effect.suspend(() => show(watcher.end())), forget: () => void watcher.end() }
 }
 
 const noPrice = Cost.unknown("whoever answered does not know prices")
@@ -91,9 +101,8 @@ const send = Effect.fnUntraced(function*<E>(
   }
   run.text = ""
   run.textStored = false
-  const watcher = AnswerText.watcher(yield* RedactSecrets)
-  const { end, onPart } = watch(run, watcher)
-  return yield* ModelCalls.run<E>(router, interceptors, {
+  const watched = run.streaming ? watch(run, yield* RedactSecrets) : undefined
+  const asked = ModelCalls.run<E>(router, interceptors, {
     call,
     attempts,
     route: run.routeWanted,
@@ -108,12 +117,13 @@ const send = Effect.fnUntraced(function*<E>(
     notify: run.emit,
     // The router has said that the answer broke off, and why.
     discard: Effect.sync(() => {
-      watcher.end()
+      watched?.forget()
       run.text = ""
     }),
-    options: run.streaming ? { onPart } : undefined
-    // Also of an answer that breaks off.
-  }).pipe(Effect.ensuring(end))
+    options: watched
+  })
+  // What was held back is shown also of an answer that breaks off.
+  return yield* watched === undefined ? asked : Effect.ensuring(asked, watched.end)
 })
 
 /** Sends the question until it fits. */

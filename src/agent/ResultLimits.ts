@@ -18,8 +18,8 @@ export const of = <E>(services: Services<E>, run: RunState): Effect.Effect<Bound
   return catalogue === undefined
     ? Effect.succeed(Bounds.defaultLimits)
     : Overflow.asking(services, run, run.routeWanted).pipe(
-      Effect.flatMap(catalogue.window),
+      Effect.flatMap(catalogue.known),
       // A window that nobody knows is no reason to give less.
-      Effect.map(({ source, tokens }) => Bounds.limitsFor(source === "default" ? undefined : tokens))
+      Effect.map(({ window: { source, tokens } }) => Bounds.limitsFor(source === "default" ? undefined : tokens))
     )
 }

@@ -218,19 +218,20 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   /** What the tables alone say of a route. */
   const tabled = (route: Asked): Known => {
     const family = Families.of(route.model)
-    const price = Pricing.billing(route) === "official_docs_snapshot" ? Pricing.tabledPrice(route) : undefined
+    const billing = Pricing.billing(route)
+    const price = billing === "official_docs_snapshot" ? Pricing.tabledPrice(route) : undefined
     return {
       window: family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" },
-      cost: (usage) => Cost.estimate(usage, price, Pricing.billing(route))
+      cost: (usage) => Cost.estimate(usage, price, billing)
     }
   }
 
   const lookUp = (route: Asked): Effect.Effect<Known> =>
     Effect.all([described(route), listing(route)]).pipe(
-      Effect.flatMap(([window, listed]) => Effect.map(priceOf(route, listed), (price): Known => ({
-        window,
-        cost: (usage) => Cost.estimate(usage, price, Pricing.billing(route))
-      }))),
+      Effect.flatMap(([window, listed]) => Effect.map(priceOf(route, listed), (price): Known => {
+        const billing = Pricing.billing(route)
+        return { window, cost: (usage) => Cost.estimate(usage, price, billing) }
+      })),
       Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(tabled(route)) })
     )
 

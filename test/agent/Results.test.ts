@@ -199,9 +199,11 @@ describe("results of tools", () => {
       Fake.calls(Fake.call("1", "text", { text: "a", times: 13_000 }), Fake.call("2", "text", { text: "b", times: 11_000 })),
       Fake.text("done")
     ])
+    const bundled = Catalogue.bundled()
+    const window = { tokens: 20_000, source: "config" as const }
     const small = Layer.succeed(Catalogue.Catalogue, {
-      ...Catalogue.bundled(),
-      window: () => Effect.succeed({ tokens: 20_000, source: "config" as const })
+      ...bundled,
+      known: (route) => Effect.map(bundled.known(route), (known) => ({ ...known, window }))
     })
     return Effect.gen(function*() {
       yield* play()
