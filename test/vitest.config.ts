@@ -1,6 +1,9 @@
 import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 
+/** Rooms whose tests share nothing that one of them changes: their files may share a process and its modules. */
+const pure = ["config", "domain", "middleware", "provider", "routing"].map((room) => `test/${room}/**/*.test.ts`)
+
 export default defineConfig({
   // Plugins of tests import the package by its name, and get the sources under test.
   resolve: { alias: { "hermes-effect": new URL("../src/index.ts", import.meta.url).pathname } },
@@ -9,7 +12,11 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "main", include: ["test/**/*.test.ts"], exclude: ["node_modules/**", "test/relay/**"], setupFiles: ["test/support/setup.ts"] }
+        test: { name: "main", include: ["test/**/*.test.ts"], exclude: ["node_modules/**", "test/relay/**", ...pure], setupFiles: ["test/support/setup.ts"] }
+      },
+      {
+        extends: true,
+        test: { name: "pure", include: pure, setupFiles: ["test/support/setup.ts"], isolate: false }
       },
       {
         // Over a native library, which lets a process have one configuration at a time: a process for each file.
