@@ -68,6 +68,9 @@ const watch = (run: RunState, redact: boolean): Watch => {
   return { onPart, end: Effect.suspend(() => show(watcher.end())), forget: () => void watcher.end() }
 }
 
+/** Output tokens that are taken for granted where nothing says how many there are (`hermes-llm.md` §15.2). */
+export const defaultOutputTokens = 4_096
+
 const noPrice = Cost.unknown("whoever answered does not know prices")
 
 const unpriced = (model: string): RunEvent => ({
@@ -131,7 +134,7 @@ const fitting = <E>(
   services: Services<E>,
   run: RunState,
   question: Question,
-  attempts: Attempts = { count: 0, route: undefined }
+  attempts: Attempts
 ): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | E> =>
   Effect.catchIf(
     send(services, run, question, attempts),
@@ -139,16 +142,25 @@ const fitting = <E>(
     (error) => Effect.andThen(Overflow.recover(services, run, error, attempts.route), fitting(services, run, question, attempts))
   )
 
+/** Output limit that a larger one is counted from; undefined where none was asked for and the answer was short. */
+const outputBase = <E>({ settings }: Services<E>, attempts: Attempts, usage: Usage.Usage): number | undefined => {
+  const asked = attempts.outputTokens ?? settings.maxOutputTokens
+  // An endpoint that was asked for no limit has one of its own: at least what it gave.
+  return asked ?? (usage.outputTokens > defaultOutputTokens ? usage.outputTokens : undefined)
+}
+
 /** One question to the model, with or without tools, accounted for. */
 export const ask = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
   question: Question
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | CompressionExhausted | SessionStoreError | E> {
-  const answer = yield* fitting(services, run, question)
+  const attempts: Attempts = { count: 0, route: undefined }
+  const answer = yield* fitting(services, run, question, attempts)
   run.route = answer.route
   run.attempt = answer.attempt
   const usage = Usage.fromResponse(answer.response.usage)
+  if (run.outputTokens === undefined) run.outputBase = outputBase(services, attempts, usage)
   const cost = answer.cost ?? noPrice
   Budget.charge(run.budget, usage, cost)
   if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(answer.route.model))

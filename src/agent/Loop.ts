@@ -19,6 +19,7 @@ import type { CompressionExhausted, SessionStoreError } from "../domain/AgentErr
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
 import * as AnswerKind from "./AnswerKind.ts"
+import * as Ask from "./Ask.ts"
 import * as Budget from "./Budget.ts"
 import * as Closing from "./Closing.ts"
 import type { Outcome } from "./Outcome.ts"
@@ -29,11 +30,11 @@ import * as Step from "./Step.ts"
 import * as Summary from "./Summary.ts"
 
 /** Output limits of answers that are asked for again after they were cut (`hermes-llm.md` §15.2). */
-const outputBase = 4_096
 const outputCap = 32_768
 
-const largerOutput = <E>({ settings }: Services<E>, factor: number): number => {
-  const base = settings.maxOutputTokens ?? outputBase
+/** More than the request of the cut answer asked for, and never less. */
+const largerOutput = (run: RunState, factor: number): number => {
+  const base = run.outputBase ?? Ask.defaultOutputTokens
   return Math.max(base, Math.min(base * factor, outputCap))
 }
 
@@ -123,7 +124,7 @@ export const loop = Effect.fnUntraced(function*<E>(
     }
     state = decision.state
     run.messages.push(...action.add)
-    run.outputTokens = action.outputFactor === 1 ? undefined : largerOutput(services, action.outputFactor)
+    run.outputTokens = action.outputFactor === 1 ? undefined : largerOutput(run, action.outputFactor)
     if (action.notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: action.notice })
   }
 })

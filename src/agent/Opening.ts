@@ -168,6 +168,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     batch: noBatch,
     guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
     outputTokens: undefined,
+    outputBase: undefined,
     compactions: Probing.turn(),
     userMessage: prompt,
     steps: 0,

@@ -50,6 +50,11 @@ export interface RunState {
   readonly compactions: Probing.Turn
   /** Output limit of the next model call, where it differs from the agent's. */
   outputTokens: number | undefined
+  /**
+   * Output limit of the newest model call that asked for no raised one, in tokens: what its prepared request asked for, or
+   * what the answer was found to use where that is more.
+   */
+  outputBase: number | undefined
   /** Text of the answer that is streaming in, or of the last one. */
   text: string
   /** Whether `text` is in `messages` already. */

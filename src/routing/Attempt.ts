@@ -29,6 +29,8 @@ export interface Attempts {
   count: number
   /** The route that was named last; undefined where that was the router's choice. */
   route: Route | undefined
+  /** Output limit in tokens that the newest prepared request asks for; undefined where it asks for none. */
+  outputTokens?: number | undefined
 }
 
 /** A model call and where it belongs. */
@@ -126,9 +128,11 @@ export const run = <E>(
   question: Question
 ): Effect.Effect<ModelResponse, AiError.AiError | E> => {
   const { hooks, stack } = interceptors
-  return Effect.flatMap(at.provider.prepare(question.call), (prepared) =>
-    stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
+  return Effect.flatMap(at.provider.prepare(question.call), (prepared) => {
+    if (question.attempts !== undefined) question.attempts.outputTokens = AttemptEvents.maxTokens(prepared) ?? undefined
+    return stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
       ? bounded(at, at.provider.execute(prepared, question.options))
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-      : intercepted(interceptors, at, question, prepared) as Effect.Effect<ModelResponse, AiError.AiError | E>)
+      : intercepted(interceptors, at, question, prepared) as Effect.Effect<ModelResponse, AiError.AiError | E>
+  })
 }

@@ -81,13 +81,19 @@ export const noting = (sent: Sent, options: ExecuteOptions | undefined): Execute
   }
 })
 
-/** The first of the names that providers have for the output limit. */
-const maxTokens = (request: ModelRequest): number | null => {
+const isTokens = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value)
+
+/** Output limit of a prepared request in tokens, under the names of all protocols; null where it asks for none. */
+export const maxTokens = (request: ModelRequest): number | null => {
   for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
     const value = request[name]
-    if (typeof value === "number" && Number.isInteger(value)) return value
+    if (isTokens(value)) return value
   }
-  return null
+  const inference = request["inferenceConfig"]
+  const converse = typeof inference === "object" && inference !== null && "maxTokens" in inference
+    ? inference.maxTokens
+    : undefined
+  return isTokens(converse) ? converse : null
 }
 
 /** The opening event. */

@@ -22,9 +22,11 @@ export interface WireCall {
 export interface WireTurn {
   readonly text?: string
   readonly calls?: ReadonlyArray<WireCall>
+  /** The output limit cut it. */
+  readonly cut?: true
 }
 
-interface Protocol {
+export interface Protocol {
   readonly layer: (url: string) => Layer.Layer<Provider, unknown>
   /** The body of an answer in one piece. */
   readonly whole: (turn: WireTurn) => unknown
@@ -54,7 +56,7 @@ const events = (response: ServerResponse, ...data: ReadonlyArray<unknown>) =>
 
 const chat: Protocol = {
   layer: (url) => ChatCompletions.layer({ baseUrl: `${url}/v1`, model, apiKey }),
-  whole: ({ calls = [], text }) => ({
+  whole: ({ calls = [], cut, text }) => ({
     id: "c",
     model,
     choices: [{
@@ -66,11 +68,11 @@ const chat: Protocol = {
           tool_calls: calls.map(({ args, id, name }) => ({ id, type: "function", function: { name, arguments: args } }))
         })
       },
-      finish_reason: calls.length === 0 ? "stop" : "tool_calls"
+      finish_reason: cut ? "length" : calls.length === 0 ? "stop" : "tool_calls"
     }],
     usage: { prompt_tokens: 1, completion_tokens: 1 }
   }),
-  stream: ({ calls = [], text }, response) => {
+  stream: ({ calls = [], cut, text }, response) => {
     const chunk = (delta: object, finish_reason: string | null = null) => ({ id: "c", model, choices: [{ index: 0, delta, finish_reason }] })
     events(
       response,
@@ -79,7 +81,7 @@ const chat: Protocol = {
         chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
         ...pieces(args).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] }))
       ]),
-      chunk({}, calls.length === 0 ? "stop" : "tool_calls"),
+      chunk({}, cut ? "length" : calls.length === 0 ? "stop" : "tool_calls"),
       "[DONE]"
     )
   }
@@ -87,17 +89,17 @@ const chat: Protocol = {
 
 const anthropic: Protocol = {
   layer: (url) => AnthropicMessages.layer({ baseUrl: url, model: "claude-opus-4-6", apiKey }),
-  whole: ({ calls = [], text }) => ({
+  whole: ({ calls = [], cut, text }) => ({
     id: "m",
     model,
     content: [
       ...(text === undefined ? [] : [{ type: "text", text }]),
       ...calls.map(({ args, id, name }) => ({ type: "tool_use", id, name, input: parsed(args) }))
     ],
-    stop_reason: calls.length === 0 ? "end_turn" : "tool_use",
+    stop_reason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use",
     usage: { input_tokens: 1, output_tokens: 1 }
   }),
-  stream: ({ calls = [], text }, response) => {
+  stream: ({ calls = [], cut, text }, response) => {
     const blocks = [
       ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: [{ type: "text_delta", text }] }]),
       ...calls.map(({ args, id, name }) => ({
@@ -113,7 +115,7 @@ const anthropic: Protocol = {
         ...deltas.map((delta) => ({ type: "content_block_delta", index, delta })),
         { type: "content_block_stop", index }
       ]),
-      { type: "message_delta", delta: { stop_reason: calls.length === 0 ? "end_turn" : "tool_use" }, usage: { output_tokens: 1 } },
+      { type: "message_delta", delta: { stop_reason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use" }, usage: { output_tokens: 1 } },
       { type: "message_stop" }
     )
   }
@@ -124,9 +126,12 @@ const outputOf = ({ calls = [], text }: WireTurn): ReadonlyArray<object> => [
   ...calls.map(({ args, id, name }) => ({ type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: args, status: "completed" }))
 ]
 
+const statusOf = ({ cut }: WireTurn): object =>
+  cut ? { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } } : { status: "completed" }
+
 const responses: Protocol = {
   layer: (url) => CodexResponses.layer({ baseUrl: `${url}/v1`, model: "gpt-5.1", apiKey }),
-  whole: (turn) => ({ id: "r", model, status: "completed", output: outputOf(turn), usage: { input_tokens: 1, output_tokens: 1 } }),
+  whole: (turn) => ({ id: "r", model, ...statusOf(turn), output: outputOf(turn), usage: { input_tokens: 1, output_tokens: 1 } }),
   stream: (turn, response) => {
     const items = outputOf(turn)
     events(
@@ -143,8 +148,8 @@ const responses: Protocol = {
         ]
       }),
       {
-        type: "response.completed",
-        response: { id: "r", model, status: "completed", output: items, usage: { input_tokens: 1, output_tokens: 1 } }
+        type: turn.cut ? "response.incomplete" : "response.completed",
+        response: { id: "r", model, ...statusOf(turn), output: items, usage: { input_tokens: 1, output_tokens: 1 } }
       }
     )
   }
@@ -152,7 +157,7 @@ const responses: Protocol = {
 
 const bedrock: Protocol = {
   layer: (url) => BedrockConverse.layer({ baseUrl: url, model: "amazon.nova-pro-v1:0", apiKey }),
-  whole: ({ calls = [], text }) => ({
+  whole: ({ calls = [], cut, text }) => ({
     output: {
       message: {
         role: "assistant",
@@ -162,11 +167,11 @@ const bedrock: Protocol = {
         ]
       }
     },
-    stopReason: calls.length === 0 ? "end_turn" : "tool_use",
+    stopReason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use",
     usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
     metrics: { latencyMs: 1 }
   }),
-  stream: ({ calls = [], text }, response) => {
+  stream: ({ calls = [], cut, text }, response) => {
     const shown: ReadonlyArray<readonly [string, object]> = text === undefined
       ? []
       : [["contentBlockDelta", { contentBlockIndex: 0, delta: { text } }], ["contentBlockStop", { contentBlockIndex: 0 }]]
@@ -182,7 +187,7 @@ const bedrock: Protocol = {
       ["messageStart", { role: "assistant" }],
       ...shown,
       ...made,
-      ["messageStop", { stopReason: calls.length === 0 ? "end_turn" : "tool_use" }],
+      ["messageStop", { stopReason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use" }],
       ["metadata", { usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 }, metrics: { latencyMs: 1 } }]
     ]
     response.writeHead(200, { "content-type": "application/vnd.amazon.eventstream" })
