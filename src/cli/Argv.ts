@@ -5,6 +5,7 @@
  *
  * - A prompt may begin with a dash: what follows `-q` or `--query` is its value, whatever it looks like.
  * - `-c` takes a name when one follows that is neither a flag nor a command.
+ * - Several words in quotes are a prompt: no command has white space in its name. They become the value of `--query`.
  * - `--ignore_user_config` is `--ignore-user-config`: underscores in the names of flags are dashes.
  *
  * Nothing behind `--` is touched.
@@ -23,6 +24,29 @@ const withDashes = (token: string): string => {
 /** Short flags in one word that end in `letter`: the others of them, or undefined when this is no such word. */
 const others = (token: string, letter: string): ReadonlyArray<string> | undefined =>
   /^-[A-Za-z]+$/.test(token) && token.endsWith(letter) ? Array.from(token.slice(1, -1), (other) => `-${other}`) : undefined
+
+/** Flags without a value, and those whose value is part of the same token here. Every other one takes the next token. */
+const switches: ReadonlySet<string> = new Set([
+  "--accept-hooks", "--continue", "--help", "--ignore-user-config", "--oneshot", "--quiet", "--verbose", "--version", "--yolo"
+])
+const takesNext = (token: string): boolean =>
+  token.startsWith("--") ? !token.includes("=") && !switches.has(token) : /^-[A-Za-z]*[mtr]$/.test(token)
+
+/** Makes the first operand the query, where it cannot be a command and no query is given. */
+const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
+  if (tokens.some((token) => /^--query(?:-file)?(?:=|$)/.test(token))) return tokens
+  let index = 0
+  let chat = false
+  while (index < tokens.length) {
+    const token = tokens[index] ?? ""
+    if (token.startsWith("-") && token !== "-") index += takesNext(token) ? 2 : 1
+    else if (token === "chat" && !chat) {
+      chat = true
+      index += 1
+    } else return /\s/.test(token.trim()) ? tokens.with(index, `--query=${token}`) : tokens
+  }
+  return tokens
+}
 
 /** See the module. `commands` are the words that a `-c` before them does not swallow. */
 export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
@@ -44,5 +68,6 @@ export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<str
       out.push(token.startsWith("--") ? withDashes(token) : token)
     }
   }
-  return end === -1 ? out : [...out, ...argv.slice(end)]
+  const asked = withPrompt(out)
+  return end === -1 ? asked : [...asked, ...argv.slice(end)]
 }

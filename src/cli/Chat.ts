@@ -22,7 +22,9 @@ export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
   if (flags.script !== undefined && flags.replay !== undefined) {
     return yield* usage("--script and --replay exclude each other: give one of them")
   }
-  if (flags.query === undefined && flags.queryFile === undefined) {
+  const { err, terminal } = yield* Output
+  const input = yield* Query.piped(flags, terminal.piped, (line) => err(`${line}\n`))
+  if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
     if (flags.format === "stream-json") return yield* needsQuery("--format stream-json")
     if (flags.quiet) return yield* needsQuery("--quiet")
     if (flags.oneshot) return yield* needsQuery("--oneshot")
@@ -31,11 +33,10 @@ export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
     const PluginsLost = yield* Effect.promise(() => import("./PluginsLost.ts"))
     yield* PluginsLost.tell
   }
-  const prompt = yield* Query.read(flags)
+  const prompt = yield* Query.read(flags, input)
   if (prompt !== undefined) return yield* SingleQuery.run(flags, prompt)
-  const { terminal } = yield* Output
   if (!terminal.input) {
-    return yield* usage("nobody can type here: give a query by -q TEXT, or by --query-file - from stdin")
+    return yield* usage("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
   }
   const Conversation = yield* Effect.promise(() => import("./Conversation.ts"))
   return yield* Conversation.run(flags)

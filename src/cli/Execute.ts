@@ -64,7 +64,7 @@ const codeOf = (error: CliError.CliError): number =>
 
 /** A first word that is no command of the program may be one of a plugin. */
 const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray<string>) {
-  if (!/^[A-Za-z]/.test(word) || commandNames.includes(word)) return undefined
+  if (!/^[A-Za-z]\S*$/.test(word) || commandNames.includes(word)) return undefined
   const { run } = yield* Effect.promise(() => import("./PluginsRun.ts"))
   return yield* run(word, args, commandNames)
 })

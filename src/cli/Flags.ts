@@ -45,7 +45,7 @@ export const globals = {
 
 /** Flags of `chat`, and of `hermes` without a command. */
 export const chat = {
-  query: text("query", "TEXT", "Ask this, print the answer and leave", "q"),
+  query: text("query", "TEXT", "Ask this, print the answer and leave; piped input is attached to it", "q"),
   queryFile: text("query-file", "PATH", "Ask what stands in a file; - is stdin"),
   image: text("image", "PATH", "Attach an image to the query"),
   quiet: yes("quiet", "Only the final text on stdout", "Q"),

@@ -22,8 +22,10 @@ export interface Service {
   /** The same two streams for a screen that draws on them. */
   readonly streams: Streams
   readonly terminal: {
-    /** Whether somebody may type. */
+    /** Somebody may type. */
     readonly input: boolean
+    /** Kind of a stdin that may hold input although nobody types there; absent for a terminal, a device, a closed one. */
+    readonly piped?: "file" | "pipe" | "socket" | undefined
   }
   /** As long as the scope lives, whatever else in this process prints to stdout goes to stderr: plugins, libraries. */
   readonly protect: Effect.Effect<void, never, Scope.Scope>

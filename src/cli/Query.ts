@@ -1,12 +1,21 @@
 /**
- * What is asked: text of the command line, of a file or of stdin, word for word, and an image beside it.
+ * Reads the prompt of a query: text of the command line, of a file or of stdin, word for word, and an image beside it.
+ *
+ * **Details**
+ *
+ * Input piped into a run that has a query of its own follows it as `<stdin>` … `</stdin>`; without a query it is the query.
+ * A pipe may stay silent for 15 s before its first byte and a socket for 3 s (a parent that never closes it), then the run
+ * goes on without it and says so. Text from a file or from stdin has at most {@link maxBytes}.
  *
  * Source: `hermes-product.md` §1.2.
  *
  * @since 0.1.0
  */
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stdio from "effect/Stdio"
@@ -15,6 +24,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../agent/RunInput.ts"
 import { type Failure, usage } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
+import type { Service as Output } from "./Output.ts"
 
 const mediaTypes: Readonly<Record<string, string>> = {
   ".png": "image/png",
@@ -35,16 +45,64 @@ const why = (error: PlatformError): string => {
   }
 }
 
-const unreadable = (flag: string, path: string) => (error: PlatformError): Failure =>
-  usage(`${flag} ${path} can not be read: ${why(error)}`)
+const unreadable = (flag: string, path: string) => (error: Failure | PlatformError): Failure =>
+  error._tag === "Failure" ? error : usage(`${flag} ${path} can not be read: ${why(error)}`)
 
-const stdin: Effect.Effect<string, PlatformError, Stdio.Stdio> = Effect.flatMap(
-  Stdio.Stdio,
-  (stdio) => Stream.mkString(Stream.decodeText(stdio.stdin))
-)
+/** Bytes of the largest text that is taken from a file or from stdin. */
+export const maxBytes = 1_048_576
 
-const fromFile = (path: string): Effect.Effect<string, PlatformError, FileSystem.FileSystem | Stdio.Stdio> =>
-  path === "-" ? stdin : Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path))
+const tooLarge = (what: string): Failure =>
+  usage(`${what} holds more than 1 MiB. Put it into a file and name the file in the prompt.`)
+
+/** All text of a stream; `begun` is told of the first bytes. */
+const collected = <E, R>(
+  stream: Stream.Stream<Uint8Array, E, R>,
+  what: string,
+  begun: Effect.Effect<unknown> = Effect.void
+): Effect.Effect<string, E | Failure, R> =>
+  Effect.suspend(() => {
+    let bytes = 0
+    return stream.pipe(
+      Stream.mapEffect((chunk) => {
+        bytes += chunk.length
+        return bytes > maxBytes ? Effect.fail(tooLarge(what)) : Effect.as(begun, chunk)
+      }),
+      Stream.decodeText,
+      Stream.mkString
+    )
+  })
+
+const stdin = (begun?: Effect.Effect<unknown>): Effect.Effect<string, Failure | PlatformError, Stdio.Stdio> =>
+  Effect.flatMap(Stdio.Stdio, (stdio) => collected(stdio.stdin, "stdin", begun))
+
+const fromFile = (path: string): Effect.Effect<string, Failure | PlatformError, FileSystem.FileSystem | Stdio.Stdio> =>
+  path === "-" ? stdin() : Effect.flatMap(FileSystem.FileSystem, (fs) => collected(fs.stream(path), path))
+
+const patienceSeconds = { file: 15, pipe: 15, socket: 3 } as const
+
+/** Reads what is piped into the run; undefined where nothing is, or stdin is the query already. */
+export const piped = Effect.fnUntraced(function*(
+  { queryFile }: Pick<Flags.Chat, "queryFile">,
+  kind: Output["terminal"]["piped"],
+  note: (line: string) => Effect.Effect<void>
+): Effect.fn.Return<string | undefined, Failure, Stdio.Stdio> {
+  if (kind === undefined || queryFile === "-") return undefined
+  const seconds = patienceSeconds[kind]
+  const begun = yield* Deferred.make<void>()
+  const silence = Effect.flatMap(Effect.timeoutOption(Deferred.await(begun), Duration.seconds(seconds)), (first) =>
+    Option.isSome(first)
+      ? Effect.never
+      : Effect.as(note(`Nothing arrived on stdin for ${seconds} s; continuing without it. To skip the wait: < /dev/null`), ""))
+  const text = yield* Effect.raceFirst(stdin(Deferred.succeed(begun, undefined)), silence).pipe(
+    Effect.mapError((error) => error._tag === "Failure" ? error : usage(`stdin can not be read: ${why(error)}`))
+  )
+  return text.trim() === "" ? undefined : text
+})
+
+const withInput = (query: string | undefined, input: string | undefined): string | undefined =>
+  query === undefined || input === undefined
+    ? query ?? input
+    : `${query}\n\n<stdin>\n${input}${input.endsWith("\n") ? "" : "\n"}</stdin>`
 
 const image = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
@@ -57,21 +115,23 @@ const image = Effect.fnUntraced(function*(path: string) {
   return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
 })
 
-/** Undefined where no query was given. */
+/** Undefined where no query was given; `input` is what {@link piped} read. */
 export const read = Effect.fnUntraced(function*(
-  flags: Pick<Flags.Chat, "image" | "query" | "queryFile">
+  flags: Pick<Flags.Chat, "image" | "query" | "queryFile">,
+  input: string | undefined
 ): Effect.fn.Return<RunInput["prompt"] | undefined, Failure, FileSystem.FileSystem | Path.Path | Stdio.Stdio> {
   const { query, queryFile } = flags
   if (query !== undefined && queryFile !== undefined) {
     return yield* usage("--query and --query-file exclude each other: give one of them")
   }
-  const text = queryFile === undefined
+  const given = queryFile === undefined
     ? query
     : yield* Effect.mapError(fromFile(queryFile), unreadable("--query-file", queryFile))
+  const text = withInput(given, input)
   if (text === undefined) {
     return flags.image === undefined ? undefined : yield* usage("--image goes with a query: add -q TEXT or --query-file PATH")
   }
-  if (text.trim() === "") {
+  if (given?.trim() === "") {
     const where = queryFile === undefined ? "--query" : queryFile === "-" ? "stdin" : queryFile
     return yield* usage(`${where} is empty: say what the agent should do`)
   }

@@ -17,6 +17,7 @@ import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as Envelope from "../session/Envelope.ts"
+import * as Title from "../session/Title.ts"
 import { hiddenSources } from "../session/SessionSearch.ts"
 import { defaultLimit, type Session, SessionStore } from "../session/SessionStore.ts"
 import { failed, Failure, usage } from "./Failure.ts"
@@ -153,7 +154,7 @@ export const rename = Effect.fn("hermes sessions rename")(
   function*({ session, title }: { readonly session: string; readonly title: string }) {
     const id = yield* opened(session, ({ id }) =>
       Effect.as(SessionStore.use((store) => store.rename(id, title)), id))
-    yield* line(`${id} is now called ${title.trim()}`)
+    yield* line(`${id} is now called ${Title.normalise(title)}`)
   },
   Effect.provide(Home.layer)
 )

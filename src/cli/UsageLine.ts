@@ -1,6 +1,6 @@
 /**
  * What a user is told about a command line that can not be used: one line for a flag or a value, three for a command that
- * does not exist. No usage dump.
+ * does not exist and has a likely correction. No usage dump.
  *
  * Source: `hermes-product.md` §1.1, `style.md` F13.
  *
@@ -50,6 +50,8 @@ const wrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): s
   return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" can not be used: expected ${wanted}`
 }
 
+const asPrompt = (text: string): string => `Unknown command "${text}". To send it as a prompt: hermes -q "${text}"`
+
 const oneLine = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string): string => {
   switch (error._tag) {
     case "UnrecognizedOption":
@@ -61,9 +63,9 @@ const oneLine = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string):
     case "MissingArgument":
       return `<${error.argument}> is missing: run \`${path} --help\``
     case "UnexpectedArgument":
-      return `${error.arguments.map((word) => JSON.stringify(word)).join(", ")} is one word too many for \`${path}\`${
-        path === "hermes chat" ? ": put the prompt behind -q, in quotes" : ""
-      }`
+      return path === "hermes chat"
+        ? asPrompt(error.arguments.join(" "))
+        : `${error.arguments.map((word) => JSON.stringify(word)).join(", ")} is one word too many for \`${path}\``
     default:
       return error.message.replaceAll(/\s+/g, " ")
   }
@@ -80,6 +82,7 @@ export const of = (
   if (first?._tag !== "UnknownSubcommand") return first === undefined ? "" : render(oneLine(first, doc, path))
   const commands = commandsOf(doc)
   const suggestion = meant(first.subcommand, commands)
+  if (suggestion === "" && path === "hermes") return render(asPrompt(first.subcommand))
   return [
     `Error: "${first.subcommand}" is no command of ${path}`,
     suggestion === "" ? `The commands are ${commands.join(", ")}` : suggestion.replace("did", "Did"),

@@ -4,7 +4,7 @@
  * **Details**
  *
  * Tried in this order: the exact id; the word `latest`, the session with the newest activity whose source is not hidden; the
- * beginning of exactly one id; the exact title, of which the last continuation is meant. A beginning that several ids share
+ * beginning of exactly one id; the title with its white space normalised, of which the last continuation is meant. A beginning that several ids share
  * opens none of them, unless it is the title of one.
  *
  * Source: `hermes-product.md` §1.7.
@@ -59,9 +59,10 @@ export const resolve = (lookup: Lookup) =>
 
     const candidates = yield* lookup.byIdPrefix(wanted)
     if (candidates.length === 1 && candidates[0] !== undefined) return candidates[0]
-    const titled = yield* lookup.byTitle(wanted)
+    const title = Title.normalise(wanted)
+    const titled = title === "" ? Option.none() : yield* lookup.byTitle(title)
     if (Option.isSome(titled)) {
-      return lastContinuation(titled.value, wanted, yield* lookup.byTitlePrefix(Title.continuationPrefix(wanted)))
+      return lastContinuation(titled.value, title, yield* lookup.byTitlePrefix(Title.continuationPrefix(title)))
     }
     return yield* new SessionNotFound({ sessionId: wanted, candidates: candidates.map((session) => session.id) })
   })

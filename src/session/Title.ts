@@ -16,9 +16,12 @@ import { SessionStoreError } from "../domain/AgentError.ts"
 /** Characters of the longest title. */
 export const maxLength = 100
 
+/** Normalises a title: one line, single spaces, no control characters. Every store and every lookup uses this form. */
+export const normalise = (title: string): string => title.replace(/(?!\s)\p{Cc}/gu, "").replace(/\s+/gu, " ").trim()
+
 /** A title as it is kept, or the error that says what to change. */
 export const clean = (operation: string, title: string): Effect.Effect<string, SessionStoreError> => {
-  const line = title.replace(/(?!\s)\p{Cc}/gu, "").replace(/\s+/gu, " ").trim()
+  const line = normalise(title)
   const length = Array.from(line).length
   if (length > 0 && length <= maxLength) return Effect.succeed(line)
   return Effect.fail(

@@ -2,6 +2,7 @@
  * stdout and stderr of this process. A reader that went away is no error; what it would have read is dropped.
  */
 import * as Effect from "effect/Effect"
+import { fstatSync } from "node:fs"
 import type { Service } from "../Output.ts"
 import * as Paint from "../render/Paint.ts"
 
@@ -35,6 +36,18 @@ const drained = (stream: NodeJS.WriteStream): Promise<void> =>
     if (stream.destroyed || stream.writableLength === 0) resolve()
     else stream.write("", () => resolve())
   })
+
+const piped = (): Service["terminal"]["piped"] => {
+  try {
+    const stat = fstatSync(0)
+    if (stat.isFile()) return "file"
+    if (stat.isFIFO()) return "pipe"
+    return stat.isSocket() ? "socket" : undefined
+  } catch {
+    // A closed descriptor holds no input.
+    return undefined
+  }
+}
 
 /** Takes hold of the streams. */
 export const make = (): Streams => {
@@ -75,7 +88,7 @@ export const make = (): Streams => {
           return { columns, rows }
         }
       },
-      terminal: { input: process.stdin.isTTY === true },
+      terminal: { input: process.stdin.isTTY === true, piped: piped() },
       protect: Effect.asVoid(redirect)
     }
   }
