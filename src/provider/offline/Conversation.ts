@@ -1,18 +1,10 @@
 /**
  * Reads the request of chat completions as its receiver: what the user said last, which tools are offered, what was
  * called since and what came of it.
- *
- * @since 0.1.0
  */
 import type { ModelRequest } from "../../domain/Model.ts"
 import * as Arguments from "../Arguments.ts"
 import * as Raw from "../Raw.ts"
-
-/** A tool that may be called. */
-export interface Offered {
-  readonly name: string
-  readonly parameters: Raw.Fields
-}
 
 /** A call that was made, and its result when there is one. */
 export interface Made {
@@ -27,11 +19,12 @@ export interface Exchange {
   readonly steps: ReadonlyArray<ReadonlyArray<Made>>
 }
 
-/** See the module. */
+/** A request, as the model sees it. */
 export interface Conversation {
   /** The user's turns; the last is the one to answer. */
   readonly exchanges: ReadonlyArray<Exchange>
-  readonly offered: ReadonlyArray<Offered>
+  /** Names of the tools that may be called. */
+  readonly offered: ReadonlyArray<string>
   /** A number that no call id ends in yet. */
   readonly nextId: number
 }
@@ -44,7 +37,8 @@ const textOf = (content: unknown): string =>
     ? content
     : Raw.items(content).flatMap((part) => Raw.string(Raw.fields(part)["text"]) || []).join("\n\n")
 
-const injected = /<(memory-context|plugin-context)>[^]*?<\/\1>\s*/g
+/** Context and headings that the runtime puts around a user's text. */
+const injected = /<(memory-context|plugin-context|skill|script-output|job-output)\b[^>]*>[^]*?<\/\1>\s*|^\[This is the scheduled job [^]*?\]\s*(?:\n|$)/g
 
 /** A user's text without the context that the runtime puts around it. */
 const saidBy = (content: unknown): string => textOf(content).replace(injected, "").trim()
@@ -53,17 +47,16 @@ const saidBy = (content: unknown): string => textOf(content).replace(injected, "
 const carriesFiles = (content: unknown): boolean =>
   Array.isArray(content) && (Raw.string(Raw.fields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
 
-const offeredIn = (request: ModelRequest): ReadonlyArray<Offered> => {
+const offeredIn = (request: ModelRequest): ReadonlyArray<string> => {
   const choice = request["tool_choice"]
   if (choice === "none") return []
   const named = Raw.string(Raw.fields(Raw.fields(choice)["function"])["name"])
   return Raw.items(request["tools"])
-    .map((tool) => Raw.fields(Raw.fields(tool)["function"]))
-    .map((target) => ({ name: Raw.word(target["name"]), parameters: Raw.fields(target["parameters"]) }))
-    .filter(({ name }) => name !== "" && (named === undefined || name === named))
+    .map((tool) => Raw.word(Raw.fields(Raw.fields(tool)["function"])["name"]))
+    .filter((name) => name !== "" && (named === undefined || name === named))
 }
 
-/** See the module. */
+/** Reads a request of chat completions. */
 export const read = (request: ModelRequest): Conversation => {
   const exchanges: Array<{ text: string; steps: Array<Array<Made>> }> = []
   const results = new Map<string, string>()

@@ -1,183 +1,232 @@
 /**
- * A user's message as a list of instructions. What the grammar does not know is a question for a model, or a remark.
+ * Reads a user's message as a plan of tool calls and an answer, by a dozen sentence patterns: the prompts of the
+ * documents, and read, list, search, run, write, delegate, call and reply.
  *
- * @since 0.1.0
+ * **Details**
+ *
+ * Quoted passages (`"…"`, `'…'`, backticks, fenced blocks) are taken out first, so that punctuation inside of them never
+ * ends a sentence. A text that follows `reply with exactly:` runs to the end of the message, final period included; without
+ * the colon the final period belongs to the sentence.
+ *
+ * **Gotchas**
+ *
+ * A sentence that fits no pattern is kept in `unclear`: the stand-in says that it did not do it.
  */
-import * as Clause from "./Clause.ts"
-import * as FileRules from "./FileRules.ts"
-import type { Instruction, Manner } from "./Instruction.ts"
-import * as Names from "./Names.ts"
-import * as Parser from "./Parser.ts"
-import * as Replies from "./Replies.ts"
-import * as SearchRules from "./SearchRules.ts"
-import * as Tokens from "./Tokens.ts"
-import * as WorkRules from "./WorkRules.ts"
+import * as Option from "effect/Option"
+import * as Json from "../../domain/Json.ts"
+import * as Raw from "../Raw.ts"
 
-type Rule = Parser.Parser<Instruction>
+/** One tool call to make. `content` is undefined where the output of the call before is meant. */
+export type Task =
+  | { readonly type: "read"; readonly path: string }
+  | { readonly type: "list"; readonly path: string; readonly pattern: string }
+  | { readonly type: "search"; readonly pattern: string; readonly path: string }
+  | { readonly type: "run"; readonly command: string }
+  | { readonly type: "write"; readonly path: string; readonly content: string | undefined }
+  | { readonly type: "delegate"; readonly goal: string }
+  | { readonly type: "call"; readonly tool: string; readonly arguments: Raw.Fields }
 
-const over = Parser.where((source, at) => at >= source.tokens.length || Clause.ends(source, at))
-
-/** A rule holds only if it explains its clause to the end. */
-const whole = <A>(rules: ReadonlyArray<Parser.Parser<A>>): Parser.Parser<A> =>
-  Parser.first(...rules.map((rule) => Parser.map(Parser.seq(rule, over), ([value]) => value)))
-
-const actions = [...WorkRules.rules, ...FileRules.rules, ...SearchRules.rules]
-const action = whole(actions)
-
-const together = Parser.first(
-  Parser.phrase("in|within the|one|a|single* same|single|one? assistant? message|turn|response|step"),
-  Parser.phrase("in parallel"),
-  Parser.phrase("at once")
-)
-
-/** How an action is done, said behind it: `using the terminal tool`, `in parallel`, `three times`. */
-const manner = Parser.first<Manner>(
-  Parser.map(WorkRules.means, (tool) => ({ tool, times: undefined, together: false })),
-  Parser.map(together, () => ({ tool: undefined, times: undefined, together: true })),
-  Parser.map(
-    Parser.seq(Parser.phrase("exactly?"), Names.count, Parser.phrase("time|times?")),
-    ([, times]) => ({ tool: undefined, times, together: false })
-  )
-)
-
-/** An action, and how it is to be done. */
-const acts: ReadonlyArray<Rule> = actions.map((rule) =>
-  Parser.map(
-    Parser.seq(rule, Parser.optional(manner, undefined)),
-    ([action, manner]): Instruction => ({ type: "act", action, manner })
-  )
-)
-
-// "Use the terminal tool exactly once to …"
-
-const exactly = Parser.phrase("exactly|only|just|at|least|most|the*")
-const calls = Parser.phrase("tool|function? call|calls|time|times?")
-
-const use: Parser.Parser<Manner & { readonly tool: string }> = Parser.map(
-  Parser.seq(
-    Parser.phrase("use|call|invoke|using"),
-    exactly,
-    Parser.optional(Names.count, undefined),
-    Names.tool,
-    calls,
-    exactly,
-    Parser.optional(Names.count, undefined),
-    Parser.phrase("time|times?"),
-    Parser.optional(together, "")
-  ),
-  ([, , before, tool, , , after, , place]) => ({ tool, times: before ?? after, together: place !== "" })
-)
-
-/** Files that were named are read once each, however many there are said to be. */
-const eachOnce = (manner: Manner): Manner => ({ ...manner, times: undefined })
-
-/** What stands behind the tool's name: files, an action in words, or the arguments. */
-const useFor = (manner: Manner & { readonly tool: string }): Rule =>
-  Parser.first<Instruction>(
-    Parser.map(Parser.seq(over), () => ({ type: "use", manner })),
-    Parser.filter(
-      Parser.map(Parser.seq(FileRules.named, over), ([action]): Instruction => ({ type: "act", action, manner: eachOnce(manner) })),
-      () => manner.tool === "read_file"
-    ),
-    Parser.map(
-      Parser.seq(Parser.skip(Parser.mark(",")), Parser.phrase("to|and?"), action),
-      ([, , action]) => ({ type: "act", action, manner })
-    ),
-    Parser.map(
-      Parser.seq(
-        Parser.phrase("with|on|for the|these|following? arguments|argument|args|parameters|input?"),
-        Parser.skip(Parser.mark(":")),
-        Parser.textUntil(Clause.ends)
-      ),
-      ([, , text]) => ({ type: "act", action: { type: "call", tool: manner.tool, text }, manner })
-    ),
-    Parser.map(
-      Parser.seq(Parser.first(Parser.phrase("to|and add?"), Parser.mark(":")), Parser.textUntil(Clause.ends)),
-      ([, text]) => ({
-        type: "act",
-        action: manner.tool === "todo"
-          ? { type: "todo", items: WorkRules.itemsOf(text.slice(text.indexOf(":") + 1)) }
-          : { type: "call", tool: manner.tool, text },
-        manner
-      })
-    )
-  )
-
-const useTool: Rule = (source, at) => {
-  const found = use(source, at)
-  return found === undefined ? undefined : useFor(found.value)(source, found.next)
+/** The tasks, one list per assistant message, and the answer that follows them. */
+export interface Plan {
+  readonly steps: ReadonlyArray<ReadonlyArray<Task>>
+  readonly answer: { readonly type: "text"; readonly text: string } | { readonly type: "output" } | { readonly type: "show" }
+  /** Tools that must not be called. */
+  readonly forbidden: ReadonlySet<string> | "all"
+  /** Sentences that fit no pattern. */
+  readonly unclear: ReadonlyArray<string>
+  readonly kind: "work" | "greeting" | "summary"
 }
 
-// "Do not call terminal", "without using any tools"
+const open = "\uE000"
+const close = "\uE001"
+const quotation = /```(?:[\w-]*\n)?([^]*?)\n?```|"([^"]*)"|`([^`]*)`|“([^”]*)”|(?<!\w)'([^']*)'(?!\w)/g
+const placeholder = /\uE000(\d+)\uE001/g
 
-const vague = new Set(["any", "other", "more"])
-const toolNames = Names.listOf(Parser.filter(Names.tool, (name) => !vague.has(name.toLowerCase())))
-
-const not = Parser.first(
-  Parser.phrase("do not call|use|run|invoke"),
-  Parser.phrase("don't|dont|never call|use|run|invoke"),
-  Parser.phrase("without calling|using|running|invoking?")
-)
-
-const forbid: Rule = Parser.last(
-  not,
-  Parser.first<Instruction>(
-    Parser.map(
-      Parser.seq(Parser.phrase("any|the? tool|tools"), Parser.phrase("calls|at|all*")),
-      () => ({ type: "forbid", tools: "all" })
-    ),
-    Parser.map(Parser.phrase("any other|more|further tool|tools"), () => ({ type: "remark" })),
-    Parser.map(toolNames, (tools) => ({ type: "forbid", tools }))
-  )
-)
-
-// What is none of these
-
-const greet: Rule = Parser.map(
-  Parser.first<unknown>(
-    Parser.seq(Parser.phrase("hi|hello|hey|greetings there?"), over),
-    Parser.phrase("good morning|afternoon|evening|day"),
-    Parser.phrase("what can you do"),
-    Parser.phrase("who|what are you"),
-    Parser.seq(Parser.phrase("help me?"), over)
-  ),
-  () => ({ type: "greet" })
-)
-
-const beyond = new Set(
-  [
-    "what which who whom whose when where why how is are was were does did",
-    "explain describe translate analyse analyze compare fix refactor implement improve review think solve calculate",
-    "compute count tell summarise summarize create build design plan find answer generate suggest convert"
-  ].join(" ").split(" ")
-)
-
-const work = new Set(
-  "read open run execute search list write delete remove move copy rename install append edit download fetch use call".split(" ")
-)
-
-const unknown: Rule = (source, at) => {
-  const found = Parser.textUntil(Clause.ends)(source, at)
-  if (found === undefined) return undefined
-  const first = Parser.wordAt(source, at)
-  const asks = Parser.markAt(source, found.next) === "?" || beyond.has(first)
-  const type = asks ? "ask" : work.has(first) ? "unclear" : "remark"
-  return { value: type === "remark" ? { type } : { type, text: found.value }, next: found.next }
+interface Masked {
+  readonly text: string
+  /** The passage with its quotes, as it was written. */
+  readonly written: (text: string) => string
+  /** The same, without the quotes of a text that is one quotation. */
+  readonly plain: (text: string) => string
 }
 
-const instruction = Parser.first(whole([forbid, useTool, ...Replies.rules, ...acts, greet]), unknown)
-
-/** What a message says, in order. */
-export const parse = (text: string): ReadonlyArray<Instruction> => {
-  const source = Tokens.read(text)
-  const instructions: Array<Instruction> = []
-  let at = Clause.lead(source, 0)?.next ?? 0
-  while (at < source.tokens.length) {
-    const found = instruction(source, at)
-    if (found !== undefined) instructions.push(found.value)
-    const next = Math.max(found?.next ?? at, at)
-    const start = Clause.lead(source, next)?.next ?? next
-    at = start > at ? start : at + 1
+const mask = (said: string): Masked => {
+  const passages: Array<{ readonly whole: string; readonly inner: string }> = []
+  const text = said.replaceAll(/[\uE000\uE001]/g, "").replace(quotation, (whole, ...groups) => {
+    const inner = groups.slice(0, 5).find((group) => typeof group === "string") ?? ""
+    return `${open}${passages.push({ whole, inner }) - 1}${close}`
+  }).replace(/\s*\n(?=\uE000)/g, " ")
+  const written = (part: string): string => part.replace(placeholder, (_, index) => passages[Number(index)]?.whole ?? "")
+  return {
+    text,
+    written,
+    plain: (part) => {
+      const only = /^\uE000(\d+)\uE001[.!]?$/.exec(part.trim())
+      return only === null ? written(part.trim()) : passages[Number(only[1])]?.inner ?? ""
+    }
   }
-  return instructions
+}
+
+const injected = /^(?:[^]*?\byour task:\s*)([^]*?)(?:\n\n[^]*)?$/i
+
+const dictated = new RegExp(
+  "(?:^|[\\s,;])(?:(?:reply|respond|answer)(?: back)?(?: with)?|say|print|output|echo)\\s+"
+    + "(?:(?:exactly|only|just|precisely|with|the single word|the word|this text)\\b\\s*)+(:?)\\s*([^]+)$|"
+    + "(?:^|[.!?]\\s+)(?:please )?(?:say(?! (?:what|how|why|if)\\b)|repeat after me|echo back)(:?)\\s+([^]+)$",
+  "i"
+)
+
+const outputWords =
+  /^(?:the |its |their |what )?(?:\w+ )?(?:output|contents?|results?|text|it printed|it says|it returned)(?: of .*)?[.!]?$/i
+
+const showOutput = /^(?:reply|respond|answer)(?: with)? (?:the |its )?(?:\w+ )?(?:output|contents?|results?)$/i
+
+const ofSentence = /(?<=[.!?])\s+|\n+|,?\s+(?:and\s+)?then,?\s+|,?\s+and\s+(?=(?:reply|respond|write|read|run|list|search|tell|explain|summari[sz]e)\b)/i
+
+const padding = /^(?:\d+[.)]\s+|[-*]\s+|please\s+|(?:can|could) you\s+(?:please\s+)?|first,?\s+|then,?\s+|finally,?\s+|after that,?\s+|in the terminal,?\s+)+/i
+
+const counts: Readonly<Record<string, number>> = { once: 1, one: 1, twice: 2, two: 2, three: 3, four: 4, five: 5 }
+
+const usage =
+  /^us(?:e|ing) (?:the )?(?:exactly )?(?:(one|two|three|four|five|\d) )?(\w+)(?: tools?(?: calls?)?)?(?: (?:exactly )?(once|twice))?( in the same assistant message)?(?:,? (?:to )?|: )?(.*)$/is
+
+const file = String.raw`(?:\uE000\d+\uE001|[^\s,]*[^\s,.:?])`
+
+const patterns: ReadonlyArray<readonly [RegExp, (groups: ReadonlyArray<string>, text: Masked) => ReadonlyArray<Task>]> = [
+  [/^(?:ask|tell) (?:the |a )?(?:child )?sub-?agent to (.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: sentence(text.written(goal)) }]],
+  [/^delegate to a sub-?agent: ?(.+)$/is, ([goal = ""], text) => [{ type: "delegate", goal: sentence(text.written(goal)) }]],
+  [/^(?:run|execute)(?: the command)?:? (\S[^]*?)(?: (?:using|via|in) the terminal(?: tool)?)?$/i, ([command = ""], text) =>
+    /^the\b/i.test(command) ? [] : commands(command, text)],
+  [/^list (?:all |the )*(?:(\S+) )?files(?: (?:in|of|under) (?:the (?:directory|folder) )?(.+))?$/i, ([pattern = "*", path = "."], text) => [
+    { type: "list", path: place(text.plain(path)), pattern: text.plain(pattern) }
+  ]],
+  [/^(?:search|grep)(?: for)? (?:the (?:text|word) )?(.+?)(?: in (.+))?$/i, ([pattern = "", path = "."], text) => [
+    { type: "search", pattern: text.plain(pattern), path: place(text.plain(path)) }
+  ]],
+  [/^write (?:its contents|the (?:contents|output|result)) (?:in)?to (.+)$/i, ([path = ""], text) => [{ type: "write", path: text.plain(path), content: undefined }]],
+  [/^write (\uE000\d+\uE001) (?:in)?to (?:the file )?(.+)$/i, ([content = "", path = ""], text) => [
+    { type: "write", path: text.plain(path), content: text.plain(content) }
+  ]],
+  [/^create (?:a |the )?file (?:named |called )?(.+?) (?:with the content|containing|that says) (\uE000\d+\uE001)$/i, ([path = "", content = ""], text) => [
+    { type: "write", path: text.plain(path), content: text.plain(content) }
+  ]],
+  [new RegExp(`^(?:read|cat|show(?: me)?|what is in|on|for|one for)(?: the)?(?: files?)? (${file}(?:(?:,| and one for| and|, and) ${file})*)[?]?$`, "i"), ([paths = ""], text) =>
+    paths.split(/,? and one for |,? and |, ?/).map((path) => ({ type: "read", path: text.plain(path) }))]
+]
+
+const place = (path: string): string => /^(?:this|the current) (?:directory|folder)$/i.test(path) ? "." : path
+
+const sentence = (text: string): string => {
+  const capital = text.trim().replace(/^./, (first) => first.toUpperCase())
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`
+}
+
+const commands = (written: string, text: Masked): ReadonlyArray<Task> =>
+  /^\uE000\d+\uE001(?: and \uE000\d+\uE001)+$/.test(written)
+    ? written.split(" and ").map((one) => ({ type: "run", command: text.plain(one) }))
+    : [{ type: "run", command: text.plain(written) }]
+
+const match = (clause: string, text: Masked): ReadonlyArray<Task> => {
+  for (const [pattern, tasks] of patterns) {
+    const found = pattern.exec(clause)
+    if (found === null) continue
+    const made = tasks(found.slice(1), text)
+    if (made.length > 0) return made
+  }
+  return []
+}
+
+const call = (tool: string, clause: string, text: Masked): ReadonlyArray<Task> => {
+  const json = /\{[^]*\}/.exec(text.written(clause))
+  const value = json === null ? undefined : Option.getOrUndefined(Json.parse(json[0]))
+  return Raw.isFields(value) ? [{ type: "call", tool, arguments: value }] : []
+}
+
+const forbidden = /^(?:do not|don't) (?:call|use) (?:any (?:other )?tools?|(.+))$/i
+const greeting = /^(?:hi|hello|hey|good (?:morning|day|evening))\b[^?]*$/i
+const summary = /\b(?:final response summari[sz]ing|say what was done)\b/i
+
+/** Joins the answer to what stands before it. */
+const connectors = /(?:^|[,\s]+)(?:and|then|please|finally)(?:[,\s]+(?:and|then|please|finally))*[,\s]*$/i
+
+interface Reply {
+  readonly answer: Plan["answer"]
+  readonly rest: string
+}
+
+/** Splits the dictated answer off the end of a message. */
+const reply = (text: Masked): Reply => {
+  const found = dictated.exec(text.text)
+  if (found === null) return { answer: { type: "show" }, rest: text.text }
+  const [whole, colon = "", strict, looseColon = "", loose] = found
+  const literal = (strict ?? loose ?? "").replace(/ and nothing else[.!]?$/i, "")
+  const rest = (text.text.slice(0, found.index) + (/^[.!?]/.exec(whole)?.[0] ?? "")).replace(connectors, "")
+  if (colon === "" && outputWords.test(literal)) return { answer: { type: "output" }, rest }
+  const plain = text.plain(literal)
+  const isBare = colon + looseColon === "" && plain.endsWith(".") && !plain.endsWith("..") && !literal.includes(close)
+  return { answer: { type: "text", text: isBare ? plain.slice(0, -1) : plain }, rest }
+}
+
+const clauses = (text: string): ReadonlyArray<string> =>
+  text.split(ofSentence)
+    .map((clause) => clause.trim().replace(padding, "").replace(/(?<=[^.])[.!,;]+$/, "").trim())
+    .filter((clause) => clause !== "" && !/^after (?:the|both|all)\b/i.test(clause))
+
+/** The plan of a user's message; see the top of this file. */
+export const parse = (said: string): Plan => {
+  const task = injected.exec(said)?.[1]
+  const text = mask((task ?? said).trim())
+  const { answer, rest } = reply(text)
+  const steps: Array<ReadonlyArray<Task>> = []
+  const unclear: Array<string> = []
+  const never = new Set<string>()
+  let prohibited: Plan["forbidden"] = never
+  let output = answer
+  let isTogether = false
+  let times = 1
+  let tool: string | undefined
+  const add = (tasks: ReadonlyArray<Task>): void => {
+    const repeated = tasks.length === 1 ? Array.from({ length: times }, () => tasks).flat() : tasks
+    if (isTogether || repeated.every(({ type }) => type === "read")) steps.push(repeated)
+    else for (const one of repeated) steps.push([one])
+    times = 1
+    tool = undefined
+  }
+  const read = (clause: string): void => {
+    const refused = forbidden.exec(clause)
+    if (refused !== null) {
+      if (refused[1] !== undefined) for (const name of refused[1].split(/,? or | and |, /)) never.add(text.plain(name))
+      else if (!/other/i.test(clause)) prohibited = "all"
+      return
+    }
+    if (showOutput.test(clause)) {
+      output = { type: "output" }
+      return
+    }
+    const use = usage.exec(clause)
+    if (use !== null) {
+      const [, count = "", name = "", often = "", together, doing = ""] = use
+      const number = counts[often.toLowerCase()] ?? counts[count.toLowerCase()] ?? (Number(count) || 1)
+      const made = doing === "" ? [] : match(doing, text)
+      const named = made.length > 0 || doing === "" ? made : call(name, doing, text)
+      if (doing !== "" && named.length === 0) {
+        unclear.push(text.written(clause))
+        return
+      }
+      isTogether = together !== undefined
+      times = doing === "" && isTogether ? 1 : number
+      tool = name
+      if (named.length > 0) add(named)
+      return
+    }
+    const named = /^call (?:the )?(\w+)(?: tool)? (?:with|on) (.+)$/is.exec(clause)
+    const tasks = named === null ? match(clause, text) : call(named[1] ?? "", named[2] ?? "", text)
+    if (tasks.length > 0) add(tasks)
+    else unclear.push(text.written(clause))
+  }
+  for (const clause of clauses(rest)) read(clause)
+  // A tool that was named and then given nothing to do.
+  if (tool !== undefined) unclear.push(`use ${tool}`)
+  const kind = steps.length > 0 || output.type !== "show" ? "work" : greeting.test(said) ? "greeting" : summary.test(said) ? "summary" : "work"
+  return { steps, answer: output, forbidden: prohibited, unclear, kind }
 }

@@ -1,29 +1,24 @@
 /**
- * What a tool gave, as a person would say it: the text of a file without line numbers, the output of a command, the
- * lines that were found. Knows the built-in tools by the fields of their results and shows every other result as it is.
- *
- * @since 0.1.0
+ * Reads the result of a tool as text for a person: a file without line numbers, the output of a command, the lines that
+ * were found. Results of other tools are shown as they are.
  */
 import * as Option from "effect/Option"
 import * as Json from "../../domain/Json.ts"
 import * as Raw from "../Raw.ts"
 
-/** See the module. */
+/** A result; `text` is to be shown, `exact` is what "exactly the output" means. */
 export interface Outcome {
   readonly failed: boolean
-  /** What to show, or what went wrong. */
   readonly text: string
-  /** What `exactly the output` means. */
   readonly exact: string
 }
 
-const said = (text: string, exact = text): Outcome => ({ failed: false, text, exact })
-const wrong = (text: string): Outcome => ({ failed: true, text, exact: text })
+const success = (text: string, exact = text): Outcome => ({ failed: false, text, exact })
+const failure = (text: string): Outcome => ({ failed: true, text, exact: text })
 
 const numbered = /^\s*\d+\|/
 
-/** A text without the numbers that `read_file` puts before its lines. */
-const unnumbered = (text: string): string => {
+const withoutLineNumbers = (text: string): string => {
   const lines = text.split("\n")
   const last = lines.at(-1) === "" ? lines.length - 1 : lines.length
   return lines.slice(0, last).every((line) => numbered.test(line))
@@ -36,64 +31,44 @@ const withoutFinalBreak = (text: string): string => text.endsWith("\n") ? text.s
 const command = (output: string, exit: unknown): Outcome => {
   const exact = withoutFinalBreak(output)
   const code = typeof exit === "number" ? exit : 0
-  if (code !== 0) return said(`The command exited with code ${code}${exact === "" ? "." : `:\n${exact}`}`, exact)
-  return said(exact === "" ? "The command printed nothing and exited with code 0." : exact, exact)
+  if (code !== 0) return success(`The command exited with code ${code}${exact === "" ? "." : `:\n${exact}`}`, exact)
+  return success(exact === "" ? "The command printed nothing and exited with code 0." : exact, exact)
 }
 
-const matches = (items: ReadonlyArray<unknown>): string =>
-  items.map((item) => {
-    const match = Raw.fields(item)
-    return `${Raw.word(match["path"])}:${Raw.word(match["line"])}: ${Raw.word(match["content"])}`
-  }).join("\n")
+const match = (item: unknown): string => {
+  const { content, line, path } = Raw.fields(item)
+  return `${Raw.word(path)}:${Raw.word(line)}: ${Raw.word(content)}`
+}
 
-const boxes: Readonly<Record<string, string>> = { completed: "x", in_progress: "-", cancelled: "~" }
-
-const todos = (items: ReadonlyArray<unknown>): string =>
-  items.length === 0 ? "The todo list is empty." : items.map((item) => {
-    const todo = Raw.fields(item)
-    return `[${boxes[Raw.word(todo["status"])] ?? " "}] ${Raw.word(todo["content"])}`
-  }).join("\n")
-
-const children = (items: ReadonlyArray<unknown>): Outcome => {
-  const all = items.map(Raw.fields)
-  const bad = all.find((child) => Raw.word(child["summary"]) === "")
-  const summaries = all.map((child) => Raw.word(child["summary"])).filter((summary) => summary !== "")
+const children = (items: ReadonlyArray<Raw.Fields>): Outcome => {
+  const bad = items.find(({ summary }) => Raw.word(summary) === "")
   return bad === undefined
-    ? said(summaries.join("\n\n"))
-    : wrong(Raw.word(bad["error"]) || `the subagent ended as ${Raw.word(bad["status"]) || "failed"}`)
+    ? success(items.map(({ summary }) => Raw.word(summary)).join("\n\n"))
+    : failure(Raw.word(bad["error"]) || `the subagent ended as ${Raw.word(bad["status"]) || "failed"}`)
 }
-
-const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
 
 const errorOf = (result: Raw.Fields): string | undefined => {
-  const { error } = result
+  const { error, message, status, success } = result
   const text = Raw.string(error) ?? Raw.string(Raw.fields(error)["message"])
   if (text !== undefined && text !== "") return text
-  const refused = result["success"] === false || result["status"] === "blocked" || result["status"] === "error"
-  return refused ? Raw.string(result["message"]) ?? Json.toText(result) : undefined
+  return success === false || status === "blocked" || status === "error" ? Raw.string(message) ?? Json.toText(result) : undefined
 }
-
-const words = ["summary", "message", "text", "result", "answer", "diff"]
 
 const known = (result: Raw.Fields): Outcome => {
-  const { content, files, output, results, todos: list } = result
-  const found = result["matches"]
-  const grouped = result["matches_text"]
-  if (typeof output === "string") return command(output, result["exit_code"])
-  if (typeof content === "string") return said(withoutFinalBreak(unnumbered(content)))
-  if (typeof grouped === "string") return said(withoutFinalBreak(grouped))
-  if (isList(found)) return said(found.length === 0 ? "Nothing was found." : matches(found))
-  if (isList(files)) return said(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
-  if (isList(list)) return said(todos(list))
-  if (isList(results) && results.some((item) => Object.hasOwn(Raw.fields(item), "summary"))) return children(results)
-  if (typeof result["bytes_written"] === "number") return said(`${result["bytes_written"]} bytes were written.`)
-  const word = words.find((name) => typeof result[name] === "string" && result[name] !== "")
-  return word === undefined
-    ? said(JSON.stringify(result, undefined, 2), JSON.stringify(result))
-    : said(Raw.word(result[word]))
+  const { bytes_written: written, content, exit_code: exit, files, matches, matches_text: grouped, output, results } = result
+  if (typeof output === "string") return command(output, exit)
+  if (typeof content === "string") return success(withoutFinalBreak(withoutLineNumbers(content)))
+  if (typeof grouped === "string") return success(withoutFinalBreak(grouped))
+  if (Array.isArray(matches)) return success(matches.length === 0 ? "Nothing was found." : matches.map(match).join("\n"))
+  if (Array.isArray(files)) return success(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
+  if (typeof written === "number") return success(`${written} bytes were written.`)
+  const items = Raw.items(results).map(Raw.fields)
+  if (items.some((item) => Object.hasOwn(item, "summary"))) return children(items)
+  const word = ["summary", "message", "text", "result"].find((name) => typeof result[name] === "string" && result[name] !== "")
+  return word === undefined ? success(JSON.stringify(result, undefined, 2), JSON.stringify(result)) : success(Raw.word(result[word]))
 }
 
-/** Whether a result stands for one that was given before (`read_file` of a file that did not change). */
+/** Tells whether a result only says that a file is as it was read before. */
 export const isStub = (result: string | undefined): boolean =>
   result !== undefined && Raw.fields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
 
@@ -102,12 +77,12 @@ const failureText = /^(error|cancelled|unknown tool|blocked|refused|denied)\b/i
 /** Reads the text of a tool message. */
 export const read = (result: string): Outcome => {
   const value = Option.getOrUndefined(Json.parse(result))
-  if (typeof value === "string") return said(value)
+  if (typeof value === "string") return success(value)
   if (Raw.isFields(value)) {
     const error = errorOf(value)
     const output = Raw.word(value["output"])
-    return error === undefined ? known(value) : wrong(output === "" ? error : `${error}\n${output}`)
+    return error === undefined ? known(value) : failure(output === "" ? error : `${error}\n${output}`)
   }
-  if (failureText.test(result)) return wrong(result)
-  return said(result === "" ? "The tool gave an empty result." : unnumbered(result), unnumbered(result))
+  if (failureText.test(result)) return failure(result)
+  return success(result === "" ? "The tool gave an empty result." : withoutLineNumbers(result))
 }
