@@ -5,8 +5,10 @@
  *
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Assembler from "../domain/Assembler.ts"
+import * as Interruption from "../domain/Interruption.ts"
 import { type ExecuteOptions, type ModelResponse, type OnPart, withParts } from "../domain/Model.ts"
 import type { Faults } from "./Faults.ts"
 import * as Frame from "./Frame.ts"
@@ -56,9 +58,14 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   const onPart: OnPart = (parts) => {
     if (broken) return pass(parts)
     return Effect.suspend(() => mine(parts)).pipe(
-      Effect.catchDefect((error) => {
-        broken = true
-        return Effect.as(fault(error), parts)
+      Effect.catchCause((cause) => {
+        const skip = (error: unknown) => {
+          broken = true
+          return Effect.as(fault(error), parts)
+        }
+        return Cause.hasInterrupts(cause)
+          ? Interruption.orElse(cause, () => skip(new Interruption.SelfInterrupted("onPart")))
+          : skip(Cause.squash(cause))
       }),
       Effect.flatMap((kept) => {
         if (kept !== parts) changed = true

@@ -14,6 +14,7 @@
  * | dies after `next` failed | the failure from below, the defect attached |
  * | dies, having cut `next` off itself | `MiddlewareFailure`: nothing is known, and nothing may run twice |
  * | is interrupted | interruption |
+ * | interrupts itself, or joins a fiber that was interrupted | as if it had died |
  *
  * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed.
  *
@@ -24,6 +25,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { MiddlewareFailure } from "../domain/AgentError.ts"
+import * as Interruption from "../domain/Interruption.ts"
 import type { Faults } from "./Faults.ts"
 import type { Kind, OnFailure } from "./Kind.ts"
 
@@ -98,6 +100,7 @@ export const evaluate = <Req, Options, A, Info>(
     let calls = 0
     let revoked = false
     let last: Exit.Exit<A, unknown> | undefined
+    let cut: Exit.Exit<A, unknown> | undefined
 
     const closed = (cause: unknown): Effect.Effect<never, MiddlewareFailure> =>
       Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause }))
@@ -122,7 +125,8 @@ export const evaluate = <Req, Options, A, Info>(
         return Effect.onExit(below(isNothing(given) ? request : given, options, broken), (exit) =>
           Effect.sync(() => {
             // A call that the wrapper itself cut off (a timeout, a race) gave neither a value nor a failure.
-            if (!Exit.hasInterrupts(exit)) last = exit
+            if (Exit.hasInterrupts(exit)) cut = exit
+            else last = exit
           }))
       })
 
@@ -154,7 +158,12 @@ export const evaluate = <Req, Options, A, Info>(
     }
 
     const onFailureCause = (cause: Cause.Cause<unknown>): Effect.Effect<A, unknown, unknown> => {
-      if (Cause.hasInterrupts(cause) || Cause.hasFails(cause)) return Effect.failCause(cause)
+      if (Cause.hasFails(cause)) return Effect.failCause(cause)
+      if (Cause.hasInterrupts(cause)) {
+        return passedThrough(cause, cut)
+          ? Effect.failCause(cause)
+          : Interruption.orElse(cause, () => failed(new Interruption.SelfInterrupted("it")))
+      }
       if (passedThrough(cause, last)) {
         const veto = cause.reasons.find((reason) => Cause.isDieReason(reason) && reason.defect instanceof StreamVeto)
         return veto !== undefined && Cause.isDieReason(veto) && veto.defect instanceof StreamVeto &&

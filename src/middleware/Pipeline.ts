@@ -12,6 +12,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { ExecutionBlocked, MiddlewareFailure } from "../domain/AgentError.ts"
+import * as Interruption from "../domain/Interruption.ts"
 import type { Faults } from "./Faults.ts"
 import type { Kind, OnFailure, TraceEntry } from "./Kind.ts"
 
@@ -84,8 +85,8 @@ export const run = Effect.fnUntraced(function*<Payload, Context>(
         duration: deadlineMillis,
         orElse: () => Effect.die(new Error(`no answer within ${deadlineMillis / 1000} s`))
       }),
+      Interruption.contain(() => new Interruption.SelfInterrupted("it")),
       Effect.catchCause((cause): Effect.Effect<Unchanged, MiddlewareFailure | ExecutionBlocked> => {
-        if (Cause.hasInterrupts(cause)) return Effect.interrupt
         const error = Cause.squash(cause)
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
         return onFailure === "closed"

@@ -53,8 +53,8 @@ export const run = Effect.fnUntraced(function*<Req, A>(
       running.delete(fiber)
       if (Exit.isSuccess(exit)) return show(exit.value)
       if (Cause.hasInterrupts(exit.cause)) {
-        // Interruption is not for plugin code to catch: its promise stays open, and the whole call is interrupted.
-        Deferred.doneUnsafe(interrupted, Effect.interrupt)
+        // Interruption is not for plugin code to catch: its promise stays open, and the whole call ends as what lies below.
+        Deferred.doneUnsafe(interrupted, Effect.failCause(Cause.fromReasons(exit.cause.reasons.filter(Cause.isInterruptReason))))
         return new Promise<never>(() => {})
       }
       if (Cause.hasFails(exit.cause)) failure = exit.cause

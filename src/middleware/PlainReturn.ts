@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
+import * as Interruption from "../domain/Interruption.ts"
 
 /** Why a plain function gave no value: what it threw, rejected with or failed with. */
 export class Thrown {
@@ -23,6 +24,7 @@ const resolve = (value: unknown): Effect.Effect<unknown, Thrown, unknown> => {
   if (Effect.isEffect(value)) {
     return value.pipe(
       Effect.catchDefect((defect) => Effect.fail(defect)),
+      Interruption.contain(() => new Interruption.SelfInterrupted("it")),
       Effect.mapError((error) => new Thrown(error))
     )
   }

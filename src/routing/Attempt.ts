@@ -9,7 +9,8 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as AiError from "effect/ai/AiError"
+import * as AiError from "effect/ai/AiError"
+import * as Interruption from "../domain/Interruption.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { Route } from "../domain/Route.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
@@ -20,6 +21,7 @@ import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { LlmContext, TraceEntry } from "../middleware/Kind.ts"
 import type { CallContext } from "../middleware/Middleware.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
 import * as AttemptEvents from "./AttemptEvents.ts"
 import type { About, Try } from "./ModelRouter.ts"
 
@@ -59,6 +61,17 @@ const isHeard = (hooks: Hooks): boolean =>
 const bounded = <A, E, R>({ within }: Try, execution: Effect.Effect<A, E, R>): Effect.Effect<A, E | AiError.AiError, R> =>
   within === undefined ? execution : within(execution)
 
+/** The provider's call. A provider that interrupts itself has failed; only the run is interrupted. */
+const executeOf = ({ provider }: Try): Provider["execute"] => (request, options) =>
+  Interruption.contain(() => selfInterrupted("execute"))(provider.execute(request, options))
+
+const selfInterrupted = (method: string): AiError.AiError =>
+  AiError.make({
+    module: "Provider",
+    method,
+    reason: new AiError.UnknownError({ description: new Interruption.SelfInterrupted("the provider").message })
+  })
+
 const contextOf = (
   { provider, retryCount }: Try,
   { context }: Question,
@@ -88,12 +101,13 @@ const intercepted = Effect.fnUntraced(function*(
   question: Question,
   prepared: ModelRequest
 ) {
+  const execute = executeOf(at)
   const contextWith = contextOf(at, question, prepared)
   const { payload, trace } = yield* Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith)
   const context = contextWith(trace)
-  const execution = (base: typeof at.provider.execute) =>
+  const execution = (base: Provider["execute"]) =>
     bounded(at, Chain.run(stack.llmExecution, join, stack.faults, context, base)(payload, question.options))
-  if (!isHeard(hooks)) return yield* execution(at.provider.execute)
+  if (!isHeard(hooks)) return yield* execution(execute)
   const clock = yield* Clock.Clock
   const sent: AttemptEvents.Sent = {
     context,
@@ -107,9 +121,9 @@ const intercepted = Effect.fnUntraced(function*(
     firstPartAt: undefined,
     clock
   }
-  const base: typeof at.provider.execute = question.call.stream
-    ? (request, options) => at.provider.execute(request, AttemptEvents.noting(sent, options))
-    : at.provider.execute
+  const base: Provider["execute"] = question.call.stream
+    ? (request, options) => execute(request, AttemptEvents.noting(sent, options))
+    : execute
   return yield* execution(base).pipe(
     Spans.bracket(hooks, {
       open: AttemptEvents.opening(sent),
@@ -128,10 +142,11 @@ export const run = <E>(
   question: Question
 ): Effect.Effect<ModelResponse, AiError.AiError | E> => {
   const { hooks, stack } = interceptors
-  return Effect.flatMap(at.provider.prepare(question.call), (prepared) => {
+  const prepare = Interruption.contain(() => selfInterrupted("prepare"))(at.provider.prepare(question.call))
+  return Effect.flatMap(prepare, (prepared) => {
     if (question.attempts !== undefined) question.attempts.outputTokens = AttemptEvents.maxTokens(prepared) ?? undefined
     return stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
-      ? bounded(at, at.provider.execute(prepared, question.options))
+      ? bounded(at, executeOf(at)(prepared, question.options))
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
       : intercepted(interceptors, at, question, prepared) as Effect.Effect<ModelResponse, AiError.AiError | E>
   })

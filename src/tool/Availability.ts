@@ -11,7 +11,6 @@
  *
  * @since 0.1.0
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 
@@ -32,9 +31,7 @@ export const watch = (tool: string, check: Effect.Effect<boolean, unknown>): Wat
   const ask = check.pipe(
     Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.succeed(false) }),
     Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.interrupt
-        : Effect.as(Effect.logDebug(`the check of the tool ${tool} failed, so it is not offered`, cause), false))
+      Effect.as(Effect.logDebug(`the check of the tool ${tool} failed, so it is not offered`, cause), false))
   )
   return Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis

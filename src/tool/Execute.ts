@@ -10,6 +10,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ExecutionBlocked } from "../domain/AgentError.ts"
+import * as Interruption from "../domain/Interruption.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { ToolStatus } from "../domain/RunEvent.ts"
 import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
@@ -112,16 +113,15 @@ export const execute = (
   const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, handler)
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)
   // What wrappers need is provided where the stack was made.
-  const run = outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>
+  const run = (outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>).pipe(
+    Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))
+  )
   return Effect.flatMap(RedactSecrets, (redact) => {
     const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
     const settled = (ended: Ended): Settlement => ({ ...ended, ...ResultText.of(ended, rules), args: reached })
     return Effect.matchCauseEffect(run, {
       onSuccess: (output) => Effect.succeed(settled(succeeded(output))),
-      onFailure: (cause) =>
-        Cause.hasInterrupts(cause)
-          ? Effect.interrupt
-          : Effect.succeed(settled(settle(bound, Cause.squash(cause))))
+      onFailure: (cause) => Effect.succeed(settled(settle(bound, Cause.squash(cause))))
     })
   })
 }

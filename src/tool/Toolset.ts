@@ -34,6 +34,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
 import * as Json from "../domain/Json.ts"
+import * as Interruption from "../domain/Interruption.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
 import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 import * as Annotations from "./Annotations.ts"
@@ -102,9 +103,8 @@ const messageOf = (error: unknown): string => {
   return Json.toText(error)
 }
 
-/** A defect or typed error of a handler as the one failure that a tool call has; interruption stays interruption. */
+/** The one failure that a tool call has, of a defect or a typed error of a handler. */
 const toolFailed = (tool: string, cause: Cause.Cause<unknown>): Effect.Effect<never, ToolFailed> => {
-  if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
   const error = Cause.squash(cause)
   return Effect.fail(
     new ToolFailed({
@@ -142,6 +142,7 @@ const boundTool = (
         if (last.isFailure && AiError.isAiError(last.result)) return Effect.fail(last.result)
         return Effect.succeed({ output: last.encodedResult, isFailure: last.isFailure, modelOutput: last.modelOutput })
       }),
+      Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${tool.name}`)),
       Effect.catchCause((cause) => toolFailed(tool.name, cause)),
       // The handler's own services, captured when the toolset was bound; those of the call win.
       Effect.updateContext((input: Context.Context<ToolContext>) => Context.merge(context, input))

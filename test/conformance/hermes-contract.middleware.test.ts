@@ -2,8 +2,10 @@
 // of the test says so.
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import { ExecutionBlocked, MiddlewareFailure, TranslatedFailure } from "../../src/domain/AgentError.ts"
 import type { ToolArguments } from "../../src/middleware/Kind.ts"
@@ -144,14 +146,30 @@ describe("request middleware", () => {
   it.effect("17 an interrupt propagates and later callbacks are not run", () =>
     Effect.gen(function*() {
       let later = false
-      const exit = yield* Effect.exit(rewriteRequest([
-        Middleware.llmRequest({ name: "stop", rewrite: () => Effect.interrupt }),
+      const started = Deferred.makeUnsafe<void>()
+      const wait = Effect.andThen(Deferred.succeed(started, undefined), Effect.never)
+      const fiber = yield* Effect.forkChild(rewriteRequest([
+        Middleware.llmRequest({ name: "wait", rewrite: () => wait }),
         llmRequest(() => {
           later = true
         })
       ], {}))
-      assert.isTrue(Exit.hasInterrupts(exit))
+      yield* Deferred.await(started)
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
       assert.isFalse(later)
+    }))
+
+  it.effect("17 (overridden: architecture §6) a callback that interrupts itself has failed, and the next one is run", () =>
+    Effect.gen(function*() {
+      let later = false
+      yield* rewriteRequest([
+        Middleware.llmRequest({ name: "stop", rewrite: () => Effect.interrupt }),
+        llmRequest(() => {
+          later = true
+        })
+      ], {})
+      assert.isTrue(later)
     }))
 
   it.effect("19 the same function registered twice runs twice", () =>
@@ -398,11 +416,22 @@ describe("execution middleware", () => {
   it.effect("43 an interrupt before next propagates, and the base does not run", () =>
     Effect.gen(function*() {
       const { base, seen } = counting(ok)
-      const exit = yield* Effect.exit(
-        runTools([Middleware.toolExecution({ name: "stop", wrap: () => () => Effect.interrupt })], {}, base)
+      const started = Deferred.makeUnsafe<void>()
+      const wait = Effect.andThen(Deferred.succeed(started, undefined), Effect.never)
+      const fiber = yield* Effect.forkChild(
+        runTools([Middleware.toolExecution({ name: "wait", wrap: () => () => wait })], {}, base)
       )
-      assert.isTrue(Exit.hasInterrupts(exit))
+      yield* Deferred.await(started)
+      yield* Fiber.interrupt(fiber)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(fiber)))
       assert.strictEqual(seen.length, 0)
+    }))
+
+  it.effect("43 (overridden: architecture §6) a wrapper that interrupts itself before next has failed, and the base runs once", () =>
+    Effect.gen(function*() {
+      const { base, seen } = counting(ok)
+      yield* runTools([Middleware.toolExecution({ name: "stop", wrap: () => () => Effect.interrupt })], {}, base)
+      assert.strictEqual(seen.length, 1)
     }))
 
   it.effect("44 llm_execution sees the rewritten request, the pristine one and the trace", () =>

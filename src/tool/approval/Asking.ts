@@ -12,7 +12,6 @@
  *
  * @since 0.1.0
  */
-import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
@@ -104,12 +103,10 @@ const alone = (question: Question, who: string, outcome: "once" | "deny"): Effec
 const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<Answered> =>
   who.answer(question).pipe(
     Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.interrupt
-        : Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
-          choice: "deny" as const,
-          reason: "the request could not be shown"
-        })),
+      Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
+        choice: "deny" as const,
+        reason: "the request could not be shown"
+      })),
     Effect.timeoutOption(who.timeout ?? timeout),
     Effect.map((answer): Answered => {
       const reply = Option.getOrUndefined(answer)
@@ -137,9 +134,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
   const judged = (session: string, question: Question): Effect.Effect<Answered | undefined> =>
     judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
       Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause)
-          ? Effect.interrupt
-          : Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)),
+        Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)),
       Effect.map((ruling): Answered | undefined => {
         if (ruling === "escalate") return undefined
         if (ruling === "approve") {
