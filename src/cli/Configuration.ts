@@ -19,6 +19,7 @@ import * as ErrorLine from "./ErrorLine.ts"
 import { failed, Failure, silent, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, note } from "./Output.ts"
+import * as Neutral from "./render/Neutral.ts"
 
 /** What there is before the settings can be read. */
 const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
@@ -29,7 +30,7 @@ interface AsJson {
 
 /** A text as it is, so that a script can use it; everything else as YAML, or as JSON if that is asked for. */
 const render = (value: unknown, { json }: AsJson): string => {
-  if (json) return JSON.stringify(value, null, 2)
+  if (json) return Neutral.json(value, 2)
   return typeof value === "string" ? value : Yaml.render(value)
 }
 

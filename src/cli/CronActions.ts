@@ -72,7 +72,7 @@ export const list = Effect.fn("hermes cron list")(function*(_flags: Flags.Global
   const listed = yield* onJobs(({ list }) => list)
   const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
   for (const problem of listed.problems) yield* note(`Warning: ${Neutral.line(problem)}`)
-  if (json) return yield* line(JSON.stringify(jobs.map(JobView.record), null, 2))
+  if (json) return yield* line(Neutral.json(jobs.map(JobView.record), 2))
   if (jobs.length === 0) return yield* line("No jobs: make one by `hermes cron create 'every 2h' 'what it does'`")
   yield* line(jobs.map(describe).join("\n"))
 }, Effect.provide(Home.layer))
@@ -198,7 +198,7 @@ export const status = Effect.fn("hermes cron status")(function*({ json }: { read
     .toSorted((a, b) => (a.next_run_at ?? "").localeCompare(b.next_run_at ?? ""))[0]
   const seconds = last === undefined ? undefined : Math.round((now - last) / 1000)
   if (json) {
-    return yield* line(JSON.stringify({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, null, 2))
+    return yield* line(Neutral.json({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, 2))
   }
   yield* line([
     last === undefined || now - last > staleMillis ? nobody : `somebody looked for due jobs ${seconds} s ago`,

@@ -10,6 +10,7 @@ import * as Duration from "effect/Duration"
 import * as AiError from "effect/ai/AiError"
 import { ConfigError, InvalidInput, SessionNotFound } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import * as Neutral from "./render/Neutral.ts"
 import { Failure, failed, unusable } from "./Failure.ts"
 
 /** See the module. */
@@ -19,7 +20,7 @@ export interface Told {
   readonly line: string
 }
 
-const oneLine = (text: string): string => Redaction.redactText(text.replaceAll(/\s+/g, " ").trim())
+const oneLine = (text: string): string => Redaction.redactText(Neutral.line(Neutral.plain(text)))
 
 const sentence = (description: string | undefined, otherwise: string): string => description?.trim() || otherwise
 

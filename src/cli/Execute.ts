@@ -43,13 +43,13 @@ const formatter = (colors: boolean, command: string | undefined): CliOutput.Form
   })
 
 const presenter = (
-  { err, out }: Output["Service"],
+  { err, out, streams }: Output["Service"],
   { canColor }: TerminalCapabilities.TerminalCapabilities
 ): CliOutput.Presenter => ({
   present: (event) => {
     switch (event._tag) {
       case "Help":
-        return out(`${formatter(canColor, event.commandPath[1]).formatHelpDoc(event.helpDoc)}\n`)
+        return Effect.sync(() => streams.answer.write(`${formatter(canColor, event.commandPath[1]).formatHelpDoc(event.helpDoc)}\n`))
       case "Version":
         return out(`${event.name} ${event.version}\n`)
       case "InvalidInvocation":

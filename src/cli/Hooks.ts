@@ -66,7 +66,7 @@ const describe = ({ consent, hook }: ShellHooks.Listed): string =>
 /** Prints the hooks of the configuration. */
 export const list = Effect.fn("hermes hooks list")(function*(flags: Flags.Globals, { json }: AsJson) {
   const hooks = yield* (yield* configured(flags)).list
-  if (json) return yield* line(JSON.stringify(hooks.map(facts), null, 2))
+  if (json) return yield* line(Neutral.json(hooks.map(facts), 2))
   yield* line(hooks.length === 0 ? none : hooks.map(describe).join("\n"))
 }, Effect.provide(surroundings))
 
@@ -121,7 +121,7 @@ export const doctor = Effect.fn("hermes hooks doctor")(function*(flags: Flags.Gl
   const found = yield* (yield* configured(flags)).doctor
   const isFine = found.every(({ problems }) => problems.length === 0)
   if (json) {
-    yield* line(JSON.stringify(found.map((one) => ({ ...facts(one), problems: one.problems, millis: one.millis ?? null })), null, 2))
+    yield* line(Neutral.json(found.map((one) => ({ ...facts(one), problems: one.problems, millis: one.millis ?? null })), 2))
   } else {
     yield* line(
       found.length === 0
@@ -148,7 +148,7 @@ export const schema = Effect.fn("hermes hooks schema")(function*(
   const documents = name === undefined ? JsonSchemas.documents() : [{ name, schema: JsonSchemas.document(name) }]
   if (output === undefined) {
     const printed = name === undefined ? Object.fromEntries(documents.map(({ name, schema }) => [name, schema])) : documents[0]?.schema
-    return yield* line(JSON.stringify(printed, null, 2))
+    return yield* line(Neutral.json(printed, 2))
   }
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -1,11 +1,12 @@
 /**
- * What the runtime logs, as a line for stderr: its level, its message, no secrets.
+ * What the runtime logs, as a line for stderr: its level, its message, no secrets, no control sequences.
  *
  * @since 0.1.0
  */
 import type { LogLevel } from "effect/LogLevel"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import * as Neutral from "./render/Neutral.ts"
 
 const words: Readonly<Partial<Record<LogLevel, string>>> = { Warn: "Warning", Fatal: "Error", Error: "Error" }
 
@@ -14,5 +15,5 @@ const textOf = (part: unknown): string => part instanceof Error ? part.message :
 /** See the module; ends with a line break. */
 export const render = (level: LogLevel, message: unknown): string => {
   const text = (Array.isArray(message) ? message : [message]).map(textOf).join(" ").replaceAll(/\s*\n\s*/g, " ")
-  return `${words[level] ?? level}: ${Redaction.redactText(text)}\n`
+  return `${words[level] ?? level}: ${Redaction.redactText(Neutral.plain(text))}\n`
 }

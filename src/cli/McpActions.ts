@@ -21,6 +21,7 @@ import { failed, Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as Loopback from "./internal/Loopback.ts"
 import { line, note, Output } from "./Output.ts"
+import * as Neutral from "./render/Neutral.ts"
 
 interface AsJson {
   readonly json: boolean
@@ -41,7 +42,7 @@ export const list = Effect.fn("hermes mcp list")(function*(_flags: Flags.Globals
     server: whereOf(section),
     toolset: Names.toolset(name)
   }))
-  if (json) return yield* line(JSON.stringify(servers, null, 2))
+  if (json) return yield* line(Neutral.json(servers, 2))
   if (servers.length === 0) return yield* line("No MCP servers: add one by `hermes mcp add NAME --command PROGRAM` or `--url URL`")
   const width = Math.max(...servers.map(({ name }) => name.length))
   yield* line(servers.map(({ enabled, name, server }) => `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}`).join("\n"))
@@ -175,7 +176,7 @@ export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals
   )
   const tools = offered.map((tool) => ({ name: Names.tool(name, tool.name), description: tool.description ?? "" }))
   const { offers, protocol, server } = connection
-  if (json) return yield* line(JSON.stringify({ server, protocol, offers, tools }, null, 2))
+  if (json) return yield* line(Neutral.json({ server, protocol, offers, tools }, 2))
   const rows = tools.map(({ description, name }) => `  ${name}  ${description.split("\n")[0] ?? ""}`.trimEnd())
   yield* line([`${server}, protocol ${protocol}: ${tools.length} tools`, ...rows].join("\n"))
 }, Effect.scoped, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))

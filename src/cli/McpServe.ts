@@ -95,7 +95,7 @@ const chosen = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
 
 /** See the module. */
 export const serve = Effect.fn("hermes mcp serve")(function*(flags: Flags.Globals, own: { readonly tools: string | undefined }) {
-  const { out, protect } = yield* Output
+  const { protect, streams } = yield* Output
   const { stdin } = yield* Stdio.Stdio
   const program = yield* Program
   yield* protect
@@ -104,6 +104,6 @@ export const serve = Effect.fn("hermes mcp serve")(function*(flags: Flags.Global
     const agent = yield* Agent.Agent
     const selection = yield* Tooling.select(flags, settings)
     const tools = yield* chosen(own.tools === undefined ? [] : Flags.names(own.tools))
-    yield* McpHost.serve([ask(agent, selection, settings), ...tools], { input: stdin, write: out })
+    yield* McpHost.serve([ask(agent, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })
   }).pipe(Effect.provide(program.layer(settings, {})))
 }, Effect.scoped, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))

@@ -34,6 +34,7 @@ import * as ConfiguredModels from "./ConfiguredModels.ts"
 import { failed, Failure, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, note } from "./Output.ts"
+import * as Neutral from "./render/Neutral.ts"
 
 interface AsJson {
   readonly json: boolean
@@ -84,7 +85,7 @@ export const show = (flags: Flags.Globals, { json }: AsJson) =>
     const fallbacks = yield* fallbackNames
     const { apiMode, baseUrl, model, provider } = route
     if (json) {
-      return yield* line(JSON.stringify({
+      return yield* line(Neutral.json({
         provider,
         model,
         api_mode: apiMode,
@@ -96,7 +97,7 @@ export const show = (flags: Flags.Globals, { json }: AsJson) =>
         abilities: abilities(facts),
         usd_per_million_tokens: prices(facts),
         fallbacks
-      }, null, 2))
+      }, 2))
     }
     const rates = prices(facts)
     const rows: ReadonlyArray<readonly [string, string]> = [
@@ -129,7 +130,7 @@ export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly
     }
     const models = yield* Catalogue.use((catalogue) => catalogue.listed(route))
     const found = models.filter(({ id }) => id.toLowerCase().includes(search.toLowerCase()))
-    if (json) return yield* line(JSON.stringify(found, null, 2))
+    if (json) return yield* line(Neutral.json(found, 2))
     if (models.length === 0) {
       return yield* new Failure({ code: failed, message: `${route.provider} gives no list of its models: see its documentation, then \`hermes model set\`` })
     }
@@ -188,7 +189,7 @@ export const test = (flags: Flags.Globals, { json }: AsJson) =>
     const { model, usage } = answered.success
     const tokens = usage.outputTokens.total ?? 0
     if (json) {
-      return yield* line(JSON.stringify({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
+      return yield* line(Neutral.json({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
     }
     const as = model === undefined || model === route.model ? "" : ` as ${model}`
     yield* line(`${route.model} of ${route.provider} answers${as}: ${millis} ms, ${tokens} ${tokens === 1 ? "token" : "tokens"}`)

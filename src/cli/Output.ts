@@ -4,7 +4,7 @@
  * **Details**
  *
  * A reader that went away (`hermes … | head`) is no error: what is written from then on is dropped, and the work goes on to
- * its end.
+ * its end. Any other failure (a full disk) is one line, and the exit code is 1 at least.
  *
  * @since 0.1.0
  */
@@ -15,11 +15,11 @@ import type { Streams } from "./render/Screen.ts"
 
 /** See the module. */
 export interface Service {
-  /** Text to stdout, as it is. */
+  /** Text to stdout, without control sequences: nothing that a model or a tool says drives a terminal or the next program's. */
   readonly out: (text: string) => Effect.Effect<void>
-  /** Text to stderr, as it is. */
+  /** Text to stderr, the same. */
   readonly err: (text: string) => Effect.Effect<void>
-  /** The same two streams for a screen that draws on them. */
+  /** The same two streams as they are, for a screen that draws on them and for a protocol. */
   readonly streams: Streams
   readonly terminal: {
     /** Somebody may type. */

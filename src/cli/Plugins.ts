@@ -102,7 +102,7 @@ const wanted = ({ enabled, user, withoutBundled }: Listing) => ({ candidate: { s
 /** Prints those that are here. */
 export const list = Effect.fn("hermes plugins list")(function*(flags: Flags.Globals, listing: Listing) {
   const rows = (yield* known(flags)).filter(wanted(listing)).map(listed)
-  if (listing.json) return yield* line(JSON.stringify(rows, null, 2))
+  if (listing.json) return yield* line(Neutral.json(rows, 2))
   if (listing.plain) return yield* rows.length === 0 ? Effect.void : line(rows.map((row) => columns(row).join("\t")).join("\n"))
   yield* rows.length === 0
     ? line("No plugins; `hermes plugins install` gets one from a folder or a repository")
@@ -127,7 +127,7 @@ export const info = Effect.fn("hermes plugins info")(function*(
     provides_tools: manifest.providesTools,
     provides_hooks: manifest.providesHooks
   }
-  if (json) return yield* line(JSON.stringify(facts, null, 2))
+  if (json) return yield* line(Neutral.json(facts, 2))
   const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
   const rows = Object.entries({ ...facts, requires_env: variables }).flatMap(([key, value]) => {
     const text = Neutral.line(typeof value === "string" ? value : value?.join(", ") ?? "")

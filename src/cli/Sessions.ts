@@ -25,6 +25,7 @@ import { line } from "./Output.ts"
 import { stored } from "./Session.ts"
 import * as ToolText from "./render/ToolText.ts"
 import * as Width from "./render/Width.ts"
+import * as Neutral from "./render/Neutral.ts"
 
 interface Filter {
   readonly source: string | undefined
@@ -91,7 +92,7 @@ const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
 /** Prints the newest sessions. */
 export const list = Effect.fn("hermes sessions list")(function*({ json, ...flags }: Filter & { readonly json: boolean }) {
   const sessions = yield* newest(yield* checked(flags))
-  if (json) return yield* line(JSON.stringify(sessions.map(summary), null, 2))
+  if (json) return yield* line(Neutral.json(sessions.map(summary), 2))
   yield* line(sessions.length === 0 ? "There are no sessions yet" : table(sessions.map(row)))
 }, Effect.provide(Home.layer))
 
@@ -169,7 +170,7 @@ const record = Effect.fnUntraced(function*(session: Session) {
   const store = yield* SessionStore
   const messages = yield* Effect.forEach(yield* store.messages(session.id), encoded)
   const whole = { ...summary(session), system_prompt: session.systemPrompt, messages }
-  return `${JSON.stringify(Redaction.redactValue(whole))}\n`
+  return `${Neutral.json(Redaction.redactValue(whole))}\n`
 })
 
 /** Writes sessions, a line of JSON each. */

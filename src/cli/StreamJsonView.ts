@@ -22,6 +22,7 @@ import * as Usage from "../domain/Usage.ts"
 import type * as Output from "./Output.ts"
 import * as Shown from "./Shown.ts"
 import type { View } from "./View.ts"
+import * as Neutral from "./render/Neutral.ts"
 
 /** Characters of a tool's result in its line. */
 export const maxOutput = 5000
@@ -93,7 +94,7 @@ export const make = ({ out }: Output.Service): View => {
       ? Effect.void
       : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
         startedAt ??= timestamp
-        return out(facts.map(({ type, ...rest }) => `${JSON.stringify({ type, timestamp, ...rest })}\n`).join(""))
+        return out(facts.map(({ type, ...rest }) => `${Neutral.json({ type, timestamp, ...rest })}\n`).join(""))
       })
 
   return {

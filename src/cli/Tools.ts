@@ -14,6 +14,7 @@ import * as Flags from "./Flags.ts"
 import { line } from "./Output.ts"
 import { Program } from "./Program.ts"
 import * as Tooling from "./Tooling.ts"
+import * as Neutral from "./render/Neutral.ts"
 
 interface Listed {
   readonly toolset: string
@@ -62,7 +63,7 @@ export const list = Effect.fn("hermes tools")(function*(flags: Flags.Globals, { 
   yield* Effect.gen(function*() {
     const settings = yield* Settings
     const sets = yield* listed(flags, settings).pipe(Effect.provide(program.layer(settings, { withoutModel: true })))
-    if (json) return yield* line(JSON.stringify(sets, null, 2))
+    if (json) return yield* line(Neutral.json(sets, 2))
     if (isSummary) return yield* line(sets.map(counted).join("\n"))
     const composed = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) =>
       includes === undefined ? [] : [name])

@@ -195,11 +195,22 @@ export const provider = Effect.fn("Replay.provider")(function*(
 export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigError> =>
   Layer.effect(Provider, provider(lines))
 
-/** Appends lines to a file. */
+/** Appends lines to a file that its owner alone can read, as the session database. */
 export const toFile = (path: string): Effect.Effect<Sink, never, FileSystem.FileSystem> =>
   Effect.map(
     FileSystem.FileSystem,
-    (files): Sink => (line) => files.writeFileString(path, `${line}\n`, { flag: "a" })
+    (files): Sink => {
+      let isOwners = false
+      return (line) =>
+        files.writeFileString(path, `${line}\n`, { flag: "a", mode: 0o600 }).pipe(
+          // The mode counts for a new file only; one that was there keeps its own until here.
+          Effect.andThen(isOwners ? Effect.void : files.chmod(path, 0o600)),
+          Effect.tap(() =>
+            Effect.sync(() => {
+              isOwners = true
+            }))
+        )
+    }
   )
 
 /** The lines of a file. */

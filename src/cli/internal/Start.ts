@@ -79,6 +79,6 @@ export const start = (
   fiber.addObserver((exit) => {
     if (Exit.isFailure(exit) && signalled === undefined) say(render(ofCause(exit.cause).line))
     const code = signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
-    void flushed().then(() => process.exit(code))
+    void flushed().then((written) => process.exit(code === 0 && !written ? failed : code))
   })
 }

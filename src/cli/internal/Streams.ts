@@ -1,19 +1,28 @@
 /**
- * stdout and stderr of this process. A reader that went away is no error; what it would have read is dropped.
+ * stdout and stderr of this process. A reader that went away is no error; what it would have read is dropped. A full disk
+ * is: it is told in one line, and what is written after it is dropped.
  */
 import * as Effect from "effect/Effect"
 import { fstatSync } from "node:fs"
 import type { Service } from "../Output.ts"
+import * as ErrorLine from "../ErrorLine.ts"
+import * as Neutral from "../render/Neutral.ts"
 import * as Paint from "../render/Paint.ts"
+import { guard } from "./StdoutGuard.ts"
 
 /** Broken pipe, and a terminal that was closed. */
 const isGone = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "EPIPE" || error.code === "EIO")
 
-const swallow = (stream: NodeJS.WriteStream): void => {
-  stream.on("error", (error) => {
-    if (!isGone(error)) throw error
-  })
+const reasons: Readonly<Record<string, string>> = {
+  ENOSPC: "no space left on the device",
+  EDQUOT: "the disk quota is used up",
+  EFBIG: "the file is too large"
+}
+
+const reasonOf = (error: unknown): string => {
+  const code = error instanceof Error && "code" in error ? String(error.code) : ""
+  return reasons[code] ?? (error instanceof Error ? error.message : String(error))
 }
 
 /** See the module. */
@@ -21,8 +30,8 @@ export interface Streams {
   readonly output: Service
   /** A line to stderr, now. */
   readonly say: (text: string) => void
-  /** Told when everything that was written is out. */
-  readonly flushed: () => Promise<void>
+  /** Waits until everything that was written is out; false when a part of it could not be written. */
+  readonly flushed: () => Promise<boolean>
 }
 
 const sink = (stream: NodeJS.WriteStream, write: (text: string) => void) => ({
@@ -52,34 +61,35 @@ const piped = (): Service["terminal"]["piped"] => {
 /** Takes hold of the streams. */
 export const make = (): Streams => {
   const { stderr, stdout } = process
-  swallow(stdout)
-  swallow(stderr)
+  // Bound now: what the guard redirects later is not this program's own writing.
   const write = stdout.write.bind(stdout)
+  const writeAside = stderr.write.bind(stderr)
+  const broken = new Set<"stdout" | "stderr">()
+  const failed = (name: "stdout" | "stderr") => (error?: Error | null): void => {
+    if (error === undefined || error === null || isGone(error) || broken.has(name)) return
+    broken.add(name)
+    say(ErrorLine.render(`${name} cannot be written: ${reasonOf(error)}`))
+  }
   const put = (text: string): void => {
-    if (!stdout.destroyed) write(text)
+    if (!stdout.destroyed && !broken.has("stdout")) write(text, failed("stdout"))
   }
   const say = (text: string): void => {
-    if (!stderr.destroyed) stderr.write(text)
+    if (!stderr.destroyed && !broken.has("stderr")) writeAside(text, failed("stderr"))
   }
-  const redirect = Effect.acquireRelease(
-    Effect.sync(() => {
-      const before = stdout.write
-      stdout.write = stderr.write.bind(stderr)
-      return before
-    }),
-    (before) =>
-      Effect.sync(() => {
-        stdout.write = before
-      })
-  )
+  stdout.on("error", failed("stdout"))
+  stderr.on("error", failed("stderr"))
+  const redirect = Effect.acquireRelease(Effect.sync(guard), (lift) => Effect.sync(lift))
   return {
     say,
     flushed: async () => {
       await Promise.all([drained(stdout), drained(stderr)])
+      // A file tells of a failed write a tick later.
+      await new Promise((resolve) => setImmediate(resolve))
+      return broken.size === 0
     },
     output: {
-      out: (text) => Effect.sync(() => put(text)),
-      err: (text) => Effect.sync(() => say(text)),
+      out: (text) => Effect.sync(() => put(Neutral.plain(text))),
+      err: (text) => Effect.sync(() => say(Neutral.plain(text))),
       streams: {
         answer: sink(stdout, put),
         aside: sink(stderr, say),

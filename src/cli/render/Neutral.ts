@@ -8,6 +8,8 @@
  *   in its 7-bit or its 8-bit form. Line feeds and tabs stay; CR LF is a line feed.
  * - Characters that reorder what follows them (bidirectional overrides, embeddings and isolates) are left out: nobody sees
  *   them, and they make a command look like another one.
+ * - {@link plain}, which every line of a command passes, removes whole control sequences instead (colours, cursor moves,
+ *   titles, the clipboard), so that text with colours stays readable in a pipe.
  * - Halves of surrogate pairs become U+FFFD, which is what the encoding would make of them.
  *
  * @since 0.1.0
@@ -26,6 +28,25 @@ const picture = (char: string): string => {
 /** A text of any number of lines, made harmless. */
 export const text = (value: string): string =>
   harmful.test(value) ? value.replaceAll("\r\n", "\n").replace(harmfulAll, picture) : value
+
+// The bodies end at the next introducer, so that a text of introducers is still read in linear time.
+const sequences = new RegExp(
+  [
+    String.raw`(?:\u001b\[|\u009b)[\u0030-\u003f]*[\u0020-\u002f]*[\u0040-\u007e]`,
+    String.raw`(?:\u001b[\]PX^_]|[\u0090\u0098\u009d-\u009f])[^\n\u0007\u001b\u0090\u0098\u009c-\u009f]*(?:\u0007|\u001b\\|\u009c)`,
+    String.raw`\u001b[\u0020-\u002f]*[\u0030-\u007e]`
+  ].join("|"),
+  "gu"
+)
+
+/** Removes control sequences, then makes harmless what is left. Text without control characters is returned as it is. */
+export const plain = (value: string): string => harmful.test(value) ? text(value.replace(sequences, "")) : value
+
+const escaped = new RegExp(String.raw`[\u007f-\u009f\u202a-\u202e\u2066-\u2069]`, "gu")
+
+/** Writes a value as JSON in which such characters are `\\uXXXX`: a terminal shows them, a parser reads the same value. */
+export const json = (value: unknown, indent?: number): string =>
+  JSON.stringify(value, null, indent).replace(escaped, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
 /** The same as one line: runs of white space, line ends too, are a space. */
 export const line = (value: string): string => text(value).replace(/\s+/gu, " ").trim()

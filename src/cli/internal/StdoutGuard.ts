@@ -1,0 +1,74 @@
+/**
+ * Sends to stderr what plugins and libraries of this process write to stdout, whichever way they write: the stream, the
+ * descriptor 1 through `node:fs`, or a child process that inherits it.
+ *
+ * **Gotchas**
+ *
+ * Only JavaScript is guarded: a native addon that writes to descriptor 1 is not.
+ *
+ * Source: `ARCHITECTURE.md` §7 (quiet mode).
+ */
+import childProcess from "node:child_process"
+import fs from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
+
+// Each takes the descriptor, or the path in its place, as its first argument.
+const writers = ["write", "writeSync", "writev", "writevSync", "writeFile", "writeFileSync", "appendFile", "appendFileSync"] as const
+
+const synchronous = ["spawnSync", "execSync", "execFileSync"] as const
+
+type Callable = (...args: ReadonlyArray<unknown>) => unknown
+
+const isStdout = (target: unknown): boolean => target === 1 || target === process.stdout
+
+/** The `stdio` option with stderr in place of every inherited stdout. */
+const redirected = (stdio: unknown): unknown => {
+  if (stdio === "inherit") return ["inherit", 2, "inherit"]
+  if (!Array.isArray(stdio)) return stdio
+  return stdio.map((target: unknown, index) => isStdout(target) || index === 1 && target === "inherit" ? 2 : target)
+}
+
+const withStdio = (argument: unknown): unknown =>
+  typeof argument === "object" && argument !== null && !Array.isArray(argument) && "stdio" in argument
+    ? { ...argument, stdio: redirected(argument.stdio) }
+    : argument
+
+/** Puts `make(original)` in place of a method, with the original's own properties (`util.promisify.custom`); returns its undoing. */
+const replace = (owner: object, name: string, make: (original: Callable) => Callable): () => void => {
+  const original: unknown = Reflect.get(owner, name)
+  if (typeof original !== "function") return () => undefined
+  // A function of Node: called with whatever its caller gave.
+  const made = make(original as Callable)
+  Object.defineProperties(made, Object.getOwnPropertyDescriptors(original))
+  Reflect.set(owner, name, made)
+  return () => void Reflect.set(owner, name, original)
+}
+
+/** Guards stdout; returns the function that lifts the guard again. */
+export const guard = (): () => void => {
+  const { stderr, stdout } = process
+  const toStderr = stderr.write.bind(stderr)
+  const undo = [
+    replace(stdout, "write", () => (...args) => Reflect.apply(toStderr, stderr, args)),
+    ...writers.map((name) =>
+      replace(fs, name, (original) =>
+        function(this: unknown, target, ...rest) {
+          return Reflect.apply(original, this, [target === 1 ? 2 : target, ...rest])
+        })),
+    ...synchronous.map((name) =>
+      replace(childProcess, name, (original) =>
+        function(this: unknown, ...args) {
+          return Reflect.apply(original, this, args.map(withStdio))
+        })),
+    // Every asynchronous way to start a child ends here, its options in one record.
+    replace(childProcess.ChildProcess.prototype, "spawn", (original) =>
+      function(this: unknown, ...args) {
+        return Reflect.apply(original, this, args.map(withStdio))
+      })
+  ]
+  syncBuiltinESMExports()
+  return () => {
+    for (const one of undo) one()
+    syncBuiltinESMExports()
+  }
+}
