@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
@@ -104,6 +105,8 @@ const send = Effect.fnUntraced(function*<E>(
   }
   run.text = ""
   run.textStored = false
+  const now = yield* Clock.currentTimeMillis
+  const left = Budget.millisLeft(run.budget, now)
   const watched = run.streaming ? watch(run, yield* RedactSecrets) : undefined
   const asked = ModelCalls.run<E>(router, interceptors, {
     call,
@@ -118,6 +121,7 @@ const send = Effect.fnUntraced(function*<E>(
     },
     userMessage: run.userMessage,
     notify: run.emit,
+    deadline: left === undefined ? undefined : now + left,
     // The router has said that the answer broke off, and why.
     discard: Effect.sync(() => {
       watched?.forget()

@@ -47,6 +47,7 @@ export interface Question {
   /** Who asks the same question again brings it along. */
   readonly attempts?: Attempts | undefined
   readonly notify?: About["notify"]
+  readonly deadline?: About["deadline"]
   readonly discard?: About["discard"]
 }
 

@@ -14,6 +14,7 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type { ModelResponse, OnHeaders } from "../domain/Model.ts"
@@ -132,10 +133,8 @@ export const run = <E, R>(
   call: Call<E, R>,
   manner: Here.Manner
 ): Effect.Effect<Outcome, E, R> => {
-  const here: Here.Here = { shared, lane, about: call.about, manner, state: Here.fresh() }
-  const { state } = here
-
-  const loop: Effect.Effect<Outcome, E, R> = Effect.gen(function*() {
+  const loop = Effect.fnUntraced(function*(here: Here.Here): Effect.fn.Return<Outcome, E, R> {
+    const { state } = here
     const known = yield* shared.catalogue.known(lane.route)
     const facts = (): Classification.Facts => CallSize.facts(call.about.call, known.window.tokens)
     const ask = (provider: Provider) => attempt(here, call, known, facts, provider)
@@ -159,7 +158,9 @@ export const run = <E, R>(
       const decision = Classification.classify(error, facts())
       const answer = yield* remains(here, call, result, decision)
       if (answer !== undefined) return { _tag: "Answered", answer, decision }
-      switch (yield* Recover.recover(here, { error, decision })) {
+      const onward = yield* Recover.recover(here, { error, decision })
+      Rate.release(here)
+      switch (onward) {
         case "again":
           break
         case "elsewhere":
@@ -169,5 +170,12 @@ export const run = <E, R>(
       }
     }
   })
-  return lane.pool === undefined ? loop : Effect.ensuring(loop, Effect.sync(() => Here.giveBack(here)))
+  return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const here: Here.Here = { shared, lane, about: call.about, manner, state: Here.fresh(now) }
+    const close = (): void => {
+      Rate.release(here)
+      Here.giveBack(here)
+    }
+    return Effect.ensuring(loop(here), Effect.sync(close))
+  })
 }

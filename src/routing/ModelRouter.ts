@@ -68,6 +68,8 @@ export interface About {
   readonly call?: ModelCall | undefined
   /** Told of waits, of changes of the key or the route, and that a silent model is still waited for. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  /** When the time of its run is up, in milliseconds since 1970; absent where the run has no limit of time. */
+  readonly deadline?: number | undefined
   /** Run before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
   readonly discard?: Effect.Effect<void> | undefined
 }

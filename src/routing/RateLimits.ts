@@ -1,88 +1,164 @@
 /**
- * What is known of the rates that keys may be used at, shared by everybody who uses them: when one call was refused, those
- * that run beside it wait too, instead of being refused one after the other.
+ * Admits calls to keys at the rates that their providers take: a queue for each key and route, shared by everybody who
+ * uses it.
  *
  * **Details**
  *
- * A provider that says in its answers what is left of its limits is taken at its word (`rate/Pace`). After a refusal nobody
- * uses the key until the provider takes it again; then the limiter learns from the next refusal how many calls fit into how
- * much time, and spreads them. A key that was never refused, of a provider that says nothing, costs nothing.
+ * A provider that says in its answers what is left of its limits is taken at its word (`rate/Pace`). Otherwise the rate is
+ * learnt from refusals and answers (`rate/LearntRate`). Calls wait in the order in which they came; one that was refused
+ * comes back to its old place. A key that nobody waits for costs a call nothing.
  *
- * Source: `hermes-llm.md` §17.
- *
- * @since 0.1.0
+ * Source: `hermes-llm.md` §17, `ARCHITECTURE.md` §7 (rate limits under parallel load).
  */
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as RateLimiter from "effect/persistence/RateLimiter"
+import * as Exit from "effect/Exit"
 import * as Buckets from "./rate/Buckets.ts"
+import * as LearntRate from "./rate/LearntRate.ts"
 import * as Pace from "./rate/Pace.ts"
 
-/** What to wait before a call, and what to give back if it is refused. */
+/** An admitted call. */
 export interface Slot {
-  readonly delay: Duration.Duration
-  /** What the delay is: nobody may use the key until then, or this call is one of many that are spread. */
-  readonly phase: RateLimiter.AdaptivePhase
-  readonly epoch: number
+  readonly key: string
+  readonly begun: LearntRate.Begun
+  /** Whether the provider has decided about the call. */
+  decided: boolean
 }
 
-/** See the module. */
+/** The queues of all keys; see the module. */
 export interface RateLimits {
-  /**
-   * A slot for a call with this key, of so many tokens. After the delay of a cooldown another one is asked for; any other
-   * delay is followed by the call.
-   */
-  readonly slot: (key: string, tokens: () => number) => Effect.Effect<Slot>
-  /** The provider refused the key, for this long. */
-  readonly refused: (key: string, slot: Slot, retryAfter: Duration.Duration) => Effect.Effect<void>
-  /** An answer for this key came with these headers. */
+  /** A place in the queues: the lower one is admitted first. A call keeps it until it is answered. */
+  readonly place: () => number
+  /** Returns how long a call that comes now will probably wait; zero where nothing is known. */
+  readonly expected: (key: string) => Effect.Effect<Duration.Duration>
+  /** Waits until the key may be used. `taken` gets the slot in the moment in which it is taken. */
+  readonly enter: (key: string, place: number, taken: (slot: Slot) => void) => Effect.Effect<void>
+  /** Takes a call of so many tokens out of what the provider said is left; returns how long it has to wait for it. */
+  readonly pace: (key: string, tokens: () => number) => Effect.Effect<Duration.Duration>
+  /** The provider refused the call: nobody is admitted to the key for this long. */
+  readonly refused: (slot: Slot, closedFor: Duration.Duration) => Effect.Effect<void>
+  /** The provider took the call, and answers with these headers. */
+  readonly accepted: (slot: Slot, get?: Buckets.GetHeader) => Effect.Effect<void>
+  /** Gives back the slot of a call that ended without a word about the rate. */
+  readonly release: (slot: Slot) => void
+  /** Reads what the headers of an answer or refusal say is left. */
   readonly told: (key: string, get: Buckets.GetHeader) => Effect.Effect<void>
-  /** What is left of the key's limits, as far as the provider said. */
+  /** Returns what is left of the key's limits, as far as the provider said. */
   readonly left: (key: string) => Effect.Effect<ReadonlyArray<Buckets.Bucket>>
+  /** Returns when the key was last answered, in milliseconds since 1970. */
+  readonly answeredAt: (key: string) => number | undefined
 }
 
-const free: Slot = { delay: Duration.zero, phase: "inactive", epoch: 0 }
+interface Waiter {
+  readonly place: number
+  signal: Deferred.Deferred<void>
+}
 
-/** The window in which a rate is learned. */
-const window = Duration.minutes(1)
+/** The queue of a key: by place, the first one is next. */
+interface Queue {
+  readonly rate: LearntRate.LearntRate
+  readonly waiting: Array<Waiter>
+}
 
-/** Keys that were never refused. */
-export const make: Effect.Effect<RateLimits> = Effect.gen(function*(): Effect.fn.Return<RateLimits, never, RateLimiter.RateLimiterStore> {
-  const limiter = yield* RateLimiter.make
-  const refused = new Set<string>()
+const wake = (waiter: Waiter | undefined): void => {
+  if (waiter !== undefined) Deferred.doneUnsafe(waiter.signal, Exit.void)
+}
+
+const join = ({ waiting }: Queue, place: number): Waiter => {
+  const waiter: Waiter = { place, signal: Deferred.makeUnsafe() }
+  const behind = waiting.findIndex((other) => other.place > place)
+  waiting.splice(behind === -1 ? waiting.length : behind, 0, waiter)
+  return waiter
+}
+
+const leave = ({ waiting }: Queue, waiter: Waiter): void => {
+  const index = waiting.indexOf(waiter)
+  if (index !== -1) waiting.splice(index, 1)
+  if (index === 0) wake(waiting[0])
+}
+
+/** Queues of keys that were never used. */
+export const make: Effect.Effect<RateLimits> = Effect.sync(() => {
+  const queues = new Map<string, Queue>()
   const paces = new Map<string, Pace.Pace>()
+  let places = 0
 
-  const learned = (key: string): Effect.Effect<Slot> =>
-    refused.has(key)
-      ? limiter.adaptiveConsume({ key, tokens: 1, fallbackLimit: 1, fallbackWindow: window }).pipe(
-        // A limiter over the memory of the process has nothing to fail with; if it did, the provider would be the judge.
-        Effect.catch(() => Effect.succeed(free))
-      )
-      : Effect.succeed(free)
+  const queueOf = (key: string): Queue => {
+    const found = queues.get(key)
+    if (found !== undefined) return found
+    const queue: Queue = { rate: LearntRate.make(), waiting: [] }
+    queues.set(key, queue)
+    return queue
+  }
+
+  const waitInLine = Effect.fnUntraced(function*(queue: Queue, waiter: Waiter, take: (now: number) => void) {
+    for (;;) {
+      waiter.signal = Deferred.makeUnsafe()
+      if (queue.waiting[0] !== waiter) {
+        yield* Deferred.await(waiter.signal)
+        continue
+      }
+      const now = yield* Clock.currentTimeMillis
+      const delay = queue.rate.delay(now)
+      if (delay <= 0) return take(now)
+      yield* Effect.raceFirst(Effect.sleep(delay), Deferred.await(waiter.signal))
+    }
+  })
+
+  const release: RateLimits["release"] = (slot) => {
+    if (slot.decided) return
+    slot.decided = true
+    const { rate, waiting } = queueOf(slot.key)
+    rate.decided()
+    wake(waiting[0])
+  }
+
+  const told: RateLimits["told"] = (key, get) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const buckets = Buckets.read(get, now)
+      if (buckets.length === 0) return
+      const pace = paces.get(key) ?? Pace.make()
+      paces.set(key, pace)
+      pace.told(buckets, now)
+    })
 
   return {
-    slot: (key, tokens) =>
-      Effect.flatMap(learned(key), (slot) => {
-        const pace = paces.get(key)
-        if (pace === undefined || slot.phase === "cooldown" && !Duration.isZero(slot.delay)) return Effect.succeed(slot)
-        return Effect.map(Clock.currentTimeMillis, (now): Slot =>
-          ({ ...slot, phase: "learned", delay: Duration.max(slot.delay, Duration.millis(pace.take(tokens, now))) }))
-      }),
-    refused: (key, { epoch }, retryAfter) =>
-      Effect.suspend(() => {
-        refused.add(key)
-        return limiter.adaptiveFeedback({ key, epoch, tokens: 1, status: 429, retryAfter })
-        // As above: what was not learned now is learned from the next refusal.
-      }).pipe(Effect.catch(() => Effect.void)),
-    told: (key, get) =>
+    place: () => ++places,
+    expected: (key) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
-        const buckets = Buckets.read(get, now)
-        if (buckets.length === 0) return
-        const pace = paces.get(key) ?? Pace.make()
-        paces.set(key, pace)
-        pace.told(buckets, now)
+        const { rate, waiting } = queueOf(key)
+        return Duration.millis(rate.expected(waiting.length, now))
       }),
-    left: (key) => Effect.map(Clock.currentTimeMillis, (now) => paces.get(key)?.left(now) ?? [])
+    enter: (key, place, taken) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const queue = queueOf(key)
+        const take = (at: number): void => taken({ key, begun: queue.rate.begin(at), decided: false })
+        if (queue.waiting.length === 0 && queue.rate.delay(now) <= 0) return Effect.sync(() => take(now))
+        const waiter = join(queue, place)
+        return Effect.ensuring(waitInLine(queue, waiter, take), Effect.sync(() => leave(queue, waiter)))
+      }),
+    pace: (key, tokens) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const pace = paces.get(key)
+        return pace === undefined ? Duration.zero : Duration.millis(pace.take(tokens, now))
+      }),
+    refused: (slot, closedFor) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        // Also after headers had said that it was accepted: a stream may bring the refusal.
+        queueOf(slot.key).rate.refused(slot.begun, Duration.toMillis(closedFor), now)
+        release(slot)
+      }),
+    accepted: (slot, get) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        queueOf(slot.key).rate.accepted(slot.begun, now)
+        release(slot)
+        return get === undefined ? Effect.void : told(slot.key, get)
+      }),
+    release,
+    told,
+    left: (key) => Effect.map(Clock.currentTimeMillis, (now) => paces.get(key)?.left(now) ?? []),
+    answeredAt: (key) => queues.get(key)?.rate.acceptedAt()
   }
-}).pipe(Effect.provide(RateLimiter.layerStoreMemory))
+})

@@ -38,15 +38,19 @@ export interface Manner {
   readonly isPrimary: boolean
 }
 
-/** The waits that are left; undefined when there is none. */
-export type Waits = (input: Backoff.Input) => Effect.Effect<Duration.Duration | undefined>
-
 /** What changes from attempt to attempt. */
 export interface State {
   lease: Lease | undefined
+  /** The admission of the attempt under way. */
   slot: RateLimits.Slot | undefined
-  /** Begun with the first failure, and again with a rebuilt connection. */
-  waits: Waits | undefined
+  /** In the queues of keys; taken with the first attempt. */
+  place: number | undefined
+  /** Whether the attempt before was refused for its rate. */
+  refused: boolean
+  /** Refusals for the rate that named no time: each is waited out longer than the one before. */
+  refusals: number
+  /** In milliseconds since 1970. */
+  readonly startedAt: number
   /** Failures that cost an attempt. */
   failures: number
   rebuilt: boolean
@@ -68,11 +72,14 @@ export interface Here {
   readonly state: State
 }
 
-/** The state before the first attempt. */
-export const fresh = (): State => ({
+/** The state before the first attempt, which begins at `startedAt`. */
+export const fresh = (startedAt: number): State => ({
   lease: undefined,
   slot: undefined,
-  waits: undefined,
+  place: undefined,
+  refused: false,
+  refusals: 0,
+  startedAt,
   failures: 0,
   rebuilt: false,
   spent: false,
@@ -89,21 +96,26 @@ export const tell = ({ about }: Here, event: RunEvent): Effect.Effect<void> =>
 export const notice = (here: Here, message: string): Effect.Effect<void> =>
   tell(here, { _tag: "Notice", level: "info", message })
 
-/** Says that it waits, and before which attempt, then does. */
-export const wait = (
-  here: Here,
-  options: { readonly reason: string; readonly duration: Duration.Duration; readonly attempt: number }
-): Effect.Effect<void> =>
-  Effect.andThen(
-    tell(here, {
-      _tag: "Waiting",
-      reason: options.reason,
-      millis: Duration.toMillis(options.duration),
-      attempt: options.attempt,
-      maxAttempts: here.shared.maxAttempts
-    }),
-    Effect.sleep(options.duration)
-  )
+/** A wait, and the attempt that follows it. */
+export interface Wait {
+  readonly reason: string
+  readonly duration: Duration.Duration
+  readonly attempt: number
+}
+
+/** Says that the call waits. */
+export const waiting = (here: Here, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
+  tell(here, {
+    _tag: "Waiting",
+    reason,
+    millis: Duration.toMillis(duration),
+    attempt,
+    maxAttempts: here.shared.maxAttempts
+  })
+
+/** Says that the call waits, then does. */
+export const wait = (here: Here, options: Wait): Effect.Effect<void> =>
+  Effect.andThen(waiting(here, options), Effect.sleep(options.duration))
 
 /** Takes a key of the lane's pool, if it has one. */
 export const takeLease = ({ lane, state }: Here): Effect.Effect<void> =>

@@ -8,7 +8,6 @@ import * as Redacted from "effect/Redacted"
 import * as Route from "../../domain/Route.ts"
 import type { Change } from "../Adaptation.ts"
 import type { CredentialPool, Lease } from "../CredentialPool.ts"
-import * as Detection from "../Detection.ts"
 import * as Fingerprint from "../internal/Fingerprint.ts"
 import * as RateGuard from "../RateGuard.ts"
 import * as Timeouts from "../Timeouts.ts"
@@ -28,7 +27,7 @@ export interface Lane {
   readonly changes: Set<Change>
   /** The route with the key of a lease; the same object for the same key. */
   readonly routeWith: (lease: Lease | undefined) => Route.Route
-  /** Names a key of the lane to the limits; the lane itself where there is none. */
+  /** Names a key on this route to the limits. */
   readonly limitKey: (lease: Lease | undefined) => string
   /** Names the key's account to the guard; undefined where limits are no account's. */
   readonly guardKey: (lease: Lease | undefined) => string | undefined
@@ -48,6 +47,7 @@ export const make = ({ limits, pool, route }: Options): Lane => {
   const routes = new Map<string, Route.Route>()
   const info = Route.info(route)
   const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
+  const own = route.apiKey === undefined ? "" : Fingerprint.of(Redacted.value(route.apiKey))
   return {
     id,
     info,
@@ -64,10 +64,10 @@ export const make = ({ limits, pool, route }: Options): Lane => {
       routes.set(lease.id, keyed)
       return keyed
     },
-    limitKey: (lease) => lease === undefined ? id : `${route.provider}|${Detection.address(route.baseUrl).host}|${lease.id}`,
+    limitKey: (lease) => `${id}|${lease?.id ?? own}`,
     guardKey: (lease) => {
       if (!RateGuard.guarded.has(route.provider)) return undefined
-      return `${route.provider}|${lease?.id ?? (route.apiKey === undefined ? "" : Fingerprint.of(Redacted.value(route.apiKey)))}`
+      return `${route.provider}|${lease?.id ?? own}`
     }
   }
 }

@@ -11,10 +11,13 @@ import * as AiError from "effect/ai/AiError"
 import * as Backoff from "../Backoff.ts"
 import * as CallSize from "../CallSize.ts"
 import * as Buckets from "../rate/Buckets.ts"
-import { type Here, takeNext, wait } from "./Here.ts"
+import { type Here, takeNext, wait, waiting } from "./Here.ts"
 
 /** A wait that is over sooner is waited for, even where there is another lane. */
 const shortWait = Duration.seconds(2)
+
+/** A key that answers nobody for this long is taken to be at the end of its quota: from then on its refusals cost attempts. */
+const longestSilence = Duration.minutes(5)
 
 const notYet = (delay: Duration.Duration, body: string): AiError.AiError =>
   AiError.make({
@@ -36,21 +39,37 @@ const guarded: (here: Here) => Effect.Effect<AiError.AiError | undefined> = Effe
   }
 })
 
-const paced = (here: Here): Effect.Effect<AiError.AiError | undefined> => {
-  const { about, lane, manner, shared, state } = here
-  const tokens = (): number => about.call === undefined ? 0 : CallSize.tokens(about.call)
-  return Effect.flatMap(shared.limits.slot(lane.limitKey(state.lease), tokens), (slot) => {
+const tooLong = ({ manner }: Here, delay: Duration.Duration): boolean =>
+  manner.hasNext && Duration.isGreaterThan(delay, shortWait)
+
+const elsewhere = ({ lane }: Here, delay: Duration.Duration): AiError.AiError =>
+  notYet(delay, `${lane.info.provider} asked others to wait, and they still do`)
+
+const why = ({ lane: { info }, state }: Here): string =>
+  state.refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`
+
+const paced: (here: Here) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(here) {
+  const { about, lane, shared: { limits }, state } = here
+  const key = lane.limitKey(state.lease)
+  const expected = yield* limits.expected(key)
+  if (tooLong(here, expected)) return elsewhere(here, expected)
+  const attempt = state.failures + 1
+  if (!Duration.isZero(expected)) yield* waiting(here, { reason: why(here), duration: expected, attempt })
+  state.refused = false
+  state.place ??= limits.place()
+  yield* limits.enter(key, state.place, (slot) => {
     state.slot = slot
-    const delay = Duration.min(slot.delay, Backoff.longestRetryAfter)
-    if (Duration.isZero(delay)) return Effect.succeed(undefined)
-    if (manner.hasNext && Duration.isGreaterThan(delay, shortWait)) {
-      return Effect.succeed(notYet(delay, `${lane.info.provider} asked others to wait, and they still do`))
-    }
-    const reason = `the rate limit of ${lane.info.provider}`
-    const waited = wait(here, { reason, duration: delay, attempt: state.failures + 1 })
-    return slot.phase === "cooldown" ? Effect.andThen(waited, Effect.suspend(() => paced(here))) : Effect.as(waited, undefined)
   })
-}
+  const tokens = (): number => about.call === undefined ? 0 : CallSize.tokens(about.call)
+  const delay = Duration.min(yield* limits.pace(key, tokens), Backoff.longestRetryAfter)
+  if (Duration.isZero(delay)) return undefined
+  if (tooLong(here, delay)) {
+    release(here)
+    return elsewhere(here, delay)
+  }
+  yield* wait(here, { reason: why(here), duration: delay, attempt })
+  return undefined
+})
 
 /**
  * Waits until the key may be used; gives a failure instead when that would take too long and there is another lane, or when
@@ -61,23 +80,39 @@ export const pass = (here: Here): Effect.Effect<AiError.AiError | undefined> =>
     ? paced(here)
     : Effect.flatMap(guarded(here), (failure) => failure === undefined ? paced(here) : Effect.succeed(failure))
 
-/** The key was refused for this long. */
-export const refused = ({ lane, shared, state }: Here, duration: Duration.Input): Effect.Effect<void> =>
-  state.slot === undefined ? Effect.void : shared.limits.refused(
-    lane.limitKey(state.lease),
-    state.slot,
-    Duration.min(Duration.fromInputUnsafe(duration), Backoff.longestRetryAfter)
-  )
+/** The call was refused, and its key with it for this long. */
+export const refused = ({ shared, state }: Here, duration: Duration.Duration): Effect.Effect<void> => {
+  state.refused = true
+  return state.slot === undefined
+    ? Effect.void
+    : shared.limits.refused(state.slot, Duration.min(duration, Backoff.longestRetryAfter))
+}
 
-/** The key was answered with these headers. */
-export const told = ({ lane, shared, state }: Here, get: Buckets.GetHeader): Effect.Effect<void> =>
-  shared.limits.told(lane.limitKey(state.lease), get)
+/** Gives back the slot of an attempt that ended without a word about the rate. */
+export const release = ({ shared, state }: Here): void => {
+  if (state.slot !== undefined) shared.limits.release(state.slot)
+  state.slot = undefined
+}
+
+/** The call is being answered with these headers. */
+export const told = ({ shared, state }: Here, get: Buckets.GetHeader): Effect.Effect<void> =>
+  state.slot === undefined ? Effect.void : shared.limits.accepted(state.slot, get)
+
+/** Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered. */
+export const isFree = ({ about, lane, shared, state }: Here, retryAfter: Duration.Duration | undefined, now: number): boolean => {
+  if (retryAfter !== undefined && Duration.isGreaterThan(retryAfter, Backoff.longestRetryAfter)) return false
+  if (about.deadline !== undefined) return now < about.deadline
+  const answered = shared.limits.answeredAt(lane.limitKey(state.lease)) ?? 0
+  return now < Math.max(state.startedAt, answered) + Duration.toMillis(longestSilence)
+}
 
 /** Learns from a refusal for the rate, and closes the account to everybody if it has used up its limit. */
 export const judge = Effect.fnUntraced(function*(here: Here, { reason }: AiError.AiError) {
   const { lane, shared, state } = here
   const headers = "http" in reason ? reason.http?.response?.headers : undefined
-  if (headers !== undefined) yield* told(here, (name) => Object.hasOwn(headers, name) ? String(headers[name]) : undefined)
+  if (headers !== undefined) {
+    yield* shared.limits.told(lane.limitKey(state.lease), (name) => Object.hasOwn(headers, name) ? String(headers[name]) : undefined)
+  }
   const key = lane.guardKey(state.lease)
   if (key === undefined) return
   const millis = Buckets.exhaustion(yield* shared.limits.left(lane.limitKey(state.lease)))
@@ -85,8 +120,9 @@ export const judge = Effect.fnUntraced(function*(here: Here, { reason }: AiError
   if (millis !== undefined) yield* shared.guard.close(key, millis)
 })
 
-/** The key was answered: its account is open. */
+/** The call was answered: its key takes calls at this rate, and its account is open. */
 export const answered = ({ lane, shared, state }: Here): Effect.Effect<void> => {
   const key = lane.guardKey(state.lease)
-  return key === undefined ? Effect.void : shared.guard.open(key)
+  const accepted = state.slot === undefined || state.slot.decided ? Effect.void : shared.limits.accepted(state.slot)
+  return key === undefined ? accepted : Effect.andThen(accepted, shared.guard.open(key))
 }

@@ -6,17 +6,15 @@
  * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Pull from "effect/Pull"
-import * as Schedule from "effect/Schedule"
 import type * as AiError from "effect/ai/AiError"
 import type { Change } from "../Adaptation.ts"
 import * as Backoff from "../Backoff.ts"
 import type { Decision } from "../Classification.ts"
 import * as ResetTime from "../pool/ResetTime.ts"
 import * as Recovery from "../Recovery.ts"
-import { giveBack, type Here, notice, type Shared, takeLease, takeNext, wait, type Waits } from "./Here.ts"
+import { giveBack, type Here, notice, takeLease, takeNext, wait } from "./Here.ts"
 import * as Lane from "./Lane.ts"
 import * as Rate from "./Rate.ts"
 
@@ -50,7 +48,7 @@ const rotate = Effect.fnUntraced(function*(here: Here, { decision: { reason }, e
   const { lease } = state
   if (pool === undefined || lease === undefined) return undefined
   const resetAfter = ResetTime.read(error, yield* Clock.currentTimeMillis)
-  if (reason === "rate_limit") yield* Rate.refused(here, resetAfter ?? shared.backoff.base)
+  if (reason === "rate_limit") yield* Rate.refused(here, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
   const next = yield* takeNext(here, { reason, resetAfter })
   if (next === undefined) return undefined
   yield* notice(
@@ -77,39 +75,41 @@ const lowerOutputCap = (here: Here, to: number): Attempted => {
   return Effect.andThen(notice(here, `${Lane.name(lane)} allows an answer of ${to} tokens`), again)
 }
 
-const waitsOf = ({ backoff, maxAttempts }: Shared): Effect.Effect<Waits> =>
-  Effect.map(Schedule.toStep(Backoff.schedule(backoff, maxAttempts)), (step): Waits => (input) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Pull.catchDone(
-        Effect.map(step(now, input), ([, wait]): Duration.Duration | undefined => wait),
-        () => Effect.succeed(undefined)
-      )))
-
 /** Why it waits: the words for a connection are ours and say what to do; those of a provider are for the end. */
 const whyOf = ({ decision: { message, reason }, error }: Failed): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
-const retry = Effect.fnUntraced(function*(
-  here: Here,
-  failed: Failed,
-  asked: Duration.Duration | undefined
-) {
-  const { decision: { reason }, error } = failed
-  const { lane: { info, pool }, shared, state } = here
+/** Another key may be ready by now. */
+const changeKey = (here: Here): Effect.Effect<void> => {
+  const { pool } = here.lane
+  if (pool === undefined || pool.size < 2) return Effect.void
+  giveBack(here)
+  return takeLease(here)
+}
+
+/** Goes back to the queue of the key. */
+const requeue = Effect.fnUntraced(function*(here: Here, { error }: Failed, asked: Duration.Duration | undefined) {
+  const { shared, state } = here
+  const now = yield* Clock.currentTimeMillis
+  const after = asked ?? ResetTime.read(error, now)
+  const free = Rate.isFree(here, after, now)
+  if (!free) state.failures++
+  if (state.failures >= shared.maxAttempts) return undefined
+  if (after === undefined) state.refusals++
+  yield* Rate.refused(here, yield* Backoff.wait(shared.backoff, state.refusals, after))
+  yield* changeKey(here)
+  return "again" as const
+})
+
+const retry = Effect.fnUntraced(function*(here: Here, failed: Failed, asked: Duration.Duration | undefined) {
+  const { lane: { info }, shared, state } = here
   if (state.spent) return undefined
+  if (failed.decision.reason === "rate_limit") return yield* requeue(here, failed, asked)
   state.failures++
-  state.waits ??= yield* waitsOf(shared)
-  const limited = reason === "rate_limit"
-  const after = asked ?? (limited ? ResetTime.read(error, yield* Clock.currentTimeMillis) : undefined)
-  const duration = yield* state.waits(after)
-  if (duration === undefined) return undefined
-  if (limited) yield* Rate.refused(here, duration)
+  if (state.failures >= shared.maxAttempts) return undefined
+  const duration = yield* Backoff.wait(shared.backoff, state.failures, asked)
   yield* wait(here, { reason: `${info.provider}: ${whyOf(failed)}`, duration, attempt: state.failures + 1 })
-  // Another key may be ready by now.
-  if (pool !== undefined && pool.size > 1) {
-    giveBack(here)
-    yield* takeLease(here)
-  }
+  yield* changeKey(here)
   return "again" as const
 })
 
@@ -121,14 +121,14 @@ const rebuild = Effect.fnUntraced(function*(here: Here, { error }: Failed) {
   const duration = Backoff.beforeRebuilt(state.failures)
   yield* wait(here, { reason: `${lane.info.provider}: a new connection`, duration, attempt: 1 })
   state.failures = 0
-  state.waits = undefined
   return "again" as const
 })
 
 const fallBack = Effect.fnUntraced(function*(here: Here, { decision: { reason }, error }: Failed) {
   if (!here.manner.hasNext) return undefined
   if (reason === "rate_limit") {
-    yield* Rate.refused(here, ResetTime.read(error, yield* Clock.currentTimeMillis) ?? here.shared.backoff.base)
+    const resetAfter = ResetTime.read(error, yield* Clock.currentTimeMillis)
+    yield* Rate.refused(here, resetAfter ?? Duration.fromInputUnsafe(here.shared.backoff.base))
   }
   return "elsewhere" as const
 })
