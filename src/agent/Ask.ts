@@ -8,7 +8,8 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
-import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
+import * as Response from "effect/ai/Response"
+import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -17,6 +18,7 @@ import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import type { Attempts } from "../routing/Attempt.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
+import type { Delivered } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
 import * as Overflow from "./Overflow.ts"
@@ -54,15 +56,55 @@ interface Watch {
   readonly forget: () => void
 }
 
+/** One answer over all requests that it takes. */
+interface Progress {
+  readonly attempts: Attempts
+  readonly delivered: Delivered
+  /** Whether text of the attempt under way was shown to a reader. */
+  isRead: boolean
+  /** Text of attempts that broke off, as it was shown. */
+  shown: string
+}
+
+const begin = (run: RunState): Progress => {
+  let text = ""
+  const progress: Progress = {
+    attempts: { count: 0, route: undefined },
+    isRead: false,
+    shown: "",
+    delivered: {
+      text: () => text,
+      isRead: () => progress.isRead,
+      keep: (more) => {
+        text += more
+        progress.shown = run.text
+        progress.isRead = false
+      }
+    }
+  }
+  return progress
+}
+
+/** Takes back what was shown of an attempt that came to nothing. */
+const retract = (run: RunState, progress: Progress): void => {
+  run.text = progress.shown
+  progress.isRead = false
+}
+
 /** Passes on what streams by, and remembers what was shown of it in case the answer never ends. */
-const watch = (run: RunState, redact: boolean): Watch => {
+const watch = (run: RunState, redact: boolean, progress: Progress): Watch => {
   const watcher = AnswerText.watcher(redact)
   const show = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
+    let said = false
     for (const part of parts) {
-      if (part.type === "text-delta") run.text += part.delta
+      if (part.type !== "text-delta") continue
+      run.text += part.delta
+      said = true
     }
     if (run.emit === undefined) return Effect.void
-    const events = eventsOf(parts)
+    const read = run.readsText ? parts : parts.filter(({ type }) => type !== "text-delta")
+    const events = eventsOf(read)
+    if (said && run.readsText) progress.isRead = true
     return events.length === 0 ? Effect.void : run.emit(events)
   }
   const onPart: OnPart = (parts) => Effect.as(show(watcher.see(parts)), parts)
@@ -90,7 +132,7 @@ const send = Effect.fnUntraced(function*<E>(
   { interceptors, router, settings }: Services<E>,
   run: RunState,
   { last, toolChoice, tools }: Question,
-  attempts: Attempts
+  progress: Progress
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
   const call: ModelCall = {
     messages: last === undefined ? run.messages : [...run.messages, last],
@@ -103,14 +145,15 @@ const send = Effect.fnUntraced(function*<E>(
     reasoningEffort: run.reasoningEffort,
     sessionId: run.sessionId
   }
-  run.text = ""
+  retract(run, progress)
   run.textStored = false
   const now = yield* Clock.currentTimeMillis
   const left = Budget.millisLeft(run.budget, now)
-  const watched = run.streaming ? watch(run, yield* RedactSecrets) : undefined
+  const watched = run.streaming ? watch(run, yield* RedactSecrets, progress) : undefined
   const asked = ModelCalls.run<E>(router, interceptors, {
     call,
-    attempts,
+    attempts: progress.attempts,
+    delivered: progress.delivered,
     route: run.routeWanted,
     context: {
       sessionId: run.sessionId,
@@ -125,7 +168,7 @@ const send = Effect.fnUntraced(function*<E>(
     // The router has said that the answer broke off, and why.
     discard: Effect.sync(() => {
       watched?.forget()
-      run.text = ""
+      retract(run, progress)
     }),
     options: watched
   })
@@ -138,12 +181,54 @@ const fitting = <E>(
   services: Services<E>,
   run: RunState,
   question: Question,
-  attempts: Attempts
+  progress: Progress
 ): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | E> =>
   Effect.catchIf(
-    send(services, run, question, attempts),
+    send(services, run, question, progress),
     (error): error is AiError.AiError => AiError.isAiError(error),
-    (error) => Effect.andThen(Overflow.recover(services, run, error, attempts.route), fitting(services, run, question, attempts))
+    (error) =>
+      Effect.andThen(
+        Overflow.recover(services, run, error, progress.attempts.route),
+        fitting(services, run, question, progress)
+      )
+  )
+
+/** An answer, and why there is no more of it where its rest could not be had. */
+export interface Answer extends ModelAnswer {
+  readonly brokenOff?: string | undefined
+}
+
+/**
+ * Sends the question; an answer of which somebody has read a part, and whose rest could not be had, is what was read.
+ */
+const answering = <E>(
+  services: Services<E>,
+  run: RunState,
+  question: Question,
+  progress: Progress
+): Effect.Effect<Answer, AiError.AiError | CompressionExhausted | E> =>
+  Effect.catchIf(
+    fitting(services, run, question, progress),
+    (error): error is AiError.AiError | CompressionExhausted =>
+      AiError.isAiError(error) || error instanceof CompressionExhausted,
+    (error): Effect.Effect<Answer, AiError.AiError | CompressionExhausted> => {
+      if (!progress.isRead) retract(run, progress)
+      if (run.text === "" || !run.readsText) return Effect.fail(error)
+      const parts = [Response.makePart("text", { text: run.text })]
+      return Effect.succeed({
+        response: {
+          parts,
+          finishReason: "error",
+          usage: Usage.toResponse({ input: 0, output: 0 }),
+          model: undefined,
+          id: undefined,
+          raw: undefined
+        },
+        route: run.route,
+        attempt: Math.max(0, progress.attempts.count - 1),
+        brokenOff: AiError.isAiError(error) ? error.reason.message : error.message
+      })
+    }
   )
 
 /** Output limit that a larger one is counted from; undefined where none was asked for and the answer was short. */
@@ -158,11 +243,20 @@ export const ask = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
   question: Question
-): Effect.fn.Return<ModelAnswer, AiError.AiError | CompressionExhausted | SessionStoreError | E> {
-  const attempts: Attempts = { count: 0, route: undefined }
-  const answer = yield* fitting(services, run, question, attempts)
+): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | E> {
+  const progress = begin(run)
+  const { attempts } = progress
+  const answer = yield* answering(services, run, question, progress)
   run.route = answer.route
   run.attempt = answer.attempt
+  if (answer.brokenOff !== undefined) {
+    yield* emit(run, {
+      _tag: "Notice",
+      level: "warning",
+      message: `The connection was lost in the middle of the answer, and the rest could not be had: ${answer.brokenOff}`
+    })
+    return answer
+  }
   const usage = Usage.fromResponse(answer.response.usage)
   if (run.outputTokens === undefined) run.outputBase = outputBase(services, attempts, usage)
   const cost = answer.cost ?? noPrice
@@ -183,7 +277,9 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
       if (part.type === "text") said += part.text
     }
     const text = AnswerText.shown(said, redact)
-    const streamed = run.text !== ""
+    const streamed = run.readsText ? run.text : ""
     run.text = text
-    return streamed || text === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text }), text)
+    // What came in one piece after an attempt that was read is shown now.
+    const rest = text.startsWith(streamed) ? text.slice(streamed.length) : ""
+    return rest === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text: rest }), text)
   })

@@ -132,6 +132,7 @@ export const plan = Effect.fnUntraced(function*<E>(
       }),
       maxIterations,
       streaming: parent.streaming,
+      readsText: false,
       reasoningEffort: delegation.reasoningEffort ?? parent.reasoningEffort,
       route,
       onEvent: ChildWatch.watch(subagentId, watched, delegationId === undefined

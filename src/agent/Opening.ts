@@ -150,6 +150,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     routeWanted: input.route,
     reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,
     streaming: input.streaming ?? false,
+    readsText: input.readsText ?? input.onEvent !== undefined,
     tools: input.tools ?? settings.tools ?? everything,
     emit: input.onEvent,
     messages: [

@@ -139,6 +139,8 @@ export const decide = (state: State, outcome: Outcome, facts: Facts): Decision =
       return finished(state, outcome, facts)
     case "Truncated":
       return cut(state, outcome)
+    case "BrokenOff":
+      return end(state, "partial_stream_recovery", state.said + outcome.text)
     case "Paused":
       return state.pauses >= limit
         ? end(state, "output_truncated", state.said + outcome.text)

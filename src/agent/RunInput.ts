@@ -37,6 +37,11 @@ export interface RunInput {
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** Whether answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
   readonly streaming?: boolean | undefined
+  /**
+   * Whether text is read while it streams, so that no other text may come in its place; yes when absent and `onEvent` is
+   * given. Where it is not read, an answer that breaks off is made again from its beginning.
+   */
+  readonly readsText?: boolean | undefined
   /** Told of events as they happen, in order; the run waits for it. */
   readonly onEvent?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }

@@ -29,6 +29,8 @@ export interface RunState {
   readonly routeWanted: Route | undefined
   readonly reasoningEffort: ReasoningEffort | undefined
   readonly streaming: boolean
+  /** Whether text is read while it streams; where it is not, nothing of an answer is shown before it is whole. */
+  readonly readsText: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** System message first, then the conversation; grows, and its messages never change. */

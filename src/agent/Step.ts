@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
+import * as Conversation from "../domain/Conversation.ts"
 import type { ContentPart, ModelResponse } from "../domain/Model.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import * as Normalise from "../tool/calls/Normalise.ts"
@@ -141,6 +142,19 @@ const answered = Effect.fnUntraced(function*(
   return { _tag: reason === "content-filter" ? "Filtered" : "Finished", text }
 })
 
+/** An answer whose rest could not be had: what was read of it is kept, with a mark. */
+const cutOff = Effect.fnUntraced(function*(
+  services: Pick<Services, "store">,
+  run: RunState,
+  parts: ReadonlyArray<ContentPart>
+): Effect.fn.Return<Outcome, SessionStoreError> {
+  const text = yield* Ask.showText(run, parts)
+  run.textStored = true
+  const content = parts.map(promptPart(run.steps))
+  yield* append(services, run, Prompt.assistantMessage({ content, options: Conversation.brokenOff }))
+  return { _tag: "BrokenOff", text }
+})
+
 const settled = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
@@ -177,11 +191,13 @@ export const step = Effect.fnUntraced(function*<E>(
 ): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
   const tools = yield* services.registry.snapshot(run.tools)
-  const { response } = yield* Ask.ask(services, run, {
+  const { brokenOff, response } = yield* Ask.ask(services, run, {
     tools: tools.definitions,
     toolChoice: "auto"
   })
-  const outcome = yield* settled(services, run, response.parts, response.finishReason, tools)
+  const outcome = brokenOff === undefined
+    ? yield* settled(services, run, response.parts, response.finishReason, tools)
+    : yield* cutOff(services, run, response.parts)
   yield* emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
   return outcome
 })

@@ -28,6 +28,8 @@ export const reason = (result: RunResult): string | undefined => {
       return "the model answered with nothing: ask again, or another model by --model"
     case "output_truncated":
       return `the answer was cut by the output limit: raise model.max_tokens, or go on with \`${resume(result)}\``
+    case "partial_stream_recovery":
+      return `the connection was lost in the middle of the answer: have it finished with \`${resume(result)} -q continue\``
     case "invalid_tool_calls":
       return "the model kept calling tools in a way that can not be read: ask another model by --model"
     case "content_filtered":

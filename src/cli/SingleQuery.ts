@@ -41,9 +41,12 @@ import * as StreamJsonView from "./StreamJsonView.ts"
 import * as TextView from "./TextView.ts"
 import type * as View from "./View.ts"
 
-const viewOf = ({ format, quiet }: Asking.ChatFlags, output: Output["Service"]): View.View => {
-  if (format === "stream-json") return StreamJsonView.make(output)
-  return quiet ? QuietView.make(output) : TextView.make(output)
+/** Only the final text is shown. */
+const isQuiet = ({ format, quiet }: Asking.ChatFlags): boolean => quiet && format !== "stream-json"
+
+const viewOf = (flags: Asking.ChatFlags, output: Output["Service"]): View.View => {
+  if (flags.format === "stream-json") return StreamJsonView.make(output)
+  return isQuiet(flags) ? QuietView.make(output) : TextView.make(output)
 }
 
 /** What the runtime logs stands between what the view shows, not across it. */
@@ -93,10 +96,11 @@ const converse = Effect.fnUntraced(function*(
 ) {
   const hooks = yield* Hooks
   const asked = yield* Asking.prepare(flags, settings)
-  view.prepare({ display: settings.display, live: !hooks.has("transform_llm_output") })
+  const live = !hooks.has("transform_llm_output")
+  view.prepare({ display: settings.display, live })
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
   return yield* Effect.provideService(
-    Agent.run({ ...asked, ...input }),
+    Agent.run({ ...asked, ...input, readsText: live && !isQuiet(flags) }),
     Attendance,
     unattended("single query", settings.approvals.singleQueryMode)
   )

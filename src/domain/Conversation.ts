@@ -25,6 +25,9 @@ import * as Prompt from "effect/ai/Prompt"
 /** What an open call is closed with after an interrupt or a crash. */
 export const cancelledResult = "Cancelled: the run was interrupted before this tool call finished."
 
+/** Options of an assistant message that the connection was lost in: its text is what was received. */
+export const brokenOff: Prompt.ProviderOptions = { "hermes-effect": { broken_off: true } }
+
 /** The tool calls of an assistant message, in model order; empty for every other message. */
 export const toolCalls = (message: Prompt.Message): ReadonlyArray<Prompt.ToolCallPart> =>
   message.role === "assistant"

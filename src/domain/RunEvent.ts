@@ -42,6 +42,7 @@ export const Exit = Schema.Literals([
   "budget_exhausted",
   "empty_response_exhausted",
   "output_truncated",
+  "partial_stream_recovery",
   "invalid_tool_calls",
   "content_filtered",
   "guardrail_halt"

@@ -49,6 +49,7 @@ export interface Question {
   readonly notify?: About["notify"]
   readonly deadline?: About["deadline"]
   readonly discard?: About["discard"]
+  readonly delivered?: About["delivered"]
 }
 
 const join = Chain.joinOnPart<ModelRequest, ModelResponse>({

@@ -4,8 +4,8 @@
  * **Details**
  *
  * After each failure the decision's recoveries are tried in their order (`Recovery`); the first one that is possible is
- * done and the attempt repeated. What does not wait costs no attempt. What becomes of an answer that broke off is the
- * matter of `PartialAnswer`.
+ * done and the attempt repeated. What does not wait costs no attempt. An answer that broke off is made again, or its rest
+ * is asked for (`PartialAnswer`).
  *
  * Everything that a user would notice is told as an event: waits, another key, another connection, a call in another form.
  * Waits are sleeps: an interruption ends them at once.
@@ -33,7 +33,7 @@ import type { About, Try } from "./ModelRouter.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as Watch from "./Watch.ts"
 
-/** What a call came to. `decision` is why it failed or broke off. */
+/** What a call came to. `decision` is why it failed. */
 export type Outcome =
   | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision: Classification.Decision | undefined }
   /** This lane can not; another one may. */
@@ -49,8 +49,6 @@ export interface Call<E, R> {
   count: number
   /** Whether pieces of an attempt had streamed by that came to nothing. */
   dirty: boolean
-  /** How often a call that broke off was asked for anew. */
-  reconnects: number
 }
 
 /** How one attempt failed, and what of it had streamed by. */
@@ -63,10 +61,16 @@ interface Broken {
 const onlyAi = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
-const adapted = (provider: Provider, { lane, state }: Here.Here, contextWindow: number): Provider => {
+const adapted = (provider: Provider, { lane, state }: Here.Here, contextWindow: number, delivered: string): Provider => {
   const { outputCap } = state
   const changes = new Set([...lane.changes, ...state.changes])
-  return { ...provider, prepare: (call) => provider.prepare(Adaptation.apply(call, { changes, contextWindow, outputCap })) }
+  return {
+    ...provider,
+    prepare: (call) =>
+      provider.prepare(
+        Adaptation.apply(PartialAnswer.continuation(call, delivered), { changes, contextWindow, outputCap })
+      )
+  }
 }
 
 const attempt = <E, R>(
@@ -81,8 +85,9 @@ const attempt = <E, R>(
   const onHeaders: OnHeaders = (get) => Rate.told(here, get)
   const watched = Watch.attempt(provider, { patience: lane.patience, notify, call: about.call, onHeaders })
   const number = call.count++
+  const delivered = about.delivered?.text() ?? ""
   return call.attempt({
-    provider: adapted(watched.provider, here, window.tokens),
+    provider: adapted(watched.provider, here, window.tokens, delivered),
     retryCount: number,
     maxRetries: shared.maxAttempts,
     within: watched.within,
@@ -90,7 +95,12 @@ const attempt = <E, R>(
     cost
   }).pipe(Effect.matchEffect({
     onSuccess: (response) =>
-      Effect.succeed({ response, route: provider.info, attempt: number, cost: cost(Usage.fromResponse(response.usage)) }),
+      Effect.succeed({
+        response: PartialAnswer.joined(response, delivered),
+        route: provider.info,
+        attempt: number,
+        cost: cost(Usage.fromResponse(response.usage))
+      }),
     onFailure: (error) => Effect.map(onlyAi(error), (error) => ({ error, shown: watched.shown }))
   }))
 }
@@ -103,27 +113,30 @@ const discard = <E, R>(call: Call<E, R>): Effect.Effect<void> =>
     return call.about.discard ?? Effect.void
   })
 
-/** The answer that is left of one that broke off; undefined when it is to be asked for anew. */
-const remains = Effect.fnUntraced(function*<E, R>(
+/**
+ * Keeps what was read of an answer that broke off, or marks what streamed by as discarded. False when the rest has been
+ * asked for often enough on this lane.
+ */
+const brokeOff = Effect.fnUntraced(function*<E, R>(
   here: Here.Here,
   call: Call<E, R>,
-  { error, shown }: Broken,
-  decision: Classification.Decision
-): Effect.fn.Return<ModelAnswer | undefined> {
-  const partial = PartialAnswer.of(shown)
-  if (partial._tag === "Nothing") return undefined
-  const why = `${Lane.name(here.lane)}: the answer broke off (${decision.reason})`
-  const mayReconnect = partial._tag === "TextAndCall" && PartialAnswer.isTransient(decision)
-    && call.reconnects < here.shared.streamRetries
-  if (partial._tag === "Seen" || mayReconnect) {
-    call.dirty = true
-    if (mayReconnect) call.reconnects++
-    yield* Here.tell(here, { _tag: "Notice", level: "warning", message: `${why} and is asked for anew` })
-    return undefined
-  }
-  const message = `${why}; what you see is what came. ${error.message}`
-  yield* Here.tell(here, { _tag: "Notice", level: "warning", message })
-  return { response: PartialAnswer.response(shown), route: here.lane.info, attempt: call.count - 1 }
+  { shown }: Broken,
+  { reason }: Classification.Decision
+): Effect.fn.Return<boolean> {
+  const { anything, text } = PartialAnswer.of(shown)
+  if (!anything) return true
+  const { delivered } = here.about
+  const isRead = text !== "" && delivered?.isRead() === true
+  if (isRead) delivered.keep(text)
+  else call.dirty = true
+  const mayGoOn = !isRead || ++here.state.continuations <= here.shared.streamRetries
+  const next = isRead ? "asking for the rest" : "asking again"
+  yield* Here.tell(here, {
+    _tag: "Notice",
+    level: "warning",
+    message: `${Lane.name(here.lane)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
+  })
+  return mayGoOn
 })
 
 /** See the module. */
@@ -156,8 +169,9 @@ export const run = <E, R>(
       }
       const { error } = result
       const decision = Classification.classify(error, facts())
-      const answer = yield* remains(here, call, result, decision)
-      if (answer !== undefined) return { _tag: "Answered", answer, decision }
+      if (!(yield* brokeOff(here, call, result, decision))) {
+        return { _tag: manner.hasNext ? "Elsewhere" : "GivenUp", error, decision }
+      }
       const onward = yield* Recover.recover(here, { error, decision })
       Rate.release(here)
       switch (onward) {

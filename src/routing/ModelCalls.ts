@@ -25,7 +25,7 @@ export const run = <E>(
   interceptors: Interceptors,
   question: Attempt.Question
 ): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
-  const { context, deadline, discard, notify } = question
+  const { context, deadline, delivered, discard, notify } = question
   const attempts = question.attempts ?? { count: 0, route: undefined }
   const begun = attempts.count
   const turn = { session: context.sessionId, turn: context.turnId }
@@ -39,7 +39,7 @@ export const run = <E>(
         before === 0 ? at : { ...at, retryCount: before + at.retryCount },
         { ...question, call: params.call, options }
       )
-    }, params.route, { turn, call: params.call, notify, deadline, discard })
+    }, params.route, { turn, call: params.call, notify, deadline, discard, delivered })
     if (before === 0) return call
     const again = Effect.map(call, (answer) => ({ ...answer, attempt: before + answer.attempt }))
     return discard === undefined || before === begun ? again : Effect.andThen(discard, again)

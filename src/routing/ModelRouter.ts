@@ -31,6 +31,7 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as CallSize from "./CallSize.ts"
+import type { Delivered } from "./PartialAnswer.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { Facts } from "./classification/Evidence.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
@@ -72,6 +73,8 @@ export interface About {
   readonly deadline?: number | undefined
   /** Run before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
   readonly discard?: Effect.Effect<void> | undefined
+  /** What was read of the answer so far; absent where nobody reads it before it is whole. */
+  readonly delivered?: Delivered | undefined
 }
 
 /** See the module. */

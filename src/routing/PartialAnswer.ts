@@ -1,50 +1,54 @@
 /**
- * What becomes of an answer that broke off after a part of it had streamed by.
+ * Recovery of an answer that broke off after a part of it had streamed.
  *
  * **Details**
  *
- * Text that a user has read is never followed by another try, which would say it again in other words: it is the answer,
- * and a notice says that it was cut. Only where a tool call was being written, the call is asked for anew, twice at most
- * (`network.stream_retries`), with a visible mark, since without it nothing would be done. Reasoning that was seen is no answer; it is asked again.
+ * Where nobody has read a word of it, the attempt is discarded and the call is simply made again. Text that somebody has
+ * read stays: the next attempt is asked for the rest, with the text so far as the model's own words before it, and the
+ * answer is both, joined. Reasoning, and calls that were still being written, are never kept.
  *
- * Source: `hermes-llm.md` §15.5.
- *
- * @since 0.1.0
+ * Source: `ARCHITECTURE.md` §7, `hermes-llm.md` §15.5.
  */
-import * as Assembler from "../domain/Assembler.ts"
-import type { ModelResponse, StreamPart } from "../domain/Model.ts"
-import type { Decision } from "./Classification.ts"
+import * as Prompt from "effect/ai/Prompt"
+import * as Response from "effect/ai/Response"
+import { type ContentPart, type ModelCall, type ModelResponse, type StreamPart, withParts } from "../domain/Model.ts"
 
-/** How often a call that broke off while a tool call was written is asked for anew, where the user sets nothing. */
-export const mostReconnects = 2
+/** How often the rest of an answer is asked for on one route, where the user sets nothing (`network.stream_retries`). */
+export const mostContinuations = 2
 
-/** What streamed by before the end. */
-export type Partial =
-  /** Nothing that anybody would miss. */
-  | { readonly _tag: "Nothing" }
-  /** Reasoning, or the beginning of a tool call: seen, and no answer. */
-  | { readonly _tag: "Seen" }
-  /** Text, and the beginning of a tool call. */
-  | { readonly _tag: "TextAndCall"; readonly text: string }
-  /** Text. */
-  | { readonly _tag: "Text"; readonly text: string }
+/**
+ * Text of one answer that somebody has read, over all attempts at it. Whoever shows the text makes it; the router writes
+ * it down when an attempt breaks off.
+ */
+export interface Delivered {
+  /** Text of the attempts that broke off, joined; empty before the first one. */
+  readonly text: () => string
+  /** Whether text of the attempt under way has reached a reader. */
+  readonly isRead: () => boolean
+  /** Keeps the text of the attempt that broke off. */
+  readonly keep: (text: string) => void
+}
 
-/** Judges what streamed by. */
-export const of = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>): Partial => {
+/** The text that streamed by, and whether anything did. */
+export interface Shown {
+  readonly text: string
+  readonly anything: boolean
+}
+
+/** Reads what streamed by in an attempt. */
+export const of = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>): Shown => {
   let text = ""
-  let calls = false
   let anything = false
   for (const parts of shown) {
     for (const part of parts) {
       switch (part.type) {
         case "text-delta":
           text += part.delta
-          break
-        case "tool-params-start":
-        case "tool-call":
-          calls = true
+          anything = true
           break
         case "reasoning-delta":
+        case "tool-params-start":
+        case "tool-call":
           anything = true
           break
         default:
@@ -52,30 +56,31 @@ export const of = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>): Partial => 
       }
     }
   }
-  if (text.trim() !== "") return calls ? { _tag: "TextAndCall", text } : { _tag: "Text", text }
-  return calls || anything ? { _tag: "Seen" } : { _tag: "Nothing" }
+  return { text, anything }
 }
 
-const notExecuted = (names: ReadonlyArray<string>): string =>
-  `\n\n[The connection was lost while ${names.join(", ")} was being called: nothing of it was executed.]`
+const goOn = Prompt.userMessage({
+  content: [
+    Prompt.textPart({
+      text: "The connection was lost in the middle of your answer, which stands above as far as it was received. Go on exactly " +
+        "where it stops, within the word if need be; do not repeat anything and do not comment on it."
+    })
+  ]
+})
 
-/** The answer that is left: the text that was read, and what was not done. */
-export const response = (shown: ReadonlyArray<ReadonlyArray<StreamPart>>): ModelResponse => {
-  const assembler = Assembler.make()
-  const names: Array<string> = []
-  for (const parts of shown) {
-    assembler.add(parts)
-    for (const part of parts) { if (part.type === "tool-params-start") names.push(part.name) }
-  }
-  const { id, model, parts, usage } = assembler.result()
-  const kept = parts.filter((part) => part.type !== "tool-call")
-  const last = kept.findLast((part) => part.type === "text")
-  const answer = names.length === 0 || last === undefined
-    ? kept
-    : kept.map((part) => part === last ? { ...last, text: last.text + notExecuted(names) } : part)
-  return { parts: answer, finishReason: "stop", usage, model, id, raw: undefined }
+/** The call for the rest of an answer of which `text` was read; the call itself where that is empty. */
+export const continuation = (call: ModelCall, text: string): ModelCall =>
+  text === ""
+    ? call
+    : { ...call, messages: [...call.messages, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }), goOn] }
+
+/** The answer that begins with `text` and goes on with what came when the rest was asked for. */
+export const joined = (response: ModelResponse, text: string): ModelResponse => {
+  if (text === "") return response
+  const { parts } = response
+  const at = parts.findIndex((part) => part.type !== "reasoning")
+  const part = parts[at]
+  if (part?.type === "text") return withParts(response, parts.with(at, { ...part, text: text + part.text }))
+  const first: ContentPart = Response.makePart("text", { text })
+  return withParts(response, parts.toSpliced(at === -1 ? parts.length : at, 0, first))
 }
-
-/** Whether asking anew can help. */
-export const isTransient = ({ reason }: Decision): boolean =>
-  reason === "timeout" || reason === "overloaded" || reason === "server_error" || reason === "unknown"

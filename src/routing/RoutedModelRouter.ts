@@ -67,7 +67,7 @@ export interface Options {
   readonly open: Open
   /** Attempts on one route that failures may cost; 3 when absent. */
   readonly maxAttempts?: number | undefined
-  /** How often a call that broke off while a tool call was written is asked for anew; 2 when absent. */
+  /** How often the rest of an answer that broke off after it was read is asked for on one route; 2 when absent. */
   readonly streamRetries?: number | undefined
   readonly backoff?: Backoff.Limits | undefined
   readonly breaker?: Breakers.Policy | undefined
@@ -129,7 +129,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     limits: yield* RateLimits.make,
     guard: options.guard ?? RateGuard.none,
     backoff: options.backoff ?? Backoff.defaults,
-    streamRetries: options.streamRetries ?? PartialAnswer.mostReconnects,
+    streamRetries: options.streamRetries ?? PartialAnswer.mostContinuations,
     maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
   }
   const chain: ChainCall.Chain = { shared, lanes, breakers, sessions }
@@ -152,7 +152,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 
   const call: Service["call"] = (attempt, route, about = {}) =>
     Effect.suspend(() => {
-      const call = { attempt, about, count: 0, dirty: false, reconnects: 0 }
+      const call = { attempt, about, count: 0, dirty: false }
       if (route !== undefined && route !== primaryRoute) return alone(laneOf(route), call)
       const [only, second] = lanes
       return only !== undefined && second === undefined ? alone(only, call) : ChainCall.run(chain, call)

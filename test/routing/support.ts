@@ -8,6 +8,7 @@ import type { Route } from "../../src/domain/Route.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as NetworkReason from "../../src/provider/NetworkReason.ts"
 import type { About, Service, Try } from "../../src/routing/ModelRouter.ts"
+import type { Delivered } from "../../src/routing/PartialAnswer.ts"
 import type { Open } from "../../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -114,7 +115,22 @@ export const asking = (router: Service, more: Partial<About> & { readonly route?
   const events: Array<RunEvent> = []
   const seen: Array<StreamPart> = []
   let discarded = 0
-  const onPart: OnPart = (parts) => Effect.sync(() => (seen.push(...parts), parts))
+  let kept = ""
+  let isRead = false
+  const delivered: Delivered = {
+    text: () => kept,
+    isRead: () => isRead,
+    keep: (text) => {
+      kept += text
+      isRead = false
+    }
+  }
+  const onPart: OnPart = (parts) =>
+    Effect.sync(() => {
+      seen.push(...parts)
+      isRead ||= parts.some(({ type }) => type === "text-delta")
+      return parts
+    })
   const attempt = (at: Try) =>
     Effect.flatMap(at.provider.prepare(more.call ?? question), (request) => {
       const execution = at.provider.execute(request, { onPart })
@@ -124,10 +140,14 @@ export const asking = (router: Service, more: Partial<About> & { readonly route?
     turn: turn(),
     call: question,
     notify: (told) => Effect.sync(() => void events.push(...told)),
-    discard: Effect.sync(() => void discarded++),
+    discard: Effect.sync(() => {
+      discarded++
+      isRead = false
+    }),
+    delivered,
     ...more
   })
-  return { answer, events, seen, discarded: () => discarded }
+  return { answer, events, seen, discarded: () => discarded, kept: () => kept }
 }
 
 export const waits = (events: ReadonlyArray<RunEvent>): ReadonlyArray<number> =>

@@ -4,6 +4,8 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { ServerResponse } from "node:http"
+import type { ApiMode } from "../../src/domain/ApiMode.ts"
+import type { Route } from "../../src/domain/Route.ts"
 import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
 import * as BedrockConverse from "../../src/provider/BedrockConverse.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
@@ -42,6 +44,9 @@ const pieces = (args: string): ReadonlyArray<string> => {
   return args === "" ? [] : [args.slice(0, half), args.slice(half)].filter((piece) => piece !== "")
 }
 
+/** Text in pieces of a few words. */
+const textPieces = (text: string): ReadonlyArray<string> => text.match(/[^]{1,12}/g) ?? [""]
+
 /** What a server that parses arguments sends: the object, or the text that is none. */
 const parsed = (args: string): unknown => {
   try {
@@ -76,7 +81,8 @@ const chat: Protocol = {
     const chunk = (delta: object, finish_reason: string | null = null) => ({ id: "c", model, choices: [{ index: 0, delta, finish_reason }] })
     events(
       response,
-      chunk({ role: "assistant", content: text ?? "" }),
+      chunk({ role: "assistant", content: "" }),
+      ...(text === undefined ? [] : textPieces(text).map((content) => chunk({ content }))),
       ...calls.flatMap(({ args, id, name }, index) => [
         chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
         ...pieces(args).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] }))
@@ -101,7 +107,7 @@ const anthropic: Protocol = {
   }),
   stream: ({ calls = [], cut, text }, response) => {
     const blocks = [
-      ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: [{ type: "text_delta", text }] }]),
+      ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: textPieces(text).map((text) => ({ type: "text_delta", text })) }]),
       ...calls.map(({ args, id, name }) => ({
         block: { type: "tool_use", id, name, input: {} },
         deltas: pieces(args).map((piece) => ({ type: "input_json_delta", partial_json: piece }))
@@ -142,7 +148,7 @@ const responses: Protocol = {
         return [
           { type: "response.output_item.added", output_index, item: args === undefined ? { ...item, content: [] } : { ...item, arguments: "" } },
           ...(args === undefined
-            ? [{ type: "response.output_text.delta", output_index, content_index: 0, delta: turn.text ?? "" }]
+            ? textPieces(turn.text ?? "").map((delta) => ({ type: "response.output_text.delta", output_index, content_index: 0, delta }))
             : pieces(args).map((delta) => ({ type: "response.function_call_arguments.delta", output_index, delta }))),
           { type: "response.output_item.done", output_index, item }
         ]
@@ -174,7 +180,10 @@ const bedrock: Protocol = {
   stream: ({ calls = [], cut, text }, response) => {
     const shown: ReadonlyArray<readonly [string, object]> = text === undefined
       ? []
-      : [["contentBlockDelta", { contentBlockIndex: 0, delta: { text } }], ["contentBlockStop", { contentBlockIndex: 0 }]]
+      : [
+        ...textPieces(text).map((text) => ["contentBlockDelta", { contentBlockIndex: 0, delta: { text } }] as const),
+        ["contentBlockStop", { contentBlockIndex: 0 }]
+      ]
     const made = calls.flatMap(({ args, id, name }, at): ReadonlyArray<readonly [string, object]> => {
       const contentBlockIndex = at + (text === undefined ? 0 : 1)
       return [
@@ -214,3 +223,68 @@ export const serve = (protocol: Protocol, streaming: boolean, turns: ReadonlyArr
     })
     return { server, provider: protocol.layer(server.url) }
   })
+
+/** A streamed answer as it goes over the wire: its headers, and its events, each whole. */
+export const wireEvents = (
+  protocol: Protocol,
+  turn: WireTurn
+): { readonly type: string; readonly events: ReadonlyArray<Buffer> } => {
+  let type = ""
+  let body = Buffer.alloc(0)
+  // The two methods that the protocols write with.
+  const response = {
+    writeHead: (_: number, headers: Record<string, string>) => {
+      type = headers["content-type"] ?? ""
+      return response
+    },
+    end: (data: string | Buffer) => {
+      body = Buffer.from(data)
+      return response
+    }
+  }
+  protocol.stream(turn, response as unknown as ServerResponse)
+  if (!type.includes("amazon")) {
+    return { type, events: body.toString("utf8").split(/(?<=\n\n)/).map((event) => Buffer.from(event)) }
+  }
+  const events: Array<Buffer> = []
+  for (let at = 0; at < body.length; at += body.readUInt32BE(at)) events.push(body.subarray(at, at + body.readUInt32BE(at)))
+  return { type, events }
+}
+
+/** Sends a streamed answer up to the share `part` of its text or arguments, then ends the body, or loses the connection. */
+export const cutStream = (
+  protocol: Protocol,
+  turn: WireTurn,
+  response: ServerResponse,
+  part: number,
+  how: "ended" | "lost"
+): void => {
+  const { events, type } = wireEvents(protocol, turn)
+  const pieces = events.flatMap((event, index) => /delta/i.test(event.toString("latin1")) ? [index] : [])
+  const first = pieces[0] ?? 0
+  // The last piece is never sent, so that text is missing.
+  const last = pieces[Math.min(pieces.length - 3, Math.floor(pieces.length * part))] ?? first
+  response.writeHead(200, { "content-type": type })
+  const sent = Buffer.concat(events.slice(0, last + 1))
+  if (how === "ended") response.end(sent)
+  else response.write(sent, () => setTimeout(() => response.destroy(), 5))
+}
+
+/** A route to a server that speaks `apiMode`. */
+export const routeTo = (apiMode: ApiMode, url: string): Route => ({
+  provider: apiMode === "bedrock_converse" ? "bedrock" : apiMode,
+  model: "test-model",
+  apiMode,
+  baseUrl: apiMode === "chat_completions" || apiMode === "codex_responses" ? `${url}/v1` : url,
+  apiKey,
+  ...(apiMode === "bedrock_converse" ? { region: "us-east-1" } : {})
+})
+
+/** The part of `text` that a request for the rest of it has not yet; all of it where the request asks for no rest. */
+export const restOf = (text: string, body: string): string => {
+  if (!body.includes("The connection was lost in the middle of your answer")) return text
+  for (let length = text.length; length > 0; length--) {
+    if (body.includes(`"${text.slice(0, length)}"`)) return text.slice(length)
+  }
+  return text
+}

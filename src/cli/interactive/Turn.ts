@@ -35,6 +35,8 @@ export const ending = ({ exit, limit, steps }: Pick<RunResult, "exit" | "limit" 
       return `Stopped after ${steps} model calls without a final answer: say "continue" to go on.`
     case "output_truncated":
       return "The answer was cut by the output limit: say \"continue\" to go on."
+    case "partial_stream_recovery":
+      return "The connection was lost in the middle of the answer: say \"continue\" to have it finished."
     case "empty_response_exhausted":
       return "The model answered with nothing: /retry asks again."
     case "invalid_tool_calls":

@@ -26,7 +26,7 @@ export interface Shared {
   readonly backoff: Backoff.Limits
   /** Attempts on one lane that failures may cost. */
   readonly maxAttempts: number
-  /** How often a call that broke off while a tool call was written is asked for anew. */
+  /** How often the rest of an answer that broke off is asked for on one lane. */
   readonly streamRetries: number
 }
 
@@ -57,6 +57,8 @@ export interface State {
   /** Whether the account of the key is known to have used up its limit: waiting here is no use. */
   spent: boolean
   outputCap: number | undefined
+  /** Attempts that were asked for the rest of an answer, and broke off again. */
+  continuations: number
   /** Keys whose renewal was tried. */
   readonly renewed: Set<number>
   /** Changes of this call alone. */
@@ -84,6 +86,7 @@ export const fresh = (startedAt: number): State => ({
   rebuilt: false,
   spent: false,
   outputCap: undefined,
+  continuations: 0,
   renewed: new Set(),
   changes: new Set()
 })
