@@ -38,6 +38,7 @@ import type { AgentSettings } from "./agent/RunInput.ts"
 import { Environment } from "./config/Environment.ts"
 import { Home } from "./config/Home.ts"
 import { Settings, type Values } from "./config/Settings.ts"
+import * as Unsupported from "./config/Unsupported.ts"
 import type { ConfigError } from "./domain/AgentError.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
@@ -255,13 +256,15 @@ const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }
  *
  * The provider is the one of the route that the settings mean, sessions are kept in the home directory, every built-in tool
  * is registered (a run selects from them), plugins are loaded that the user enabled, and shell hooks run that the user agreed
- * to, after the plugins'.
+ * to, after the plugins'. Settings that ask for a protection that there is not (`terminal.backend: docker`) are refused.
  */
 export const program = (
   settings: Values,
   start: Start = {}
 ): Layer.Layer<Services, ConfigError, Home | Environment> =>
   Layer.unwrap(Effect.gen(function*() {
+    const refusal = Unsupported.refusal(settings)
+    if (refusal !== undefined) return yield* refusal
     const home = yield* Home
     const environment = yield* Environment
     const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))

@@ -19,7 +19,7 @@ const key = Argument.String("key").pipe(Argument.withDescription("A key, such as
 const json = Flags.yes("json", "JSON instead of YAML")
 
 const show = Command.make("show", { json }, (flags) => act((actions, shared) => actions.show(shared, flags))).pipe(
-  Command.withDescription("All settings that hold, secrets masked")
+  Command.withDescription("Show all settings that are in effect, secrets masked")
 )
 const path = Command.make("path", {}, () => act(({ path }) => path)).pipe(
   Command.withDescription("Where config.yaml is")
@@ -28,7 +28,7 @@ const envPath = Command.make("env-path", {}, () => act(({ envPath }) => envPath)
   Command.withDescription("Where the file with the secrets is")
 )
 const get = Command.make("get", { key, json }, (flags) => act(({ get }) => get(flags))).pipe(
-  Command.withDescription("The value of one key that holds")
+  Command.withDescription("Show the value of one key, from whichever source it comes")
 )
 const set = Command.make(
   "set",

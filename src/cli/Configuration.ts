@@ -34,9 +34,13 @@ const render = (value: unknown, { json }: AsJson): string => {
   return typeof value === "string" ? value : Yaml.render(value)
 }
 
-/** Prints the settings that hold. */
+const warn = (warnings: ReadonlyArray<string>) =>
+  Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true })
+
+/** Prints the settings that are in effect; what has none is said on stderr. */
 export const show = (flags: Flags.Globals, form: AsJson) =>
-  Effect.flatMap(Edit.show(Flags.configOptions(flags)), (values) => line(render(values, form))).pipe(
+  Edit.show(Flags.configOptions(flags)).pipe(
+    Effect.flatMap(({ values, warnings }) => Effect.andThen(warn(warnings), line(render(values, form)))),
     Effect.provide(surroundings)
   )
 
@@ -48,19 +52,15 @@ export const envPath = Effect.flatMap(Home, ({ env }) => line(env)).pipe(Effect.
 
 /** Prints one value; one that is not set is a failure. */
 export const get = ({ json, key }: AsJson & { readonly key: string }) =>
-  Edit.get(key).pipe(
-    Effect.flatMap(Option.match({
-      onNone: () => Effect.fail(new Failure({ code: failed, message: `${key} is not set` })),
-      onSome: (value) => line(render(value, { json }))
-    })),
-    Effect.provide(surroundings)
-  )
+  Effect.gen(function*() {
+    const found = yield* Edit.get(key)
+    if (Option.isNone(found)) return yield* new Failure({ code: failed, message: `${key} is not set` })
+    yield* warn(yield* Edit.unsupported(key, found.value))
+    yield* line(render(found.value, { json }))
+  }).pipe(Effect.provide(surroundings))
 
 const tell = (what: string) => ({ file, key, warnings }: Edit.Change) =>
-  Effect.andThen(
-    Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true }),
-    line(`${what} ${key} in ${file}`)
-  )
+  Effect.andThen(warn(warnings), line(`${what} ${key} in ${file}`))
 
 /** Sets one key. */
 export const set = ({ key, value }: { readonly key: string; readonly value: string }) =>
@@ -93,18 +93,22 @@ export const edit = Effect.gen(function*() {
   return yield* judge({})
 }).pipe(Effect.provide(surroundings))
 
+const refuse = (lines: ReadonlyArray<string>) =>
+  Effect.andThen(
+    Effect.forEach(lines, (text) => note(ErrorLine.render(text).trimEnd()), { discard: true }),
+    Effect.fail(silent(unusable))
+  )
+
 const judge = (options: Config.Options) =>
   Config.load(options).pipe(
     Effect.matchEffect({
-      onFailure: (error) =>
+      onFailure: (error) => refuse(error.message.split("\n")),
+      onSuccess: ({ refusals, warnings }) =>
         Effect.andThen(
-          Effect.forEach(error.message.split("\n"), (text) => note(ErrorLine.render(text).trimEnd()), { discard: true }),
-          Effect.fail(silent(unusable))
-        ),
-      onSuccess: ({ warnings }) =>
-        Effect.andThen(
-          Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true }),
-          line(warnings.length === 0 ? "The settings are fine" : "The settings can be used")
+          warn(warnings),
+          refusals.length > 0
+            ? refuse(refusals)
+            : line(warnings.length === 0 ? "The settings are fine" : "The settings can be used")
         )
     })
   )

@@ -62,12 +62,14 @@ const settings = Effect.fnUntraced(function*(flags: Flags.Globals) {
   if (Result.isFailure(loaded)) {
     return { values: undefined, findings: loaded.failure.message.split("\n").map((text) => problem("settings", text)) }
   }
-  const { settings, warnings } = loaded.success
+  const { refusals, settings, warnings } = loaded.success
+  const found = [...refusals.map((text) => problem("settings", text)), ...warnings.map((text) => warning("settings", text))]
   return {
-    values: settings,
-    findings: warnings.length === 0
+    // With settings that no run starts with there is no model to look at.
+    values: refusals.length === 0 ? settings : undefined,
+    findings: found.length === 0
       ? [ok("settings", flags.ignoreUserConfig ? "config.yaml is ignored" : "nothing is wrong with them")]
-      : warnings.map((text) => warning("settings", text))
+      : found
   }
 })
 

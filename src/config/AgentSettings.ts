@@ -22,16 +22,18 @@ export const agent = F.defaulted({
   /** US dollars, as far as prices are known. */
   runBudgetDollars: F.optional(F.number({ least: 0 })),
   runBudgetToolCalls: F.optional(F.positive),
-  /** For a gateway, which this program has none of: taken, so that a file that names it loads without a complaint. */
-  gatewayTimeout: F.withDefault(F.seconds, 1800),
+  gatewayTimeout: F.withDefault(F.unsupported(F.seconds), 1800),
   /** `auto` decides by the model's name; a list holds parts of names. */
   toolUseEnforcement: F.withDefault(
-    Schema.Union([Schema.Literal("auto"), Schema.Boolean, F.texts]).annotate({
-      expected: "auto, true, false or a list of model names"
-    }),
+    F.unsupported(
+      Schema.Union([Schema.Literal("auto"), Schema.Boolean, F.texts]).annotate({
+        expected: "auto, true, false or a list of model names"
+      }),
+      { holds: [false, []] }
+    ),
     "auto"
   ),
-  environmentHint: F.optional(F.text)
+  environmentHint: F.optional(F.unsupported(F.text))
 })
 
 /**
@@ -76,37 +78,37 @@ export const toolLoopGuardrails = F.defaulted({
 
 /** `compression`: when the conversation is compacted, and what of it stays. */
 export const compression = F.defaulted({
-  enabled: F.withDefault(F.wordyFlag, true),
+  enabled: F.withDefault(F.unsupported(F.wordyFlag, { holds: [false] }), true),
   /** Share of the context window that triggers it. */
-  threshold: F.withDefault(F.ratio, 0.5),
+  threshold: F.withDefault(F.unsupported(F.ratio), 0.5),
   /** Share of the trigger that is kept as recent context. */
-  targetRatio: F.withDefault(F.number({ least: 0.1, most: 0.8 }), 0.2),
-  protectFirstN: F.withDefault(F.integer({ least: 0 }), 3),
-  protectLastN: F.withDefault(F.count, 20)
+  targetRatio: F.withDefault(F.unsupported(F.number({ least: 0.1, most: 0.8 })), 0.2),
+  protectFirstN: F.withDefault(F.unsupported(F.integer({ least: 0 })), 3),
+  protectLastN: F.withDefault(F.unsupported(F.count), 20)
 })
 
 /** `context`: the engine that compacts. */
-export const context = F.defaulted({ engine: F.withDefault(F.text, "compressor") })
+export const context = F.defaulted({ engine: F.withDefault(F.unsupported(F.text), "compressor") })
 
 /** `prompt_caching`. */
-export const promptCaching = F.defaulted({ cacheTtl: F.withDefault(F.choice(["5m", "1h"]), "5m") })
+export const promptCaching = F.defaulted({ cacheTtl: F.withDefault(F.unsupported(F.choice(["5m", "1h"])), "5m") })
 
 /** `memory`: limits are characters; a nudge interval of 0 is never. */
 export const memory = F.defaulted({
-  memoryEnabled: F.withDefault(F.flag, true),
-  userProfileEnabled: F.withDefault(F.flag, true),
-  memoryCharLimit: F.withDefault(F.positive, 2200),
-  userCharLimit: F.withDefault(F.positive, 1375),
-  nudgeInterval: F.withDefault(F.count, 10),
+  memoryEnabled: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  userProfileEnabled: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  memoryCharLimit: F.withDefault(F.unsupported(F.positive), 2200),
+  userCharLimit: F.withDefault(F.unsupported(F.positive), 1375),
+  nudgeInterval: F.withDefault(F.unsupported(F.count, { holds: [0] }), 10),
   /** One provider besides the built-in memory. */
-  provider: F.optional(F.text)
+  provider: F.optional(F.unsupported(F.text))
 })
 
 /** `skills`. The two specifications differ on the nudge interval (10, 15); the table of keys holds. */
 export const skills = F.defaulted({
-  creationNudgeInterval: F.withDefault(F.count, 15),
-  externalDirs: F.withDefault(F.paths, []),
-  disabled: F.withDefault(F.texts, []),
-  templateVars: F.withDefault(F.flag, true),
-  inlineShell: F.withDefault(F.flag, false)
+  creationNudgeInterval: F.withDefault(F.unsupported(F.count, { holds: [0] }), 15),
+  externalDirs: F.withDefault(F.unsupported(F.paths, { holds: [[]] }), []),
+  disabled: F.withDefault(F.unsupported(F.texts, { holds: [[]] }), []),
+  templateVars: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  inlineShell: F.withDefault(F.unsupported(F.flag, { holds: [false] }), false)
 })

@@ -4,7 +4,7 @@
  * **Details**
  *
  * A value that can not be used is an error, a line for each: where it stands, what was expected, what was found. A key that
- * nobody knows and a number out of bounds are warnings. Nothing is loaded but what is there: without a `config.yaml` there
+ * nobody knows, one that has no effect yet and a number out of bounds are warnings. Nothing is loaded but what is there: without a `config.yaml` there
  * is no YAML reader.
  *
  * **Gotchas**
@@ -57,6 +57,8 @@ export interface Options {
 export interface Loaded {
   readonly settings: Values
   readonly warnings: ReadonlyArray<string>
+  /** Why no run may start with these settings, a line each; see `Unsupported`. */
+  readonly refusals: ReadonlyArray<string>
 }
 
 /** What the settings are made of. */
@@ -112,16 +114,17 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
       ),
       ...wrong.map(({ path, text }) => line(path, text))
     ]
-    return decoded._tag === "Success" && lines.length === 0
-      ? Effect.succeed({
-        settings: decoded.success,
-        warnings: [
-          ...prepared.remarks.map(({ path, text }) => line(path, text).text),
-          ...fromFile.remarks,
-          ...fromProcess.remarks
-        ]
-      })
-      : Effect.fail(failure(lines))
+    if (decoded._tag === "Failure" || lines.length > 0) return Effect.fail(failure(lines))
+    const told = (remarks: typeof prepared.remarks) => remarks.map(({ path, text }) => line(path, text).text)
+    return Effect.succeed({
+      settings: decoded.success,
+      warnings: [
+        ...told(prepared.remarks.filter(({ stops }) => stops !== true)),
+        ...fromFile.remarks,
+        ...fromProcess.remarks
+      ],
+      refusals: told(prepared.remarks.filter(({ stops }) => stops === true))
+    })
   })
 
 const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.FileSystem> =>
@@ -140,18 +143,14 @@ export const load = Effect.fn("Config.load")(
   }
 )
 
+const logged = ({ settings, warnings }: Loaded): Effect.Effect<Values> =>
+  Effect.as(Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true }), settings)
+
 /** The settings as a service; warnings are logged. */
 export const layer = (
   options: Options = {}
 ): Layer.Layer<Settings, ConfigError, Environment | FileSystem.FileSystem | Home> =>
-  Layer.effect(
-    Settings,
-    Effect.gen(function*() {
-      const { settings, warnings } = yield* load(options)
-      yield* Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true })
-      return settings
-    })
-  )
+  Layer.effect(Settings, Effect.flatMap(load(options), logged))
 
 /** Home directory, environment and settings, from nothing but a platform. */
 export const layerAll = (
@@ -159,9 +158,11 @@ export const layerAll = (
 ): Layer.Layer<Environment | Home | Settings, ConfigError, FileSystem.FileSystem | Path.Path> =>
   layer(options).pipe(Layer.provideMerge(Environment.layer), Layer.provideMerge(Home.layer))
 
-/** Settings that an application gives, in the words of the file; what it does not say has its default. */
+/**
+ * Settings that an application gives, in the words of the file; what it does not say has its default. Warnings are logged.
+ */
 export const layerOf = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
   Layer.effect(
     Settings,
-    Effect.map(resolve({ file, environment: makeEnvironment({}), flags: [] }), ({ settings }) => settings)
+    Effect.flatMap(resolve({ file, environment: makeEnvironment({}), flags: [] }), logged)
   )

@@ -32,7 +32,8 @@ import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as YamlEdit from "./internal/YamlEdit.ts"
 import * as Keys from "./Keys.ts"
-import { providerKeysKey, SettingsSchema } from "./Settings.ts"
+import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
+import { remarks, withoutUnsupported } from "./Unsupported.ts"
 import * as Yaml from "./Yaml.ts"
 
 /** What was changed. */
@@ -127,14 +128,25 @@ export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.R
   return yield* change(key, (tree) => Effect.map(Keys.locate(tree, key), (path) => ({ path, value: undefined })))
 })
 
-/** All settings that hold now, in the words of the file, secrets masked. */
-export const show = Effect.fn("Edit.show")(function*(
-  options: Config.Options = {}
-): Effect.fn.Return<Tree.Mapping, ConfigError, Environment | FileSystem.FileSystem | Home> {
-  const { settings } = yield* Config.load(options)
+const encode = (settings: Values): Tree.Mapping => {
   const encoded: Tree.Mapping = Schema.encodeSync(SettingsSchema)(settings)
   const { [providerKeysKey]: pools, ...rest } = encoded
   return Tree.isMapping(pools) ? { ...rest, ...pools } : rest
+}
+
+/** The settings in effect, in the words of the file, secrets masked. */
+export interface Shown {
+  readonly values: Tree.Mapping
+  /** What is left out, or otherwise not as the user wrote it: a line each. */
+  readonly warnings: ReadonlyArray<string>
+}
+
+/** All settings that have an effect now. */
+export const show = Effect.fn("Edit.show")(function*(
+  options: Config.Options = {}
+): Effect.fn.Return<Shown, ConfigError, Environment | FileSystem.FileSystem | Home> {
+  const { refusals, settings, warnings } = yield* Config.load(options)
+  return { values: withoutUnsupported(encode(settings)), warnings: [...refusals, ...warnings] }
 })
 
 /** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
@@ -146,5 +158,11 @@ export const get = Effect.fn("Edit.get")(function*(
     const environment = yield* Environment
     return Option.map(Option.fromUndefinedOr(environment.get(names.join("").toUpperCase())), mask)
   }
-  return Option.fromUndefinedOr(Keys.lookUp(yield* show(), names))
+  const { settings } = yield* Config.load()
+  return Option.fromUndefinedOr(Keys.lookUp(encode(settings), names))
 })
+
+/** The warnings about what has no effect yet in the value of a key. */
+export const unsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
+  Effect.map(Keys.names(key), (names) =>
+    remarks(value, Shape.ofPath(names), names).map(({ path, text }) => `${Tree.show(path)}: ${text}`))

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as RedactedValue from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { marker } from "../domain/Redaction.ts"
 
@@ -26,12 +27,33 @@ export interface Facts {
   readonly open?: boolean
   /** What separates the items where the list is one text; a comma when absent. */
   readonly separator?: string
+  readonly unsupported?: Unsupported
+}
+
+/** A key that is accepted although nothing reads it yet, and what its user is told. */
+export interface Unsupported {
+  /**
+   * Values, in the words of the file, that describe what happens anyway: they draw no warning. `"any"` for a key that asks
+   * for nothing.
+   */
+  readonly holds: ReadonlyArray<unknown> | "any"
+  /** What to do; `remove it` when absent. */
+  readonly remedy?: string
+  /** Safety depends on the key: no run starts with a value that does not hold. */
+  readonly stops?: boolean
 }
 
 /** The annotation that carries {@link Facts}. */
 export const factsKey = "hermes-effect/config/facts"
 
 const facts = (facts: Facts) => ({ [factsKey]: facts })
+
+/**
+ * Marks a key that nothing reads yet. The mark is removed together with the change that gives the key its effect; a test
+ * fails for a key that has neither a reader nor this mark.
+ */
+export const unsupported = <S extends Schema.Top>(schema: S, unsupported: Unsupported = { holds: [] }): S["Rebuild"] =>
+  schema.annotate(facts({ ...SchemaAST.resolveAt<Facts>(factsKey)(schema.ast), unsupported }))
 
 /** `maxTurns` as `max_turns`. */
 export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)

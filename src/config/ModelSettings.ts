@@ -83,16 +83,16 @@ export const auxiliary = F.section({
   apiKey: F.optional(F.secret),
   apiMode: F.optional(Configurable),
   timeout: F.optional(F.seconds),
-  contextLength: F.optional(F.positive)
+  contextLength: F.optional(F.unsupported(F.positive))
 })
 
 /** `bedrock`: a guardrail needs identifier and version. */
 export const bedrock = F.defaulted({
   guardrail: F.defaulted({
-    guardrailIdentifier: F.optional(F.text),
-    guardrailVersion: F.optional(F.text),
-    streamProcessingMode: F.optional(F.choice(["sync", "async"])),
-    trace: F.optional(F.choice(["enabled", "disabled", "enabled_full"]))
+    guardrailIdentifier: F.optional(F.unsupported(F.text, { holds: [], stops: true })),
+    guardrailVersion: F.optional(F.unsupported(F.text, { holds: [], stops: true })),
+    streamProcessingMode: F.optional(F.unsupported(F.choice(["sync", "async"]))),
+    trace: F.optional(F.unsupported(F.choice(["enabled", "disabled", "enabled_full"])))
   })
 })
 

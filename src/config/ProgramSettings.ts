@@ -14,7 +14,7 @@ export const plugins = F.defaulted({
   /** npm packages that are plugins; being named here makes one known, `enabled` decides. */
   packages: F.withDefault(F.texts, []),
   /** Seconds for a hook that may change what happens; 0 turns the deadline off. */
-  hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
+  hookCallbackTimeout: F.withDefault(F.unsupported(F.number({ least: 0, most: 600 })), 30),
   /** Characters of a request or response in a hook payload. */
   payloadMaxChars: F.withDefault(F.integer({ least: 1000 }), 50_000),
   entries: F.withDefault(F.mapOf(F.mapOf(F.anything)), {})
@@ -42,7 +42,7 @@ export const display = F.defaulted({
   streaming: F.withDefault(F.flag, true),
   showReasoning: F.withDefault(F.flag, false),
   showCost: F.withDefault(F.flag, false),
-  inlineDiffs: F.withDefault(F.flag, true),
+  inlineDiffs: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
   toolProgress: F.withDefault(F.choice(["off", "new", "all", "verbose"]), "all"),
   finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "strip"),
   resumeDisplay: F.withDefault(F.choice(["full", "minimal"]), "full"),
@@ -53,20 +53,20 @@ export const display = F.defaulted({
 
 /** `sessions`. */
 export const sessions = F.defaulted({
-  autoPrune: F.withDefault(F.flag, false),
-  retentionDays: F.withDefault(F.positive, 90),
-  vacuumAfterPrune: F.withDefault(F.flag, true),
-  minIntervalHours: F.withDefault(F.number({ least: 0 }), 24),
-  maxResumeMessages: F.withDefault(F.positive, 20_000),
-  maxExportMessages: F.withDefault(F.positive, 20_000)
+  autoPrune: F.withDefault(F.unsupported(F.flag, { holds: [false] }), false),
+  retentionDays: F.withDefault(F.unsupported(F.positive), 90),
+  vacuumAfterPrune: F.withDefault(F.unsupported(F.flag), true),
+  minIntervalHours: F.withDefault(F.unsupported(F.number({ least: 0 })), 24),
+  maxResumeMessages: F.withDefault(F.unsupported(F.positive), 20_000),
+  maxExportMessages: F.withDefault(F.unsupported(F.positive), 20_000)
 })
 
 /** `logging`. */
 export const logging = F.defaulted({
-  level: F.withDefault(F.choice(["DEBUG", "INFO", "WARNING", "ERROR"]), "INFO"),
-  maxSizeMb: F.withDefault(F.number({ least: 0.1 }), 5),
-  backupCount: F.withDefault(F.count, 3)
+  level: F.withDefault(F.unsupported(F.choice(["DEBUG", "INFO", "WARNING", "ERROR"])), "INFO"),
+  maxSizeMb: F.withDefault(F.unsupported(F.number({ least: 0.1 })), 5),
+  backupCount: F.withDefault(F.unsupported(F.count), 3)
 })
 
 /** `database`. */
-export const database = F.defaulted({ journalMode: F.withDefault(F.choice(["wal", "delete"]), "wal") })
+export const database = F.defaulted({ journalMode: F.withDefault(F.unsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal") })

@@ -21,7 +21,8 @@ export const approvals = F.defaulted({
   unattendedMode: F.withDefault(unattended, "deny"),
   /** Globs of commands that never run; nothing but an edit of this list lifts them. */
   deny: F.withDefault(F.texts, []),
-  destructiveSlashConfirm: F.withDefault(F.flag, true)
+  /** No slash command of this program destroys anything: a session that is left stays in the store. */
+  destructiveSlashConfirm: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true)
 })
 
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */

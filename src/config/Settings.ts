@@ -50,7 +50,7 @@ const fields = {
   memory: Agent.memory,
   skills: Agent.skills,
   /** JSON file with messages that follow the system prompt of every call. */
-  prefillMessagesFile: F.optional(F.text),
+  prefillMessagesFile: F.optional(F.unsupported(F.text)),
 
   toolsets: F.withDefault(F.texts, ["hermes-cli"]),
   platformToolsets: F.withDefault(F.mapOf(F.texts), {}),
@@ -93,7 +93,7 @@ export const SettingsSchema = Schema.Struct({
   /** Keys of `<provider>.api_keys`, by provider. */
   credentials: F.withDefault(F.mapOf(Model.providerKeys), {}),
   /** Which layout the file has; a mark for migrations. */
-  configVersion: F.optional(F.count)
+  configVersion: F.optional(F.unsupported(F.count, { holds: "any" }))
 }).pipe(Schema.encodeKeys({ ...F.fileKeys(fields), ...renamed }))
 
 /** The decoded settings; see the module. */

@@ -10,9 +10,16 @@ import * as F from "./Fields.ts"
 
 /** `terminal`: times are seconds. */
 export const terminal = F.defaulted({
-  backend: F.withDefault(F.choice(["local", "docker", "singularity", "modal", "daytona", "ssh"]), "local"),
+  backend: F.withDefault(
+    F.unsupported(F.choice(["local", "docker", "singularity", "modal", "daytona", "ssh"]), {
+      holds: ["local"],
+      stops: true,
+      remedy: "commands would run on this machine; set it to local to allow that"
+    }),
+    "local"
+  ),
   timeout: F.withDefault(F.seconds, 180),
-  lifetimeSeconds: F.withDefault(F.seconds, 300),
+  lifetimeSeconds: F.withDefault(F.unsupported(F.seconds), 300),
   /** How long a single-query run waits for background processes that asked to be heard. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600)
 })

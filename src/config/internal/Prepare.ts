@@ -1,11 +1,12 @@
 /**
  * What is done to raw settings before the Schema sees them, because it needs to be said to the user: keys that nobody
- * knows, and numbers that are brought into bounds. Keys without a value (`base_url:`) count as absent.
+ * knows, keys that have no effect yet, and numbers that are brought into bounds. Keys without a value (`base_url:`) count as absent.
  *
  * @since 0.1.0
  */
 import { nearest } from "../Nearest.ts"
 import { providerKeysKey } from "../Settings.ts"
+import * as Unsupported from "../Unsupported.ts"
 import * as Coerce from "./Coerce.ts"
 import type { Section, Shape, Value } from "./Shape.ts"
 import { isMapping, type Path, show } from "./Tree.ts"
@@ -14,6 +15,8 @@ import { isMapping, type Path, show } from "./Tree.ts"
 export interface Remark {
   readonly path: Path
   readonly text: string
+  /** No run may start with it. */
+  readonly stops?: boolean
 }
 
 /** Puts the `<provider>.api_keys` of the top level, whose names are free, under one key that the Schema knows. */
@@ -75,5 +78,6 @@ export const prepare = (
     }
   }
 
-  return { tree: walk(tree, root, []), remarks }
+  const prepared = walk(tree, root, [])
+  return { tree: prepared, remarks: [...remarks, ...Unsupported.remarks(prepared, root)] }
 }

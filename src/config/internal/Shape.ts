@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import * as SchemaAST from "effect/SchemaAST"
-import { type Facts, factsKey } from "../Fields.ts"
+import { type Facts, factsKey, type Unsupported } from "../Fields.ts"
 import { fileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
 
 /** A mapping with declared keys, by their names in the file. */
@@ -135,6 +135,10 @@ export const isSecret = (shape: Shape): boolean => {
       return shape.facts.secret ?? false
   }
 }
+
+/** The mark of a key that nothing reads yet. */
+export const unsupported = (shape: Shape): Unsupported | undefined =>
+  shape._tag === "Value" || shape._tag === "ListOf" ? shape.facts.unsupported : undefined
 
 /** What stands at a place of this shape, in words. */
 export const expected = (shape: Shape): string => {

@@ -1,0 +1,236 @@
+// Each key that is accepted has code that reads it, or is marked as not supported yet.
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import * as Shape from "../../src/config/internal/Shape.ts"
+
+/**
+ * The reader of each key: the key, a file below `src`, and the name there of what the key belongs to, where that is not the
+ * section's own. `<>` is a name that the user chose, or a position in a list. A key that gets an effect gets a line here and
+ * loses its mark.
+ */
+const table = `
+model.default                                                routing/ConfiguredRoutes.ts
+model.provider                                               routing/ConfiguredRoutes.ts
+model.base_url                                               routing/ConfiguredRoutes.ts
+model.api_key                                                routing/ConfiguredRoutes.ts
+model.api_mode                                               routing/ConfiguredRoutes.ts
+model.max_tokens                                             Runtime.ts
+agent.max_turns                                              Runtime.ts
+agent.reasoning_effort                                       Runtime.ts
+plugins.payload_max_chars                                    Runtime.ts
+hooks_auto_accept                                            Runtime.ts
+security.write_safe_root                                     Runtime.ts
+model.context_length                                         routing/catalogue/Stated.ts
+custom_providers.<>.models.<>.context_length                 routing/catalogue/Stated.ts
+model.ollama_num_ctx                                         routing/Catalogue.ts
+model.streaming                                              cli/Asking.ts
+display.streaming                                            cli/Asking.ts
+providers.<>.request_timeout_seconds                         routing/ConfiguredRoutes.ts
+providers.<>.stale_timeout_seconds                           routing/ConfiguredRoutes.ts
+providers.<>.models.<>.timeout_seconds                       routing/ConfiguredRoutes.ts
+providers.<>.models.<>.stale_timeout_seconds                 routing/ConfiguredRoutes.ts
+providers.<>.login_base_url                                  routing/Logins.ts
+custom_providers.<>.name                                     routing/Routes.ts
+custom_providers.<>.base_url                                 routing/Routes.ts
+custom_providers.<>.api_key                                  routing/Routes.ts
+custom_providers.<>.key_env                                  routing/Routes.ts
+custom_providers.<>.api_mode                                 routing/Routes.ts
+fallback_providers.<>.provider                               routing/Routes.ts                 ModelSettings
+fallback_providers.<>.model                                  routing/Routes.ts                 ModelSettings
+fallback_providers.<>.base_url                               routing/Routes.ts                 ModelSettings
+fallback_providers.<>.api_key                                routing/Routes.ts                 ModelSettings
+fallback_providers.<>.key_env                                routing/Routes.ts                 ModelSettings
+fallback_providers.<>.api_mode                               routing/Routes.ts                 ModelSettings
+fallback_providers.<>.api_key_env                            config/Derived.ts
+fallback_model.api_key_env                                   config/Derived.ts
+fallback_model.provider                                      routing/Routes.ts                 ModelSettings
+fallback_model.model                                         routing/Routes.ts                 ModelSettings
+fallback_model.base_url                                      routing/Routes.ts                 ModelSettings
+fallback_model.api_key                                       routing/Routes.ts                 ModelSettings
+fallback_model.key_env                                       routing/Routes.ts                 ModelSettings
+fallback_model.api_mode                                      routing/Routes.ts                 ModelSettings
+credential_pool_strategies.<>                                routing/ConfiguredRoutes.ts
+provider_routing.only                                        routing/Profiles.ts               ProviderRouting
+provider_routing.ignore                                      routing/Profiles.ts               ProviderRouting
+provider_routing.order                                       routing/Profiles.ts               ProviderRouting
+provider_routing.sort                                        routing/Profiles.ts               ProviderRouting
+provider_routing.require_parameters                          routing/Profiles.ts               ProviderRouting
+provider_routing.data_collection                             routing/Profiles.ts               ProviderRouting
+auxiliary.<>.provider                                        routing/auxiliary/Chain.ts        auxiliaryTask
+auxiliary.<>.model                                           routing/auxiliary/Chain.ts        auxiliaryTask
+auxiliary.<>.base_url                                        routing/auxiliary/Chain.ts        auxiliaryTask
+auxiliary.<>.api_key                                         routing/auxiliary/Chain.ts        auxiliaryTask
+auxiliary.<>.api_mode                                        routing/auxiliary/Chain.ts        auxiliaryTask
+auxiliary.<>.timeout                                         routing/Auxiliary.ts              auxiliaryTask
+network.request_timeout_seconds                              routing/ConfiguredRoutes.ts
+network.stream_read_timeout_seconds                          routing/ConfiguredRoutes.ts
+network.stream_stale_timeout_seconds                         routing/ConfiguredRoutes.ts
+network.call_stale_timeout_seconds                           routing/ConfiguredRoutes.ts
+network.stream_retries                                       internal/OpenRouter.ts
+agent.api_max_retries                                        internal/OpenRouter.ts
+agent.run_budget_seconds                                     internal/Said.ts
+agent.run_budget_tokens                                      internal/Said.ts
+agent.run_budget_dollars                                     internal/Said.ts
+agent.run_budget_tool_calls                                  internal/Said.ts
+delegation.max_spawn_depth                                   internal/Said.ts
+delegation.max_concurrent_children                           internal/Said.ts
+delegation.max_calls_per_step                                internal/Said.ts
+delegation.max_iterations                                    internal/Said.ts
+delegation.child_timeout_seconds                             internal/Said.ts
+delegation.reasoning_effort                                  internal/Said.ts
+delegation.inherit_mcp_toolsets                              internal/Said.ts
+delegation.subagent_auto_approve                             internal/Said.ts
+delegation.model                                             routing/ConfiguredRoutes.ts
+delegation.provider                                          routing/ConfiguredRoutes.ts
+delegation.base_url                                          routing/ConfiguredRoutes.ts
+delegation.api_key                                           routing/ConfiguredRoutes.ts
+tool_loop_guardrails.warnings_enabled                        internal/Said.ts
+tool_loop_guardrails.hard_stop_enabled                       internal/Said.ts
+tool_loop_guardrails.warn_after.exact_failure                internal/Said.ts
+tool_loop_guardrails.warn_after.same_tool_failure            internal/Said.ts
+tool_loop_guardrails.warn_after.idempotent_no_progress       internal/Said.ts
+tool_loop_guardrails.hard_stop_after.exact_failure           internal/Said.ts
+tool_loop_guardrails.hard_stop_after.same_tool_failure       internal/Said.ts
+tool_loop_guardrails.hard_stop_after.idempotent_no_progress  internal/Said.ts
+toolsets                                                     cli/Tooling.ts
+platform_toolsets.<>                                         cli/Tooling.ts
+disabled_toolsets                                            cli/Tooling.ts
+terminal.timeout                                             internal/Said.ts
+tool_output.max_bytes                                        internal/Said.ts
+tool_output.max_lines                                        internal/Said.ts
+tool_output.max_line_length                                  internal/Said.ts
+file_read_max_chars                                          internal/Said.ts
+security.redact_secrets                                      internal/Said.ts
+terminal.oneshot_completion_wait_seconds                     cli/SingleQuery.ts
+approvals.single_query_mode                                  cli/SingleQuery.ts
+code_execution.mode                                          internal/ProgramTools.ts
+code_execution.timeout                                       internal/ProgramTools.ts
+code_execution.max_tool_calls                                internal/ProgramTools.ts
+security.allow_private_urls                                  internal/ProgramTools.ts
+mcp_servers.<>.command                                       tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.args                                          tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.env.<>                                        tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.cwd                                           tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.url                                           tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.headers.<>                                    tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.timeout                                       tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.connect_timeout                               tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.keepalive                                     tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.supports_parallel_tool_calls                  tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.trust                                         tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.oauth                                         tool/mcp/ServerConfig.ts          section
+mcp_servers.<>.tools.include                                 tool/mcp/ServerConfig.ts
+mcp_servers.<>.tools.exclude                                 tool/mcp/ServerConfig.ts
+mcp_servers.<>.sampling.enabled                              tool/mcp/ServerConfig.ts
+mcp_servers.<>.elicitation.enabled                           tool/mcp/ServerConfig.ts
+mcp_servers.<>.enabled                                       tool/mcp/McpServers.ts            section
+cron.max_parallel_jobs                                       cli/CronRuns.ts
+cron.preflight                                               cli/CronRuns.ts
+cron.wrap_response                                           cli/CronRuns.ts
+cron.jobs_may_schedule                                       cli/CronRuns.ts
+cron.script_timeout_seconds                                  cli/CronRuns.ts
+cron.run_timeout_seconds                                     cli/CronRuns.ts
+approvals.cron_mode                                          cli/CronRuns.ts
+cron.timezone                                                internal/ProgramTools.ts
+approvals.mode                                               tool/Approvals.ts
+approvals.timeout                                            tool/Approvals.ts
+approvals.gateway_timeout                                    tool/Approvals.ts
+approvals.deny                                               tool/Approvals.ts
+command_allowlist                                            tool/Approvals.ts
+approvals.unattended_mode                                    cli/McpServe.ts
+security.tirith_enabled                                      tool/fence/Scanner.ts
+security.tirith_path                                         tool/fence/Scanner.ts
+security.tirith_timeout                                      tool/fence/Scanner.ts
+security.tirith_fail_open                                    tool/fence/Scanner.ts
+plugins.enabled                                              plugin/PluginManager.ts
+plugins.disabled                                             plugin/PluginManager.ts
+plugins.entries.<>.<>                                        plugin/PluginManager.ts
+plugins.packages                                             internal/LoadPlugins.ts
+hooks.<>.<>.command                                          hooks/ShellHookConfig.ts          entry
+hooks.<>.<>.matcher                                          hooks/ShellHookConfig.ts          entry
+hooks.<>.<>.timeout                                          hooks/ShellHookConfig.ts          entry
+quick_commands.<>.type                                       cli/interactive/QuickCommands.ts
+quick_commands.<>.command                                    cli/interactive/QuickCommands.ts
+quick_commands.<>.target                                     cli/interactive/QuickCommands.ts
+display.show_reasoning                                       cli/TextView.ts
+display.show_cost                                            cli/TextView.ts
+display.tool_progress                                        cli/TextView.ts
+display.final_response_markdown                              cli/TextView.ts
+display.tool_preview_length                                  cli/TextView.ts
+display.resume_display                                       cli/interactive/Switching.ts
+display.busy_input_mode                                      cli/interactive/Working.ts
+<provider>.<>.api_keys                                       routing/ConfiguredRoutes.ts
+`
+
+const wildcard = "<>"
+
+/** Keys that can be set on their own. */
+const leaves = (shape: Shape.Shape, path: ReadonlyArray<string> = []): ReadonlyArray<{ readonly key: string; readonly shape: Shape.Shape }> => {
+  switch (shape._tag) {
+    case "Section":
+      return Array.from(shape.fields).flatMap(([key, inside]) => leaves(inside, [...path, key]))
+    case "MapOf":
+      return leaves(shape.item, [...path, wildcard])
+    case "ListOf":
+      return shape.item._tag === "Section" ? leaves(shape.item, [...path, wildcard]) : [{ key: path.join("."), shape }]
+    case "Value":
+      return [{ key: path.join("."), shape }]
+  }
+}
+
+const camelCase = (key: string): string => key.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+
+/** The names of a key as the code has them: its own, and that of what it belongs to. */
+const namesOf = (key: string): { readonly field: string; readonly owner: string } => {
+  const names = key.split(".").filter((name) => name !== wildcard).map(camelCase)
+  const [field = "", owner = field] = names.toReversed()
+  return { field, owner: owner === "<provider>" ? "credentials" : owner }
+}
+
+const code = (file: string): string =>
+  readFileSync(new URL(`../../src/${file}`, import.meta.url), "utf8").replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "")
+
+/** A field is read as a member, by its name in brackets, or by being taken out of its owner. */
+const reads = (text: string, field: string): boolean =>
+  new RegExp(String.raw`\.${field}\b|\["${field}"\]|[{,]\s*${field}\s*[,:}]|"${field}"(?=[^\n]*>)`).test(text)
+
+const sources = readdirSync(new URL("../../src", import.meta.url), { recursive: true, encoding: "utf8" })
+  .filter((file) => file.endsWith(".ts"))
+
+const rows = table.trim().split("\n").map((line) => {
+  const [key = "", file = "", owner] = line.split(/\s+/)
+  return { key, file, owner }
+})
+
+const keys = leaves(Shape.root())
+const isMarked = (shape: Shape.Shape): boolean => Shape.unsupported(shape) !== undefined
+
+describe("the keys of the settings", () => {
+  it("are read, or marked as not supported yet; none is both", () => {
+    const read = new Set(rows.map(({ key }) => key))
+    assert.strictEqual(read.size, rows.length)
+    assert.deepStrictEqual(keys.filter(({ key, shape }) => !read.has(key) && !isMarked(shape)).map(({ key }) => key), [])
+    assert.deepStrictEqual(keys.filter(({ key, shape }) => read.has(key) && isMarked(shape)).map(({ key }) => key), [])
+    const known = new Set(keys.map(({ key }) => key))
+    assert.deepStrictEqual([...read].filter((key) => !known.has(key)), [])
+  })
+
+  it("are read where the table says", () => {
+    const missing = rows.filter(({ file, key, owner }) => {
+      const names = namesOf(key)
+      const text = code(file)
+      return !reads(text, names.field) || !new RegExp(String.raw`\b${owner ?? names.owner}\b`).test(text)
+    })
+    assert.deepStrictEqual(missing, [])
+  })
+
+  it("that are marked are read nowhere: what gets an effect loses its mark", () => {
+    const marked = keys.filter(({ shape }) => isMarked(shape)).map(({ key }) => ({ key, ...namesOf(key) }))
+    const all = sources.filter((file) => !file.startsWith("config/")).map((file) => code(file).replaceAll(/`[^`]*`|"[^"\n]*"/g, ""))
+    const read = marked.filter(({ field, owner }) => {
+      const access = new RegExp(String.raw`\b${owner}\??\.${field}\b`)
+      return field !== owner && all.some((text) => access.test(text))
+    })
+    assert.deepStrictEqual(read, [])
+  })
+})
