@@ -104,12 +104,12 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   const endpoint = Endpoint.of(route)
   const misconfigured = refused(route, endpoint)
   if (misconfigured !== undefined) return yield* misconfigured
-  const [sdk, LeanFetch] = yield* Effect.promise(() =>
-    Promise.all([import("@anthropic-ai/sdk"), import("./internal/LeanFetch.ts")])
+  const [sdk, HttpTransport] = yield* Effect.promise(() =>
+    Promise.all([import("@anthropic-ai/sdk"), import("./internal/HttpTransport.ts")])
   )
   const { readTimeoutMillis } = route
   const fetch = yield* Effect.acquireRelease(
-    Effect.sync(() => LeanFetch.make({ readTimeoutMillis })),
+    Effect.sync(() => HttpTransport.make({ readTimeoutMillis })),
     (fetch) => Effect.sync(fetch.close)
   )
   const client = makeClient(sdk, route, endpoint, fetch)

@@ -102,12 +102,12 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   const endpoint = Endpoint.of(route)
-  const [sdk, LeanFetch] = yield* Effect.promise(() =>
-    Promise.all([import("@aws-sdk/client-bedrock-runtime"), import("./internal/LeanFetch.ts")])
+  const [sdk, HttpTransport] = yield* Effect.promise(() =>
+    Promise.all([import("@aws-sdk/client-bedrock-runtime"), import("./internal/HttpTransport.ts")])
   )
   const { readTimeoutMillis } = route
   const fetch = yield* Effect.acquireRelease(
-    Effect.sync(() => LeanFetch.make({ readTimeoutMillis })),
+    Effect.sync(() => HttpTransport.make({ readTimeoutMillis })),
     (fetch) => Effect.sync(fetch.close)
   )
   const client = makeClient(sdk, endpoint, fetch)

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * The SDK is loaded when a client is made. It retries nothing and logs nothing, sends through `LeanFetch`, and
+ * The SDK is loaded when a client is made. It retries nothing and logs nothing, sends through `HttpTransport`, and
  * gets address, key, query and headers from the route. Of its own environment variables, organisation and project hold
  * for OpenAI's own host alone; base URL and custom headers never.
  *
@@ -103,12 +103,12 @@ export const make = Effect.fnUntraced(function*(
       message: "OpenAI needs a key: set OPENAI_API_KEY, or model.base_url for another endpoint"
     })
   }
-  const [sdk, LeanFetch] = yield* Effect.promise(() =>
-    Promise.all([import("openai"), import("./internal/LeanFetch.ts")])
+  const [sdk, HttpTransport] = yield* Effect.promise(() =>
+    Promise.all([import("openai"), import("./internal/HttpTransport.ts")])
   )
   const { readTimeoutMillis } = route
   const fetch = yield* Effect.acquireRelease(
-    Effect.sync(() => LeanFetch.make({ readTimeoutMillis })),
+    Effect.sync(() => HttpTransport.make({ readTimeoutMillis })),
     (fetch) => Effect.sync(fetch.close)
   )
   const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)

@@ -384,6 +384,8 @@ describe("a streamed answer", () => {
       const provider = yield* AnthropicMessages.make(route(server.url))
       const request = yield* provider.prepare(call("hi"))
       yield* provider.execute(request)
+      // The pool hears of a free connection one turn of the event loop after the end of its answer.
+      yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       yield* provider.execute(request)
       assert.strictEqual(new Set(server.requests.map((received) => received.socket)).size, 1)
     }))

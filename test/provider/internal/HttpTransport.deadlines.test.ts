@@ -1,22 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { request } from "node:https"
 import { type AddressInfo, createServer, type Socket } from "node:net"
 import * as ChatCompletions from "../../../src/provider/ChatCompletions.ts"
-import * as Deadlines from "../../../src/provider/internal/Deadlines.ts"
-import * as LeanFetch from "../../../src/provider/internal/LeanFetch.ts"
+import * as HttpTransport from "../../../src/provider/internal/HttpTransport.ts"
+import { silentCode } from "../../../src/provider/internal/StreamedResponse.ts"
 import * as Ask from "../Ask.ts"
 import * as HttpServer from "../HttpServer.ts"
 
 const client = (readTimeoutMillis: number) =>
-  Effect.acquireRelease(Effect.sync(() => LeanFetch.make({ readTimeoutMillis })), (fetch) => Effect.sync(fetch.close))
+  Effect.acquireRelease(Effect.sync(() => HttpTransport.make({ readTimeoutMillis })), (fetch) => Effect.sync(fetch.close))
 
 const codeOf = (promise: Promise<unknown>) =>
   Effect.promise(() => promise.then(() => "did not fail", (error: NodeJS.ErrnoException) => error.code ?? error.message))
 
 const events = { "content-type": "text/event-stream" }
 
-describe("Deadlines", () => {
+describe("HttpTransport deadlines", () => {
   it.effect("a stream that sends no byte any more ends, and its connection with it", () =>
     Effect.gen(function*() {
       const closed = Promise.withResolvers<void>()
@@ -26,7 +25,7 @@ describe("Deadlines", () => {
       })
       const fetch = yield* client(40)
       const response = yield* Effect.promise(() => fetch(server.url, { method: "POST", body: "x" }))
-      assert.strictEqual(yield* codeOf(response.text()), Deadlines.silentCode)
+      assert.strictEqual(yield* codeOf(response.text()), silentCode)
       yield* Effect.promise(() => closed.promise)
     }))
 
@@ -89,12 +88,11 @@ describe("Deadlines", () => {
       )
       // A TCP server that listens has an AddressInfo.
       const { port } = server.address() as AddressInfo
-      const failed = new Promise((_, reject) => {
-        const asked = request({ host: "127.0.0.1", port })
-        Deadlines.connecting(asked, 50)
-        asked.on("error", reject)
-        asked.end()
-      })
-      assert.strictEqual(yield* codeOf(failed), "ETIMEDOUT")
+      const fetch = yield* Effect.acquireRelease(
+        Effect.sync(() => HttpTransport.make({ connectTimeoutMillis: 50 })),
+        (fetch) => Effect.sync(fetch.close)
+      )
+      const failed = fetch(`https://127.0.0.1:${port}`, { method: "POST", body: "x" })
+      assert.strictEqual(yield* codeOf(failed), "UND_ERR_CONNECT_TIMEOUT")
     }))
 })

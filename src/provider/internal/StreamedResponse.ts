@@ -1,11 +1,21 @@
 /**
- * What `LeanFetch` answers with: the members of `Response` that the official SDKs use, straight over a Node
- * stream. A `Response` of the platform costs two stream conversions and a header table for each request.
- *
- * @since 0.1.0
+ * A successful HTTP answer: the members of `Response` that the official SDKs use, straight over a Node stream. A
+ * `Response` of the platform costs two stream conversions and a header table for each request.
  */
 import type { IncomingHttpHeaders } from "node:http"
 import type { Readable } from "node:stream"
+
+/** The code of the error that a silent stream ends with. */
+export const silentCode = "ERR_STREAM_SILENT"
+
+/** A longer time would overflow a timer. */
+const maxTimeoutMillis = 2_147_483_647
+
+const silence = (millis: number): Error =>
+  Object.assign(new Error(`no byte for ${Math.round(millis / 1_000)} s`), { code: silentCode })
+
+/** Looks for silence this many times in the time that is allowed, which costs nothing for a piece that arrives. */
+const looks = 4
 
 /** More than this waiting in memory pauses the socket. */
 const highWaterMark = 256 * 1024
@@ -34,9 +44,10 @@ const leave = (source: Readable): void => {
  * Everything that has arrived since the last read comes as one chunk, so that a reader works once for each read of the
  * socket and not once for each piece that the server wrote. A reader that leaves early (`return`) lets the rest run out
  * for a moment, because the end of a stream is often only a few bytes behind its last event and a drained connection is
- * used again; after that, or on `cancel`, the connection is closed.
+ * used again; after that, or on `cancel`, the connection is closed. With `silenceMillis` a source that sends no byte for so
+ * long ends as an error; a reader that takes its time, with bytes waiting for it, is no silence.
  */
-export class LeanBody implements AsyncIterableIterator<Uint8Array> {
+export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   #source: Readable
   #chunks: Array<Buffer> = []
   #size = 0
@@ -44,17 +55,28 @@ export class LeanBody implements AsyncIterableIterator<Uint8Array> {
   #ended = false
   #error: Error | undefined
   #wake: (() => void) | undefined
+  #idle = 0
+  #timer: NodeJS.Timeout | undefined
 
-  constructor(source: Readable) {
+  constructor(source: Readable, silenceMillis: number | undefined) {
     this.#source = source
+    if (silenceMillis !== undefined) this.#watch(Math.min(silenceMillis, maxTimeoutMillis))
     source.on("error", (error) => this.#stop(error))
     source.on("end", () => this.#stop(undefined))
     source.on("close", () => this.#stop(new Error("the connection was closed before the answer was complete")))
   }
 
+  #watch(millis: number): void {
+    this.#timer = setInterval(() => {
+      if (!this.#started || this.#size > 0) this.#idle = 0
+      else if (++this.#idle > looks) this.#source.destroy(silence(millis))
+    }, Math.max(1, millis / looks))
+  }
+
   #stop(error: Error | undefined): void {
     if (this.#ended) return
     this.#ended = true
+    clearInterval(this.#timer)
     this.#error = error
     this.#wake?.()
   }
@@ -64,6 +86,7 @@ export class LeanBody implements AsyncIterableIterator<Uint8Array> {
     this.#source.on("data", (chunk: Buffer) => {
       this.#chunks.push(chunk)
       this.#size += chunk.length
+      this.#idle = 0
       if (this.#size > highWaterMark) this.#source.pause()
       this.#wake?.()
     })
@@ -117,7 +140,7 @@ export class LeanBody implements AsyncIterableIterator<Uint8Array> {
 }
 
 /** Header fields by name in any case; several fields of one name are joined as HTTP says. */
-export class LeanHeaders implements Iterable<[string, string]> {
+export class HeaderFields implements Iterable<[string, string]> {
   readonly #fields: IncomingHttpHeaders
 
   constructor(fields: IncomingHttpHeaders) {
@@ -158,31 +181,31 @@ export class LeanHeaders implements Iterable<[string, string]> {
   }
 }
 
-/** See the module. */
-export class LeanResponse {
+/** A body, its status and its header fields. */
+export class StreamedResponse {
   readonly ok = true
   readonly type = "basic"
   readonly redirected: boolean
   readonly status: number
-  readonly statusText: string
+  readonly statusText = ""
   readonly url: string
-  readonly headers: LeanHeaders
-  readonly body: LeanBody
+  readonly headers: HeaderFields
+  readonly body: StreamedBody
 
   constructor(answer: {
     readonly status: number
-    readonly statusText: string
     readonly url: string
     readonly redirected: boolean
     readonly headers: IncomingHttpHeaders
     readonly source: Readable
+    /** Milliseconds that the body may send nothing for; without limit when absent. */
+    readonly silenceMillis: number | undefined
   }) {
     this.status = answer.status
-    this.statusText = answer.statusText
     this.url = answer.url
     this.redirected = answer.redirected
-    this.headers = new LeanHeaders(answer.headers)
-    this.body = new LeanBody(answer.source)
+    this.headers = new HeaderFields(answer.headers)
+    this.body = new StreamedBody(answer.source, answer.silenceMillis)
   }
 
   bytes(): Promise<Uint8Array> {
