@@ -9,7 +9,8 @@
  * asked: a model first when the mode is `smart`, then whoever is there ({@link Approver}). Silence is deny, an answer that
  * nobody understands is deny, and where nobody can be asked it is deny, unless the context says otherwise.
  *
- * `once` stores nothing, `session` holds for the session key, `always` also goes to the allow-list's store; it is not
+ * An approval holds for what was asked about: one command line, one path, one call of a tool with its arguments; never for a
+ * kind of danger. `once` stores nothing, `session` holds for the session key, `always` also goes to the allow-list's store; it is not
  * offered, and counts as `session`, when a finding may not be approved for good. The findings of the content scanner
  * (`security.tirith_enabled`) are such; it is asked with detection, and not of what nothing would be asked of.
  *
@@ -47,6 +48,7 @@ import * as Option from "effect/Option"
 import { Settings } from "../config/Settings.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import { Hooks, type Service as HooksService } from "../hooks/Hooks.ts"
+import * as AllowList from "./approval/AllowList.ts"
 import { ApprovalPrompt, type Approver, callback, type Pending, terminal } from "./approval/Approver.ts"
 import * as Asking from "./approval/Asking.ts"
 import { ContentScanner, type Scanner } from "./approval/ContentScanner.ts"
@@ -101,7 +103,8 @@ const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag:
 /** See the module. */
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
-  const memory = Memory.make(policy.allow, options.store ?? { add: () => Effect.void })
+  const allowed = AllowList.parse(policy.allow)
+  const memory = Memory.make(allowed.exact, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge } = options
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
   const asking = Asking.make({ policy, memory, hooks, approver, judge })
@@ -117,13 +120,13 @@ export const make = (options: Options): Service => {
 
   const listed = (tool: string, commands: ReadonlyArray<string>): boolean =>
     commands.length > 0
-      ? commands.every((command) => Globs.firstMatch(policy.allow, [command]) !== undefined)
-      : Globs.firstMatch(policy.allow, [tool]) !== undefined
+      ? commands.every((command) => Globs.firstMatch(allowed.globs, [command]) !== undefined)
+      : Globs.firstMatch(allowed.globs, [tool]) !== undefined
 
   const check = Effect.fnUntraced(function*(call: Call): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     if (call.contained === true) return permit("contained")
-    const { lines, text, verdict } = Subject.of(call.tool, call.args, call.runs)
+    const { lines, target, text, verdict } = Subject.of(call.tool, call.args, call.runs)
     if (verdict.floor !== undefined) return refuse("hardline", Messages.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
@@ -137,7 +140,7 @@ export const make = (options: Options): Service => {
     if (free !== undefined) return permit(known.length === 0 ? "nothing found" : free)
     const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
     if (concerns.length === 0) return permit("nothing found")
-    const request = { tool: call.tool, command: text(), concerns }
+    const request = { tool: call.tool, command: text(), concerns, target: target() }
     const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: modeOf(session) })
     if (outcome === "deny") return refuse("approval_denied", message)
     return outcome === "timeout" ? refuse("approval_timeout", message) : permit(by, outcome)
@@ -149,7 +152,8 @@ export const make = (options: Options): Service => {
       const ids = yield* Correlation
       const session = request.sessionKey ?? ids.session_id
       if (lifted(session) !== undefined) return { outcome: "once" }
-      const { outcome, reason } = yield* asking.ask(request, { session, ids, mode: modeOf(session) })
+      const target = { kind: "call", text: `${request.tool} ${request.command}` } as const
+      const { outcome, reason } = yield* asking.ask({ ...request, target }, { session, ids, mode: modeOf(session) })
       return { outcome, reason }
     }),
     setYolo: (session, on) => Effect.sync(() => void (on ? yolo.add(session) : yolo.delete(session))),
@@ -174,6 +178,8 @@ const layerOf = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never,
       const hooks = yield* Hooks
       const store = options.store ?? (yield* Memory.AllowList)
       const scanner = options.scanner ?? (yield* ContentScanner)
+      const dropped = AllowList.notice(AllowList.parse(options.policy?.allow ?? []))
+      if (dropped !== undefined) yield* Effect.logWarning(dropped)
       return make({ ...options, hooks, store, scanner })
     })
   )

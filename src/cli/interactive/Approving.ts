@@ -7,15 +7,38 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Redaction from "../../domain/Redaction.ts"
+import type { Target } from "../../tool/approval/AllowList.ts"
 import type { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import type { Choice, Question, Reply } from "../../tool/approval/Question.ts"
 import type { Ask } from "../../tool/builtin/clarify/Clarifier.ts"
+import * as Neutral from "../render/Neutral.ts"
+import * as Width from "../render/Width.ts"
 
-const labels: Readonly<Record<Choice, string>> = {
-  once: "Yes, once",
-  session: "Yes, and the same in this session",
-  always: "Yes, and the same from now on",
-  deny: "No"
+/** Columns of a target in a label. */
+const longest = 60
+
+const named = ({ kind, text }: Target): string => {
+  const shown = Width.cut(Neutral.line(Redaction.redactText(text)), longest)
+  switch (kind) {
+    case "command":
+      return `\`${shown}\``
+    case "path":
+      return `writing ${shown}`
+    case "call":
+      return `this call: ${shown}`
+  }
+}
+
+/** The labels of the choices, which name what is allowed. */
+const labelsOf = (targets: ReadonlyArray<Target>): Readonly<Record<Choice, string>> => {
+  const what = targets.map(named).join(" and ")
+  return {
+    once: "Allow once",
+    session: `Allow ${what} for this session`,
+    always: `Allow ${what} from now on, in every session`,
+    deny: "Deny"
+  }
 }
 
 const words: ReadonlyMap<string, Choice> = new Map([
@@ -30,7 +53,8 @@ const words: ReadonlyMap<string, Choice> = new Map([
 ])
 
 /** What an answer means; one that was not offered is a no. */
-export const read = ({ choices }: Pick<Question, "choices">, answer: string): Reply => {
+export const read = ({ choices, targets }: Pick<Question, "choices" | "targets">, answer: string): Reply => {
+  const labels = labelsOf(targets)
   const label = choices.find((choice) => labels[choice] === answer)
   const word = words.get(answer.trim().toLowerCase())
   if (label !== undefined) return { choice: label }
@@ -44,7 +68,7 @@ export const prompt = (ask: Ask): ApprovalPrompt["Service"] => ({
     Effect.map(
       ask({
         question: `May this run? ${question.command} (${question.description})`,
-        choices: question.choices.map((choice) => labels[choice]),
+        choices: question.choices.map((choice) => labelsOf(question.targets)[choice]),
         multiple: false
       }),
       (answer) => answer?.[0] === undefined ? undefined : read(question, answer[0])

@@ -15,10 +15,10 @@ import { AllowList } from "./Memory.ts"
 export const layer: Layer.Layer<never, never, FileSystem.FileSystem | Home | Path.Path> = Layer.effect(
   AllowList,
   Effect.map(Effect.context<FileSystem.FileSystem | Home | Path.Path>(), (context) => ({
-    add: (keys: ReadonlyArray<string>) =>
+    add: (entries: ReadonlyArray<string>) =>
       Edit.modify(["command_allowlist"], (value) => {
         const known: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
-        return [...known, ...keys.filter((key) => !known.includes(key))]
+        return [...known, ...entries.filter((entry) => !known.includes(entry))]
       }).pipe(Effect.asVoid, Effect.provideContext(context))
   }))
 )

@@ -20,10 +20,11 @@ import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadsApproval.ts"
 import * as Spans from "../../hooks/Spans.ts"
+import { entryOf, type Target } from "./AllowList.ts"
 import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { Attendance, type Presence } from "./Attendance.ts"
 import type { ApprovalJudge } from "./Judge.ts"
-import type { Memory } from "./Memory.ts"
+import type { Approved, Memory } from "./Memory.ts"
 import * as Messages from "./Messages.ts"
 import type { Mode, Policy } from "./Policy.ts"
 import type { Concern, Outcome, Question } from "./Question.ts"
@@ -34,6 +35,8 @@ export interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
+  /** What an approval holds for, of concerns that name nothing else. */
+  readonly target: Target
 }
 
 /** Whom a request belongs to. */
@@ -79,8 +82,13 @@ const shown = (command: string): string => {
   return text.length > shownLimit ? `${text.slice(0, shownLimit)}…` : text
 }
 
-const questionOf = ({ command, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids): Question => {
+/** An approval for good is written down: one that holds a secret, or more than people are shown, is not offered. */
+const isKeepable = ({ text }: Target): boolean => text.length <= shownLimit && redactText(text) === text
+
+const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids): Question => {
   const keys = concerns.map(({ key }) => key)
+  const named = new Map(concerns.map((concern) => concern.target ?? target).map((one) => [entryOf(one), one]))
+  const targets = Array.from(named.values())
   return {
     session_id: ids.session_id,
     turn_id: ids.turn_id,
@@ -89,7 +97,8 @@ const questionOf = ({ command, tool }: Request, concerns: ReadonlyArray<Concern>
     command: shown(command),
     description: keys.join("; "),
     keys,
-    choices: concerns.every(({ permanent }) => permanent) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
+    targets,
+    choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
   }
 }
 
@@ -171,8 +180,10 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
     return mode === "smart" && judge !== undefined ? "smart" : who?.surface ?? "none"
   }
 
-  const left = ({ concerns }: Request, { session }: Place): ReadonlyArray<Concern> =>
-    concerns.filter(({ key }) => !memory.knows(session, key))
+  const approvedOf = ({ target: whole }: Request) => ({ key, permanent, target = whole }: Concern): Approved => ({ target, permanent, reason: key })
+
+  const left = (request: Request, { session }: Place): ReadonlyArray<Concern> =>
+    request.concerns.filter((concern) => !memory.knows(session, approvedOf(request)(concern)))
 
   const remembered: Asked = { outcome: "session", by: "remembered", message: "" }
 
@@ -206,8 +217,8 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
       choice: answer.choice,
       ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {})
     })])
-    if (answer.outcome === "session" || answer.outcome === "always") memory.rememberSession(session, keys)
-    if (answer.outcome === "always") yield* memory.rememberAlways(keys)
+    if (answer.outcome === "session" || answer.outcome === "always") memory.rememberSession(session, concerns.map(approvedOf(request)))
+    if (answer.outcome === "always") yield* memory.rememberAlways(question.targets)
     return answer
   })
 

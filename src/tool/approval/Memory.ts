@@ -1,18 +1,19 @@
 /**
- * What was approved before: for a session, or for good. Approvals for good are kept by a port, so that they hold after a
+ * What was approved before: for a session, or for good, each for one command, path or call. Approvals for good are kept by a port, so that they hold after a
  * restart.
  *
- * Source: `hermes-llm.md` §19.7 (choices), cases 163 and 164.
+ * Source: `hermes-llm.md` §19.7 (choices), cases 163 and 164, `ARCHITECTURE.md` §7 (approvals).
  *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { ConfigError } from "../../domain/AgentError.ts"
+import { entryOf, type Target } from "./AllowList.ts"
 
-/** The port that keeps approvals for good. */
+/** The port that keeps approvals for good, as entries of `command_allowlist`. */
 export interface AllowListStore {
-  readonly add: (keys: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
+  readonly add: (entries: ReadonlyArray<string>) => Effect.Effect<void, ConfigError>
 }
 
 /** See {@link AllowListStore}; in memory where nobody provides one. */
@@ -20,30 +21,42 @@ export const AllowList = Context.Reference<AllowListStore>("hermes-effect/tool/a
   defaultValue: () => ({ add: () => Effect.void })
 })
 
+/** What one approval holds for: a target, for this reason. Another reason about the same target is asked anew. */
+export interface Approved {
+  readonly target: Target
+  readonly reason: string
+  /** An approval for good counts for it. */
+  readonly permanent: boolean
+}
+
 /** See the module. */
 export interface Memory {
-  readonly knows: (session: string, key: string) => boolean
-  readonly rememberSession: (session: string, keys: ReadonlyArray<string>) => void
+  readonly knows: (session: string, approved: Approved) => boolean
+  readonly rememberSession: (session: string, approved: ReadonlyArray<Approved>) => void
   /** For good. When it can not be kept, it holds for this process, and a warning says why. */
-  readonly rememberAlways: (keys: ReadonlyArray<string>) => Effect.Effect<void>
+  readonly rememberAlways: (targets: ReadonlyArray<Target>) => Effect.Effect<void>
   readonly forget: (session: string) => void
 }
 
-/** A memory that starts with what was approved for good. */
-export const make = (allowed: ReadonlyArray<string>, store: AllowListStore): Memory => {
+const keyOf = ({ reason, target }: Approved): string => JSON.stringify([target.kind, target.text, reason])
+
+/** A memory that starts with the entries of what was approved for good. */
+export const make = (allowed: Iterable<string>, store: AllowListStore): Memory => {
   const always = new Set(allowed)
   const sessions = new Map<string, Set<string>>()
   return {
-    knows: (session, key) => always.has(key) || sessions.get(session)?.has(key) === true,
-    rememberSession: (session, keys) => {
+    knows: (session, approved) =>
+      approved.permanent && always.has(entryOf(approved.target)) || sessions.get(session)?.has(keyOf(approved)) === true,
+    rememberSession: (session, approved) => {
       const known = sessions.get(session) ?? new Set()
       sessions.set(session, known)
-      for (const key of keys) known.add(key)
+      for (const one of approved) known.add(keyOf(one))
     },
-    rememberAlways: (keys) =>
+    rememberAlways: (targets) =>
       Effect.suspend(() => {
-        for (const key of keys) always.add(key)
-        return store.add(keys)
+        const entries = Array.from(new Set(targets.map(entryOf)))
+        for (const entry of entries) always.add(entry)
+        return store.add(entries)
       }).pipe(Effect.catch((error) => Effect.logWarning(`the approval holds for this process only: ${error.message}`))),
     forget: (session) => void sessions.delete(session)
   }

@@ -17,7 +17,7 @@ export interface Policy {
   readonly yolo: boolean
   /** Globs of commands that never run. */
   readonly deny: ReadonlyArray<string>
-  /** Keys that were approved for good, and globs of commands that need no approval. */
+  /** Entries of approvals for good, and globs of commands that need no approval: `approval/AllowList.ts`. */
   readonly allow: ReadonlyArray<string>
   readonly timeout: Duration.Duration
 }

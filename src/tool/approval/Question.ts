@@ -6,6 +6,7 @@
  * @since 0.1.0
  */
 import type { Ids } from "../../hooks/Correlation.ts"
+import type { Target } from "./AllowList.ts"
 
 /** What can be answered. `always` is not always offered. */
 export type Choice = "once" | "session" | "always" | "deny"
@@ -15,8 +16,10 @@ export type Outcome = Choice | "timeout"
 
 /** One thing that needs an approval. */
 export interface Concern {
-  /** What an approval is remembered under; a sentence for people too. */
+  /** Why, in a sentence for people: the kind of danger. It says nothing about what an approval holds for. */
   readonly key: string
+  /** What an approval holds for, where that is not the whole call. */
+  readonly target?: Target | undefined
   /** Whether it may be approved for good; a finding of a content scanner may not. */
   readonly permanent: boolean
 }
@@ -29,6 +32,8 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   /** Why it is asked, in one line. */
   readonly description: string
   readonly keys: ReadonlyArray<string>
+  /** What an approval for the session or for good would hold for, and nothing else. */
+  readonly targets: ReadonlyArray<Target>
   readonly choices: ReadonlyArray<Choice>
 }
 

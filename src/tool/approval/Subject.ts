@@ -8,6 +8,7 @@
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { Facts } from "../Annotations.ts"
 import * as Danger from "../danger/Danger.ts"
+import type { Target } from "./AllowList.ts"
 import { written } from "./Arguments.ts"
 
 /** Which arguments are commands, and which are typed. */
@@ -20,6 +21,8 @@ export interface Subject {
   readonly verdict: Danger.Verdict
   /** The command lines that a shell would be given. */
   readonly lines: ReadonlyArray<string>
+  /** What an approval of the call holds for: its command in its directory, or the tool with these arguments. */
+  readonly target: () => Target
 }
 
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [] }
@@ -53,6 +56,13 @@ const together = (verdicts: ReadonlyArray<Danger.Verdict>): Danger.Verdict => {
   }
 }
 
+/** The lines, with the directory where the call names one, and with the tool where it is not the terminal. */
+const commandOf = (tool: string, args: ToolArguments, lines: ReadonlyArray<string>): string => {
+  const [directory] = texts(args, ["workdir"])
+  const text = lines.join("\n").trim()
+  return [...tool === "terminal" ? [] : [`${tool}:`], text, ...directory === undefined ? [] : [`(in ${directory})`]].join(" ")
+}
+
 /** See the module. Tools that run nothing have no findings here: fences judge their paths and addresses. */
 export const of = (
   tool: string,
@@ -61,10 +71,15 @@ export const of = (
 ): Subject => {
   const lines = texts(args, runs.commandArguments)
   const inputs = texts(args, runs.inputArguments)
-  if (lines.length + inputs.length === 0) return { text: () => `${tool} ${written(args) ?? ""}`, verdict: nothing, lines }
+  const call = (): string => `${tool} ${written(args) ?? ""}`
+  if (lines.length + inputs.length === 0) {
+    return { text: call, verdict: nothing, lines, target: () => ({ kind: "call", text: call() }) }
+  }
   return {
     text: () => [...lines, ...inputs].join("\n"),
     verdict: together([...lines.map((line) => Danger.judge(line)), ...inputs.map(typed)]),
-    lines
+    lines,
+    // What is typed goes to one process: it means nothing without the rest of the call.
+    target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) }
   }
 }

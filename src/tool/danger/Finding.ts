@@ -1,6 +1,6 @@
 /**
- * What makes a command dangerous: the family that it belongs to and one sentence about it, which is also the key under which
- * an approval is remembered.
+ * What makes a command dangerous: the family that it belongs to and one sentence about it. An approval
+ * holds for the command, never for the sentence.
  *
  * Source: `hermes-llm.md` §19.7 ("each pattern has a human description which is also its approval key").
  *
@@ -36,7 +36,7 @@ export type Gravity = "floor" | "ask"
 export interface Finding {
   readonly family: Family
   readonly gravity: Gravity
-  /** Why, for people; the key of an approval. */
+  /** Why, for people and for hooks (`pattern_key`). */
   readonly key: string
 }
 

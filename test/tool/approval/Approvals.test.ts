@@ -10,6 +10,7 @@ import { SessionId } from "../../../src/domain/Ids.ts"
 import * as Correlation from "../../../src/hooks/Correlation.ts"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
+import * as AllowList from "../../../src/tool/approval/AllowList.ts"
 import { callback, pending } from "../../../src/tool/approval/Approver.ts"
 import { Attendance, unattended } from "../../../src/tool/approval/Attendance.ts"
 import type { Question } from "../../../src/tool/approval/Question.ts"
@@ -101,8 +102,52 @@ describe("Approvals", () => {
       yield* check(dangerous, "s2")
       assert.lengthOf(questions, 3)
       assert.strictEqual(blocked(yield* check(dangerous, "s3")), "remembered")
-      assert.deepStrictEqual(kept, [["recursive delete"]])
+      assert.deepStrictEqual(kept, [["command: rm -rf build"]])
     }))
+
+  it.effect("holds for one command, never for a kind of danger", () =>
+    Effect.gen(function*() {
+      const { check, questions } = yield* scene(["session", "deny", "deny", "deny", "session", "deny"])
+      assert.strictEqual(blocked(yield* check("rm -r a")), "user")
+      assert.strictEqual(blocked(yield* check("rm -r a")), "remembered")
+      for (const other of ["rm -r b", "rm -r a b", "rm -r A"]) assert.strictEqual(blocked(yield* check(other)), "approval_denied", other)
+      assert.strictEqual(blocked(yield* check("git push --force")), "user")
+      assert.strictEqual(blocked(yield* check("git push --force origin main")), "approval_denied")
+      assert.lengthOf(questions, 6)
+      assert.deepStrictEqual(questions[0]?.targets, [{ kind: "command", text: "rm -r a" }])
+      assert.deepStrictEqual(questions[0]?.keys, ["recursive delete"])
+    }))
+
+  it.effect("holds for one directory, for one call of a tool with its arguments, and for the reason that was shown", () =>
+    Effect.gen(function*() {
+      const { approvals } = yield* scene(["session", "deny", "session", "deny", "deny"])
+      const check = (tool: string, args: Record<string, unknown>, ...keys: ReadonlyArray<string>) =>
+        Effect.map(approvals.check({ tool, args, concerns: keys.map((key) => ({ key, permanent: true })) }), blocked)
+      assert.strictEqual(yield* check("terminal", { command: "rm -r a", workdir: "/x" }), "user")
+      assert.strictEqual(yield* check("terminal", { command: "rm -r a", workdir: "/y" }), "approval_denied")
+      assert.strictEqual(yield* check("drop", { table: "a" }, "drop may change or delete things"), "user")
+      assert.strictEqual(yield* check("drop", { table: "a" }, "drop may change or delete things"), "remembered")
+      assert.strictEqual(yield* check("drop", { table: "b" }, "drop may change or delete things"), "approval_denied")
+      assert.strictEqual(yield* check("drop", { table: "a" }, "scanner: odd"), "approval_denied")
+    }))
+
+  it.effect("kept for good it is the command as it stands: its stars are letters, and no secret is written down", () =>
+    Effect.gen(function*() {
+      const { check } = yield* scene(["deny", "deny", "deny"], { policy: { allow: ["command: rm -r build/*"] } })
+      assert.strictEqual(blocked(yield* check("rm -r build/*")), "remembered")
+      for (const other of ["rm -r build/x", "rm -r build/x src", "RM -r build/*"]) assert.strictEqual(blocked(yield* check(other)), "approval_denied", other)
+      const secret = yield* scene(["always"])
+      yield* secret.check(`rm -r a; echo sk-${"a1B2".repeat(10)}`)
+      assert.deepStrictEqual(secret.questions[0]?.choices, ["once", "session", "deny"])
+    }))
+
+  it("drops entries of the list that name a kind of danger, and says so once", () => {
+    const list = AllowList.parse(["recursive delete", "publish asks for an approval", "change of system configuration", "git push*", "kill *", "command: x"])
+    assert.deepStrictEqual(list.dropped, ["recursive delete", "publish asks for an approval", "change of system configuration"])
+    assert.deepStrictEqual(list.globs, ["git push*", "kill *"])
+    assert.match(AllowList.notice(list) ?? "", /^command_allowlist: "recursive delete", .* are ignored\. /)
+    assert.isUndefined(AllowList.notice(AllowList.parse(["git push*", "command: recursive delete"])))
+  })
 
   it.effect("lets an approval hold for the process when it can not be kept", () =>
     Effect.gen(function*() {
@@ -225,7 +270,7 @@ describe("Approvals", () => {
 
   it.effect("knows what was approved for good before this process, and tools that are on the list", () =>
     Effect.gen(function*() {
-      const { approvals, check, questions } = yield* scene(["deny"], { policy: { allow: ["recursive delete", "publish"] } })
+      const { approvals, check, questions } = yield* scene(["deny"], { policy: { allow: ["command: rm -rf build", "publish"] } })
       assert.strictEqual(blocked(yield* check(dangerous)), "remembered")
       const concerns = [{ key: "publish may change or delete things", permanent: true }]
       assert.strictEqual(blocked(yield* approvals.check({ tool: "publish", args: {}, concerns })), "allow-list")

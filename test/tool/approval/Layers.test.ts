@@ -75,7 +75,7 @@ describe("the Layers of approvals", () => {
         Layer.provide(Layer.succeed(AllowList, { add: (keys) => Effect.sync(() => void kept.push(keys)) }))
       )
       assert.strictEqual(yield* Effect.provide(check("rm -rf build"), layer), "user")
-      assert.deepStrictEqual(kept, [["recursive delete"]])
+      assert.deepStrictEqual(kept, [["command: rm -rf build"]])
     }))
 
   it.effect("layerSmart asks the model first, and the person what it leaves open", () =>

@@ -1,0 +1,149 @@
+/**
+ * Entries of `command_allowlist`: what runs without a question.
+ *
+ * **Details**
+ *
+ * - `command: rm -r build` is one command line that somebody approved for good: this text and no other, letter for letter.
+ * - `path: /srv/site/index.html` is one file that may be written, `call: deploy {"to":"test"}` one call of a tool.
+ * - Any other text is a glob of the operator's: of commands (`git push*`, so also a prefix), or of a tool's name.
+ *
+ * Until version 0.1 an approval for good was kept as a kind of danger (`recursive delete`), which let every command of that
+ * kind pass. Such entries are dropped, with one warning.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals), which overrides `hermes-llm.md` §19.7 here.
+ */
+
+/** Approved for good, each exactly; the text of a {@link Target}. */
+export type Kind = "command" | "path" | "call"
+
+/** A thing that an approval is granted for. */
+export interface Target {
+  readonly kind: Kind
+  /** The command line, the absolute path, or the tool with its arguments. */
+  readonly text: string
+}
+
+/** The entry that an approval for good is kept as. */
+export const entryOf = ({ kind, text }: Target): string => `${kind}: ${text}`
+
+/** The entries of a list by what they are. */
+export interface Parsed {
+  /** Entries of approvals, as {@link entryOf} writes them. */
+  readonly exact: ReadonlySet<string>
+  readonly globs: ReadonlyArray<string>
+  /** Entries that name a kind of danger, and count no more. */
+  readonly dropped: ReadonlyArray<string>
+}
+
+const isExact = (entry: string): boolean => /^(?:command|path|call): ./s.test(entry)
+
+/** Kinds of danger as they were kept. */
+const formerKinds: ReadonlySet<string> = new Set([
+  "SQL DELETE without WHERE",
+  "SQL DROP",
+  "SQL TRUNCATE",
+  "SQL UPDATE without WHERE",
+  "access to the metadata service of a cloud machine",
+  "another container daemon",
+  "capabilities of a program",
+  "characters that hide or reorder text",
+  "container with access to the host",
+  "credentials put under version control",
+  "data in a name that is looked up",
+  "decoded text piped to a shell or interpreter",
+  "decoded text run by a shell or interpreter",
+  "delete in the root directory",
+  "delete of a configuration or credential file",
+  "delete of a remote branch or tag",
+  "delete of everything in a directory",
+  "delete of untracked files (git clean -f)",
+  "delete of what a search finds (find -exec rm)",
+  "delete of what the input names (xargs rm)",
+  "deletion that can not be undone (shred)",
+  "disk copy (dd)",
+  "download piped to a shell or interpreter",
+  "download run by a shell or interpreter",
+  "download that is run at once",
+  "emptying of a database",
+  "emptying of a file outside the project",
+  "encoded command for PowerShell",
+  "end of somebody's session",
+  "entering of another namespace",
+  "files with secrets served to others",
+  "forced delete of a branch (git branch -D)",
+  "forced push (git push --force)",
+  "fork bomb",
+  "git setting that runs programs",
+  "kill by force",
+  "kill of processes by force",
+  "kill of the agent itself",
+  "kill of the first process or the own group",
+  "kill of what a process search finds",
+  "loss of stashed changes",
+  "loss of uncommitted changes (git checkout)",
+  "loss of uncommitted changes (git reset --hard)",
+  "loss of uncommitted changes (git restore)",
+  "loss of uncommitted changes (git worktree)",
+  "making of a file system",
+  "move into nothing (/dev/null)",
+  "move of a system or home directory",
+  "overwriting of a system path",
+  "overwriting with nothing",
+  "ownership of a system path",
+  "packages from a source that is not trusted",
+  "password for sudo on its input",
+  "permissions for everybody (chmod 777)",
+  "permissions of a system file",
+  "program that is made to run another one",
+  "program that is not known before it runs",
+  "reading of credentials",
+  "recursive delete",
+  "recursive delete of a whole system or home (find)",
+  "recursive delete of the root directory",
+  "recursive ownership for root (chown -R root)",
+  "recursive permissions on a system directory",
+  "removal of a volume",
+  "removal of cloud resources",
+  "removal of system packages",
+  "removal of the record of what was done",
+  "removal of what runs in a cluster",
+  "rewriting of history (git)",
+  "script for a shell in its arguments (sh -c)",
+  "script for an interpreter in its arguments (python -c, node -e)",
+  "script in a here-document",
+  "script made executable and run at once",
+  "sending of a file",
+  "sending of a variable that holds a secret",
+  "sending of data about this machine",
+  "sending of what a command writes",
+  "set-user or set-group bit",
+  "shell over the network",
+  "shutdown or restart of the machine",
+  "start of the agent in the background",
+  "stopping or removal of containers",
+  "stopping or updating of the agent",
+  "synchronisation that deletes (rsync --delete)",
+  "text piped to a shell",
+  "tunnel into this machine",
+  "unknown program with the rights of root",
+  "unmounting of a system path",
+  "withdrawal of a published package"
+])
+
+const isFormer = (entry: string): boolean =>
+  formerKinds.has(entry) || entry.startsWith("change of ") || /^\S+ (?:may change or delete things|asks for an approval)$/.test(entry)
+
+/** Sorts the entries of a list. */
+export const parse = (entries: ReadonlyArray<string>): Parsed => ({
+  exact: new Set(entries.filter(isExact)),
+  globs: entries.filter((entry) => !isExact(entry) && !isFormer(entry)),
+  dropped: entries.filter((entry) => !isExact(entry) && isFormer(entry))
+})
+
+/** The warning about entries that count no more; undefined where there are none. */
+export const notice = ({ dropped }: Parsed): string | undefined =>
+  dropped.length === 0
+    ? undefined
+    : `command_allowlist: ${dropped.map((entry) => `"${entry}"`).join(", ")} ${
+      dropped.length === 1 ? "approves a kind of danger and is" : "approve kinds of danger and are"
+    } ignored. Remove ${dropped.length === 1 ? "it" : "them"}, and list commands or globs of commands, such as "rm -r build" or "git push*".`
