@@ -5,18 +5,19 @@ import { type Source, sources, target } from "./support/sources.ts"
 /** The rooms that each room may import, besides itself and effect. */
 const below: Record<string, ReadonlyArray<string>> = {
   domain: [],
-  config: ["domain"],
-  provider: ["domain"],
-  session: ["domain"],
-  hooks: ["domain", "config"],
+  platform: ["domain"],
+  config: ["domain", "platform"],
+  provider: ["domain", "platform"],
+  session: ["domain", "platform"],
+  hooks: ["domain", "platform", "config"],
   middleware: ["domain", "hooks"],
   routing: ["domain", "config", "provider", "hooks", "middleware"],
   prompt: ["domain", "config", "session", "routing"],
-  tool: ["domain", "config", "session", "hooks", "middleware", "routing", "prompt"],
-  agent: ["domain", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
-  builtin: ["domain", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
+  tool: ["domain", "platform", "config", "session", "hooks", "middleware", "routing", "prompt"],
+  agent: ["domain", "platform", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
+  builtin: ["domain", "platform", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
   plugin: ["domain", "config", "provider", "hooks", "middleware", "routing", "tool"],
-  observability: ["domain", "config", "session", "hooks", "middleware", "plugin"]
+  observability: ["domain", "platform", "config", "session", "hooks", "middleware", "plugin"]
 }
 const upToAgent = Object.keys(below)
 below["runner"] = upToAgent
@@ -32,7 +33,7 @@ const offences = (check: (source: Source) => ReadonlyArray<string>): ReadonlyArr
 
 const externals = (source: Source) => source.imports.filter(({ specifier }) => !specifier.startsWith("."))
 
-const isInternal = (path: string): boolean => path.split("/").includes("internal")
+const mayUseNode = (path: string): boolean => path.split("/").includes("internal") || roomOf(path) === "platform"
 
 describe("Architecture", () => {
   it("every folder of src is a room", () => {
@@ -66,9 +67,9 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found, [])
   })
 
-  it("node is reached only in internal folders, platform layers and the program", () => {
+  it("node is reached only in the platform room, internal folders, platform layers and the program", () => {
     const found = offences((source) =>
-      isInternal(source.path) || source.path === "main.ts" || source.path === "Runtime.ts" ? [] : externals(source)
+      mayUseNode(source.path) || source.path === "main.ts" || source.path === "Runtime.ts" ? [] : externals(source)
         .filter(({ specifier }) => specifier.startsWith("node:") || specifier.startsWith("@effect/platform-node"))
         .map(({ specifier }) => `imports ${specifier}`)
     )
@@ -109,7 +110,7 @@ describe("Architecture", () => {
 
   it("modules of effect that are quarantined stay in their rooms", () => {
     const homes: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
-      [/^effect\/sql\//, ["session", "cluster"]],
+      [/^effect\/sql\//, ["session", "platform", "cluster"]],
       [/^effect\/cli\//, ["cli"]],
       [/^effect\/(cluster|workflow)\//, ["cluster"]],
       [/^effect\/persistence\/CircuitBreaker$/, ["routing"]]

@@ -5,8 +5,9 @@
  *
  * `run` gives the result, `stream` the events of the same run as they happen. Failures are in the type: a run that ends
  * with anything to show is a `RunResult` with an exact `exit`, everything else an `AgentError`. Interrupting the fiber (or
- * ending the stream early) interrupts the model call and every running tool, closes open calls with a cancelled result,
- * and leaves the session fit to be continued; {@link Service.stop} does the same and gives a result.
+ * ending the stream early) interrupts the model call and every running tool, closes open calls with what is known of each
+ * (it did not start, or it may have happened), and leaves the session fit to be continued; {@link Service.stop} does the
+ * same and gives a result. A session has one run at a time, over all agents and processes that use its store.
  *
  * **Example** (The smallest run)
  *
@@ -32,7 +33,8 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import { type AgentError, SessionBusy } from "../domain/AgentError.ts"
+import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
+import * as Ids from "../domain/Ids.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -78,7 +80,7 @@ export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agen
 const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   { cwd, notice, resumed, run }: Opening.Opened,
-  stopped: Deferred.Deferred<void>,
+  stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | E> {
   yield* emit(run, {
@@ -160,7 +162,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       settings
     }
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
-    const active = new Map<string, Deferred.Deferred<void>>()
+    const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
     const stop: Service["stop"] = (sessionId) =>
       Effect.suspend(() => {
@@ -169,28 +171,21 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       })
 
     const start = (input: RunInput, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | E> =>
-      Effect.suspend(() => {
-        if (input.sessionId !== undefined && active.has(input.sessionId)) {
-          return Effect.fail(new SessionBusy({ sessionId: input.sessionId }))
-        }
-        const stopped = Deferred.makeUnsafe<void>()
-        let key = input.sessionId
-        if (key !== undefined) active.set(key, stopped)
-        return Opening.open(services, input, lineage).pipe(
-          Effect.flatMap((opened) => {
-            const { run } = opened
-            key = run.sessionId
-            active.set(key, stopped)
-            return conduct(services, opened, stopped, { run: start, stop }).pipe(
-              Effect.onExit(Closing.announceEnd(services, run)),
-              Effect.tap((finished) => emit(run, finished))
-            )
-          }),
-          Effect.ensuring(Effect.sync(() => {
-            if (key !== undefined) active.delete(key)
-          }))
+      Effect.scoped(Effect.gen(function*() {
+        const id = input.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(input.sessionId)
+        const stopped = Deferred.makeUnsafe<void, SessionBusy>()
+        const { lost } = yield* services.store.acquire(id)
+        yield* Effect.acquireRelease(
+          Effect.sync(() => active.set(id, stopped)),
+          () => Effect.sync(() => active.delete(id))
         )
-      })
+        if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
+        const opened = yield* Opening.open(services, id, input, lineage)
+        return yield* conduct(services, opened, stopped, { run: start, stop }).pipe(
+          Effect.onExit(Closing.announceEnd(services, opened.run)),
+          Effect.tap((finished) => emit(opened.run, finished))
+        )
+      }))
 
     const run: Service<E>["run"] = (input) =>
       Effect.updateContext(start(input, undefined), (given: Context.Context<never>) => Context.merge(needs, given))

@@ -61,6 +61,7 @@ export const callTool = Effect.fn("Agent.callTool")(function*<E>(
     messages: [],
     ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, 0, 0) },
     emit: undefined,
+    begin: () => Effect.void,
     settled: () => Effect.void
   }).pipe(
     Effect.provideService(Hooks, interceptors.hooks),

@@ -18,16 +18,16 @@ import { emit, noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /**
- * Completes the conversation of a step that was cut: its open calls are cancelled, or the text that was seen of its answer
- * is kept.
+ * Completes the conversation of a step that was cut: its open calls are closed by what is known of each, or the text that was
+ * seen of its answer is kept.
  */
 export const cutStep = Effect.fnUntraced(function*(
   { store }: Pick<Services, "store">,
   run: RunState
 ): Effect.fn.Return<void, SessionStoreError> {
-  const { batch: { calls: batch, results, salvaged }, text } = run
+  const { batch: { begun, calls: batch, results, salvaged }, text } = run
   const calls = batch.filter(({ id }) => !results.has(id))
-  const outputOf = ({ id }: Prompt.ToolCallPart): string => salvaged.get(id) ?? Conversation.cancelledResult
+  const outputOf = ({ id }: Prompt.ToolCallPart): string => salvaged.get(id) ?? Conversation.unknownResult(begun.has(id))
   const cut = calls.map((call) => Conversation.toolResult(call, { output: outputOf(call), isFailure: true }))
   run.batch = noBatch
   run.messages.push(...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.cancelled(call)))

@@ -13,7 +13,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
-import { InvalidInput } from "../domain/AgentError.ts"
+import { InvalidInput, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Refused from "../domain/Refused.ts"
@@ -70,16 +70,38 @@ const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessa
 
 const platformOf = ({ settings }: Pick<Services, "settings">): string => settings.platform ?? "library"
 
+interface OpenedSession {
+  readonly id: Ids.SessionId
+  readonly systemPrompt: string
+  /** As it is stored. */
+  readonly history: ReadonlyArray<Prompt.Message>
+  /** Results of the calls that the last run left open, to be stored before anything else. */
+  readonly closing: ReadonlyArray<Prompt.ToolMessage>
+}
+
+/** Closes the calls that a run left open when its process died, each by what is known of it. */
+const closingOf = Effect.fnUntraced(function*(
+  { store }: Pick<Services, "store">,
+  id: Ids.SessionId,
+  history: ReadonlyArray<Prompt.Message>
+) {
+  const open = Conversation.openCalls(history)
+  if (open.length === 0) return []
+  const begun = yield* store.begun(id)
+  return open.map((call) => Conversation.cancelled(call, begun.has(call.id)))
+})
+
 const openSession = Effect.fnUntraced(function*(
   services: Pick<Services, "interceptors" | "settings" | "store">,
+  id: Ids.SessionId,
   input: RunInput,
   place: Place
-) {
+): Effect.fn.Return<OpenedSession, SessionStoreError> {
   const { interceptors, settings, store } = services
-  const id = input.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(input.sessionId)
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
   if (Option.isSome(known)) {
-    return { id, systemPrompt: known.value.systemPrompt, history: yield* store.messages(id) }
+    const history = yield* store.messages(id)
+    return { id, systemPrompt: known.value.systemPrompt, history, closing: yield* closingOf(services, id, history) }
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? (yield* SystemPrompt.build({
     identity: settings.identity,
@@ -92,7 +114,7 @@ const openSession = Effect.fnUntraced(function*(
     model: place.model,
     platform: platformOf(services)
   }))
-  return { id, systemPrompt, history: [] }
+  return { id, systemPrompt, history: [], closing: [] }
 })
 
 /** The user's message with the context that listeners want the model to see before it. */
@@ -122,8 +144,8 @@ const askListeners = (
     sender_id: ""
   }))
 
-/** See the module. */
-export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input: RunInput, lineage?: Lineage) {
+/** Begins a run on the session `id`, which the caller owns. */
+export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Ids.SessionId, input: RunInput, lineage?: Lineage) {
   const { settings, store } = services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleaned(input.prompt)
@@ -131,7 +153,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
   const notice = lineage === undefined ? yield* MainModel.check(services.router, input) : undefined
   const route = input.route === undefined ? yield* services.router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
-  const session = yield* openSession(services, input, {
+  const session = yield* openSession(services, id, input, {
     cwd,
     provider: route.provider,
     model: route.model,
@@ -140,7 +162,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
   const reports = yield* Background.missed(services, session.id, session.history, user)
-  yield* store.append(session.id, [...reports, user])
+  yield* store.append(session.id, [...session.closing, ...reports, user])
   const run: RunState = {
     sessionId: session.id,
     taskId,
@@ -155,7 +177,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, input:
     emit: input.onEvent,
     messages: [
       Prompt.systemMessage({ content: session.systemPrompt }),
-      ...Conversation.closeOpenCalls(Refused.without(session.history)),
+      ...Conversation.closeOpenCalls(Refused.without([...session.history, ...session.closing])),
       ...reports,
       user
     ],

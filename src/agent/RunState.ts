@@ -67,12 +67,14 @@ export interface RunState {
 export interface Batch {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly results: Map<string, Prompt.ToolMessage>
+  /** Calls that started, by id; only of tools that can change something. */
+  readonly begun: Set<string>
   /** What calls that were cut had done until then, by call id: their result, instead of the one that says nothing. */
   readonly salvaged: Map<string, string>
 }
 
 /** No calls are being run. */
-export const noBatch: Batch = { calls: [], results: new Map(), salvaged: new Map() }
+export const noBatch: Batch = { calls: [], results: new Map(), begun: new Set(), salvaged: new Map() }
 
 /** Tells the listener, if there is one. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>

@@ -63,7 +63,12 @@ const runTools = Effect.fnUntraced(function*<E>(
   tools: Snapshot
 ): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, ToolContext> {
   const { approvals, interceptors, store } = services
-  const batch = { calls, results: new Map<string, Prompt.ToolMessage>(), salvaged: new Map<string, string>() }
+  const batch = {
+    calls,
+    results: new Map<string, Prompt.ToolMessage>(),
+    begun: new Set<string>(),
+    salvaged: new Map<string, string>()
+  }
   run.batch = batch
   return yield* ToolCalls.run({
     calls,
@@ -80,6 +85,10 @@ const runTools = Effect.fnUntraced(function*<E>(
       apiRequestId: makeApiRequestId(run.turnId, run.steps, run.attempt)
     },
     emit: run.emit,
+    begin: (started) => {
+      const ids = started.map(({ id }) => id)
+      return Effect.andThen(store.begin(run.sessionId, ids), Effect.sync(() => ids.forEach((id) => batch.begun.add(id))))
+    },
     settled: (call, message) =>
       Effect.tap(store.append(run.sessionId, [message]), () => Effect.sync(() => batch.results.set(call.id, message))),
     quota: () => Budget.takeToolCall(run.budget)

@@ -57,12 +57,15 @@ export class SessionNotFound extends Schema.TaggedError<SessionNotFound>("hermes
   }
 }
 
-/** A second run was asked for on a session that has one under way. */
+/** A second run was asked for on a session that has one under way, or that another process took over from this one. */
 export class SessionBusy extends Schema.TaggedError<SessionBusy>("hermes-effect/SessionBusy")("SessionBusy", {
-  sessionId: Schema.String
+  sessionId: Schema.String,
+  /** The process of the other run, where that is not this one. */
+  pid: Schema.optional(Schema.Int)
 }) {
   override get message(): string {
-    return `session ${this.sessionId} is busy: wait for its run to end, or stop it`
+    const where = this.pid === undefined ? "" : ` in process ${this.pid}`
+    return `session ${this.sessionId} is busy${where}: wait for its run to end, or stop it`
   }
 }
 

@@ -22,8 +22,12 @@
  */
 import * as Prompt from "effect/ai/Prompt"
 
-/** What an open call is closed with after an interrupt or a crash. */
-export const cancelledResult = "Cancelled: the run was interrupted before this tool call finished."
+/** Closes a call that never started, or that only read: nothing came of it. */
+export const cancelledResult = "Cancelled: the run was interrupted before this tool call changed anything."
+
+/** Closes a call that started and whose end nobody knows. */
+export const mayHaveHappenedResult = "Interrupted while it ran: this tool call may have happened, in whole or in part. " +
+  "Look before you repeat it."
 
 /** Options of an assistant message that the connection was lost in: its text is what was received. */
 export const brokenOff: Prompt.ProviderOptions = { "hermes-effect": { broken_off: true } }
@@ -56,12 +60,29 @@ export const toolResult = (
     ]
   })
 
+/** The text that closes a call without a result, by whether it had begun. */
+export const unknownResult = (begun: boolean): string => begun ? mayHaveHappenedResult : cancelledResult
+
 /** The tool message that closes a call which never got its result. */
-export const cancelled = (call: { readonly id: string; readonly name: string }): Prompt.ToolMessage =>
-  toolResult(call, { output: cancelledResult, isFailure: true })
+export const cancelled = (call: { readonly id: string; readonly name: string }, begun = false): Prompt.ToolMessage =>
+  toolResult(call, { output: unknownResult(begun), isFailure: true })
 
 const results = (message: Prompt.ToolMessage): ReadonlyArray<Prompt.ToolResultPart> =>
   message.content.filter((part) => part.type === "tool-result")
+
+/** The ids of the calls that a message answers. */
+export const resultIds = (message: Prompt.Message): ReadonlyArray<string> =>
+  message.role === "tool" ? results(message).map(({ id }) => id) : []
+
+/** The calls at the end of a conversation that have no result: those that ran when it was left. */
+export const openCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.ToolCallPart> => {
+  const last = messages.findLastIndex(({ role }) => role !== "tool")
+  const message = messages[last]
+  const calls = message === undefined ? [] : toolCalls(message)
+  if (calls.length === 0) return []
+  const answered = new Set(messages.slice(last + 1).flatMap(resultIds))
+  return calls.filter(({ id }) => !answered.has(id))
+}
 
 /** Tool messages that answer exactly these calls: the given ones where they do already. */
 const answers = (

@@ -26,7 +26,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Prompt from "effect/ai/Prompt"
-import type { SessionStoreError } from "../domain/AgentError.ts"
+import { SessionBusy, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId } from "../domain/Ids.ts"
@@ -44,6 +44,8 @@ interface Entry extends MemorySearch.Searched {
   readonly messages: Array<Prompt.Message>
   readonly order: Array<number>
   readonly usage: Map<string, SessionStore.UsageRecord>
+  /** Calls without a result that began. */
+  readonly begun: Set<string>
   /** With the status and source of the last call. */
   cost: Cost.Spent
   title: string | undefined
@@ -72,6 +74,7 @@ const view = (entry: Entry): SessionStore.Session => ({
 
 const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
   const entries = new Map<string, Entry>()
+  const owned = new Set<string>()
   let activity = 0
 
   const existing = (operation: string, id: SessionId): Effect.Effect<Entry, SessionStoreError> => {
@@ -102,6 +105,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
         messages: [],
         order: [],
         usage: new Map(),
+        begun: new Set(),
         cost: Cost.spent(Cost.nothing),
         title,
         ended: undefined,
@@ -110,6 +114,20 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
       entries.set(session.id, entry)
       return view(entry)
     }),
+    acquire: (id) =>
+      Effect.acquireRelease(
+        Effect.suspend(() => {
+          if (owned.has(id)) return Effect.fail(new SessionBusy({ sessionId: id }))
+          owned.add(id)
+          return Effect.succeed({ lost: undefined })
+        }),
+        () => Effect.sync(() => owned.delete(id))
+      ),
+    begin: (id, callIds) =>
+      Effect.map(existing("begin", id), ({ begun }) => {
+        for (const callId of callIds) begun.add(callId)
+      }),
+    begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
     append: (id, messages) =>
       Effect.suspend(() => {
         const entry = entries.get(id)
@@ -119,6 +137,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
         for (const message of messages) {
           entry.messages.push(message)
           entry.order.push(activity)
+          if (entry.begun.size > 0) Conversation.resultIds(message).forEach((callId) => entry.begun.delete(callId))
         }
         return Effect.void
       }),

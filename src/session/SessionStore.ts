@@ -4,7 +4,8 @@
  *
  * **Details**
  *
- * `append` returns when the message is safe: after a `kill -9` it is still there. Messages are `Prompt.Message`s; a layer
+ * `append` returns when the message is safe: after a `kill -9` it is still there; the same holds for `begin`, so that a call
+ * without a result is known to have started or not. Messages are `Prompt.Message`s; a layer
  * that writes them somewhere wraps each in a versioned envelope. Reading returns what was written, open calls included;
  * `Conversation.closeOpenCalls` makes it fit to be sent.
  *
@@ -31,8 +32,9 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
-import type { SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
+import type { SessionBusy, SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
 import type { Spent } from "../domain/Cost.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { Usage } from "../domain/Usage.ts"
@@ -89,11 +91,26 @@ export interface ListOptions {
 /** Sessions that `list` returns when it is not told how many. */
 export const defaultLimit = 20
 
+/** A session that one run owns, until its scope closes. */
+export interface Owned {
+  /** Fails when the session was taken over by another process; absent where that cannot happen. */
+  readonly lost: Effect.Effect<never, SessionBusy> | undefined
+}
+
 /** See the module. Reading a session that does not exist gives nothing; writing to it fails. */
 export interface Service {
   /** Fails when the id exists. */
   readonly create: (session: NewSession) => Effect.Effect<Session, SessionStoreError>
-  /** Adds messages at the end, in order, all or none. */
+  /**
+   * Makes the caller the one owner of a session, over everything that uses the same store, until the scope closes. The
+   * session need not exist yet. Fails at once when it has an owner.
+   */
+  readonly acquire: (id: SessionId) => Effect.Effect<Owned, SessionBusy | SessionStoreError, Scope.Scope>
+  /** Notes that tool calls are about to start: from now on nobody can say that they did not run. */
+  readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<void, SessionStoreError>
+  /** Calls that began and whose result was not appended since. */
+  readonly begun: (id: SessionId) => Effect.Effect<ReadonlySet<string>, SessionStoreError>
+  /** Adds messages at the end, in order, all or none. A result closes its call for {@link Service.begun}. */
   readonly append: (
     id: SessionId,
     messages: ReadonlyArray<Prompt.Message>

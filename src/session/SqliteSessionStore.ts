@@ -39,45 +39,25 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
-import type { SessionStoreError } from "../domain/AgentError.ts"
+import { openOnce } from "../platform/OpenOnce.ts"
 import { SessionSearch } from "./SessionSearch.ts"
 import { SessionStore } from "./SessionStore.ts"
 import type { Backend } from "./sqlite/Backend.ts"
 
-/** Opens on first use, once; what failed to open holds on to nothing. */
-const lazily = Effect.fnUntraced(function*(
-  open: Effect.Effect<Backend, SessionStoreError, Scope.Scope>
-): Effect.fn.Return<Effect.Effect<Backend, SessionStoreError>, never, Scope.Scope> {
-  const parent = yield* Effect.scope
-  const lock = yield* Semaphore.make(1)
-  let backend: Backend | undefined
-
-  const openOnce = Effect.gen(function*() {
-    if (backend !== undefined) return backend
-    const scope = yield* Scope.fork(parent)
-    return yield* Scope.provide(open, scope).pipe(
-      Effect.onExit((exit) =>
-        Exit.isSuccess(exit) ? Effect.sync(() => backend = exit.value) : Scope.close(scope, exit)
-      )
-    )
-  })
-  return Effect.suspend(() => backend === undefined ? lock.withPermit(openOnce) : Effect.succeed(backend))
-})
-
 /** The sessions in the file at `path`, which is created with its directory where it is missing. */
 export const layer = (options: { readonly path: string }): Layer.Layer<SessionStore | SessionSearch> =>
   Layer.effectContext(Effect.gen(function*() {
-    const backend = yield* lazily(
+    const backend = yield* openOnce(
       Effect.flatMap(Effect.promise(() => import("./sqlite/Backend.ts")), ({ open }) => open(options.path))
     )
     const use = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
 
     const store = SessionStore.of({
       create: (session) => use(({ store }) => store.create(session)),
+      acquire: (id) => Effect.flatMap(backend, ({ store }) => store.acquire(id)),
+      begin: (id, callIds) => use(({ store }) => store.begin(id, callIds)),
+      begun: (id) => use(({ store }) => store.begun(id)),
       append: (id, messages) => use(({ store }) => store.append(id, messages)),
       recordUsage: (id, record) => use(({ store }) => store.recordUsage(id, record)),
       end: (id, reason) => use(({ store }) => store.end(id, reason)),

@@ -22,3 +22,10 @@ export const titleTaken = (operation: string, title: string, owner: string): Ses
     operation,
     message: `title "${title}" belongs to session ${owner}: choose another one, or rename that session first`
   })
+
+/** A write to a session that another process took over, because this one did not renew its ownership in time. */
+export const sessionLost = (id: string): SessionStoreError =>
+  new SessionStoreError({
+    operation: "append",
+    message: `session ${id} was taken over by another process: wait for its run to end, then resume the session`
+  })

@@ -25,12 +25,14 @@ import * as Schedule from "./Schedule.ts"
 import { ToolContext } from "./ToolContext.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
-/** What a batch needs from the run that it belongs to. `E` is what `settled` can fail with. */
+/** What a batch needs from the run that it belongs to. `E` is what `begin` and `settled` can fail with. */
 export interface Batch<E> extends Prepare.Given {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   /** How much of the results reaches the model. */
   readonly limits: Bounds.Limits
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  /** Notes calls that are about to start, before the first of them does. */
+  readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
 }
@@ -99,6 +101,23 @@ const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready,
     idempotent: Prepare.isIdempotent(ready.bound)
   })
 
+/**
+ * A call whose start is noted, so that it is never taken for one that did not run. Tools that were stated to be read-only
+ * and that work on this machine are left out: repeating one changes nothing.
+ */
+const leavesTraces = ({ bound: { facts } }: Prepare.Ready): boolean => facts.readonly !== true || facts.foreign
+
+/** Notes the starts of a batch: those that start together in one go, every other one right before it. */
+const beginnings = <E>({ begin }: Batch<E>, entries: ReadonlyArray<Prepare.Prepared>, concurrency: number) => {
+  const noted = entries.flatMap((entry) => entry._tag === "Ready" && leavesTraces(entry) ? [entry.call] : [])
+  const together = concurrency === 1 ? [] : noted.slice(0, concurrency)
+  const waiting = new Set(noted.slice(together.length))
+  return {
+    first: together.length === 0 ? Effect.void : begin(together),
+    of: (call: Prompt.ToolCallPart): Effect.Effect<void, E> => waiting.has(call) ? begin([call]) : Effect.void
+  }
+}
+
 const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready): Effect.fn.Return<Ended, never, ToolContext> {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
@@ -132,9 +151,13 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
   }
 })
 
-const complete = <E>(batch: Batch<E>, prepared: Prepare.Prepared): Effect.Effect<Ended, never, ToolContext> =>
+const complete = <E>(
+  batch: Batch<E>,
+  begin: (call: Prompt.ToolCallPart) => Effect.Effect<void, E>,
+  prepared: Prepare.Prepared
+): Effect.Effect<Ended, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? runReady(batch, prepared)
+    ? Effect.andThen(begin(prepared.call), runReady(batch, prepared))
     : Effect.succeed({
       ...prepared,
       isFailure: true,
@@ -166,9 +189,12 @@ const runAll = Effect.fnUntraced(function*<E>(
   for (const call of batch.calls) {
     entries.push(yield* Prepare.prepare(batch, call))
   }
+  const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
+  const begin = beginnings(batch, entries, concurrency)
+  yield* begin.first
   const results = yield* Desk.settle({
-    work: entries.map((entry) => complete(batch, entry)),
-    concurrency: entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries),
+    work: entries.map((entry) => complete(batch, begin.of, entry)),
+    concurrency,
     limits: batch.limits,
     measure: ({ bound, call, modelOutput, output }: Ended) => ({
       callId: call.id,
@@ -195,7 +221,7 @@ export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext
  * results go to the tool whole.
  */
 const nested = <E>(batch: Batch<E>): NestedRun => (call) =>
-  Effect.map(run({ ...batch, calls: [call], limits: Bounds.unlimited, settled: () => Effect.void }), ({ messages }) => {
+  Effect.map(run({ ...batch, calls: [call], limits: Bounds.unlimited, begin: () => Effect.void, settled: () => Effect.void }), ({ messages }) => {
     const part = messages[0]?.content.find((part) => part.type === "tool-result")
     return part === undefined
       ? { output: { error: "the call gave no result" }, isFailure: true }

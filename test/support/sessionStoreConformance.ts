@@ -101,11 +101,14 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       assert.deepStrictEqual(yield* store.get(nobody), Option.none())
       assert.deepStrictEqual(yield* store.messages(nobody), [])
       assert.deepStrictEqual(yield* store.usageByModel(nobody), [])
+      assert.deepStrictEqual(yield* store.begun(nobody), new Set())
       assert.deepStrictEqual(yield* store.list(), [])
       const record = { provider: "p", model: "m", usage: Usage.zero, cost: free }
       const writes = [
         store.append(nobody, [user("x")]),
         store.append(nobody, []),
+        store.begin(nobody, ["c1"]),
+        store.begin(nobody, []),
         store.recordUsage(nobody, record),
         store.end(nobody, "done"),
         store.rename(nobody, "Title"),
@@ -228,6 +231,78 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
         }).pipe(Effect.provide(layer, { local: true })),
       { arbitrary: { runs: 60 } }
     )
+  })
+
+  describe(`${name}: calls that began`, () => {
+    test("are known until their result is stored, whatever else is", Effect.gen(function*() {
+      const store = yield* SessionStore
+      yield* store.create(newSession(a))
+      yield* store.create(newSession(b))
+      yield* store.append(a, [calling("c1", "c2", "c3")])
+      yield* store.begin(a, ["c1", "c2"])
+      yield* store.begin(a, ["c2"])
+      yield* store.begin(b, ["c1"])
+      assert.deepStrictEqual(yield* store.begun(a), new Set(["c1", "c2"]))
+      yield* store.append(a, [result("c1", "done")])
+      assert.deepStrictEqual(yield* store.begun(a), new Set(["c2"]))
+      yield* store.append(a, [result("c2", "done"), result("c3", "done")])
+      assert.deepStrictEqual(yield* store.begun(a), new Set())
+      assert.deepStrictEqual(yield* store.begun(b), new Set(["c1"]))
+    }))
+
+    test("of an id that was used before begin anew", Effect.gen(function*() {
+      const store = yield* SessionStore
+      yield* store.create(newSession(a))
+      yield* store.begin(a, ["c1"])
+      yield* store.append(a, [result("c1", "once")])
+      assert.deepStrictEqual(yield* store.begun(a), new Set())
+      yield* store.begin(a, ["c1"])
+      assert.deepStrictEqual(yield* store.begun(a), new Set(["c1"]))
+    }))
+
+    test("go with their session", Effect.gen(function*() {
+      const store = yield* SessionStore
+      yield* store.create(newSession(a))
+      yield* store.begin(a, ["c1"])
+      yield* store.remove(a)
+      yield* store.create(newSession(a))
+      assert.deepStrictEqual(yield* store.begun(a), new Set())
+    }))
+  })
+
+  describe(`${name}: ownership`, () => {
+    test("belongs to one scope at a time, and can be had again when that is closed", Effect.gen(function*() {
+      const store = yield* SessionStore
+      yield* Effect.scoped(Effect.gen(function*() {
+        yield* store.acquire(a)
+        yield* Effect.scoped(store.acquire(b))
+        const busy = yield* Effect.flip(Effect.scoped(store.acquire(a)))
+        assert.deepStrictEqual([busy._tag, busy.message], [
+          "SessionBusy",
+          `session ${a} is busy: wait for its run to end, or stop it`
+        ])
+        yield* Effect.flip(Effect.scoped(store.acquire(a)))
+      }))
+      yield* Effect.scoped(store.acquire(a))
+    }))
+
+    test("is given to one of many who ask at once", Effect.gen(function*() {
+      const store = yield* SessionStore
+      const asked = Array.from({ length: 20 }, () => Effect.exit(store.acquire(a)))
+      const exits = yield* Effect.scoped(Effect.all(asked, { concurrency: "unbounded" }))
+      assert.strictEqual(exits.filter((exit) => exit._tag === "Success").length, 1)
+    }))
+
+    test("is kept however long it takes", Effect.gen(function*() {
+      const store = yield* SessionStore
+      yield* store.create(newSession(a))
+      yield* Effect.scoped(Effect.gen(function*() {
+        yield* store.acquire(a)
+        yield* TestClock.adjust("1 hour")
+        assert.strictEqual((yield* Effect.flip(Effect.scoped(store.acquire(a))))._tag, "SessionBusy")
+        yield* store.append(a, [user("late")])
+      }))
+    }))
   })
 
   describe(`${name}: titles`, () => {

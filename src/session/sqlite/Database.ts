@@ -16,15 +16,13 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import * as Random from "effect/Random"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { SessionStoreError } from "../../domain/AgentError.ts"
-import * as Client from "./Client.ts"
+import type { SqlError } from "effect/sql/SqlError"
+import { SessionStoreError } from "../../domain/AgentError.ts"
+import * as SqliteClient from "../../platform/SqliteClient.ts"
+import * as SqlFailure from "../../platform/SqlFailure.ts"
 import * as Migrations from "./Migrations.ts"
-import * as SqlFailure from "./SqlFailure.ts"
 
 /** See the module. */
 export interface Database {
@@ -44,28 +42,14 @@ export type Run = <A>(
 /** Writes between two checkpoints. */
 const checkpointEvery = 50
 
-const isLocked = (error: SqlError | SessionStoreError): boolean =>
-  isSqlError(error) && error.reason._tag === "LockTimeoutError"
-
-const contention = Schedule.forever.pipe(
-  Schedule.addDelay(() => Random.nextIntBetween(20, 150)),
-  Schedule.upTo({ duration: "15 seconds" })
-)
-
-/** Chooses the journal, and how hard each transaction is written; see the module. */
-export const configure = Effect.fnUntraced(function*(sql: SqlClient): Effect.fn.Return<void, SqlError> {
-  const [journal] = yield* sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = WAL`.pipe(
-    Effect.catchIf((error) => !isLocked(error), () => sql<{ readonly journal_mode: string }>`PRAGMA journal_mode = DELETE`)
-  )
-  yield* journal?.journal_mode === "wal" ? sql`PRAGMA synchronous = NORMAL` : sql`PRAGMA synchronous = FULL`
-})
+const failureOf = (path: string, operation: string) => (error: SqlError): SessionStoreError =>
+  new SessionStoreError({ operation, message: SqlFailure.describe(path, error), cause: error.reason.cause })
 
 /** The database at `path` by its client. Every failure names the path. */
 export const make = (path: string, sql: SqlClient): Database => {
   const run: Run = (operation, effect) =>
-    effect.pipe(
-      Effect.retry({ while: isLocked, schedule: contention }),
-      Effect.catchTag("SqlError", (error) => Effect.fail(SqlFailure.fromSql(path, operation)(error)))
+    SqliteClient.waiting(effect).pipe(
+      Effect.catchTag("SqlError", (error) => Effect.fail(failureOf(path, operation)(error)))
     )
 
   let writes = 0
@@ -90,8 +74,8 @@ export const open = Effect.fnUntraced(function*(
   path: string,
   migrations: ReadonlyArray<Migrations.Migration> = Migrations.migrations
 ): Effect.fn.Return<Database, SessionStoreError, Scope.Scope> {
-  const sql = yield* Effect.mapError(Client.open(path), SqlFailure.fromSql(path, "open"))
+  const sql = yield* Effect.mapError(SqliteClient.open(path), failureOf(path, "open"))
   const database = make(path, sql)
-  yield* database.read("open", Effect.andThen(configure(sql), Migrations.migrate(sql, path, migrations)))
+  yield* database.read("open", Effect.andThen(SqliteClient.configure(sql), Migrations.migrate(sql, path, migrations)))
   return database
 })

@@ -19,6 +19,8 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { SessionStoreError } from "../../domain/AgentError.ts"
+import { applicationId } from "../../platform/LeaseFile.ts"
+import * as Leases from "../../platform/Leases.ts"
 
 /** One step from the version before. */
 export interface Migration {
@@ -27,8 +29,6 @@ export interface Migration {
   readonly statements: ReadonlyArray<string>
 }
 
-/** `HeEf` in ASCII. */
-const applicationId = 0x48654566
 
 /** Every migration, oldest first. */
 export const migrations: ReadonlyArray<Migration> = [
@@ -110,6 +110,18 @@ export const migrations: ReadonlyArray<Migration> = [
       `ALTER TABLE ${table} ADD COLUMN cost_status TEXT NOT NULL DEFAULT 'unknown'`,
       `ALTER TABLE ${table} ADD COLUMN cost_source TEXT NOT NULL DEFAULT 'none'`
     ])
+  },
+  {
+    version: 3,
+    name: "calls that began, leases",
+    statements: [
+      `CREATE TABLE begun_calls (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        call_id TEXT NOT NULL,
+        PRIMARY KEY (session_id, call_id)
+      ) STRICT, WITHOUT ROWID`,
+      Leases.table
+    ]
   }
 ]
 
@@ -118,7 +130,9 @@ const versionOf = Effect.fnUntraced(
   function*(sql: SqlClient, path: string, known: number): Effect.fn.Return<number, SqlError | SessionStoreError> {
     const [header] = yield* sql<{ readonly application_id: number }>`PRAGMA application_id`
     if (header?.application_id !== applicationId) {
-      const [tables] = yield* sql<{ readonly count: number }>`SELECT count(*) AS count FROM sqlite_schema`
+      // Leases may have been taken before the first session was made.
+      const [tables] = yield* sql<{ readonly count: number }>`
+        SELECT count(*) AS count FROM sqlite_schema WHERE tbl_name <> 'leases'`
       if (tables?.count === 0) return 0
       return yield* new SessionStoreError({
         operation: "open",

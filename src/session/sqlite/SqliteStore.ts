@@ -3,14 +3,16 @@
  *
  * @since 0.1.0
  */
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Prompt from "effect/ai/Prompt"
 import type { SqlError } from "effect/sql/SqlError"
-import { SessionStoreError } from "../../domain/AgentError.ts"
+import { SessionBusy, SessionStoreError } from "../../domain/AgentError.ts"
 import * as Conversation from "../../domain/Conversation.ts"
+import * as Leases from "../../platform/Leases.ts"
 import * as Envelope from "../Envelope.ts"
 import * as Reference from "../Reference.ts"
 import * as SearchText from "../SearchText.ts"
@@ -51,6 +53,24 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
   const touched = (operation: string, id: string, rows: ReadonlyArray<unknown>) =>
     rows.length === 0 ? Effect.fail(StoreFailure.sessionUnknown(operation, id)) : Effect.void
 
+  const leases = Leases.make<SessionStoreError>(sql, (effect) => write("acquire", effect))
+  /** Leases of the sessions that are owned through this store. */
+  const owned = new Map<string, Leases.Lease<SessionStoreError>>()
+  const isHeld = (id: string): Effect.Effect<boolean, SessionStoreError> =>
+    owned.get(id)?.isHeld ?? Effect.succeed(true)
+
+  const acquire: SessionStore.Service["acquire"] = Effect.fnUntraced(function*(id) {
+    const lease = yield* leases.take(`session ${id}`).pipe(
+      Effect.catchTag("LeaseTaken", ({ isOwn, pid }) =>
+        Effect.fail(new SessionBusy({ sessionId: id, ...(isOwn ? {} : { pid }) })))
+    )
+    yield* Effect.acquireRelease(
+      Effect.sync(() => owned.set(id, lease)),
+      () => Effect.sync(() => owned.delete(id))
+    )
+    return { lost: Effect.andThen(lease.lost, Effect.fail(new SessionBusy({ sessionId: id }))) }
+  })
+
   const titleIsFree = (operation: string, id: string, title: string) =>
     Effect.flatMap(
       sql<{ readonly id: string }>`SELECT id FROM sessions WHERE title = ${title} AND id <> ${id}`,
@@ -71,8 +91,25 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       }))
     }),
 
+    acquire,
+
+    begin: (id, callIds) =>
+      write("begin", Effect.gen(function*() {
+        yield* touched("begin", id, yield* sql`SELECT 1 FROM sessions WHERE id = ${id}`)
+        const rows: ReadonlyArray<Record<string, unknown>> = callIds.map((call_id) => ({ session_id: id, call_id }))
+        if (Arr.isReadonlyArrayNonEmpty(rows)) yield* sql`INSERT OR IGNORE INTO begun_calls ${sql.insert(rows)}`
+      })),
+
+    begun: (id) =>
+      read("begun", Effect.map(
+        sql<{ readonly call_id: string }>`SELECT call_id FROM begun_calls WHERE session_id = ${id}`,
+        (rows) => new Set(rows.map(({ call_id }) => call_id))
+      )),
+
     append: Effect.fnUntraced(function*(id, messages) {
+      if (!(yield* isHeld(id))) return yield* StoreFailure.sessionLost(id)
       const rows = yield* Effect.forEach(messages, encode)
+      const answered = messages.flatMap(Conversation.resultIds)
       const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
       const now = yield* Clock.currentTimeMillis
       yield* write("append", Effect.gen(function*() {
@@ -88,6 +125,9 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
             INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
             VALUES (${id}, ${position++}, ${row.role}, ${now}, ${row.content}, ${row.toolNames}, ${row.toolCalls},
               ${row.envelope})`
+        }
+        if (answered.length > 0) {
+          yield* sql`DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(answered)}`
         }
       }))
     }),

@@ -16,7 +16,7 @@ import * as Bounds from "../Bounds.ts"
 
 /** A batch: what ends with `A`, is closed as `B`. */
 export interface Work<A, B, E, R> {
-  readonly work: ReadonlyArray<Effect.Effect<A, never, R>>
+  readonly work: ReadonlyArray<Effect.Effect<A, E, R>>
   readonly concurrency: number
   readonly limits: Bounds.Limits
   /** What the limits are told of a result. */

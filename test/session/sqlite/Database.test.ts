@@ -7,8 +7,8 @@ import { createHash } from "node:crypto"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../../src/domain/Ids.ts"
 import * as Usage from "../../../src/domain/Usage.ts"
-import type * as NodeSqlite from "../../../src/session/internal/NodeSqlite.ts"
-import * as Client from "../../../src/session/sqlite/Client.ts"
+import type * as NodeSqlite from "../../../src/platform/NodeSqlite.ts"
+import * as SqliteClient from "../../../src/platform/SqliteClient.ts"
 import * as Database from "../../../src/session/sqlite/Database.ts"
 import * as Migrations from "../../../src/session/sqlite/Migrations.ts"
 import * as SqliteStore from "../../../src/session/sqlite/SqliteStore.ts"
@@ -36,7 +36,7 @@ describe("the journal", () => {
   const configured = (answer: (sql: string) => ReadonlyArray<NodeSqlite.Row>) =>
     Effect.gen(function*() {
       const { database, statements } = scripted(answer)
-      yield* Database.configure(yield* Client.make(database))
+      yield* SqliteClient.configure(yield* SqliteClient.make(database))
       return statements
     })
 
@@ -84,7 +84,7 @@ describe("a lock", () => {
       const { database, statements } = scripted(() => {
         throw sqliteError(5, "database is locked")
       })
-      const { write } = Database.make("/home/state.db", yield* Client.make(database))
+      const { write } = Database.make("/home/state.db", yield* SqliteClient.make(database))
       const writing = yield* Effect.forkChild(Effect.flip(write("append", Effect.void)), { startImmediately: true })
       yield* TestClock.adjust("16 seconds")
       const error = yield* Fiber.join(writing)
@@ -132,7 +132,8 @@ describe("migrations", () => {
       createHash("sha256").update(JSON.stringify(Migrations.migrations.slice(0, index + 1))).digest("hex"))
     assert.deepStrictEqual(digests, [
       "b32bc381980aa933772a7f224aa29e819c5a89e9e7df1788475611a95e043f4c",
-      "3db3a30e7d6b0e6bb75fdf053abadfc3a5e8133fc9442a6e77835d3e90298f42"
+      "3db3a30e7d6b0e6bb75fdf053abadfc3a5e8133fc9442a6e77835d3e90298f42",
+      "0b545493481528840e3bfc9f761bc18a337822a7f15b6327848fd62b3ed6dc22"
     ])
   })
 

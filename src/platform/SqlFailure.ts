@@ -1,10 +1,7 @@
 /**
- * What SQLite or the file system reported, as one line with its remedy.
- *
- * @since 0.1.0
+ * One line with its remedy for a failure that SQLite or the file system reported.
  */
 import type { SqlError } from "effect/sql/SqlError"
-import { SessionStoreError } from "../../domain/AgentError.ts"
 
 const property = (cause: unknown, name: string): unknown =>
   typeof cause === "object" && cause !== null ? Reflect.get(cause, name) : undefined
@@ -56,13 +53,9 @@ const ofFileSystem = (code: unknown): string | undefined => {
   }
 }
 
-/** The failure of an operation on the database at `path`. */
-export const fromSql = (path: string, operation: string) => (error: SqlError): SessionStoreError => {
+/** Describes the failure of a statement on the database at `path`. */
+export const describe = (path: string, error: SqlError): string => {
   const { cause } = error.reason
   const known = ofSqlite(resultCode(cause)) ?? ofFileSystem(property(cause, "code"))
-  return new SessionStoreError({
-    operation,
-    message: known === undefined ? `${path}: ${error.message.replace(/\s+/gu, " ")}` : `${path} ${known}`,
-    cause
-  })
+  return known === undefined ? `${path}: ${error.message.replace(/\s+/gu, " ")}` : `${path} ${known}`
 }

@@ -1,0 +1,36 @@
+/**
+ * Opens the database file of the leases, for those who need nothing else of it.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { SqlError } from "effect/sql/SqlError"
+import * as Leases from "./Leases.ts"
+import * as SqlFailure from "./SqlFailure.ts"
+import * as SqliteClient from "./SqliteClient.ts"
+
+/** Marks a database as one of this program: `HeEf` in ASCII. */
+export const applicationId = 0x48654566
+
+/** The leases in the file at `path`, which is created where it is missing. It is closed with the scope. */
+export const open = (path: string): Effect.Effect<Leases.Service, Leases.LeaseFailed, Scope.Scope> => {
+  const failureOf = (error: SqlError): Leases.LeaseFailed =>
+    new Leases.LeaseFailed({ message: SqlFailure.describe(path, error), cause: error.reason.cause })
+  const described = <A>(effect: Effect.Effect<A, SqlError>): Effect.Effect<A, Leases.LeaseFailed> =>
+    Effect.mapError(SqliteClient.waiting(effect), failureOf)
+
+  return Effect.gen(function*() {
+    const sql = yield* Effect.mapError(SqliteClient.open(path), failureOf)
+    yield* described(SqliteClient.configure(sql))
+    const [header] = yield* described(sql<{ readonly application_id: number }>`PRAGMA application_id`)
+    const [tables] = yield* described(
+      sql<{ readonly count: number }>`SELECT count(*) AS count FROM sqlite_schema WHERE tbl_name <> 'leases'`
+    )
+    if (header?.application_id !== applicationId && tables?.count !== 0) {
+      return yield* new Leases.LeaseFailed({
+        message: `${path} is the database of another program: move it away, or set another HERMES_HOME`
+      })
+    }
+    yield* described(sql.unsafe(Leases.table).unprepared)
+    return Leases.make<Leases.LeaseFailed>(sql, (effect) => described(Effect.uninterruptible(sql.withTransaction(effect))))
+  })
+}

@@ -1,0 +1,178 @@
+/**
+ * Leases: one owner of a name at a time, over all processes that share a database (`<HERMES_HOME>/state.db`).
+ *
+ * **Details**
+ *
+ * A lease is a row with its owner, the owner's process and the time when it expires. It is looked at and taken in one
+ * transaction that holds SQLite's write lock from its beginning (`BEGIN IMMEDIATE`), so that no second process can look
+ * in between, however slow the first one is. It is renewed every {@link renewEvery} and given back with its scope.
+ *
+ * Another owner takes it only when it expired, or when the process of its owner is certainly dead: after a `kill -9` nobody
+ * has to wait. An owner that could not renew in time (a suspended machine) finds out by {@link Lease.isHeld} before it
+ * writes what the lease protects, and by {@link Lease.lost}.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { randomUUID } from "node:crypto"
+import { openOnce } from "./OpenOnce.ts"
+import * as ProcessIdentity from "./ProcessIdentity.ts"
+
+/** Milliseconds that a lease is good for without being renewed. */
+export const goodForMillis = 60_000
+/** Time between two renewals. */
+export const renewEvery = "15 seconds"
+
+/** Somebody else has the lease. */
+export class LeaseTaken extends Schema.TaggedError<LeaseTaken>("hermes-effect/LeaseTaken")("LeaseTaken", {
+  name: Schema.String,
+  /** Process of the owner. */
+  pid: Schema.Int,
+  /** The owner is this process. */
+  isOwn: Schema.Boolean
+}) {
+  override get message(): string {
+    return `${this.name} is in use by ${this.isOwn ? "this process" : `process ${this.pid}`}: wait for it to end, or end it`
+  }
+}
+
+/** The database of the leases could not be read or written. `message` says why and what to do. */
+export class LeaseFailed extends Schema.TaggedError<LeaseFailed>("hermes-effect/LeaseFailed")("LeaseFailed", {
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
+
+/** A lease that was taken; it is good until its scope closes. */
+export interface Lease<E = LeaseFailed> {
+  /** Tells whether it is still held; asks the database only when it could have expired. */
+  readonly isHeld: Effect.Effect<boolean, E>
+  /** Returns when it was found to be lost. */
+  readonly lost: Effect.Effect<void>
+}
+
+/** See the module. */
+export interface Service<E = LeaseFailed> {
+  /** Takes a lease for the scope; fails at once when somebody has it. */
+  readonly take: (name: string) => Effect.Effect<Lease<E>, LeaseTaken | E, Scope.Scope>
+  /** Runs an Effect while holding a lease, which is waited for up to 12 s. */
+  readonly during: <A, E2, R>(
+    name: string,
+    use: (lease: Lease<E>) => Effect.Effect<A, E2, R>
+  ) => Effect.Effect<A, LeaseTaken | E | E2, R>
+}
+
+/** The leases of a program. */
+export class Leases extends Context.Service<Leases, Service>()("hermes-effect/platform/Leases") {}
+
+/** The table of the leases; made by whoever opens the database first. */
+export const table = `CREATE TABLE IF NOT EXISTS leases (
+  name TEXT PRIMARY KEY,
+  owner TEXT NOT NULL,
+  machine TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  start_time TEXT NOT NULL,
+  expires_at INTEGER NOT NULL
+) STRICT`
+
+interface Row {
+  readonly machine: string
+  readonly pid: number
+  readonly start_time: string
+  readonly expires_at: number
+}
+
+const isOver = ({ expires_at, machine, pid, start_time }: Row, now: number): boolean =>
+  expires_at <= now || ProcessIdentity.isDead({ machine, pid, startTime: start_time })
+
+const waits = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 240 }))
+
+/** Makes the leases of an open database; `write` runs statements in one transaction and maps their failures. */
+export const make = <E>(
+  sql: SqlClient,
+  write: <A>(effect: Effect.Effect<A, SqlError>) => Effect.Effect<A, E>
+): Service<E> => {
+  /** Takes a lease, or returns the row of its owner. */
+  const acquire = (name: string, owner: string, now: number) =>
+    write(Effect.gen(function*() {
+      const [row] = yield* sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name = ${name}`
+      if (row !== undefined && !isOver(row, now)) return row
+      const { machine, pid, startTime } = ProcessIdentity.current()
+      yield* sql`
+        INSERT OR REPLACE INTO leases (name, owner, machine, pid, start_time, expires_at)
+        VALUES (${name}, ${owner}, ${machine}, ${pid}, ${startTime}, ${now + goodForMillis})`
+      return undefined
+    }))
+
+  const take: Service<E>["take"] = Effect.fnUntraced(function*(name) {
+    const owner = randomUUID()
+    const lost = yield* Deferred.make<void>()
+    const now = yield* Clock.currentTimeMillis
+    let expiresAt = now + goodForMillis
+    let isOurs = true
+
+    const release = write(sql`DELETE FROM leases WHERE name = ${name} AND owner = ${owner}`)
+    const renew = Effect.gen(function*() {
+      const until = (yield* Clock.currentTimeMillis) + goodForMillis
+      const rows = yield* write(
+        sql`UPDATE leases SET expires_at = ${until} WHERE name = ${name} AND owner = ${owner} RETURNING name`
+      )
+      if (rows.length > 0) expiresAt = until
+      else yield* Deferred.succeed(lost, undefined)
+      return rows.length > 0
+    })
+
+    // Before it is taken: an interrupt in the middle must not leave it behind.
+    yield* Effect.addFinalizer(() =>
+      isOurs
+        // What stays behind expires.
+        ? Effect.catchCause(release, (cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
+        : Effect.void
+    )
+    const taken = yield* acquire(name, owner, now)
+    if (taken !== undefined) {
+      isOurs = false
+      const { machine, pid } = ProcessIdentity.current()
+      return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.pid === pid && taken.machine === machine })
+    }
+    yield* Effect.sleep(renewEvery).pipe(
+      // One that was not renewed is asked for again in time; until then it is good.
+      Effect.andThen(Effect.catchCause(renew, (cause) => Effect.as(Effect.logDebug(`the lease of ${name} was not renewed`, cause), true))),
+      Effect.repeat({ while: (held) => held }),
+      Effect.forkScoped
+    )
+    return {
+      isHeld: Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        if (Deferred.isDoneUnsafe(lost)) return Effect.succeed(false)
+        return now < expiresAt ? Effect.succeed(true) : renew
+      }),
+      lost: Deferred.await(lost)
+    }
+  })
+
+  return {
+    take,
+    during: (name, use) =>
+      Effect.scoped(Effect.flatMap(
+        take(name).pipe(Effect.retry({ while: (error) => error instanceof LeaseTaken, schedule: waits })),
+        use
+      ))
+  }
+}
+
+/** The leases in the database file at `path`, which is opened by the first one that is taken. */
+export const layer = (path: string): Layer.Layer<Leases> =>
+  Layer.effect(Leases, Effect.gen(function*() {
+    const open = Effect.flatMap(Effect.promise(() => import("./LeaseFile.ts")), (file) => file.open(path))
+    const opened = yield* openOnce(open)
+    return {
+      take: (name) => Effect.flatMap(opened, ({ take }) => take(name)),
+      during: (name, use) => Effect.flatMap(opened, ({ during }) => during(name, use))
+    }
+  }))
