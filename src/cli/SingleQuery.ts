@@ -79,7 +79,8 @@ const endingOf = (
       text: value.text,
       usage: value.usage,
       cost: value.cost,
-      error: Ending.reason(value)
+      error: Ending.reason(value),
+      exit: isCompleted(value) ? undefined : value.exit
     }
   }
   const { code, line } = Exit.hasInterrupts(exit)

@@ -6,7 +6,7 @@
 import type * as Effect from "effect/Effect"
 import type { Values } from "../config/Settings.ts"
 import type { Spent } from "../domain/Cost.ts"
-import type { RunEvent } from "../domain/RunEvent.ts"
+import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 
 /** What is known before anything can go wrong. */
@@ -32,6 +32,8 @@ export interface Ending {
   readonly cost: Spent
   /** Why it is not a completed run. */
   readonly error: string | undefined
+  /** The exit of a run that ended early with a result; absent for a completed run and for one that failed. */
+  readonly exit?: RunResult["exit"] | undefined
 }
 
 /** See the module. An ending comes in every case, without the rest where the start failed. */

@@ -138,7 +138,11 @@ export const make = (screen: Screen, options: Options): Printer => {
   const aside = (line: string, attribute: "dim" | "yellow"): void => {
     const columns = screen.asideColumns()
     const all = Redaction.redactText(Neutral.line(line))
-    say([screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)])
+    const painted = screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)
+    // The text may go on: a connection that is lost in the middle of it is not the end of it.
+    if (text === undefined) say([painted])
+    else if (screen.joined) notes = [...notes, painted]
+    else screen.say(`${painted}\n`)
   }
 
   const finish = (result: RunResult): void => {
