@@ -60,6 +60,7 @@ const runTools = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
+  notes: ReadonlyMap<Prompt.ToolCallPart, string>,
   tools: Snapshot
 ): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, ToolContext> {
   const { approvals, interceptors, store } = services
@@ -72,6 +73,7 @@ const runTools = Effect.fnUntraced(function*<E>(
   run.batch = batch
   return yield* ToolCalls.run({
     calls,
+    notes,
     tools,
     interceptors,
     guard: run.guard,
@@ -100,6 +102,17 @@ const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])
 
 const isCall = (part: Prompt.AssistantMessagePart): part is Prompt.ToolCallPart =>
   part.type === "tool-call" && !part.providerExecuted
+
+/** Notes of the calls as they are stored, which stand in the order of the answer's parts. */
+const notesOf = (
+  { notes, parts }: Normalise.Normalised,
+  content: ReadonlyArray<Prompt.AssistantMessagePart>
+): ReadonlyMap<Prompt.ToolCallPart, string> =>
+  new Map(notes.size === 0 ? [] : content.flatMap((stored, index) => {
+    const part = parts[index]
+    const note = part === undefined ? undefined : notes.get(part)
+    return note !== undefined && isCall(stored) ? [[stored, note]] : []
+  }))
 
 /** Keeps what is fit to be sent back of an answer. */
 const keep = (
@@ -183,7 +196,7 @@ const settled = Effect.fnUntraced(function*<E>(
   }
   if (calls.length === 0) return yield* answered(services, run, content, text, reason)
   yield* keep(services, run, content)
-  const { allInvalid, halted, messages } = yield* runTools(services, run, calls, tools)
+  const { allInvalid, halted, messages } = yield* runTools(services, run, calls, notesOf(normalised, content), tools)
   run.messages.push(...messages)
   run.batch = noBatch
   if (services.files !== undefined && calls.some(({ name }) => !looking.has(name))) {

@@ -33,6 +33,8 @@ export interface Batch<E> extends Prepare.Given {
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Notes calls that are about to start, before the first of them does. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
+  /** What the model is told with the result of a call that was changed before it came here. */
+  readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
 }
@@ -59,11 +61,11 @@ interface Ended extends Omit<Execute.Settlement, "args"> {
 }
 
 const close = Effect.fnUntraced(function*<E>(
-  { emit, settled }: Batch<E>,
+  { emit, notes, settled }: Batch<E>,
   { call, durationMillis, isFailure, modelOutput, remark, status }: Ended,
   text: string
 ) {
-  const output = remark === undefined ? text : `${text}\n\n[${remark}]`
+  const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
   const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
   yield* settled(call, message)
   if (emit !== undefined) {

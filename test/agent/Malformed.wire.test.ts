@@ -64,9 +64,12 @@ for (const [mode, protocol] of Object.entries(protocols)) {
     describe(`calls that a model gets wrong: ${mode}, ${streaming ? "streamed" : "in one piece"}`, () => {
       it.live("a name in another spelling is taken for the tool's", () =>
         Effect.gen(function*() {
-          const { ended, ran, sent } = yield* play([{ calls: [echo("{\"text\":\"a\"}", "c1", "Echo-Tool")] }, done])
+          const { ended, outputs, ran, sent } = yield* play([{ calls: [echo("{\"text\":\"a\"}", "c1", "Echo-Tool")] }, done])
           assert.deepStrictEqual([ran, ended], [[{ text: "a" }], [["echo", "ok"]]])
-          assert.notInclude(sent[1], "Echo-Tool")
+          const told = "a\n\n[There is no tool \"Echo-Tool\": echo was called instead.]"
+          assert.deepStrictEqual(outputs, [told])
+          assert.strictEqual(sent[1]?.split("Echo-Tool").length, 2, "the call itself has the tool's name, the result has the note")
+          assert.include(sent[1], JSON.stringify(told).slice(1, -1))
         }))
 
       it.live("an unknown name is answered with the names that there are, and the valid call beside it runs", () =>

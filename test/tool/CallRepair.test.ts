@@ -10,8 +10,9 @@ const tools = (...names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candid
 
 describe("names", () => {
   const known = tools("todo", "patch", "browser_click", "read_file", "terminal")
+  const meantBy = NameRepair.among(known)
 
-  it("T89 repair", () => {
+  it("T89 (overridden by the architecture §7: the own part, the same verb, one winner) repair", () => {
     const cases: ReadonlyArray<readonly [string, string | undefined]> = [
       ["TodoTool_tool", "todo"],
       ["Patch", "patch"],
@@ -24,17 +25,17 @@ describe("names", () => {
       ["", undefined],
       ["   ", undefined]
     ]
-    for (const [asked, meant] of cases) assert.strictEqual(NameRepair.repair(asked, known), meant, asked)
+    for (const [asked, meant] of cases) assert.strictEqual(meantBy(asked), meant, asked)
   })
 
   it("similarity never lands on a destructive tool, an exact spelling may", () => {
-    assert.strictEqual(NameRepair.repair("termnal", known), undefined)
-    assert.strictEqual(NameRepair.repair("Terminal", known), "terminal")
-    assert.strictEqual(NameRepair.repair("terminal_tool", known), "terminal")
+    assert.strictEqual(meantBy("termnal"), undefined)
+    assert.strictEqual(meantBy("Terminal"), "terminal")
+    assert.strictEqual(meantBy("terminal_tool"), "terminal")
   })
 
   it("names of objects are names of no tool", () => {
-    for (const name of ["constructor", "__proto__", "toString"]) assert.strictEqual(NameRepair.repair(name, known), undefined)
+    for (const name of ["constructor", "__proto__", "toString"]) assert.strictEqual(meantBy(name), undefined)
   })
 
   it("the ratio is that of Ratcliff and Obershelp", () => {
@@ -45,7 +46,7 @@ describe("names", () => {
   })
 
   prop("any name is repaired to a known one or to none", [Schema.String], ([name]) => {
-    const meant = NameRepair.repair(name, known)
+    const meant = meantBy(name)
     assert.isTrue(meant === undefined || known.some((tool) => tool.name === meant))
   })
 })

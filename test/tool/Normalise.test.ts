@@ -99,6 +99,6 @@ describe("the calls of a message", () => {
   const Name = Schema.Literals(["read_file", "Read-File", "delegate_task", "remove_file", "zzz", ""])
   prop("once is enough", [Schema.Array(Schema.Tuple([Name, Schema.Json]))], ([given]) => {
     const once = Normalise.normalise(given.map(([name, params]) => call(name, params)), tools, { delegations: 2 })
-    assert.deepStrictEqual(Normalise.normalise(once.parts, tools, { delegations: 2 }), { parts: once.parts, truncated: false, changes: [] })
+    assert.deepStrictEqual(Normalise.normalise(once.parts, tools, { delegations: 2 }), { parts: once.parts, truncated: false, changes: [], notes: new Map() })
   })
 })

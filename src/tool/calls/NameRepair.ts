@@ -1,18 +1,67 @@
 /**
- * What a model meant by the name of a tool that does not exist: another case, dashes for underscores, CamelCase, a
- * trailing `tool`, a typing error. No model is asked.
+ * Finds the tool that a model meant by a name that no tool has: another case, other separators, a trailing `tool`, a
+ * typing error in one word. No model is asked.
  *
  * **Details**
  *
- * A name that only resembles a tool's is never taken for a destructive one: guessing must not delete anything
- * (`ARCHITECTURE.md` §7). Source: `hermes-llm.md` §13.2.
+ * Case and separators are repaired for every tool, when exactly one tool is spelled like that. A name of the form
+ * `mcp__server__tool` means a tool of that server and of no other.
  *
- * @since 0.1.0
+ * A typing error is repaired in the tool's own part of the name, without `mcp__server__`, and only when
+ *
+ * - one tool can be meant, and no other;
+ * - that tool is not destructive;
+ * - the words are the same but for one, which is a plural or a misspelling of its counterpart. A word that is a verb, or
+ *   that stands in the name of an offered tool, is no misspelling of another.
+ *
+ * Source: `hermes-llm.md` §13.2, changed by `ARCHITECTURE.md` §7 (name repair).
  */
 import { ratio } from "./Similarity.ts"
 
 /** Least similarity of a name that is a typing error of another. */
 export const cutoff = 0.7
+
+/** Words that say what a tool does. Two of them never stand for each other. */
+const verbs: ReadonlySet<string> = new Set(
+  `abort accept access acknowledge act activate add adjust adopt advance aggregate alert allocate allow amend analyse
+analyze announce answer append apply approve archive ask assert assess assign associate attach audit authenticate
+authorise authorize await backup ban batch begin bind block book boot bounce branch broadcast browse build bulk bump
+bury buy calculate call cancel capture cast cat change charge check cherry choose claim clarify classify clean cleanup
+clear click clone close collapse collect combine compact compare compile complete compose compress compute concat
+configure confirm connect consume convene convert copy count crawl create crop customize cut deactivate debug decide
+decline decode decommission decompress decrease decrypt deduct define delay delegate delete demote deny deploy deprecate
+dequeue derive describe deselect destroy detach detect develop diff disable disapprove disconnect discover dismiss
+dispatch display dissociate distribute divide do download draft drag drain draw drop dump duplicate edit eject emit
+empty enable encode encrypt end enlarge enqueue enroll ensure enter enumerate erase escalate estimate eval evaluate
+evict exclude exec execute exit expand expire explain explore export extend extract fail favorite fetch fill filter
+finalize find finish fire fix flag flip flush focus fold follow forbid force forecast forget fork format forward freeze
+generate get give go grant grep grow halt handle hide hold hover ignore import include increase increment index inform
+ingest inherit init initialise initialize inject insert inspect install instantiate integrate interrupt introspect
+invalidate invite invoke join jump keep kick kill launch learn leave like limit link lint list listen load localize
+locate lock log login logout look lookup ls mail make manage map mark mask match measure mention merge migrate minimize
+mint mirror mix mkdir modify monitor mount move mutate mute mv navigate negate normalise normalize notify obtain omit
+open optimise optimize order override overwrite own pack park parse partition paste patch pause pay peek perform permit
+persist pick pin ping place plan play plot poll pop populate post prepare prepend press preview print process produce
+profile promote prompt propose protect provision prune publish pull purchase purge push put query queue quit quote raise
+rank rate react read reassign rebase reboot rebuild recalculate receive recommend reconcile reconnect record recover
+recreate redeem redeploy redirect redo reduce refactor refine refresh refund refuse regenerate register reindex
+reinstall reject relate release reload relocate remember remind remove rename render renew reopen reorder repair repeat
+replace replay reply report reprocess request require rerun reschedule reserve reset resize resolve respond restart
+restore restrict resume retain retire retract retrieve retry return revert review revise revoke rewind rewrite ring rm
+rmdir rollback rotate route run sample sanitize save scale scan schedule score scrape screenshot scroll search seed seek
+select sell send serve set settle share shift show shred shrink shuffle shut shutdown sign signal simulate skip sleep
+snapshot snooze solve sort spawn speak spend split squash stage star start stash stat stop store stream strip submit
+subscribe subtract suggest summarise summarize suspend swap switch sync synchronise synchronize tail take tap teach tell
+terminate test text think throttle toggle touch trace track train transcribe transfer transform transition translate
+transmit trash tree trigger trim truncate try tune turn type unarchive unassign unban unbind unblock undelete undeploy
+undo undraft unfollow unfork unfreeze unhide uninstall unlike unlink unload unlock unmark unmerge unmount unmute unpack
+unpark unpause unpin unpublish unregister unschedule unset unshare unsnooze unstage unstar unstash unsubscribe unsuspend
+untag unwatch unzip update upgrade upload upsert use vacuum validate verify view visit vote wait wake walk warn watch
+whitelist wipe withdraw wrap write zip zoom`
+    .split(/\s+/)
+)
+
+const isVerb = (word: string): boolean => verbs.has(word)
 
 /** Longest name that is compared; nobody means a tool by more. */
 const longestName = 128
@@ -23,44 +72,124 @@ export interface Candidate {
   readonly destructive: boolean
 }
 
-const normalised = (name: string): string => name.toLowerCase().replaceAll(/[-\s]/g, "_")
-
-const snake = (name: string): string =>
-  normalised(name.replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2").replaceAll(/([A-Z]+)([A-Z][a-z])/g, "$1_$2"))
-
-const stripped = (name: string): string | undefined => {
-  const rest = name.replace(/[_-]+$/, "").replace(/[_-]?tool$/i, "").replace(/[_-]+$/, "")
-  return rest === "" || rest === name ? undefined : rest
+/** The parts of a name; `server` is undefined for a tool that is not one of an MCP server. */
+interface Parts {
+  readonly server: string | undefined
+  readonly own: string
 }
 
-/** Every spelling of a name that is worth looking up, the likeliest first. */
-const spellings = (name: string): ReadonlySet<string> => {
-  const out = new Set([name, name.toLowerCase(), normalised(name), snake(name)])
+const partsOf = (name: string): Parts => {
+  const mcp = /^mcp__(.+?)__(.+)$/i.exec(name)
+  return mcp === null ? { server: undefined, own: name } : { server: keyOf(mcp[1] ?? ""), own: mcp[2] ?? "" }
+}
+
+/** The name without case and separators. */
+const keyOf = (name: string): string => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "")
+
+/** The key and what is left of it without a trailing `tool`, which models add, once and twice. */
+const spellings = (name: string): ReadonlyArray<string> => {
+  const out = [keyOf(name)]
   for (let round = 0; round < 2; round++) {
-    for (const spelling of Array.from(out)) {
-      const rest = stripped(spelling)
-      if (rest === undefined) continue
-      for (const form of [rest, normalised(rest), snake(rest)]) out.add(form)
-    }
+    const last = out.at(-1) ?? ""
+    if (last.endsWith("tool") && last.length > "tool".length) out.push(last.slice(0, -"tool".length))
   }
   return out
 }
 
-/** The tool that was meant, or nothing. */
-export const repair = (name: string, tools: ReadonlyArray<Candidate>): string | undefined => {
-  const asked = name.trim()
-  if (asked === "" || asked.length > longestName) return undefined
-  const known = new Map(tools.map((tool) => [tool.name, tool]))
-  for (const spelling of spellings(asked)) {
-    if (known.has(spelling)) return spelling
+/** The words of a name in lower case: `getHTTPFile-list` is get, http, file, list. */
+const wordsOf = (name: string): ReadonlyArray<string> =>
+  name.replaceAll(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1 $2").replaceAll(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, "$1 $2").toLowerCase()
+    .match(/[\p{L}\p{N}]+/gu) ?? []
+
+/** A tool with the forms of its name that are compared. */
+interface Known {
+  readonly candidate: Candidate
+  readonly server: string | undefined
+  readonly own: string
+  readonly words: ReadonlyArray<string>
+  /** The whole name, the name of the server with the own part, and the own part. */
+  readonly keys: { readonly whole: string; readonly served: string | undefined; readonly own: string }
+}
+
+const known = (candidate: Candidate): Known => {
+  const { own, server } = partsOf(candidate.name)
+  const key = keyOf(own)
+  return {
+    candidate,
+    server,
+    own: own.toLowerCase(),
+    words: wordsOf(own),
+    keys: { whole: keyOf(candidate.name), served: server === undefined ? undefined : server + key, own: key }
   }
-  let best: Candidate | undefined
-  let similarity = cutoff
-  for (const tool of tools) {
-    const alike = ratio(asked.toLowerCase(), tool.name.toLowerCase())
-    if (alike < cutoff || (best !== undefined && alike <= similarity)) continue
-    best = tool
-    similarity = alike
+}
+
+/** The only one of several; undefined when there are none or more. */
+const only = <A>(found: ReadonlyArray<A>): A | undefined => found.length === 1 ? found[0] : undefined
+
+/** The tool of the same name, written differently. A name with a server means that server's. */
+const respelled = (asked: string, tools: ReadonlyArray<Known>): Known | undefined => {
+  const { own, server } = partsOf(asked)
+  for (const spelling of spellings(server === undefined ? asked : own)) {
+    const found = tools.filter((tool) =>
+      server === undefined
+        ? tool.keys.whole === spelling || tool.keys.served === spelling
+        : tool.server === server && tool.keys.own === spelling)
+    if (found.length > 0) return only(found)
   }
-  return best === undefined || best.destructive ? undefined : best.name
+  return undefined
+}
+
+const plurals = (word: string): ReadonlyArray<string> => [`${word}s`, `${word}es`, word.replace(/y$/, "ies")]
+
+/** One letter too many, too few, or two that changed places; in a long word also another letter. */
+const isOneSlip = (a: string, b: string): boolean => {
+  if (a[0] !== b[0] || Math.max(a.length, b.length) < 4) return false
+  const [short, long] = a.length <= b.length ? [a, b] : [b, a]
+  let from = 0
+  while (from < short.length && short[from] === long[from]) from++
+  if (short.length === long.length) {
+    if (short[from] === long[from + 1] && short[from + 1] === long[from]) return short.slice(from + 2) === long.slice(from + 2)
+    return short.length >= 6 && short.slice(from + 1) === long.slice(from + 1)
+  }
+  return long.length === short.length + 1 && short.slice(from) === long.slice(from + 1)
+}
+
+/** A word that was mistyped; one that says something by itself was not. */
+const isMisspelled = (asked: string, meant: string, vocabulary: ReadonlySet<string>): boolean => {
+  if (isVerb(asked)) return false
+  if (plurals(asked).includes(meant) || plurals(meant).includes(asked)) return !isVerb(meant)
+  return !vocabulary.has(asked) && isOneSlip(asked, meant)
+}
+
+const isMistyped = (asked: ReadonlyArray<string>, meant: ReadonlyArray<string>, vocabulary: ReadonlySet<string>): boolean => {
+  if (asked.length !== meant.length) return false
+  let slips = 0
+  for (const [index, word] of asked.entries()) {
+    const other = meant[index] ?? ""
+    if (word === other) continue
+    // A first word that nobody knows may be a verb, and so may the only one.
+    if (++slips > 1 || !isMisspelled(word, other, vocabulary) || (index === 0 && !isVerb(other))) return false
+  }
+  return true
+}
+
+/** The tool whose own part was mistyped. */
+const mistyped = (asked: string, tools: ReadonlyArray<Known>, vocabulary: ReadonlySet<string>): Known | undefined => {
+  const { own, server } = partsOf(asked)
+  const words = wordsOf(own)
+  const found = only(tools.filter((tool) =>
+    (server === undefined || tool.server === server) && isMistyped(words, tool.words, vocabulary) &&
+    ratio(own.toLowerCase(), tool.own) >= cutoff))
+  return found?.candidate.destructive === true ? undefined : found
+}
+
+/** Finds among these tools the one that was meant by a name, or nothing. */
+export const among = (tools: ReadonlyArray<Candidate>): (name: string) => string | undefined => {
+  const all = tools.map(known)
+  const vocabulary = new Set(all.flatMap(({ words }) => words))
+  return (name) => {
+    const asked = name.trim()
+    if (asked === "" || asked.length > longestName || keyOf(asked) === "") return undefined
+    return (respelled(asked, all) ?? mistyped(asked, all, vocabulary))?.candidate.name
+  }
 }

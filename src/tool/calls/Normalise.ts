@@ -29,6 +29,8 @@ export interface Normalised {
   readonly parts: ReadonlyArray<ContentPart>
   readonly truncated: boolean
   readonly changes: ReadonlyArray<Change>
+  /** Told to the model with the result, by call: the name that it sent, and the tool that was taken for it. */
+  readonly notes: ReadonlyMap<ContentPart, string>
 }
 
 /** Limits of one message. */
@@ -40,7 +42,7 @@ export interface Limits {
 /** A call after a step, and what the step did. */
 type Stepped =
   | { readonly _tag: "Same" }
-  | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change }
+  | { readonly _tag: "Changed"; readonly call: Call; readonly change: Change; readonly note?: string }
   | { readonly _tag: "Dropped"; readonly change: Change }
   /** The output limit cut it. */
   | { readonly _tag: "Cut" }
@@ -55,10 +57,11 @@ const candidates = (tools: Snapshot): ReadonlyArray<NameRepair.Candidate> =>
 const repairName = (tools: Snapshot): Step => (call) => {
   // A tool that the run may not use is meant when it is named exactly: it is no mistake for another.
   if (tools.get(call.name) !== undefined || tools.withheld(call.name) !== undefined) return same
-  const name = NameRepair.repair(call.name, candidates(tools))
+  const name = NameRepair.among(candidates(tools))(call.name)
   if (name === undefined) return same
-  const change = `tool name ${JSON.stringify(call.name.slice(0, 80))} taken for ${name}`
-  return { _tag: "Changed", call: { ...call, name }, change }
+  const sent = JSON.stringify(call.name.slice(0, 80))
+  const note = `There is no tool ${sent}: ${name} was called instead.`
+  return { _tag: "Changed", call: { ...call, name }, change: `tool name ${sent} taken for ${name}`, note }
 }
 
 const repairArguments: Step = (call) => {
@@ -108,6 +111,8 @@ const dropRepeated = (): Step => {
 
 const isCall = (part: ContentPart): part is Call => part.type === "tool-call" && !part.providerExecuted
 
+const none: Normalised["notes"] = new Map()
+
 /** Whether nothing of this answer needs a second look: the common case, and a cheap question. */
 const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => {
   let calls = 0
@@ -126,12 +131,14 @@ export const normalise = (
   tools: Snapshot,
   limits: Limits
 ): Normalised => {
-  if (isFine(parts, tools)) return { parts, truncated: false, changes: [] }
+  if (isFine(parts, tools)) return { parts, truncated: false, changes: [], notes: none }
   const steps = [repairName(tools), repairArguments, coerceValues(tools), capDelegations(limits.delegations), dropRepeated()]
   const changes: Array<Change> = []
+  const notes = new Map<ContentPart, string>()
   let truncated = false
   const stepped = (given: Call): ReadonlyArray<ContentPart> => {
     let call = given
+    let note: string | undefined
     for (const step of steps) {
       const outcome = step(call)
       switch (outcome._tag) {
@@ -139,6 +146,7 @@ export const normalise = (
           break
         case "Changed":
           call = outcome.call
+          note ??= outcome.note
           changes.push(outcome.change)
           break
         case "Dropped":
@@ -149,8 +157,9 @@ export const normalise = (
           return []
       }
     }
+    if (note !== undefined) notes.set(call, note)
     return [call]
   }
   const kept = parts.flatMap((part) => isCall(part) ? stepped(part) : [part])
-  return { parts: kept, truncated, changes }
+  return { parts: kept, truncated, changes, notes }
 }
