@@ -23,6 +23,7 @@ import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
+import * as Derived from "./Derived.ts"
 import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
 import { expand } from "./internal/Expand.ts"
@@ -57,7 +58,7 @@ export interface Options {
 export interface Loaded {
   readonly settings: Values
   readonly warnings: ReadonlyArray<string>
-  /** Why no run may start with these settings, a line each; see `Unsupported`. */
+  /** Why no run starts with these settings, a line each. */
   readonly refusals: ReadonlyArray<string>
 }
 
@@ -115,6 +116,7 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
       ...wrong.map(({ path, text }) => line(path, text))
     ]
     if (decoded._tag === "Failure" || lines.length > 0) return Effect.fail(failure(lines))
+    const guardrail = Derived.guardrail(decoded.success)
     const told = (remarks: typeof prepared.remarks) => remarks.map(({ path, text }) => line(path, text).text)
     return Effect.succeed({
       settings: decoded.success,
@@ -123,7 +125,10 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
         ...fromFile.remarks,
         ...fromProcess.remarks
       ],
-      refusals: told(prepared.remarks.filter(({ stops }) => stops === true))
+      refusals: [
+        ...told(prepared.remarks.filter(({ stops }) => stops === true)),
+        ...guardrail._tag === "Failure" ? [guardrail.failure.message] : []
+      ]
     })
   })
 

@@ -3,6 +3,9 @@
  *
  * @since 0.1.0
  */
+import * as Result from "effect/Result"
+import { ConfigError } from "../domain/AgentError.ts"
+import type { Guardrail, Route } from "../domain/Route.ts"
 import type { Values } from "./Settings.ts"
 
 /** Seconds that a side task may take, where that is not the common 30 (`hermes-product.md` §6). */
@@ -30,3 +33,33 @@ export const fallbacks = ({ fallbackModel, fallbackProviders }: Values): Readonl
     fallback.keyEnv === undefined && apiKeyEnv !== undefined ? { ...fallback, keyEnv: apiKeyEnv } : fallback
   )
 }
+
+/** The guardrail of Bedrock that every call has to pass; a part of one is an error. */
+export const guardrail = ({ bedrock }: Pick<Values, "bedrock">): Result.Result<Guardrail | undefined, ConfigError> => {
+  const { guardrailIdentifier, guardrailVersion, streamProcessingMode, trace } = bedrock.guardrail
+  if (guardrailIdentifier !== undefined && guardrailVersion !== undefined) {
+    return Result.succeed({ guardrailIdentifier, guardrailVersion, streamProcessingMode, trace })
+  }
+  if (Object.keys(bedrock.guardrail).length === 0) return Result.succeed(undefined)
+  const missing = guardrailIdentifier === undefined ? "guardrail_identifier" : "guardrail_version"
+  const path = `bedrock.guardrail.${missing}`
+  return Result.fail(new ConfigError({ path, message: `${path}: missing; set it, or remove bedrock.guardrail` }))
+}
+
+/**
+ * A route with the guardrail that the settings ask for. A route that cannot have it is an error, so that no call gets past
+ * the guardrail by a fallback, a child or a side task.
+ */
+export const guarded = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
+  Result.flatMap(guardrail(settings), (guardrail) => {
+    // The stand-in sends nothing to anybody.
+    if (guardrail === undefined || route.provider === "offline") return Result.succeed(route)
+    if (route.apiMode === "bedrock_converse") return Result.succeed({ ...route, guardrail })
+    return Result.fail(
+      new ConfigError({
+        path: "bedrock.guardrail",
+        message: `bedrock.guardrail: ${route.model} (${route.provider}) would be called without it, only Bedrock applies it; `
+          + "choose provider bedrock, or remove bedrock.guardrail"
+      })
+    )
+  })

@@ -86,13 +86,14 @@ export const auxiliary = F.section({
   contextLength: F.optional(F.unsupported(F.positive))
 })
 
-/** `bedrock`: a guardrail needs identifier and version. */
+/** `bedrock`: a guardrail needs identifier and version, and every route of a run has to be one of Bedrock: `Derived.guardrail`. */
 export const bedrock = F.defaulted({
   guardrail: F.defaulted({
-    guardrailIdentifier: F.optional(F.unsupported(F.text, { holds: [], stops: true })),
-    guardrailVersion: F.optional(F.unsupported(F.text, { holds: [], stops: true })),
-    streamProcessingMode: F.optional(F.unsupported(F.choice(["sync", "async"]))),
-    trace: F.optional(F.unsupported(F.choice(["enabled", "disabled", "enabled_full"])))
+    guardrailIdentifier: F.optional(F.text),
+    /** A number, or `DRAFT`. */
+    guardrailVersion: F.optional(F.argument),
+    streamProcessingMode: F.optional(F.choice(["sync", "async"])),
+    trace: F.optional(F.choice(["enabled", "disabled", "enabled_full"]))
   })
 })
 

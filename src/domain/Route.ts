@@ -25,6 +25,17 @@
 import type * as Redacted from "effect/Redacted"
 import type { ApiMode } from "./ApiMode.ts"
 
+/** A guardrail of Amazon Bedrock that is applied to each call. */
+export interface Guardrail {
+  /** Id or ARN. */
+  readonly guardrailIdentifier: string
+  /** A number, or `DRAFT`. */
+  readonly guardrailVersion: string
+  /** `async` shows text before it is judged; counts for streamed calls. The service's default is `sync`. */
+  readonly streamProcessingMode?: "sync" | "async" | undefined
+  readonly trace?: "enabled" | "disabled" | "enabled_full" | undefined
+}
+
 /** One way to reach one model. Plain data; the key is `Redacted` and prints as such. */
 export interface Route {
   /** Provider name as users write it: `openrouter`, `anthropic`, `custom`, … */
@@ -43,6 +54,8 @@ export interface Route {
   readonly extraBody?: Readonly<Record<string, unknown>> | undefined
   /** AWS region of a Bedrock route. */
   readonly region?: string | undefined
+  /** Guardrail of a Bedrock route. */
+  readonly guardrail?: Guardrail | undefined
   /** Milliseconds for one whole request; 1 800 000 when absent (`hermes-llm.md` §2.5). */
   readonly requestTimeoutMillis?: number | undefined
   /** Milliseconds in which a stream has to send a byte; for ever when absent (`hermes-llm.md` §2.5). */

@@ -129,7 +129,7 @@ const loginOf = ({ logins }: Configured, { baseUrl, provider }: Route): Readonly
 const isKeyOf = (route: Route) => ({ key }: Credential): boolean =>
   route.apiKey !== undefined && Redacted.value(key) === Redacted.value(route.apiKey)
 
-const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> => {
+const unguardedEntry = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> => {
   const { settings } = configured
   const plugged = broughtRoute(configured, said)
   if (plugged !== undefined) return Result.succeed({ route: withDeadlines(plugged, settings), limits: limitsOf(plugged, settings) })
@@ -159,6 +159,10 @@ const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, 
     }
   })
 }
+
+const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> =>
+  Result.flatMap(unguardedEntry(configured, said), (entry) =>
+    Result.map(Derived.guarded(entry.route, configured.settings), (route) => ({ ...entry, route })))
 
 const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigError> => {
   const { apiKey, apiMode, baseUrl, default: model, provider } = configured.settings.model

@@ -62,6 +62,10 @@ auxiliary.<>.base_url                                        routing/auxiliary/C
 auxiliary.<>.api_key                                         routing/auxiliary/Chain.ts        auxiliaryTask
 auxiliary.<>.api_mode                                        routing/auxiliary/Chain.ts        auxiliaryTask
 auxiliary.<>.timeout                                         routing/Auxiliary.ts              auxiliaryTask
+bedrock.guardrail.guardrail_identifier                       config/Derived.ts
+bedrock.guardrail.guardrail_version                          config/Derived.ts
+bedrock.guardrail.stream_processing_mode                     config/Derived.ts
+bedrock.guardrail.trace                                      config/Derived.ts
 network.request_timeout_seconds                              routing/ConfiguredRoutes.ts
 network.stream_read_timeout_seconds                          routing/ConfiguredRoutes.ts
 network.stream_stale_timeout_seconds                         routing/ConfiguredRoutes.ts

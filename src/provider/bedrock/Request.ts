@@ -7,6 +7,7 @@
  * - `maxTokens` is 4 096 unless the call asks for another number, and always less than a known window.
  * - Claude is asked to think in its own words, by `additionalModelRequestFields`; other models think as they like.
  * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
+ * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
  * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
  *
  * Source: `hermes-llm.md` §4.4, §14.2.
@@ -101,6 +102,19 @@ const temperatureOf = (
   return call.temperature === undefined ? {} : { temperature: call.temperature }
 }
 
+const guardrailOf = ({ guardrail }: Route, stream: boolean): Readonly<Record<string, unknown>> => {
+  if (guardrail === undefined) return {}
+  const { guardrailIdentifier, guardrailVersion, streamProcessingMode, trace } = guardrail
+  return {
+    guardrailConfig: {
+      guardrailIdentifier,
+      guardrailVersion,
+      ...(trace === undefined ? {} : { trace }),
+      ...(stream && streamProcessingMode !== undefined ? { streamProcessingMode } : {})
+    }
+  }
+}
+
 /** What turns the calls of one route into requests; it remembers the messages that it has converted. */
 export const make = (route: Route): (call: ModelCall) => ModelRequest => {
   const { abilities, tools } = modelOf(route.model)
@@ -129,6 +143,7 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
       inferenceConfig: { maxTokens, ...temperatureOf(call, thinking, abilities) },
       ...(choice === undefined ? {} : { toolConfig: { tools: convertTools(call.tools), toolChoice: choiceOf(choice) } }),
       ...(additional === undefined ? {} : { additionalModelRequestFields: additional }),
+      ...guardrailOf(route, call.stream),
       ...(inField
         ? {
           outputConfig: {
