@@ -14,6 +14,6 @@ const textOf = (part: unknown): string => part instanceof Error ? part.message :
 
 /** See the module; ends with a line break. */
 export const render = (level: LogLevel, message: unknown): string => {
-  const text = (Array.isArray(message) ? message : [message]).map(textOf).join(" ").replaceAll(/\s*\n\s*/g, " ")
+  const text = (Array.isArray(message) ? message : [message]).map(textOf).join(" ").replaceAll(/(?<!\s)\s*\n\s*/g, " ")
   return `${words[level] ?? level}: ${Redaction.redactText(Neutral.plain(text))}\n`
 }

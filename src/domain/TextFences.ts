@@ -18,7 +18,7 @@
 const maxGap = 16
 const gap = String.raw`\s{0,${maxGap}}`
 const tag = new RegExp(String.raw`<${gap}(/?)${gap}(memory|plugin)-context${gap}>`, "gi")
-const note = /\[system note:[^\]]{0,400}\bcontext\b[^\]]{0,400}\]\s?/gi
+const note = /\[system note:[^\]]{0,800}\]\s?/gi
 
 /** Takes fences out of what a user or a memory provider wrote. Linear, whatever the nesting. */
 export const strip = (text: string): string => {
@@ -46,7 +46,7 @@ export const strip = (text: string): string => {
     // A tag whose partner is missing goes alone.
     if (!closes && (lastClose.get(kind) ?? -1) > at) open = kind
   }
-  return (out + text.slice(from)).replace(note, "")
+  return (out + text.slice(from)).replace(note, (found) => /\bcontext\b/i.test(found) ? "" : found)
 }
 
 /** Reads text in pieces. */

@@ -44,8 +44,8 @@ const maxMessage = 500
 const sensitive = /authorization|cookie|api-?key|secret|password|credential|(^|[-_])token$/i
 
 const oneLine = (text: string): string => {
-  const title = /<title[^>]*>([^<]*)<\/title>/i.exec(text)?.[1]
-  const plain = title === undefined ? text.replaceAll(/<[^>]*>/g, " ") : `HTML page "${title.trim()}"`
+  const title = /<title[^<>]*>([^<]*)<\/title>/i.exec(text)?.[1]
+  const plain = title === undefined ? text.replaceAll(/<[^<>]*>/g, " ") : `HTML page "${title.trim()}"`
   const line = plain.replaceAll(/\s+/g, " ").trim()
   return line.length > maxMessage ? `${line.slice(0, maxMessage)}…` : line
 }

@@ -29,7 +29,7 @@ const instruction = "Give the conversation below a title of three to seven words
 
 /** The title that an answer means; undefined when it is none. Pure. */
 export const titleOf = (answer: string): string | undefined => {
-  const line = answer.trim().replace(/^title:\s*/i, "").replace(/^["'“”«*_#\s]+|["'“”».*_\s]+$/gu, "")
+  const line = answer.trim().slice(0, 1_000).replace(/^title:\s*/i, "").replace(/^["'“”«*_#\s]+|["'“”».*_\s]+$/gu, "")
   return line === "" || line.includes("\n") || line.length > longest ? undefined : line
 }
 

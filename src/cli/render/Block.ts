@@ -68,7 +68,7 @@ export const of = (line: string, whole: boolean): Block | undefined => {
       const found = heading.exec(rest)
       if (found === null) return unless(/^#{1,6}[ \t]*$/.test(rest))
       return whole
-        ? { _tag: "Heading", level: (found[1] ?? "").length, text: (found[2] ?? "").replace(/(?:^|[ \t]+)#*[ \t]*$/, "") }
+        ? { _tag: "Heading", level: (found[1] ?? "").length, text: (found[2] ?? "").trimEnd().replace(/(?:^|(?<![ \t])[ \t]+)#*$/, "") }
         : undefined
     }
     case "|":
@@ -89,7 +89,7 @@ export const of = (line: string, whole: boolean): Block | undefined => {
 
 /** Whether a line of code ends its block; `undefined` while it may. */
 export const closes = ({ char, count }: Fence, line: string, whole: boolean): boolean | undefined => {
-  const found = /^[ \t]*([`~]*)[ \t]*$/.exec(line)
+  const found = /^([`~]*)$/.exec(line.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, ""))
   if (found === null) return false
   const marks = found[1] ?? ""
   const foreign = marks.split("").some((mark) => mark !== char)

@@ -129,7 +129,7 @@ export const make = (paint: Paint): Inline => {
       while (line.charAt(to) === "`") to++
       if (to - end === marks.length) {
         const inner = line.slice(from, end)
-        const trimmed = /^ .*[^ ].* $/.test(inner) ? inner.slice(1, -1) : inner
+        const trimmed = inner.length > 2 && inner.startsWith(" ") && inner.endsWith(" ") && /[^ ]/.test(inner) ? inner.slice(1, -1) : inner
         items.push({ _tag: "Spans", spans: [{ text: trimmed, style: code }] })
         return to
       }

@@ -134,7 +134,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Effect.Effect<M
   Effect.fromResult(Decode.decode(raw, context))
 
 /** A text in pieces of one word and the space behind it. */
-export const words = (text: string): ReadonlyArray<string> => text.match(/\s*\S+\s*/g) ?? (text === "" ? [] : [text])
+export const words = (text: string): ReadonlyArray<string> => text.match(/(?:^\s+)?\S+\s*/g) ?? (text === "" ? [] : [text])
 
 /** Cuts a text into what streams by. */
 type Split = (text: string) => ReadonlyArray<string>

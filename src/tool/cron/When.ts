@@ -130,7 +130,7 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
   const text = written.trim().toLowerCase()
   if (!isTimezone(timezone)) return Result.fail(`"${timezone}" is no time zone: write one such as Europe/Berlin or UTC`)
   if (text === "") return Result.fail(`the schedule is empty: ${forms}`)
-  const repeated = /^every\s+(.+)$/.exec(text)?.[1]
+  const repeated = /^every\s+(\S.*)$/.exec(text)?.[1]
   if (repeated !== undefined) {
     const minutes = minutesOf(repeated)
     if (minutes === undefined) return Result.fail(`"${written}" can not be read: ${forms}`)

@@ -47,8 +47,8 @@ export interface Verdict {
   readonly commands: ReadonlyArray<string>
 }
 
-/** Longer commands are not judged, and do not run. */
-export const maxLength = 262_144
+/** Characters of a command at most. A longer one is not judged and does not run: Linux takes no longer argument for `sh -c`. */
+export const maxLength = 131_072
 
 const rules: ReadonlyArray<Rule> = [
   ...Disks.rules,
@@ -92,7 +92,7 @@ export const judge = (command: string): Verdict => {
   const found = [...findingsOf(commands)]
   if (fault !== undefined) found.push(unreadable(fault))
   const plain = Normalise.normalise(command)
-  if (plain !== command) found.push(...findingsOf(Read.read(plain).commands))
+  if (plain !== command) for (const finding of findingsOf(Read.read(plain).commands)) found.push(finding)
   if (Normalise.isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
   return verdict(found, commands)
 }

@@ -118,6 +118,13 @@ const separatorsOf = (set: string | undefined): RegExp =>
     ? /[ \t\n]+/
     : new RegExp(`[ \\t\\n${set.replace(/[\]\\^-]/g, String.raw`\$&`)}]+`)
 
+/** A substitution's output without the line ends at its end, as a shell takes it. */
+const withoutNewlines = (output: string): string => {
+  let end = output.length
+  while (end > 0 && output.charCodeAt(end - 1) === 10) end--
+  return output.slice(0, end)
+}
+
 /** Fields of a word whose braces are expanded. */
 const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
   const done: Array<Field> = []
@@ -161,7 +168,7 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
         break
       case "Variable": {
         const value = valueOf(part, scope)
-        now.variables.push(part.name.replace(/\[.*$/, ""))
+        now.variables.push(part.name.split("[", 1)[0] ?? "")
         if (value === undefined) unknown(part.name === "((" ? "$((…))" : `$${part.name}`)
         // A list keeps its items apart, quoted or not.
         else append(value, part.quoted && part.name !== "@" && !part.name.endsWith("[@]"))
@@ -169,9 +176,9 @@ const expandParts = (word: Word, scope: Scope): ReadonlyArray<Field> => {
       }
       case "Substitution": {
         const { commands, output } = scope.run(part.script)
-        now.commands.push(...commands)
+        for (const command of commands) now.commands.push(command)
         if (part.asFile || output === undefined) unknown(part.asFile ? "<(…)" : "$(…)")
-        else append(output.replace(/\n+$/, ""), part.quoted)
+        else append(withoutNewlines(output), part.quoted)
       }
     }
   }

@@ -114,7 +114,7 @@ export const handed = (command: Given): ReadonlyArray<string> => {
       return [...given, ...valuesOf(args, /^(?:-P|--pager)$/)]
     case "sed":
     case "gsed":
-      return [...given, ...afterMark(args, /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s+(.+)$/s)]
+      return [...given, ...afterMark(args, /(?:^|;)\s{0,4}(?:\d{1,9}|\$)?e\s(.+)$/s)]
     case "gdb":
       return [...given, ...afterMark(args, /^(?:shell|!)\s{0,4}(.*)$/s)]
     case "tar":
@@ -132,15 +132,15 @@ export const handed = (command: Given): ReadonlyArray<string> => {
       return [...given, ...afterMark(args, /^(?:-o\s{0,4})?(?:ProxyCommand|LocalCommand|KnownHostsCommand)[=\s]\s{0,4}(.*)$/is)]
     case "make":
     case "gmake":
-      return [...given, ...afterMark(args, /^SHELL=(.*)$/s), ...afterMark(args, /\$\(shell\s+(.*)\)/s)]
+      return [...given, ...afterMark(args, /^SHELL=(.*)$/s), ...afterMark(args, /\$\(shell\s(.*)/s)]
     case "at":
     case "batch":
     case "newgrp":
       return stdin === undefined ? given : [...given, stdin]
     case "expect":
-      return [...given, ...afterMark(args, /\b(?:spawn|exec|system)\s+(.*)$/s)]
+      return [...given, ...afterMark(args, /\b(?:spawn|exec|system)\s(.*)$/s)]
     case "tclsh":
-      return [...given, ...afterMark(lines(stdin), /\bexec\s+(.*)$/)]
+      return [...given, ...afterMark(lines(stdin), /\bexec\s(.*)$/)]
     case "tmux":
       return [...given, ...tmux(args)]
     case "screen":

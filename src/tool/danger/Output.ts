@@ -78,9 +78,10 @@ const translated = (text: string, args: ReadonlyArray<string>): string | undefin
 }
 
 const substituted = (text: string, script: string): string | undefined => {
-  const rule = /^s(.)([^\\]*?)\1([^\\]*?)\1(g?)$/.exec(script)
-  const [, , from = "", to = "", global] = rule ?? []
-  if (rule === null || from === "" || /[.*[\]^$+?]/.test(from)) return undefined
+  if (!script.startsWith("s") || script.length < 4 || script.includes("\\")) return undefined
+  const [from = "", to, global, ...rest] = script.slice(2).split(script.charAt(1))
+  if (to === undefined || global === undefined || !/^g?$/.test(global) || rest.length > 0) return undefined
+  if (from === "" || /[.*[\]^$+?]/.test(from)) return undefined
   return global === "g" ? text.replaceAll(from, () => to) : text.replace(from, () => to)
 }
 

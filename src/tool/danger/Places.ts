@@ -32,7 +32,7 @@ export const tidy = (path: string, cwd?: string): string => {
 export const territory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
   if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
   if (
-    /^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:windows|users|program ?files.*)[\\/]*\*?$|^%(?:userprofile|systemroot|windir)%/i.test(path)
+    /^(?:[a-z]:[\\/]*|%systemdrive%[\\/]*)(?:(?:windows|users)[\\/]*\*?$|program ?files)|^%(?:userprofile|systemroot|windir)%/i.test(path)
   ) {
     return "system"
   }
@@ -44,7 +44,7 @@ export const territory = (path: string, cwd?: string): "root" | "system" | "home
 
 /** `/???`, `/[a-z]*`: a glob over the first names below the root. */
 const globsSystem = (path: string): boolean => {
-  if (!/^\/[^/]*[*?[][^/]*$/.test(path) || path.length > 32) return false
+  if (path.length > 32 || !/^\/[^/]*[*?[][^/]*$/.test(path)) return false
   const source = path.slice(1).replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".").replace(/\[!/g, "[^")
   try {
     const pattern = new RegExp(`^/${source}$`)

@@ -161,11 +161,14 @@ export const wrapped = (
 export const executed = (program: string, args: ReadonlyArray<Field>): ReadonlyArray<ReadonlyArray<Field>> => {
   if (!/^(?:find|gfind|fd|fdfind|bfs)$/.test(program)) return []
   const out: Array<ReadonlyArray<Field>> = []
-  args.forEach(({ text }, index) => {
-    if (!/^(?:-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/.test(text)) return
-    const end = args.findIndex(({ text }, at) => at > index && (text === ";" || text === "+"))
-    out.push(args.slice(index + 1, end === -1 ? args.length : end))
-  })
+  for (let index = 0; index < args.length; index++) {
+    if (!/^(?:-exec|-execdir|-ok|-okdir|-x|-X|--exec|--exec-batch)$/.test(args[index]?.text ?? "")) continue
+    let end = index + 1
+    while (end < args.length && args[end]?.text !== ";" && args[end]?.text !== "+") end++
+    out.push(args.slice(index + 1, end))
+    // What stands before the end belongs to this command, whatever it looks like.
+    index = end
+  }
   return out
 }
 
@@ -224,7 +227,7 @@ const codeOf = (program: string, args: ReadonlyArray<Field>): Field | undefined 
 /** The shell text that a program is handed as an argument, if any. */
 export const scriptOf = (program: string, args: ReadonlyArray<Field>): Field | undefined => {
   if (program === "pwsh" || program === "powershell") return commandFlag(args, /^-c(?:ommand)?$/i)
-  if (shells.has(program)) return commandFlag(args, /^-[a-zA-Z]*c[a-zA-Z]*$/)
+  if (shells.has(program)) return commandFlag(args, /^-[abd-zA-Z]*c[a-zA-Z]*$/)
   switch (program) {
     case "eval":
       return joined(args.filter(({ text }, index) => index > 0 || text !== "--"))

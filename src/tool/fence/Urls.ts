@@ -91,7 +91,7 @@ const secretParameter = /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orizati
 
 const block = (url: string, reason: string): UrlBlocked => new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
 
-const hostOf = (url: URL): string => url.hostname.toLowerCase().replace(/\.+$/, "")
+const hostOf = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
 
 /** What the text of a URL already says; the URL and its host when nothing is wrong. */
 export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {

@@ -78,15 +78,36 @@ const markdown = (node: Node, base: string, depth: number): string => {
 }
 
 const tidyProse = (text: string): string =>
-  text.replaceAll(/[ \t]+\n/g, "\n").replaceAll(/\n[ \t]+(?=\S)/g, "\n").replaceAll(/\n{3,}/g, "\n\n")
+  text.replaceAll(/(?<![ \t])[ \t]+\n/g, "\n").replaceAll(/\n[ \t]+(?=\S)/g, "\n").replaceAll(/\n{3,}/g, "\n\n")
 
 /** Without needless blanks, except in code. */
 const tidy = (text: string): string =>
   text.split(/(\n```\n[^]*?\n```\n)/).map((part, index) => index % 2 === 0 ? tidyProse(part) : part).join("").trim()
 
+const codeTag = /<(\/?)(script|style|noscript)\b/gi
+
+/** Takes scripts and styles out of HTML in one pass; one that is not closed reaches to the end. */
+const withoutCode = (html: string): string => {
+  let out = ""
+  let from = 0
+  let open: string | undefined
+  for (const { 0: found, 1: slash, 2: name = "", index } of html.matchAll(codeTag)) {
+    const tag = name.toLowerCase()
+    if (open === undefined && slash === "") {
+      out += html.slice(from, index)
+      open = tag
+    } else if (open === tag && slash !== "") {
+      open = undefined
+      from = index + found.length
+      if (/\s{0,64}>/y.test(html.slice(from, from + 66))) from = html.indexOf(">", from) + 1
+    }
+  }
+  return open === undefined ? out + html.slice(from) : out
+}
+
 /** A page that no parser can stand, without its tags. */
 const stripped = (html: string): string =>
-  tidy(html.replaceAll(/<(script|style|noscript)\b[^]*?<\/\1\s*>/gi, "").replaceAll(/<[^>]*>/g, " "))
+  tidy(withoutCode(html).replaceAll(/<[^<>]*>/g, " "))
 
 type Parse = (html: string) => { readonly document: unknown }
 

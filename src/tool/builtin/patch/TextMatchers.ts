@@ -110,7 +110,7 @@ const moveLines = (source: Source, wanted: string, start: number): (replacement:
 
 const blanks = /[^\S\n]+/g
 const blanksBefore = (text: string): string => /^[^\S\n]*/.exec(text)?.[0] ?? ""
-const blanksAfter = (text: string): string => text.slice(text.replace(/[^\S\n]+$/, "").length)
+const blanksAfter = (text: string): string => text.slice(text.replace(/(?<![^\S\n])[^\S\n]+$/, "").length)
 
 /**
  * How many blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted text

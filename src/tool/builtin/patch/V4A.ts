@@ -62,9 +62,17 @@ interface OpenHunk {
   endOfFile: boolean
 }
 
-const header = /^\*\*\* (Add|Update|Delete) File: *(.*\S)\s*$/
-const moveHeader = /^\*\*\* Move File: *(.*\S) +-> +(.*\S)\s*$/
-const moveTo = /^\*\*\* Move to: *(.*\S)\s*$/i
+const header = /^\*\*\* (Add|Update|Delete) File: *(\S.*)$/
+const moveHeader = /^\*\*\* Move File: *(\S.*)$/
+const moveTo = /^\*\*\* Move to: *(\S.*)$/i
+
+/** The two paths of `*** Move File: a -> b`. */
+const movedOf = (line: string): readonly [from: string, to: string] | undefined => {
+  const paths = moveHeader.exec(line)?.[1] ?? ""
+  const arrow = paths.lastIndexOf(" -> ")
+  const [from, to] = [paths.slice(0, Math.max(0, arrow)).trim(), paths.slice(arrow + 4).trim()]
+  return arrow === -1 || from === "" || to === "" ? undefined : [from, to]
+}
 /** `@@ -1,2 +3,4 @@ heading` of a unified diff: its numbers and heading are approximate and are not used. */
 const unifiedRange = /^@@ -\d+(,\d+)? \+\d+(,\d+)? @@/
 
@@ -131,7 +139,7 @@ const added = (body: ReadonlyArray<string>, first: number): Result.Result<string
 }
 
 const updated = (path: string, body: ReadonlyArray<string>, first: number): Result.Result<Operation, string> => {
-  const target = moveTo.exec(body[0] ?? "")?.[1]
+  const target = moveTo.exec(body[0] ?? "")?.[1]?.trimEnd()
   const skipped = target === undefined ? 0 : 1
   return Result.flatMap(hunksOf(body.slice(skipped), first + skipped), (hunks) => {
     const changes = hunks.filter(isChange)
@@ -154,20 +162,20 @@ export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, str
     const line = all[at] ?? ""
     const from = at + 1
     let to = from
-    while (to < end && !header.test(all[to] ?? "") && !moveHeader.test(all[to] ?? "")) to++
-    const move = moveHeader.exec(line)
+    while (to < end && !header.test(all[to] ?? "") && movedOf(all[to] ?? "") === undefined) to++
+    const move = movedOf(line)
     const found = header.exec(line)
-    const [kind, path = ""] = [found?.[1], found?.[2]]
+    const [kind, path = ""] = [found?.[1], found?.[2]?.trimEnd()]
     const body = all.slice(from, to)
     if (line.trim() === "" && kind === undefined) {
       at++
       continue
     }
     let operation: Result.Result<Operation, string>
-    if (move?.[1] !== undefined) {
+    if (move !== undefined) {
       operation = withoutTrailingBlank(body).length > 0
         ? Result.fail(`line ${from + 1} of the patch: "*** Move File:" has no lines of its own; use "*** Update File:"`)
-        : Result.succeed({ _tag: "Update", path: move[1], moveTo: move[2], hunks: [] })
+        : Result.succeed({ _tag: "Update", path: move[0], moveTo: move[1], hunks: [] })
     } else if (kind === "Add") {
       operation = Result.map(added(body, from + 1), (content) => ({ _tag: "Add", path, content }))
     } else if (kind === "Delete") {

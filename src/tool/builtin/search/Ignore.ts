@@ -29,7 +29,7 @@ export interface Rules {
 const magic = /[*?[\\]/
 
 const ruleOf = (raw: string): Rule | undefined => {
-  const line = raw.replace(/(?<!\\)\s+$/, "")
+  const line = raw.replace(/(?<![\\\s])\s+$|(?<=\\\s)\s+$/, "")
   if (line === "" || line.startsWith("#")) return undefined
   const negated = line.startsWith("!")
   const bare = line.slice(negated ? 1 : 0).replace(/^\\(?=[#!])/, "")

@@ -45,8 +45,12 @@ export const isBounded = (source: string): boolean => {
     skeleton.split("|").length <= 16
 }
 
+/** Characters of an expression at most. */
+const longestPattern = 4_096
+
 /** Compiles an expression, or says in one line what is wrong with it. */
 export const compile = (source: string): Result.Result<Pattern, string> => {
+  if (source.length > longestPattern) return Result.fail(`it is longer than ${longestPattern} characters`)
   const inline = inlineFlags.exec(source)
   const body = inline === null ? source : source.slice(inline[0].length)
   const flags = Array.from(new Set((inline?.[1] ?? "") + (/\\[pPu]\{/.test(body) ? "u" : ""))).join("")

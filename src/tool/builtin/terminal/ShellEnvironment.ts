@@ -59,7 +59,7 @@ const familyPatterns: ReadonlyArray<RegExp> = [
 const harmless: ReadonlyArray<RegExp> = [
   /^AWS_(?!BEARER_TOKEN_BEDROCK)/,
   /_(?:FILE|PATH|DIR|HOME|SOCK|SOCKET|ASKPASS|KEY_ID|COMMAND|TIMEOUT|TTL|LENGTH|LIMIT)$/,
-  /(?:^|_)(?:MAX|MIN|NUM|COUNT|TOTAL)_(?:[A-Z0-9]+_)*TOKENS?(?:_|$)/
+  /(?:^|_)(?:MAX|MIN|NUM|COUNT|TOTAL)_(?:[A-Z0-9_]*_)?TOKENS?(?:_|$)/
 ]
 
 const matches = (patterns: ReadonlyArray<RegExp>, name: string): boolean => patterns.some((pattern) => pattern.test(name))

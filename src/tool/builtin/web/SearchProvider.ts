@@ -64,7 +64,7 @@ interface Engine {
 
 const optional = Schema.optionalKey(Schema.NullOr(Schema.String))
 
-const plain = (text: string | null | undefined): string => (text ?? "").replaceAll(/<[^>]+>/g, "").replaceAll(/\s+/g, " ").trim()
+const plain = (text: string | null | undefined): string => (text ?? "").replaceAll(/<[^<>]+>/g, "").replaceAll(/\s+/g, " ").trim()
 
 const titleChars = 300
 const descriptionChars = 1_000

@@ -19,7 +19,8 @@ const inline: Rule = ({ args, program }) => {
         ? ask("inline code", "script for a shell in its arguments (sh -c)")
         : undefined
     }
-    return args.some((arg, index) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(arg) && !args.slice(0, index).some((before) => !before.startsWith("-") && !/^[+-]?[a-z]+$/.test(before))) ||
+    const script = args.findIndex((arg) => !arg.startsWith("-") && !/^[+-]?[a-z]+$/.test(arg))
+    return (script === -1 ? args : args.slice(0, script)).some((arg) => /^-[abd-zA-Z]*c[a-zA-Z]*$/.test(arg)) ||
       program === "cmd" && args.some((arg) => /^\/[ck]$/i.test(arg))
       ? ask("inline code", "script for a shell in its arguments (sh -c)")
       : undefined
@@ -46,6 +47,24 @@ const inline: Rule = ({ args, program }) => {
 
 const code: Finding = ask("inline code", "script for an interpreter in its arguments (python -c, node -e)")
 
+/** A line of sed whose last command is `s…e`: what it puts in is run. One look from the end, whatever the separator. */
+const runsReplacement = (line: string): boolean => {
+  const tried = new Set<string>()
+  let runs = 0
+  for (let at = line.length - 1; at >= 3; at--) {
+    const separator = line.charAt(at)
+    if (runs === 1 && !tried.has(separator)) {
+      tried.add(separator)
+      const start = line.indexOf(`s${separator}`)
+      const middle = start === -1 ? -1 : line.indexOf(separator, start + 2)
+      if (middle !== -1 && middle < at) return true
+    }
+    if (separator === "e") runs++
+    if (runs > 1 || !/[gpIe\d]/.test(separator)) return false
+  }
+  return false
+}
+
 /** Editors, pagers and archivers that can be made to run a program. */
 const escapes: Rule = ({ args, program }) => {
   const text = args.join(" ")
@@ -55,7 +74,7 @@ const escapes: Rule = ({ args, program }) => {
     /^(?:zip)$/.test(program) && args.some((arg) => /^-TT$|^--unzip-command/.test(arg)) ||
     program === "ssh" && args.some((arg) => /proxycommand|localcommand/i.test(arg)) ||
     program === "gdb" && args.some((arg) => /^(?:shell|!|call\s*\(?void\)?\s*system|python)/.test(arg)) ||
-    program === "sed" && args.some((arg) => /(?:^|;)\s*(?:\d+|\$)?e(?:\s|$)/.test(arg) || /s(.).*\1.*\1[gpI\d]*e[gpI\d]*$/.test(arg)) ||
+    program === "sed" && args.some((arg) => /(?:^|;)\s{0,16}(?:\d{1,9}|\$)?e(?:\s|$)/.test(arg) || [...arg.split("\n"), ...arg.split(/[\n;}]/)].some(runsReplacement)) ||
     program === "make" && args.some((arg) => /--eval|SHELL=/.test(arg)) ||
     /^(?:scp|sftp)$/.test(program) && args.includes("-S") ||
     program === "tcpdump" && args.includes("-z") ||
@@ -76,15 +95,25 @@ const textual = named(`
 
 const drop = /\bdrop\s+(?:table|database|schema|view|index|user|role|keyspace|collection|owned)\b/i
 const truncate = /\btruncate\s+(?:table\s+)?["'`\w]/i
-const wholeDelete = /\bdelete\s+from\s+[^\s;]{1,200}(?![^\n;]{0,4000}\bwhere\b)/i
-const wholeUpdate = /\bupdate\s+[^\s;]{1,200}\s+set\s(?![^\n;]{0,4000}\bwhere\b)/i
+const deletes = /\bdelete\s+from\s+[^\s;]/gi
+const updates = /\bupdate\s+[^\s;]{1,200}\s+set\s/gi
+
+/** Finds a statement without a condition: none between its verb and the end of its line, or the next statement. */
+const isWhole = (text: string, verb: RegExp): boolean => {
+  const found = Array.from(text.matchAll(verb), ({ 0: words, index }) => ({ from: index, to: index + words.length }))
+  return found.some(({ to }, index) => {
+    const rest = text.slice(to, found[index + 1]?.from)
+    const end = rest.search(/[\n;]/)
+    return !/\bwhere\b/i.test(end === -1 ? rest : rest.slice(0, end))
+  })
+}
 
 const statement = (text: string): Finding | undefined => {
   const short = text.length > 100_000 ? text.slice(0, 100_000) : text
   if (drop.test(short)) return ask("database", "SQL DROP")
   if (truncate.test(short)) return ask("database", "SQL TRUNCATE")
-  if (wholeDelete.test(short)) return ask("database", "SQL DELETE without WHERE")
-  return wholeUpdate.test(short) ? ask("database", "SQL UPDATE without WHERE") : undefined
+  if (isWhole(short, deletes)) return ask("database", "SQL DELETE without WHERE")
+  return isWhole(short, updates) ? ask("database", "SQL UPDATE without WHERE") : undefined
 }
 
 const database: Rule = (command) => {

@@ -93,13 +93,14 @@ const upload: Rule = (command) => {
   if (input.some((source) => source.fields.some(({ variables }) => variables.some((name) => /(?:key|token|secret|passw(?:or)?d|credential)s?$/i.test(name))))) {
     return ask("exfiltration", "sending of a variable that holds a secret")
   }
+  const positions = new Map(fields.map((field, index) => [field, index]))
   const files = parts.flatMap((part) => {
     const { shown } = part
     const at = /(?:^|=|-[dF])@([^;]+)/.exec(shown)?.[1] ?? /=<([^;]+)/.exec(shown)?.[1]
     if (at !== undefined) return [at]
     const long = /^--(?:upload-file|post-file|body-file)=(.+)$/.exec(shown)?.[1] ?? /^-T(.+)$/.exec(shown)?.[1]
     if (long !== undefined) return [long]
-    const flag = command.args[fields.indexOf(part) - 1] ?? ""
+    const flag = command.args[(positions.get(part) ?? 0) - 1] ?? ""
     return /^(?:-T|--upload-file|--post-file|--body-file)$/.test(flag) ? [shown] : []
   })
   if (files.some(sensitiveFile)) return ask("exfiltration", "sending of a file")

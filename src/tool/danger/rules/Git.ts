@@ -89,7 +89,7 @@ const dangerousSetting = /^(?:alias\.|core\.(?:hookspath|sshcommand|editor|pager
 
 /** Editors and pagers that everybody knows, with flags at most. */
 const ordinaryProgram =
-  /^(?:cat|less|more|most|bat|delta|diff-so-fancy|vim?|nvim|nano|emacs|emacsclient|code|subl|hx|micro)(?:\s+--?[\w=-]+)*$/i
+  /^(?:cat|less|more|most|bat|delta|diff-so-fancy|vim?|nvim|nano|emacs|emacsclient|code|subl|hx|micro)(?:\s+-[\w=-]*)*$/i
 const choosesProgram = (setting: string, value: string): boolean =>
   /^core\.(?:editor|pager)$/i.test(setting) && ordinaryProgram.test(value.trim())
 

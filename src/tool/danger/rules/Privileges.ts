@@ -47,7 +47,7 @@ const mode: Rule = ({ args, cwd, program, fields }) => {
     return ask("privilege", "permissions for everybody (chmod 777)")
   }
   if (program === "setcap" && fields.length > 1) return ask("privilege", "capabilities of a program")
-  return program === "icacls" && args.some((arg) => /everyone.*[fmw]/i.test(arg))
+  return program === "icacls" && args.some((arg) => /[fmw]/.test(arg.toLowerCase().split("everyone").slice(1).join(" ")))
     ? ask("privilege", "permissions for everybody (chmod 777)")
     : undefined
 }

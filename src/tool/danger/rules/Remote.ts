@@ -86,7 +86,7 @@ const computed: Rule = ({ fields, program }) =>
     ? ask("encoded payload", "program that is not known before it runs")
     : undefined
 
-const shellAtEnd = /(?:^|[\s:,])(?:\/\S*\/)?(?:ba|z|k|da|a)?sh\b|cmd\.exe|powershell/i
+const shellAtEnd = /(?:^|[\s:,/])(?:ba|z|k|da|a)?sh\b|cmd\.exe|powershell/i
 
 const connected: Rule = ({ args, program, redirects }) => {
   const key = "shell over the network"
@@ -115,7 +115,8 @@ const fetched: Rule = ({ args, program }) => {
   if (/^(?:source|\.|node|bash|sh|zsh|iex)$/.test(program) && address) return ask("remote code", key)
   if (
     /^(?:pip3?|uv|pipx)$/.test(program) &&
-    args.some((arg) => /^(?:git\+)?http:\/\//i.test(arg) || /^--(?:trusted-host|extra-index-url|index-url)/.test(arg) && !/pypi\.org|pythonhosted|pytorch\.org/.test(args.join(" ")))
+    (args.some((arg) => /^(?:git\+)?http:\/\//i.test(arg)) ||
+      args.some((arg) => /^--(?:trusted-host|extra-index-url|index-url)/.test(arg)) && !/pypi\.org|pythonhosted|pytorch\.org/.test(args.join(" ")))
   ) {
     return ask("remote code", "packages from a source that is not trusted")
   }

@@ -194,7 +194,7 @@ const braced = (cursor: Cursor, quoted: boolean): Part => {
       cursor.at++
       continue
     }
-    operand.push(...operandWord(cursor))
+    for (const part of operandWord(cursor)) operand.push(part)
   }
   const said = counted ? "count" : indirect ? "!" : operator
   return { _tag: "Variable", name, operator: said, operand, quoted }

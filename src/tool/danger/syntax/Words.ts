@@ -36,7 +36,8 @@ export const word = (cursor: Cursor): Word => {
     } else if (char === "\"" || char === "$" && next === "\"") {
       flush()
       cursor.at += char === "$" ? 2 : 1
-      parts.push({ _tag: "Text", text: "", quoted: true }, ...quotedTo(cursor, "\""))
+      parts.push({ _tag: "Text", text: "", quoted: true })
+      for (const part of quotedTo(cursor, "\"")) parts.push(part)
     } else if (char === "$" && next === "'") {
       flush()
       cursor.at += 2
@@ -73,7 +74,7 @@ export const array = (cursor: Cursor, name: Word): Word => {
       cursor.at++
     } else {
       const before = cursor.at
-      parts.push(...word(cursor))
+      for (const part of word(cursor)) parts.push(part)
       if (cursor.at === before) cursor.at++
     }
   }

@@ -1,0 +1,96 @@
+// The judge's work grows with the length of a command, not with its square or cube: measured as processor time of this
+// thread at one size and at eight times that size, for every program that a rule names and for texts that slow readers down.
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import * as Danger from "../../../src/tool/danger/Danger.ts"
+
+const folder = new URL("../../../src/tool/danger/", import.meta.url)
+
+/** Every word of the rules' own source: the names of programs, flags and verbs that they look for. */
+const words = Array.from(
+  new Set(
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts"))
+      .flatMap((file) => {
+        const code = readFileSync(new URL(file, folder), "utf8").replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "")
+        return Array.from(code.matchAll(/["'`(|^:\s]([a-z][a-z0-9.-]{1,20})(?=["'`)|:?\s$])/g), ([, word = ""]) => word)
+      })
+  )
+)
+
+/** What a pattern that backtracks would read again and again. */
+const units = [
+  "a", "-", "c", "e0", "=", "/", "//", "/..", "*", "[", "(", ")", ".", ":", "!", "~", "@", "%", "\\", "'a'", " ", "\t", "\n\n", "where ", "everyone",
+  "delete from x ", "update x set ", "drop ", "exec ", "system( ", "$(shell ", "/sh ", "s/", "e ", ";e ", "aA", "--a ", "D:/", "#", "?", "0"
+] as const
+
+/** Words between blanks and orders of a shell. */
+const lists = [
+  "a ", "-c ", "-e ", "-d @x ", "-exec ", "--index-url ", "-H a ", "x=1 ", "$x ", "\"a\" ", "'a' ", "{a,b} ", "> a ", "< a ", "/* ", "+x a ", "a; ", "a && ",
+  "a | ", "a\n", "$(a) ", "`a` ", "${x%a} ", "((a)) ", "\\a", "\"$x\" ", "x=$x$x; "
+] as const
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "\"")}'`
+
+const cost = (text: string): number => {
+  const before = process.threadCpuUsage()
+  Danger.judge(text)
+  const { system, user } = process.threadCpuUsage(before)
+  return user + system
+}
+
+/** The least of three: what other work on the machine added is no growth. */
+const least = (text: string): number => Math.min(cost(text), cost(text), cost(text))
+
+/** Texts whose cost at eight times the size is that of a square, which would be 64 times as much. */
+const steep = (name: string, at: (size: number) => string, size: number): ReadonlyArray<string> => {
+  if (cost(at(8 * size)) < 40_000) return []
+  const floor = 1_000
+  const ratio = least(at(8 * size)) / Math.max(floor, least(at(size)))
+  return ratio > 24 ? [`${name}: ${Math.round(ratio)} times the work for 8 times the text`] : []
+}
+
+const repeated = (unit: string, size: number): string => unit.repeat(Math.ceil(size / unit.length))
+
+describe("Growth", () => {
+  it("names enough programs to be a test of every rule", () => {
+    assert.isAbove(words.length, 800)
+    for (const word of ["sed", "psql", "curl", "find", "git", "nc", "icacls", "docker", "xargs"]) assert.include(words, word)
+  })
+
+  it("judges an argument of any kind in time linear in its length, for every program", { timeout: 120_000 }, () => {
+    const found = words.flatMap((word) =>
+      steep(word, (size) => `${word} ${units.map((unit) => quoted(repeated(unit, size))).join(" ")}`, 250)
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("judges long lists of words, orders and redirections in linear time", { timeout: 120_000 }, () => {
+    const found = ["", "find . ", "curl https://x.y ", "pip install "].flatMap((before) =>
+      lists.flatMap((unit) => steep(before + unit, (size) => before + repeated(unit, size), 1_500))
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("judges the sed script that once took half a minute", () => {
+    const script = (size: number): string => `sed 's${"/a".repeat(size / 2)}' file`
+    assert.deepStrictEqual(steep("sed", script, 6_000), [])
+    assert.deepStrictEqual(steep("sed s0e0", (size) => `sed 's0${"e0".repeat(size / 2)}'`, 6_000), [])
+    for (const runs of ["s/a/b/e", "s|a|b|ge", "s1a1b1e", "s///e", "s/a/b/e\np", "s/a;b/c/e", "s/a/b/e;p"]) {
+      assert.include(Danger.judge(`sed '${runs}' file`).findings.map(({ family }) => family), "inline code", runs)
+    }
+    for (const plain of ["s/a/b/g", "s/e/e/", "s/a/b/;s/c/d/", "/e/d"]) {
+      assert.deepStrictEqual(Danger.judge(`sed '${plain}' file`).findings, [], plain)
+    }
+  })
+
+  it("never throws at the largest text that is judged, and never passes a larger one", () => {
+    for (const unit of ["${x}", "$(a)", "a ", "\"$x\"", "a;", "\\a", "> a "]) {
+      for (const [before, after] of [["echo \"", "\""], ["x=(", ")"]] as const) {
+        const room = Danger.maxLength - before.length - after.length
+        Danger.judge(before + unit.repeat(Math.floor(room / unit.length)) + after)
+      }
+    }
+    assert.isDefined(Danger.judge("a".repeat(Danger.maxLength + 1)).floor)
+  })
+})
