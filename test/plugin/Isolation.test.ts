@@ -80,7 +80,7 @@ describe("a plugin that can not be loaded", () => {
       const fiber = yield* Effect.forkChild(loaded({ places: places(), enabled: ["a-forever", "b-forever", "c-forever", "d-fine"] }))
       const { hooks, plugins } = yield* Effect.raceFirst(
         Fiber.join(fiber),
-        Effect.forever(Effect.andThen(TestClock.withLive(Effect.sleep("20 millis")), TestClock.adjust("1 second")))
+        Effect.forever(Effect.andThen(TestClock.withLive(Effect.sleep("100 millis")), TestClock.adjust("1 second")))
       )
       assert.deepStrictEqual(plugins.map(({ enabled }) => enabled), [false, false, false, true])
       assert.match(plugins[0]?.error ?? "", /not ready after 10s/)

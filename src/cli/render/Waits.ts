@@ -7,7 +7,7 @@ import type { RunEvent } from "../../domain/RunEvent.ts"
 
 type Of<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
-const seconds = (millis: number): string => `${Math.max(1, Math.ceil(millis / 1000))} s`
+const seconds = (millis: number): string => `${Math.max(1, Math.round(millis / 1000))} s`
 
 /** A wait before another attempt. */
 export const waiting = ({ attempt, maxAttempts, millis, reason }: Of<"Waiting">): string =>
