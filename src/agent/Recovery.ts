@@ -12,6 +12,7 @@
  * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
+import * as History from "../domain/History.ts"
 import type { Exit } from "../domain/RunEvent.ts"
 import type { AnswerKind } from "./AnswerKind.ts"
 import type { Outcome } from "./Outcome.ts"
@@ -70,14 +71,15 @@ const announcementLimit = 2
 /** Tools whose use says nothing about the task. */
 const housekeeping: ReadonlySet<string> = new Set(["memory", "todo", "skill_manage", "session_search"])
 
-const user = (text: string): Prompt.Message => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+const nudge = (text: string): Prompt.Message =>
+  History.once(Prompt.userMessage({ content: [Prompt.textPart({ text })] }))
 
-const goOn = user(
+const goOn = nudge(
   "Your answer was cut off by the output limit. Go on exactly where you stopped; do not repeat anything and do not comment on it."
 )
-const doIt = user("Do it now: call the tools that you need, and answer when it is done. Do not announce it again.")
-const emptyAnswer = Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] })
-const useResults = user("Your last message was empty. Look at the tool results above and go on with the task.")
+const doIt = nudge("Do it now: call the tools that you need, and answer when it is done. Do not announce it again.")
+const emptyAnswer = History.once(Prompt.assistantMessage({ content: [Prompt.textPart({ text: "(empty)" })] }))
+const useResults = nudge("Your last message was empty. Look at the tool results above and go on with the task.")
 
 const again = (state: State, add: ReadonlyArray<Prompt.Message> = [], outputFactor = 1, notice?: string): Decision => ({
   state,

@@ -60,6 +60,19 @@ export interface Route {
   readonly requestTimeoutMillis?: number | undefined
   /** Milliseconds in which a stream has to send a byte; for ever when absent (`hermes-llm.md` §2.5). */
   readonly readTimeoutMillis?: number | undefined
+  /** What the endpoint does with a conversation; found out by {@link abilities} when absent. */
+  readonly abilities?: Abilities | undefined
+}
+
+/** What an endpoint does with a conversation: properties of the route, which nothing tests host names for again. */
+export interface Abilities {
+  /**
+   * Which thinking goes back to the model: all that its protocol has a form for, that of the tool loop under way, or none.
+   * Claude refuses a call's result when the thinking before the call is missing, whoever serves it.
+   */
+  readonly thinking: "all" | "tool_loop" | "none"
+  /** Whether a user message may follow a tool's result; the templates of Mistral and Gemma refuse it. */
+  readonly userAfterTool: boolean
 }
 
 /** What may be shown of a route: no key, no headers, no query. */
@@ -68,6 +81,8 @@ export interface RouteInfo {
   readonly model: string
   readonly apiMode: ApiMode
   readonly baseUrl: string | undefined
+  /** Those that the route states itself. */
+  readonly abilities?: Abilities | undefined
 }
 
 /** The public half of a route. */
@@ -75,5 +90,35 @@ export const info = (route: Route): RouteInfo => ({
   provider: route.provider,
   model: route.model,
   apiMode: route.apiMode,
-  baseUrl: route.baseUrl
+  baseUrl: route.baseUrl,
+  ...(route.abilities === undefined ? {} : { abilities: route.abilities })
 })
+
+/** A route, or the public half of one. */
+type Known = Pick<Route, "provider" | "model" | "apiMode" | "baseUrl" | "abilities">
+
+const isAnthropic = (baseUrl: string | undefined): boolean => {
+  const host = baseUrl === undefined ? "api.anthropic.com" : URL.parse(baseUrl)?.hostname ?? ""
+  return host === "anthropic.com" || host.endsWith(".anthropic.com")
+}
+
+const thinking = ({ apiMode, baseUrl, model }: Known): Abilities["thinking"] => {
+  switch (apiMode) {
+    case "anthropic_messages":
+      // Other vendors' models refuse signatures that they did not write.
+      return isAnthropic(baseUrl) || /claude/i.test(model) ? "tool_loop" : "none"
+    case "bedrock_converse":
+      return "tool_loop"
+    default:
+      return "all"
+  }
+}
+
+const strictTemplates = /mistral|mixtral|ministral|codestral|devstral|magistral|pixtral|gemma/i
+
+/** The abilities of a route: those that it states, else what its protocol and model are known for. */
+export const abilities = (route: Known): Abilities =>
+  route.abilities ?? {
+    thinking: thinking(route),
+    userAfterTool: !strictTemplates.test(route.model) && !/mistral/i.test(route.provider)
+  }

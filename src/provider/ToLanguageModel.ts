@@ -36,7 +36,9 @@ import * as AiError from "effect/ai/AiError"
 import * as LanguageModel from "effect/ai/LanguageModel"
 import type * as Response from "effect/ai/Response"
 import * as Tool from "effect/ai/Tool"
+import * as History from "../domain/History.ts"
 import type { ModelCall, StreamPart, ToolChoice, ToolDefinition } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
 import * as Answer from "./foreign/Answer.ts"
 import * as PartSchema from "./PartSchema.ts"
 import { Provider } from "./Provider.ts"
@@ -110,7 +112,7 @@ export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageMode
       )
     }
     return yield* provider.prepare({
-      messages: options.prompt.content,
+      messages: History.sendable(options.prompt.content, Route.abilities(provider.info)),
       tools: definitionsOf(options.tools),
       toolChoice: toolChoiceOf(options.toolChoice),
       responseFormat: yield* formatOf(options.responseFormat),

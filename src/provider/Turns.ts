@@ -7,7 +7,7 @@
  * Each message is converted once in its life: what was made of it is kept beside its content, so that a copy of a message
  * with other options (a cache breakpoint) finds it too. Neighbours of one role become one message, of converted blocks
  * that are shared and never changed. Calls without a result and results without a call are left out, and so is a second
- * result of one call; results stand first in their message. Thinking stays in the newest assistant message only.
+ * result of one call; results stand first in their message. Which thinking is there is the matter of `domain/History`.
  *
  * Source: `hermes-llm.md` §4.2, §4.4 and §14.5.
  *
@@ -23,7 +23,7 @@ export interface Converted<Block> {
   readonly role: "user" | "assistant"
   /** What is always sent. */
   readonly plain: ReadonlyArray<Block>
-  /** What is sent while it is the newest assistant message: `plain` and the thinking that goes back. */
+  /** What is sent where thinking goes back: `plain` and its thinking. */
   readonly replay: ReadonlyArray<Block>
   /** Ids of the calls and of the results in it, as they stand on the wire. */
   readonly calls: ReadonlyArray<string>
@@ -139,11 +139,10 @@ export const alternate = <Block>(
   replays: boolean
 ): ReadonlyArray<Message<Block>> => {
   const runs = runsOf(messages, dialect)
-  const newest = replays ? runs.findLast((run) => run.role === "assistant") : undefined
   return runs.map((run, index) => ({
     role: run.role,
     content: run.role === "assistant"
-      ? assistantContent(run, runs[index + 1], run === newest ? "replay" : "plain", dialect)
+      ? assistantContent(run, runs[index + 1], replays ? "replay" : "plain", dialect)
       : userContent(run, runs[index - 1], dialect)
   }))
 }

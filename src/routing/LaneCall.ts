@@ -17,7 +17,9 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
+import * as History from "../domain/History.ts"
 import type { ModelResponse, OnHeaders } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
@@ -64,12 +66,13 @@ const onlyAi = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E
 const adapted = (provider: Provider, { lane, state }: Here.Here, contextWindow: number, delivered: string): Provider => {
   const { outputCap } = state
   const changes = new Set([...lane.changes, ...state.changes])
+  const abilities = Route.abilities(provider.info)
   return {
     ...provider,
-    prepare: (call) =>
-      provider.prepare(
-        Adaptation.apply(PartialAnswer.continuation(call, delivered), { changes, contextWindow, outputCap })
-      )
+    prepare: (given) => {
+      const call = Adaptation.apply(PartialAnswer.continuation(given, delivered), { changes, contextWindow, outputCap })
+      return provider.prepare({ ...call, messages: History.sendable(call.messages, abilities) })
+    }
   }
 }
 

@@ -25,8 +25,9 @@ import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import type { Cost } from "../domain/Cost.ts"
 import type { SessionId, TurnId } from "../domain/Ids.ts"
+import * as History from "../domain/History.ts"
 import type { ModelCall, ModelResponse } from "../domain/Model.ts"
-import type * as Route from "../domain/Route.ts"
+import * as Route from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
@@ -104,11 +105,15 @@ export interface Service {
   readonly advance: (turn: Turn, why: string) => Effect.Effect<Route.RouteInfo | undefined>
 }
 
-/** A provider whose calls say how much the model holds. */
-const within = (provider: ProviderService, contextWindow: number): ProviderService => ({
-  ...provider,
-  prepare: (call) => provider.prepare({ ...call, contextWindow })
-})
+/** A provider whose calls say how much the model holds, with the conversation as its route takes it. */
+const within = (provider: ProviderService, contextWindow: number): ProviderService => {
+  const abilities = Route.abilities(provider.info)
+  return {
+    ...provider,
+    prepare: (call) =>
+      provider.prepare({ ...call, contextWindow, messages: History.sendable(call.messages, abilities) })
+  }
+}
 
 /** See the module. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {

@@ -133,7 +133,8 @@ describe("hermes-llm overflow in a run", () => {
       assert.deepStrictEqual(told.asked.map(roles), [
         ["system", "user"],
         ["system", "user", "assistant", "tool"],
-        ["system", "assistant", "tool"]
+        // A conversation begins with the user.
+        ["system", "user", "assistant", "tool"]
       ])
       assert.deepInclude(asked[0], { window: 32_768, reason: "context_overflow", sessionId: result.sessionId })
       assert.deepStrictEqual(told.asked.map(({ contextWindow }) => contextWindow), [128_000, 128_000, 32_768])
@@ -281,7 +282,10 @@ describe("hermes-llm overflow in a run", () => {
     return Effect.gen(function*() {
       yield* Effect.provide(again("hi"), small.layer)
       yield* Effect.provide(again("x".repeat(4 * 50_001)), denied.layer)
-      for (const { asked } of [small, denied]) assert.deepStrictEqual(asked.map(roles).at(-1), ["system", "user", "user"])
+      for (const { asked } of [small, denied]) {
+        assert.deepStrictEqual(asked.map(roles).at(-1), ["system", "user"])
+        assert.lengthOf(asked.at(-1)?.messages[1]?.content ?? [], 2)
+      }
     })
   })
 

@@ -3,8 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
+import * as History from "../../src/domain/History.ts"
 import type { ModelCall } from "../../src/domain/Model.ts"
-import type { Route } from "../../src/domain/Route.ts"
+import { abilities, type Route } from "../../src/domain/Route.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as OutputLimits from "../../src/provider/anthropic/OutputLimits.ts"
 import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
@@ -68,7 +69,7 @@ describe("hermes-llm.md, the Messages protocol", () => {
       ) assert.strictEqual(yield* reason(name), expected, name)
     }))
 
-  it.effect("T17 signed thinking is replayed in the last assistant turn, at Anthropic only; unsigned becomes text", () =>
+  it.effect("T17 (the issue decides: by the model, not the host) signed thinking is replayed in the last assistant turn, of Claude only; unsigned becomes text", () =>
     Effect.gen(function*() {
       const turn = (text: string, ...more: Array<Prompt.ReasoningPart>) =>
         Prompt.assistantMessage({
@@ -83,7 +84,7 @@ describe("hermes-llm.md, the Messages protocol", () => {
       const signed = (text: string) => ({ type: "thinking", thinking: `thought ${text}`, signature: text })
       const text = (text: string) => ({ type: "text", text })
       const contents = (more: Partial<Route>) =>
-        Effect.map(prepare({ messages }, more), (request) =>
+        Effect.map(prepare({ messages: History.sendable(messages, abilities(route(more))) }, more), (request) =>
           // The request's messages are those that this provider wrote.
           (request["messages"] as ReadonlyArray<{ role: string; content: unknown }>)
             .filter((message) => message.role === "assistant").map((message) => message.content))
@@ -92,7 +93,9 @@ describe("hermes-llm.md, the Messages protocol", () => {
         [text("two")],
         [signed("three"), text("unsigned"), text("three")]
       ])
-      assert.deepStrictEqual(yield* contents({ provider: "custom", baseUrl: "https://proxy.example/anthropic" }), [
+      const proxy = { provider: "custom", baseUrl: "https://proxy.example/anthropic" }
+      assert.deepStrictEqual(yield* contents(proxy), yield* contents({}))
+      assert.deepStrictEqual(yield* contents({ ...proxy, model: "glm-4.7" }), [
         [text("one")],
         [text("two")],
         [text("three")]

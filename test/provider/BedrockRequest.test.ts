@@ -2,8 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Prompt from "effect/ai/Prompt"
 import * as Redacted from "effect/Redacted"
+import * as History from "../../src/domain/History.ts"
 import type { ModelCall } from "../../src/domain/Model.ts"
-import type { Route } from "../../src/domain/Route.ts"
+import { abilities, type Route } from "../../src/domain/Route.ts"
 import * as Endpoint from "../../src/provider/bedrock/Endpoint.ts"
 import * as Input from "../../src/provider/bedrock/Input.ts"
 import * as Request from "../../src/provider/bedrock/Request.ts"
@@ -156,7 +157,7 @@ describe("messages", () => {
       assistant(thought("t2", { signature: "s2" }), thought("", { redacted: "QUJD" }), thought("loose"), toolCall("a")),
       result("a", "ok")
     ]
-    assert.deepStrictEqual(messages(prompt), [
+    assert.deepStrictEqual(messages(History.sendable(prompt, abilities(route))), [
       { role: "user", content: [{ text: "1" }] },
       { role: "assistant", content: [{ text: "a1" }] },
       { role: "user", content: [{ text: "2" }] },

@@ -16,7 +16,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ModelRequest } from "../../domain/Model.ts"
-import type { Route } from "../../domain/Route.ts"
+import * as Route from "../../domain/Route.ts"
 import * as Turns from "../Turns.ts"
 import * as AnswerSchema from "./AnswerSchema.ts"
 import * as Claude from "./Claude.ts"
@@ -75,7 +75,7 @@ const outputConfig = (thinking: Thinking.Thinking, schema: unknown): ModelReques
   return Object.keys(fields).length === 0 ? {} : { output_config: fields }
 }
 
-const extras = (route: Route, endpoint: Endpoint.Endpoint): ModelRequest => {
+const extras = (route: Route.Route, endpoint: Endpoint.Endpoint): ModelRequest => {
   const { speed, ...body } = route.extraBody ?? {}
   const fast = speed === "fast" && endpoint.native
   const extra = speed === undefined || (speed === "fast" && !fast) ? body : { ...body, speed }
@@ -87,7 +87,7 @@ const extras = (route: Route, endpoint: Endpoint.Endpoint): ModelRequest => {
 }
 
 /** What turns the calls of one route into requests; it remembers the messages that it has converted. */
-export const make = (route: Route): (call: ModelCall) => ModelRequest => {
+export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const endpoint = Endpoint.of(route)
   const abilities = Claude.abilities(endpoint.model)
   const subscribed = endpoint.auth === "subscription"
@@ -96,11 +96,12 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
   const convertTools = Tools.make(toolName)
   const identity: ReadonlyArray<Wire.TextBlock> = subscribed ? [textBlock(Subscription.identity)] : []
   const rewrite = subscribed ? Subscription.systemText : asIs
+  const replays = Route.abilities(route).thinking !== "none"
   const structured = endpoint.native && abilities.structured
   const fixed = extras(route, endpoint)
 
   return (call) => {
-    const messages = Turns.alternate(call.messages, dialect, endpoint.native)
+    const messages = Turns.alternate(call.messages, dialect, replays)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const blocks: ReadonlyArray<Wire.TextBlock> = [
       ...identity,
@@ -111,7 +112,7 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
     const choice = call.tools.length === 0 ? undefined : Tools.choice(call.toolChoice, toolName)
     const forced = choice !== undefined && choice["type"] !== "auto"
     const wanted = forced ? undefined : Thinking.of(call.reasoningEffort, abilities)
-    const refusesBudget = endpoint.native && Turns.calledWithoutThinking(messages, dialect)
+    const refusesBudget = replays && Turns.calledWithoutThinking(messages, dialect)
     const asked = wanted?.style === "budget" && refusesBudget ? undefined : wanted
     const { maxTokens, thinking } = Thinking.fit(
       call.maxOutputTokens ?? OutputLimits.of(endpoint.model),
@@ -134,4 +135,4 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
 }
 
 /** One call on its own; see {@link make}. */
-export const prepare = (call: ModelCall, route: Route): ModelRequest => make(route)(call)
+export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)

@@ -16,7 +16,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
-import type { Route } from "../../domain/Route.ts"
+import * as Route from "../../domain/Route.ts"
 import * as AnswerSchema from "../anthropic/AnswerSchema.ts"
 import * as Claude from "../anthropic/Claude.ts"
 import * as Thinking from "../anthropic/Thinking.ts"
@@ -116,8 +116,9 @@ const guardrailOf = ({ guardrail }: Route, stream: boolean): Readonly<Record<str
 }
 
 /** What turns the calls of one route into requests; it remembers the messages that it has converted. */
-export const make = (route: Route): (call: ModelCall) => ModelRequest => {
+export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const { abilities, tools } = modelOf(route.model)
+  const replays = Route.abilities(route).thinking !== "none"
   const withTools = Convert.withTools()
   const withoutTools = Convert.withoutTools()
   const convertTools = rememberTools()
@@ -125,7 +126,7 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
   return (call) => {
     const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
     const dialect = choice === undefined ? withoutTools : withTools
-    const messages = Turns.alternate(call.messages, dialect, true)
+    const messages = Turns.alternate(call.messages, dialect, replays)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const inField = format !== undefined && abilities.structured
     const system = [
@@ -165,4 +166,4 @@ export const make = (route: Route): (call: ModelCall) => ModelRequest => {
 }
 
 /** One call on its own; see {@link make}. */
-export const prepare = (call: ModelCall, route: Route): ModelRequest => make(route)(call)
+export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)

@@ -1,0 +1,139 @@
+// The messages that a route is sent, out of whatever interruptions and failures left behind.
+import { assert, describe, it } from "@effect/vitest"
+import * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../../src/domain/Conversation.ts"
+import * as History from "../../src/domain/History.ts"
+import * as Route from "../../src/domain/Route.ts"
+
+const text = (value: string) => Prompt.textPart({ text: value })
+const thought = (value: string) => Prompt.reasoningPart({ text: value, options: { anthropic_messages: { signature: value } } })
+const call = (id: string) => Prompt.toolCallPart({ id, name: "t", params: {}, providerExecuted: false })
+const user = (value: string) => Prompt.userMessage({ content: [text(value)] })
+const assistant = (...content: ReadonlyArray<Prompt.AssistantMessagePart>) => Prompt.assistantMessage({ content })
+const result = (id: string) => Conversation.toolResult({ id, name: "t" }, { output: `r${id}`, isFailure: false })
+const system = Prompt.systemMessage({ content: "s" })
+
+const all: Route.Abilities = { thinking: "all", userAfterTool: true }
+
+/** Messages as letters, with their parts in short. */
+const short = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =>
+  messages.map((message) => {
+    const parts = typeof message.content === "string" ? message.content : message.content.map((part) => {
+      switch (part.type) {
+        case "text":
+          return part.text
+        case "reasoning":
+          return `<${part.text}>`
+        case "tool-call":
+          return `call ${part.id}`
+        case "tool-result":
+          return `result ${part.id}`
+        default:
+          return part.type
+      }
+    }).join(" | ")
+    return `${message.role}: ${parts}`
+  })
+
+const sent = (messages: ReadonlyArray<Prompt.Message>, abilities = all) => short(History.sendable(messages, abilities))
+
+describe("the history stage", () => {
+  it("gives a fine conversation back as it is, the same array", () => {
+    const fine = [system, user("a"), assistant(thought("t"), call("1")), result("1"), assistant(text("b")), user("c")]
+    assert.strictEqual(History.sendable(fine, all), fine)
+  })
+
+  it("merges neighbours of one role; pieces of one answer are joined without anything between", () => {
+    assert.deepStrictEqual(
+      sent([system, user("a"), user("b"), assistant(text("half of ")), assistant(text("it"), call("1")), result("1")]),
+      ["system: s", "user: a | b", "assistant: half of it | call 1", "tool: result 1"]
+    )
+  })
+
+  it("what is made of the same messages is the same object", () => {
+    const history = [user("a"), user("b"), assistant(text("x")), assistant(text("y"))]
+    const [first, second] = [History.sendable(history, all), History.sendable([...history, user("c")], all)]
+    assert.isTrue(first.every((message, index) => message === second[index]))
+  })
+
+  it("answers every call once and right after it, and drops results without a call", () => {
+    assert.deepStrictEqual(
+      sent([user("a"), result("0"), assistant(call("1"), call("2")), result("2"), result("2"), result("9"), user("b")]),
+      ["user: a", "assistant: call 1 | call 2", "tool: result 1", "tool: result 2", "user: b"]
+    )
+  })
+
+  it("never sends reasoning alone, nor messages of nothing", () => {
+    assert.deepStrictEqual(
+      sent([user("a"), assistant(thought("t")), user("b"), assistant(thought("u"), text(" ")), user(" "), assistant()]),
+      ["user: a | b"]
+    )
+  })
+
+  it("begins with the user", () => {
+    assert.match(sent([system, assistant(text("a")), user("b")])[1] ?? "", /^user: \(the beginning/)
+  })
+
+  it("sends a message that is marked once until the model has answered", () => {
+    const nudge = History.once(user("go on"))
+    assert.deepStrictEqual(sent([user("a"), assistant(text("1 ")), nudge]), ["user: a", "assistant: 1 ", "user: go on"])
+    assert.deepStrictEqual(sent([user("a"), assistant(text("1 ")), nudge, assistant(text("2"))]), ["user: a", "assistant: 1 2"])
+    const empty = History.once(assistant(text("(empty)")))
+    assert.deepStrictEqual(
+      sent([user("a"), assistant(call("1")), result("1"), empty, nudge]),
+      ["user: a", "assistant: call 1", "tool: result 1", "assistant: (empty)", "user: go on"]
+    )
+  })
+
+  it("keeps thinking through the tool loop, of the newest answer in any case, or none of it", () => {
+    const loop = [
+      user("a"), assistant(thought("t1"), text("x")), user("b"),
+      assistant(thought("t2"), call("1")), result("1"), assistant(thought("t3"), call("2")), result("2")
+    ]
+    const tail = ["assistant: call 1", "tool: result 1", "assistant: call 2", "tool: result 2"]
+    const head = ["user: a", "assistant: x", "user: b"]
+    assert.deepStrictEqual(sent(loop, { ...all, thinking: "none" }), [...head, ...tail])
+    assert.deepStrictEqual(
+      sent(loop, { ...all, thinking: "tool_loop" }),
+      [...head, "assistant: <t2> | call 1", "tool: result 1", "assistant: <t3> | call 2", "tool: result 2"]
+    )
+    assert.deepStrictEqual(
+      sent([...loop, user("c")], { ...all, thinking: "tool_loop" }),
+      [...head, ...tail.slice(0, 2), "assistant: <t3> | call 2", "tool: result 2", "user: c"]
+    )
+  })
+
+  it("puts an answer between a tool's result and the user where the route wants one", () => {
+    assert.deepStrictEqual(
+      sent([user("a"), assistant(call("1")), result("1"), user("b")], { ...all, userAfterTool: false }),
+      ["user: a", "assistant: call 1", "tool: result 1", "assistant: (no answer)", "user: b"]
+    )
+  })
+})
+
+describe("the abilities of a route", () => {
+  const of = (model: string, baseUrl?: string, apiMode: Route.Route["apiMode"] = "anthropic_messages") =>
+    Route.abilities({ provider: "custom", model, baseUrl, apiMode })
+
+  it("thinking goes back to Claude whoever serves it, not to other vendors' models behind its protocol", () => {
+    for (const model of ["claude-3-7-sonnet", "claude-sonnet-4-5", "anthropic/claude-opus-4.5"]) {
+      assert.strictEqual(of(model, "https://gateway.example/anthropic").thinking, "tool_loop")
+    }
+    assert.strictEqual(of("MiniMax-M2", "https://api.minimax.io/anthropic").thinking, "none")
+    assert.strictEqual(of("any", "https://api.anthropic.com").thinking, "tool_loop")
+    assert.strictEqual(of("any", "https://anthropic.com.evil.example").thinking, "none")
+    assert.strictEqual(of("gpt-5", undefined, "codex_responses").thinking, "all")
+  })
+
+  it("a route may state them", () => {
+    const abilities: Route.Abilities = { thinking: "none", userAfterTool: false }
+    assert.strictEqual(Route.abilities({ provider: "p", model: "claude-opus-4-5", apiMode: "anthropic_messages", abilities }), abilities)
+  })
+
+  it("templates of Mistral and Gemma take no user message after a result", () => {
+    for (const model of ["mistral-large", "google/gemma-3-27b-it", "devstral:24b"]) {
+      assert.isFalse(of(model, "http://localhost/v1", "chat_completions").userAfterTool)
+    }
+    assert.isTrue(of("qwen3", "http://localhost/v1", "chat_completions").userAfterTool)
+  })
+})
