@@ -102,7 +102,7 @@ const temperatureOf = (
   return call.temperature === undefined ? {} : { temperature: call.temperature }
 }
 
-const guardrailOf = ({ guardrail }: Route, stream: boolean): Readonly<Record<string, unknown>> => {
+const guardrailOf = ({ guardrail }: Route.Route, stream: boolean): Readonly<Record<string, unknown>> => {
   if (guardrail === undefined) return {}
   const { guardrailIdentifier, guardrailVersion, streamProcessingMode, trace } = guardrail
   return {
