@@ -7,7 +7,9 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
+import { InvalidInput, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import { Hooks } from "../hooks/Hooks.ts"
@@ -23,7 +25,7 @@ import type { Services } from "./Services.ts"
 export interface Call {
   readonly name: string
   readonly args: unknown
-  /** The session that it is made for; one of its own when absent. Nothing is stored in it. */
+  /** The session that it is made for, which must exist; one of its own when absent. Nothing is stored in it. */
   readonly sessionId?: string | undefined
   /** Absolute; the agent's when absent. */
   readonly cwd?: string | undefined
@@ -35,24 +37,33 @@ export interface Outcome {
   readonly isFailure: boolean
 }
 
-const unknown = (name: string, names: ReadonlyArray<string>): Outcome => ({
-  output: JSON.stringify({ error: `there is no tool ${name}; there are ${names.join(", ")}` }),
-  isFailure: true
+const refused = (error: string): Outcome => ({ output: JSON.stringify({ error }), isFailure: true })
+
+/** The session that a call is made for: one that exists, or a new one that nobody stores. */
+const sessionOf = Effect.fnUntraced(function*(
+  { store }: Pick<Services, "store">,
+  wanted: string | undefined
+): Effect.fn.Return<Ids.SessionId, InvalidInput | SessionStoreError> {
+  if (wanted === undefined) return yield* Ids.makeSessionId
+  const id = Ids.SessionId.make(wanted)
+  const known = yield* store.get(id)
+  if (Option.isSome(known)) return id
+  return yield* new InvalidInput({ message: `Unknown session_id ${JSON.stringify(wanted)}. Leave it out to call the tool outside of a session.` })
 })
 
-/** See the module. */
+/** Runs a call; a call that cannot be made is a failed one. */
 export const callTool = Effect.fn("Agent.callTool")(function*<E>(
-  { approvals, interceptors, registry, settings }: Services<E>,
+  services: Services<E>,
   { args, cwd, name, sessionId: wanted }: Call
-): Effect.fn.Return<Outcome> {
+): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError> {
+  const { approvals, interceptors, registry, settings } = services
   const tools = yield* registry.snapshot(settings.tools ?? everything)
-  if (tools.get(name) === undefined) return unknown(name, tools.names)
-  const sessionId = wanted === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(wanted)
+  if (tools.get(name) === undefined) return refused(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
+  const sessionId = yield* sessionOf(services, wanted)
   const taskId = Ids.TaskId.make(sessionId)
   const turnId = yield* Ids.makeTurnId(sessionId, taskId)
   const id = `call_${yield* Ids.hex(12)}`
-  const { messages } = yield* ToolCalls.run({
-    calls: [Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })],
+  return yield* ToolCalls.runOne({
     tools,
     interceptors,
     guard: LoopGuard.make(settings.loopGuard ?? LoopGuard.defaults),
@@ -60,15 +71,9 @@ export const callTool = Effect.fn("Agent.callTool")(function*<E>(
     limits: settings.resultLimits ?? Bounds.defaultLimits,
     messages: [],
     ids: { sessionId, taskId, turnId, apiRequestId: makeApiRequestId(turnId, 0, 0) },
-    emit: undefined,
-    begin: () => Effect.void,
-    settled: () => Effect.void
-  }).pipe(
+    emit: undefined
+  }, Prompt.toolCallPart({ id, name, params: args, providerExecuted: false })).pipe(
     Effect.provideService(Hooks, interceptors.hooks),
     Effect.provideService(ToolContext, { sessionId, taskId, turnId, cwd: cwd ?? settings.cwd ?? workingDirectory() })
   )
-  const part = messages[0]?.content.find((part) => part.type === "tool-result")
-  return part === undefined
-    ? { output: JSON.stringify({ error: "the call gave no result" }), isFailure: true }
-    : { output: part.result, isFailure: part.isFailure }
-})
+}, Effect.catch((error) => Effect.succeed(refused(error.message))))

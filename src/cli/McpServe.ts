@@ -4,13 +4,15 @@
  *
  * **Details**
  *
- * Each call of `hermes_ask` is a run with the approvals of a single query; `session_id` continues one. A tool that may write
- * is offered through the agent alone, which asks its approvals. stdout belongs to the protocol: whatever else is printed goes
+ * Each call of `hermes_ask` is a run with the approvals of a single query; `session_id` continues one that exists. A call of
+ * another tool goes the way of a model's call: hooks, middleware, approvals, fences and redaction. A tool that may write is
+ * offered through the agent alone. stdout belongs to the protocol: whatever else is printed goes
  * to stderr. The server ends with its input.
  *
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import * as Agent from "../agent/Agent.ts"
@@ -19,9 +21,9 @@ import { Settings, type Values } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import { isCompleted } from "../domain/RunEvent.ts"
+import { SessionStore, type Service as Store } from "../session/SessionStore.ts"
 import { Attendance, unattended } from "../tool/approval/Attendance.ts"
 import * as McpHost from "../tool/mcp/McpHost.ts"
-import { ToolContext } from "../tool/ToolContext.ts"
 import { everything, type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { BoundTool } from "../tool/Toolset.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -34,7 +36,18 @@ import * as Tooling from "./Tooling.ts"
 
 const Asked = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: Schema.optionalKey(Schema.String) })
 
-const ask = (agent: Agent.Service, tools: Selection, settings: Values): McpHost.Offered => ({
+/** Nobody sits in front of the server: what needs an approval is denied, unless the settings say otherwise. */
+const headless = (settings: Values) => unattended("mcp server", settings.approvals.unattendedMode)
+
+/** The id of a session that exists; nothing when none was given. */
+const known = Effect.fnUntraced(function*(store: Store, sessionId: string | undefined) {
+  if (sessionId === undefined) return undefined
+  const session = yield* Effect.mapError(store.get(Ids.SessionId.make(sessionId)), ({ message }) => message)
+  if (Option.isSome(session)) return sessionId
+  return yield* Effect.fail(`Unknown session_id ${JSON.stringify(sessionId)}. Leave it out to begin a new conversation.`)
+})
+
+const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Values): McpHost.Offered => ({
   name: "hermes_ask",
   description: "Gives a task to the agent hermes, which works on it with its own tools and answers. Pass the session_id of an " +
     "answer to go on with that conversation.",
@@ -46,7 +59,9 @@ const ask = (agent: Agent.Service, tools: Selection, settings: Values): McpHost.
   run: (args) =>
     Schema.decodeUnknownEffect(Asked)(args).pipe(
       Effect.mapError(() => "hermes_ask takes a prompt and, to go on with a conversation, a session_id: both are texts"),
-      Effect.flatMap(({ prompt, session_id: sessionId }) =>
+      Effect.flatMap(({ prompt, session_id: given }) =>
+        Effect.map(known(store, given), (sessionId) => ({ prompt, sessionId }))),
+      Effect.flatMap(({ prompt, sessionId }) =>
         Effect.matchCauseEffect(agent.run({ prompt, sessionId, tools, source: "mcp" }), {
           onFailure: (cause) => Effect.fail(ErrorLine.ofCause(cause).line),
           onSuccess: (result) =>
@@ -54,41 +69,30 @@ const ask = (agent: Agent.Service, tools: Selection, settings: Values): McpHost.
               ? Effect.succeed(`${result.text}\n\n[session_id: ${result.sessionId}]`)
               : Effect.fail(`${result.text}\n\n[ended early: ${result.exit}; session_id: ${result.sessionId}]`)
         })),
-      Effect.provideService(Attendance, unattended("mcp server", settings.approvals.unattendedMode))
+      Effect.provideService(Attendance, headless(settings))
     )
 })
 
-const offered = Effect.fnUntraced(function*(bound: BoundTool) {
-  const session = yield* Ids.makeSessionId
-  const { description, name, parameters } = bound.definition
-  const tool: McpHost.Offered = {
-    name,
-    description,
-    parameters: { ...parameters },
-    readOnly: true,
-    run: (args) =>
-      bound.run(args, `mcp_${name}`).pipe(
-        Effect.provideService(ToolContext, {
-          sessionId: session,
-          taskId: Ids.TaskId.make(session),
-          turnId: Ids.TurnId.make(session),
-          cwd: Machine.workingDirectory()
-        }),
-        Effect.mapError(({ message }) => message),
-        Effect.flatMap(({ isFailure, output }) => isFailure ? Effect.fail(Json.toText(output)) : Effect.succeed(Json.toText(output)))
-      )
-  }
-  return tool
+const offered = (agent: Agent.Service, settings: Values, { definition: { description, name, parameters } }: BoundTool): McpHost.Offered => ({
+  name,
+  description,
+  parameters: { ...parameters },
+  readOnly: true,
+  run: (args) =>
+    agent.callTool({ name, args, cwd: Machine.workingDirectory() }).pipe(
+      Effect.provideService(Attendance, headless(settings)),
+      Effect.flatMap(({ isFailure, output }) => isFailure ? Effect.fail(Json.toText(output)) : Effect.succeed(Json.toText(output)))
+    )
 })
 
-const chosen = Effect.fnUntraced(function*(names: ReadonlyArray<string>) {
+const chosen = Effect.fnUntraced(function*(agent: Agent.Service, settings: Values, names: ReadonlyArray<string>) {
   const registry = yield* ToolRegistry
   const { get } = yield* registry.snapshot(everything)
   return yield* Effect.forEach(names, (name) => {
     const bound = get(name)
     if (bound === undefined) return usage(`--tools: there is no tool "${name}": \`hermes tools\` lists them`)
     return bound.facts.readonly === true
-      ? offered(bound)
+      ? Effect.succeed(offered(agent, settings, bound))
       : usage(`--tools: ${name} may write, so it is offered through the agent only: leave it out`)
   })
 })
@@ -103,7 +107,8 @@ export const serve = Effect.fn("hermes mcp serve")(function*(flags: Flags.Global
   yield* Effect.gen(function*() {
     const agent = yield* Agent.Agent
     const selection = yield* Tooling.select(flags, settings)
-    const tools = yield* chosen(own.tools === undefined ? [] : Flags.names(own.tools))
-    yield* McpHost.serve([ask(agent, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })
+    const store = yield* SessionStore
+    const tools = yield* chosen(agent, settings, own.tools === undefined ? [] : Flags.names(own.tools))
+    yield* McpHost.serve([ask(agent, store, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })
   }).pipe(Effect.provide(program.layer(settings, {})))
 }, Effect.scoped, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))

@@ -9,14 +9,15 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type * as Prompt from "effect/ai/Prompt"
+import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
-import { NestedCalls, type Run as NestedRun } from "./builtin/code/NestedCalls.ts"
+import { NestedCalls, type Outcome as NestedOutcome, type Run as NestedRun } from "./builtin/code/NestedCalls.ts"
 import * as Bounds from "./Bounds.ts"
+import * as Normalise from "./calls/Normalise.ts"
 import * as Execute from "./Execute.ts"
 import * as Prepare from "./Prepare.ts"
 import * as Desk from "./result/Desk.ts"
@@ -218,14 +219,25 @@ const runAll = Effect.fnUntraced(function*<E>(
 export const run = <E>(batch: Batch<E>): Effect.Effect<Completed, E, ToolContext> =>
   Effect.provideService(Effect.scoped(runAll(batch)), NestedCalls, nested(batch))
 
+/** A call that is run for somebody else than the model: its result is given back and stored nowhere. */
+export const runOne = (
+  batch: Omit<Batch<never>, "begin" | "calls" | "notes" | "settled">,
+  { params, ...call }: Prompt.ToolCallPart
+): Effect.Effect<NestedOutcome, never, ToolContext> => {
+  const part = Prompt.toolCallPart({ ...call, params: Normalise.argumentsOf(call.name, params, batch.tools) })
+  return Effect.map(
+    run<never>({ ...batch, calls: [part], notes: undefined, begin: () => Effect.void, settled: () => Effect.void }),
+    ({ messages }) => {
+      const part = messages[0]?.content.find((part) => part.type === "tool-result")
+      return part === undefined
+        ? { output: { error: "the call gave no result" }, isFailure: true }
+        : { output: part.result, isFailure: part.isFailure }
+    }
+  )
+}
+
 /**
  * Calls that a tool of the batch makes: run as those of the batch are, and told to nobody as results of the model's. Their
  * results go to the tool whole.
  */
-const nested = <E>(batch: Batch<E>): NestedRun => (call) =>
-  Effect.map(run({ ...batch, calls: [call], limits: Bounds.unlimited, begin: () => Effect.void, settled: () => Effect.void }), ({ messages }) => {
-    const part = messages[0]?.content.find((part) => part.type === "tool-result")
-    return part === undefined
-      ? { output: { error: "the call gave no result" }, isFailure: true }
-      : { output: part.result, isFailure: part.isFailure }
-  })
+const nested = <E>(batch: Batch<E>): NestedRun => (call) => runOne({ ...batch, limits: Bounds.unlimited }, call)

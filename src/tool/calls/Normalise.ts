@@ -113,6 +113,14 @@ const isCall = (part: ContentPart): part is Call => part.type === "tool-call" &&
 
 const none: Normalised["notes"] = new Map()
 
+/** The arguments of a call that no model made, read and coerced as a model's are. What can not be read stays. */
+export const argumentsOf = (name: string, params: unknown, tools: Snapshot): unknown => {
+  const repaired = typeof params === "string" ? ArgumentRepair.repair(params) : undefined
+  const args = repaired?._tag === "Repaired" ? repaired.args : params
+  const bound = tools.get(name)
+  return bound === undefined ? args : Coercion.coerce(args, bound.definition.parameters)
+}
+
 /** Whether nothing of this answer needs a second look: the common case, and a cheap question. */
 const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => {
   let calls = 0
