@@ -26,6 +26,7 @@ import type { Command } from "./Command.ts"
 import { ask, type Finding, floor } from "./Finding.ts"
 import * as Normalise from "./Normalise.ts"
 import * as Read from "./Read.ts"
+import * as Agent from "./rules/Agent.ts"
 import * as Code from "./rules/Code.ts"
 import * as Configuration from "./rules/Configuration.ts"
 import * as Disks from "./rules/Disks.ts"
@@ -59,6 +60,7 @@ const rules: ReadonlyArray<Rule> = [
   ...Git.rules,
   ...Remote.rules,
   ...Configuration.rules,
+  ...Agent.rules,
   ...Code.rules
 ]
 

@@ -63,13 +63,29 @@ export const isRawDevice = (path: string): boolean =>
 const home = String.raw`(?:~[\w.-]*|\/root|\/home\/[^/]+|\/users\/[^/]+|\$home)`
 
 const startupFile = new RegExp(
-  String.raw`^${home}\/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile|config\/(?:fish\/|autostart\/|systemd\/)|kshrc|cshrc|tcshrc|login|pam_environment|vimrc|emacs)`
+  String.raw`^${home}\/\.(?:bash(?:rc|_profile|_login|_logout|_aliases)|zsh(?:rc|env)|zprofile|zlogin|profile|inputrc|xinitrc|xprofile|config\/(?:fish\/|autostart\/|systemd\/|environment\.d\/|plasma-workspace\/)|local\/share\/(?:applications|systemd|dbus-1)\/|kshrc|cshrc|tcshrc|login|pam_environment|vimrc|emacs|tmux\.conf)`
 )
+/** Directories of programs that are found before those of the system. */
+const programDirectory = new RegExp(String.raw`^${home}\/(?:\.local\/|\.cargo\/|\.bun\/|go\/)?bin(?:\/|$)`)
+const gitSettings = new RegExp(String.raw`^${home}\/\.(?:gitconfig|config\/git\/)`)
+/** Files of a project from which a tool, an editor or another agent runs commands unasked. */
+const projectHooks =
+  /(?:^|\/)(?:\.git\/(?:hooks(?:\/|$)|config$|modules\/.*\/hooks\/)|\.husky\/|\.githooks\/|\.vscode\/(?:tasks|settings|launch)\.json$|\.devcontainer\/|\.pre-commit-config\.yaml$|lefthook(?:-local)?\.ya?ml$|\.envrc$|\.(?:claude|cursor|gemini|codex)\/(?:settings|hooks|mcp|config)[^/]*$|\.mcp\.json$)/
+
+/** A place from which something runs later without a question, whoever wrote it there. */
+export const runsLater = (path: string): string | undefined => {
+  const tidied = tidy(path).toLowerCase()
+  if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
+  if (programDirectory.test(tidied)) return "a directory of programs in the search path"
+  if (gitSettings.test(tidied)) return "git hooks or git configuration"
+  return projectHooks.test(tidied) ? "a file from which tools run commands (hooks, tasks, settings of an editor or an agent)" : undefined
+}
+
 const credentialFile = new RegExp(
   String.raw`^${home}\/\.(?:netrc|pgpass|npmrc|pypirc|git-credentials|gitconfig|my\.cnf|vault-token|docker\/config\.json|kube\/config|aws\/|azure\/|gnupg\/|config\/(?:gh|gcloud|op|git)\/|cargo\/credentials|password-store)`
 )
 const sshFile = new RegExp(String.raw`^${home}\/\.ssh(?:\/|$)`)
-const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/(?:\.env|config\.ya?ml|auth\.json|auth|state\.db|(?:plugins|scripts|cron)(?:\/|$)|mcp-tokens|shell-hooks)`)
+const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{hermes_home\})\/.`)
 const systemConfig = /^(?:\/private)?\/etc(?:\/|$)|^\/(?:boot|usr\/lib\/systemd|lib\/systemd|system|library\/launch(?:agents|daemons)|var\/spool\/cron|usr\/(?:s?bin|lib)|s?bin|lib(?:64)?)(?:\/|$)|^\/(?:proc\/sys|sys)\/|^\/(?:var\/)?run\/docker\.sock$/
 const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
 
@@ -79,9 +95,9 @@ export const configuration = (path: string, cwd?: string): string | undefined =>
   if (agentFile.test(tidied)) return "the agent's own configuration"
   if (sshFile.test(tidied) || /(?:^|\/)authorized_keys2?$/.test(tidied)) return "SSH configuration"
   if (systemConfig.test(tidied)) return "system configuration"
-  if (startupFile.test(tidied) || launchAgents.test(tidied)) return "a file that runs when a shell or session starts"
+  const later = runsLater(tidied)
+  if (later !== undefined) return later
   if (credentialFile.test(tidied)) return "a credential file"
-  if (/(?:^|\/)\.git\/(?:hooks\/|config$)/.test(tidied)) return "git hooks or git configuration"
   if (/(?:^|\/)\.(?:envrc|npmrc|pypirc|netrc|pgpass)$/.test(tidied)) return "a credential file"
   return /(?:^|\/)\.env(?:\.(?!example|sample|template|dist|defaults)[\w-]+)?$/.test(tidied) ||
     /^(?:\.\/)?config\.ya?ml$/.test(tidied)

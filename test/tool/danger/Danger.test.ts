@@ -5,12 +5,13 @@ import * as Schema from "effect/Schema"
 import { hostile as basic } from "./hostile.ts"
 import { hostileDisguised } from "./hostileDisguised.ts"
 import { hostileMore } from "./hostileMore.ts"
+import { hostileSelf, ordinarySelf } from "./hostileSelf.ts"
 import { ordinary as daily } from "./ordinary.ts"
 import { ordinaryDisguised } from "./ordinaryDisguised.ts"
 import { ordinaryMore } from "./ordinaryMore.ts"
 import { prop } from "../../support/property.ts"
 
-const hostile = [...basic, ...hostileMore, ...hostileDisguised]
+const hostile = [...basic, ...hostileMore, ...hostileDisguised, ...hostileSelf]
 const ordinary = [...daily, ...ordinaryMore, ...ordinaryDisguised]
 
 /** What a shell gives a meaning to. */
@@ -46,6 +47,13 @@ describe("Danger", () => {
       return findings.length === 0 ? [] : [`${command}: ${findings.map(({ key }) => key).join(", ")}`]
     })
     assert.isBelow(alarms.length / ordinary.length, 0.02, alarms.join("\n"))
+  })
+
+  it("asks before an agent lifts its own rules, and not when it only looks at them", () => {
+    for (const command of ordinarySelf) assert.deepStrictEqual(Danger.judge(command).findings, [], command)
+    for (const [command, , , key] of hostileSelf) {
+      assert.isTrue(Danger.judge(command).findings.some((finding) => finding.key.startsWith(key)), command)
+    }
   })
 
   it("keeps the floor for what nobody may lift", () => {

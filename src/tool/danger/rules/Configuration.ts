@@ -15,12 +15,15 @@ const template = /\.(?:example|sample|template|dist|defaults)(?:\.\w+)?$/
 /** Where nothing is unpacked but parts of a system. */
 const unpacksSystem = (path: string): boolean => path === "/" || Places.configuration(path) !== undefined
 
-/** Files that a command writes as an argument. */
-const destinations = (command: Command): ReadonlyArray<string> => {
-  const { args, program } = command
+/** Files that a command writes as an argument, the names of unknown variables in place of their values. */
+export const destinations = (command: Command): ReadonlyArray<string> => {
+  const { program } = command
+  const args = command.fields.map(({ shown }) => shown)
   const targets = operands(args)
   const last = targets.at(-1)
   switch (program) {
+    case "mkdir":
+      return targets
     case "tee":
     case "sponge":
     case "truncate":
@@ -75,6 +78,10 @@ const destinations = (command: Command): ReadonlyArray<string> => {
 }
 
 const files: Rule = (command) => {
+  if (command.program === "chmod") {
+    const what = operands(command.args).slice(1).map((path) => Places.runsLater(Places.tidy(path, command.cwd))).find((found) => found !== undefined)
+    return what === undefined ? undefined : change(what)
+  }
   for (const path of [...written(command), ...destinations(command)]) {
     if (path === "/dev/null") continue
     const what = Places.configuration(path, command.cwd)
@@ -168,12 +175,10 @@ const machine: Rule = ({ args, program }) => {
 }
 
 const preload = /^(?:LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|DYLD_INSERT_LIBRARIES|PROMPT_COMMAND|BASH_ENV|GIT_SSH_COMMAND|GIT_EXTERNAL_DIFF)$/
-const yolo = /^HERMES_(?:YOLO|ACCEPT_HOOKS|REDACT_SECRETS|HOME)/
 
 const environment: Rule = ({ args, assignments, program }) => {
   const exported = /^(?:export|declare|typeset|setx|env)$/.test(program) ? args.map((arg) => arg.split("=", 2)) : []
   for (const [name = "", value = ""] of [...assignments, ...exported]) {
-    if (yolo.test(name) && value !== "") return change("the agent's own configuration")
     if (
       preload.test(name) &&
       name !== "LD_LIBRARY_PATH" &&

@@ -104,16 +104,7 @@ const agent: Rule = (command) => {
     return ask("service", "stopping or updating of the agent")
   }
   if (verb === "gateway" && detached(command)) return ask("service", "start of the agent in the background")
-  if (
-    verb === "config" && /^(?:set|edit|unset)$/.test(what ?? "") ||
-    args.includes("--yolo") ||
-    args.includes("--accept-hooks")
-  ) {
-    return ask("configuration tampering", "change of the agent's own configuration")
-  }
-  return verb === "plugins" && /^(?:install|enable|update)$/.test(what ?? "")
-    ? ask("configuration tampering", "change of the agent's own configuration")
-    : undefined
+  return undefined
 }
 
 const detached = ({ terminator, wrappers }: Command): boolean =>
