@@ -28,6 +28,7 @@ import * as CallError from "./calls/CallError.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
+import type { ToolContext } from "./ToolContext.ts"
 import type { BoundTool } from "./Toolset.ts"
 
 /** A call that is closed without having run, and what the model is told. */
@@ -109,7 +110,7 @@ type Announcement = Pick<Ready, "announced" | "args" | "bound" | "call" | "conce
 const judge = Effect.fnUntraced(function*(
   { approvals, guard }: Given,
   { announced: { answer }, args, bound, call, concerned }: Announcement
-): Effect.fn.Return<Stop | Approvals.Permit> {
+): Effect.fn.Return<Stop | Approvals.Permit, never, ToolContext> {
   if (answer?.action === "block") return { _tag: "Stop", reason: "plugin_block", message: answer.message }
   const circling = guard.before({ name: call.name, args, idempotent: isIdempotent(bound) })
   if (circling !== undefined) {
@@ -125,7 +126,7 @@ const judge = Effect.fnUntraced(function*(
   return judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
 })
 
-const decide = Effect.fnUntraced(function*(given: Given, announcement: Announcement): Effect.fn.Return<Prepared> {
+const decide = Effect.fnUntraced(function*(given: Given, announcement: Announcement): Effect.fn.Return<Prepared, never, ToolContext> {
   const approved = isChangeable(given.interceptors.stack) ? Arguments.taken(announcement.args) : Arguments.fixed
   const verdict = yield* Effect.provideService(
     judge(given, announcement),
@@ -199,7 +200,7 @@ const outOfScope = Effect.fnUntraced(function*(
 })
 
 /** See the module. */
-export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope> => {
+export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope | ToolContext> => {
   const bound = given.tools.get(call.name)
   const tool = call.name
   const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
@@ -213,5 +214,5 @@ export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<
   }
   if (given.quota?.() === false) return Effect.succeed(notTried(call, "cancelled", new CallError.OverQuota({ tool })))
   // What `tool_request` middleware needs is provided where the stack was made.
-  return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope>
+  return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
 }

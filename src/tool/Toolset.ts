@@ -37,7 +37,9 @@ import * as Json from "../domain/Json.ts"
 import * as Interruption from "../domain/Interruption.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
 import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
+import type { ToolArguments } from "../middleware/Kind.ts"
 import * as Annotations from "./Annotations.ts"
+import type { Concern } from "./approval/Question.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
 const TypeId = "~hermes-effect/tool/Toolset"
@@ -56,6 +58,8 @@ export interface BoundTool {
     callId: string,
     onProgress?: (output: unknown) => Effect.Effect<void>
   ) => Effect.Effect<ToolOutput, ToolFailed, ToolContext>
+  /** Reasons to ask about one call that its arguments give in their place on this machine; none when absent. */
+  readonly concerns?: ((args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>) | undefined
 }
 
 /**
@@ -202,6 +206,16 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   name,
   tools: Object.values(handled.tools),
   bind: bindWith(name, handled.tools, handled)
+})
+
+/** The toolset with reasons to ask about its calls, made where it is bound. */
+export const withConcerns = <E, R, R2>(
+  toolset: Toolset<E, R>,
+  make: Effect.Effect<(tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>, never, R2>
+): Toolset<E, R | R2> => ({
+  ...toolset,
+  bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, concerns]) =>
+    tools.map((bound) => ({ ...bound, concerns: (args: ToolArguments) => concerns(bound.tool.name, args) })))
 })
 
 /** A toolset whose tools are bound in a way of its own: by a plugin, by a server that offers them. */

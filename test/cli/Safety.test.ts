@@ -1,7 +1,7 @@
 // What the settings say about safety, in runs of the real program.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { chmodSync, readdirSync, readFileSync } from "node:fs"
+import { chmodSync, readdirSync, readFileSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { machine } from "../support/hermes.ts"
 
@@ -68,6 +68,46 @@ describe("security", () => {
       assert.include(outputs[0], "confined")
       assert.sameMembers(readdirSync(cwd), ["a.txt", "turns.yaml"])
       assert.notInclude(readdirSync(join(home, "..")), ".bashrc")
+    }))
+})
+
+describe("the working tree", () => {
+  it.live("writes outside of it ask, by file tools and by commands, and are denied where nobody is there", () =>
+    Effect.gen(function*() {
+      const elsewhere = "/opt/nobody-made-this-directory"
+      const { cwd, outputs } = yield* scene("{}", [
+        ["write_file", { path: `${elsewhere}/a.txt`, content: "x" }],
+        ["patch", { mode: "patch", patch: `*** Begin Patch\n*** Add File: ${elsewhere}/b.txt\n+x\n*** End Patch` }],
+        ["terminal", { command: `mkdir -p ${elsewhere} && echo x > ${elsewhere}/c.txt` }],
+        ["write_file", { path: ".git/hooks/pre-commit", content: "x" }],
+        ["write_file", { path: ".vscode/tasks.json", content: "{}" }],
+        ["terminal", { command: "mkdir -p .husky; echo x > .husky/pre-commit" }],
+        ["write_file", { path: "in.txt", content: "x" }],
+        ["terminal", { command: "mkdir -p sub && echo x > sub/in.txt" }]
+      ])
+      for (const output of outputs.slice(0, 6)) assert.include(output, "BLOCKED: this needs an approval", output)
+      for (const output of outputs.slice(0, 3)) assert.include(output, "write outside of the working tree")
+      assert.sameMembers(readdirSync(cwd), ["turns.yaml", "in.txt", "sub"])
+    }))
+
+  it.live("a link inside of it that leads outside does not hide where a file is", () =>
+    Effect.gen(function*() {
+      const made = yield* machine
+      symlinkSync("/opt", join(made.cwd, "link"))
+      made.put("turns.yaml", turns([["write_file", { path: "link/nobody-made-this.txt", content: "x" }]]))
+      const { stdout } = yield* made.hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"])
+      assert.include(stdout, "write outside of the working tree: /opt/nobody-made-this.txt")
+    }))
+
+  it.live("the home directory of hermes is not written by the file tools, plugins and consents included", () =>
+    Effect.gen(function*() {
+      const { home, outputs } = yield* scene("plugins: { enabled: [known] }", [
+        ["write_file", { path: "~/.hermes/plugins/known/index.js", content: "evil" }],
+        ["write_file", { path: "../.hermes/shell-hooks-allowlist.json", content: "{}" }],
+        ["write_file", { path: "~/.hermes/memories/MEMORY.md", content: "evil" }]
+      ])
+      for (const output of outputs) assert.include(output, "not written")
+      assert.notInclude(readdirSync(home), "memories")
     }))
 })
 

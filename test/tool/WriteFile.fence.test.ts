@@ -20,7 +20,6 @@ it("ordinary files of a project are read and written", () => {
       "/home/ann/project/src/main.ts",
       "/home/ann/project/.github/workflows/ci.yml",
       "/home/ann/.config/app/settings.json",
-      "/home/ann/.hermes/skills/x/SKILL.md",
       "/home/ann/etc/hosts",
       "/usr/src/app/index.js",
       "/etcetera/x",

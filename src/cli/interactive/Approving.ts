@@ -25,6 +25,8 @@ const named = ({ kind, text }: Target): string => {
       return `\`${shown}\``
     case "path":
       return `writing ${shown}`
+    case "tool":
+      return `every call of ${shown}`
     case "call":
       return `this call: ${shown}`
   }

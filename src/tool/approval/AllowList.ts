@@ -4,7 +4,8 @@
  * **Details**
  *
  * - `command: rm -r build` is one command line that somebody approved for good: this text and no other, letter for letter.
- * - `path: /srv/site/index.html` is one file that may be written, `call: deploy {"to":"test"}` one call of a tool.
+ * - `path: /srv/site/index.html` is one file that may be written, `tool: deploy` one tool that needs an approval for what it
+ *   is, `call: deploy {"to":"test"}` one call.
  * - Any other text is a glob of the operator's: of commands (`git push*`, so also a prefix), or of a tool's name.
  *
  * Until version 0.1 an approval for good was kept as a kind of danger (`recursive delete`), which let every command of that
@@ -14,12 +15,12 @@
  */
 
 /** Approved for good, each exactly; the text of a {@link Target}. */
-export type Kind = "command" | "path" | "call"
+export type Kind = "command" | "path" | "tool" | "call"
 
 /** A thing that an approval is granted for. */
 export interface Target {
   readonly kind: Kind
-  /** The command line, the absolute path, or the tool with its arguments. */
+  /** The command line, the absolute path, the name of the tool, or the tool with its arguments. */
   readonly text: string
 }
 
@@ -35,7 +36,7 @@ export interface Parsed {
   readonly dropped: ReadonlyArray<string>
 }
 
-const isExact = (entry: string): boolean => /^(?:command|path|call): ./s.test(entry)
+const isExact = (entry: string): boolean => /^(?:command|path|tool|call): ./s.test(entry)
 
 /** Kinds of danger as they were kept. */
 const formerKinds: ReadonlySet<string> = new Set([

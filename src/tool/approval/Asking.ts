@@ -85,10 +85,12 @@ const shown = (command: string): string => {
 /** An approval for good is written down: one that holds a secret, or more than people are shown, is not offered. */
 const isKeepable = ({ text }: Target): boolean => text.length <= shownLimit && redactText(text) === text
 
+const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
+  Array.from(new Map(concerns.map(({ target = whole }) => [entryOf(target), target])).values())
+
 const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids): Question => {
   const keys = concerns.map(({ key }) => key)
-  const named = new Map(concerns.map((concern) => concern.target ?? target).map((one) => [entryOf(one), one]))
-  const targets = Array.from(named.values())
+  const targets = targetsOf(concerns, target)
   return {
     session_id: ids.session_id,
     turn_id: ids.turn_id,
@@ -97,7 +99,7 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
     command: shown(command),
     description: keys.join("; "),
     keys,
-    targets,
+    targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
     choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
   }
 }
@@ -218,7 +220,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
       ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {})
     })])
     if (answer.outcome === "session" || answer.outcome === "always") memory.rememberSession(session, concerns.map(approvedOf(request)))
-    if (answer.outcome === "always") yield* memory.rememberAlways(question.targets)
+    if (answer.outcome === "always") yield* memory.rememberAlways(targetsOf(concerns, request.target))
     return answer
   })
 

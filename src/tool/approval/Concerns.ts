@@ -17,12 +17,13 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import type { Approve } from "../../hooks/Payloads.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
+import type { ToolContext } from "../ToolContext.ts"
 import type { BoundTool } from "../Toolset.ts"
 import type { Concern } from "./Question.ts"
 
 /** See the module. */
 export interface Facts {
-  readonly bound: Pick<BoundTool, "facts" | "tool">
+  readonly bound: Pick<BoundTool, "concerns" | "facts" | "tool">
   readonly callId: string
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly directive: Approve | undefined
@@ -54,15 +55,23 @@ const stated = ({ bound: { tool }, callId, messages }: Facts, args: ToolArgument
 }
 
 /** See the module. */
-export const of = (given: Facts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
+export const of = (given: Facts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
+  const { bound: { concerns } } = given
+  const stated = ofTool(given, args)
+  return concerns === undefined ? stated : Effect.zipWith(stated, concerns(args), (some, more) => [...some, ...more])
+}
+
+const ofTool = (given: Facts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>> => {
   const { bound: { facts, tool }, directive } = given
   const always: ReadonlyArray<Concern> = [
     ...directive === undefined ? none : [ofDirective(tool.name, directive)],
-    ...facts.destructive === true && !facts.ownApproval ? [{ key: `${tool.name} may change or delete things`, permanent: true }] : none
+    ...facts.destructive === true && !facts.ownApproval ? [{ key: `${tool.name} may change or delete things`, permanent: true, target: { kind: "tool" as const, text: tool.name } }] : none
   ]
   if (!("needsApproval" in tool) || tool.needsApproval === undefined || tool.needsApproval === false) {
     return Effect.succeed(always)
   }
   return Effect.map(stated(given, args), (needed) =>
-    needed ? [...always, { key: `${tool.name} asks for an approval`, permanent: true }] : always)
+    needed
+      ? [...always, { key: `${tool.name} asks for an approval`, permanent: true, target: { kind: "tool", text: tool.name } }]
+      : always)
 }

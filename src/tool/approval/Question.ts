@@ -32,7 +32,7 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   /** Why it is asked, in one line. */
   readonly description: string
   readonly keys: ReadonlyArray<string>
-  /** What an approval for the session or for good would hold for, and nothing else. */
+  /** What an approval for the session or for good would hold for, and nothing else; secrets are out of it. */
   readonly targets: ReadonlyArray<Target>
   readonly choices: ReadonlyArray<Choice>
 }

@@ -17,6 +17,7 @@ import * as Toolset from "../Toolset.ts"
 import type { FileState } from "./file/FileState.ts"
 import type { Places } from "./file/Places.ts"
 import { Targets } from "./file/Target.ts"
+import * as WorkingTree from "./file/WorkingTree.ts"
 import * as Patch from "./Patch.ts"
 import * as ReadFile from "./ReadFile.ts"
 import * as SearchFiles from "./SearchFiles.ts"
@@ -25,7 +26,7 @@ import * as WriteFile from "./WriteFile.ts"
 const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
 
 /** See the module. */
-export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = Toolset.make(
+export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = WorkingTree.guardFiles(Toolset.make(
   "file",
   toolkit,
   toolkit.toLayer(Effect.all({
@@ -34,4 +35,4 @@ export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path |
     patch: Patch.make,
     search_files: SearchFiles.make
   })).pipe(Layer.provide(Targets.layer))
-)
+))

@@ -40,6 +40,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Annotations from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
+import * as WorkingTree from "./file/WorkingTree.ts"
 import * as Process from "./Process.ts"
 import * as ExitMeaning from "./terminal/ExitMeaning.ts"
 import * as Foreground from "./terminal/Foreground.ts"
@@ -252,4 +253,6 @@ export const layer: Layer.Layer<
 > = toolkit.toLayer(make)
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
-export const toolset: Toolset.Toolset<never, Services> = Toolset.make("terminal", toolkit, layer)
+export const toolset: Toolset.Toolset<never, Services> = WorkingTree.guardCommands(
+  Toolset.make("terminal", toolkit, layer)
+)

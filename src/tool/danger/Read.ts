@@ -15,6 +15,7 @@ import * as Handed from "./Handed.ts"
 import * as Output from "./Output.ts"
 import * as Syntax from "./Syntax.ts"
 import * as Tree from "./Tree.ts"
+import { tidy } from "./Places.ts"
 import * as Wrappers from "./Wrappers.ts"
 
 /** How deep scripts stand in scripts. */
@@ -42,6 +43,16 @@ const closers: Readonly<Record<string, string>> = {
 }
 const connecting = new Set(["!", "then", "else", "elif", "do", "time"])
 const assignment = /^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=/
+/** Length of the longest directory that is followed; a longer chain of `cd` counts as unknown. */
+const maxDirectory = 4_096
+
+const directoryFrom = (cwd: string | undefined, { shown, text, unknown }: Command["fields"][number]): string | undefined => {
+  if (/^\$\{?HOME\}?(?:\/[^$`]*)?$/.test(shown)) return shown.replace(/^\$\{?HOME\}?/, "~")
+  if (unknown || text === "") return undefined
+  const path = text.startsWith("/") || text.startsWith("~") ? text : tidy(text, cwd)
+  return path.length > maxDirectory ? undefined : path
+}
+
 const declaring = new Set(["export", "declare", "local", "readonly", "typeset"])
 
 /** The name that a word assigns to, when its text begins with `NAME=` outside of quotes. */
@@ -248,8 +259,8 @@ class Reader {
   #effects(command: Command): void {
     const { args, fields, program, stdin } = command
     if (program === "cd" || program === "pushd" || program === "chdir") {
-      const target = args.find((arg) => !arg.startsWith("-"))
-      this.#cwd = target === undefined ? "~" : target.startsWith("/") || target.startsWith("~") ? target : undefined
+      const target = fields.find(({ text }) => !text.startsWith("-"))
+      this.#cwd = target === undefined ? "~" : directoryFrom(this.#cwd, target)
     } else if (declaring.has(program)) {
       for (const field of fields) {
         const name = assignment.exec(field.text)?.[1]

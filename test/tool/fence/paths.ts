@@ -35,6 +35,8 @@ export const writes: ReadonlyArray<readonly [path: string, reason: string]> = [
   ["/home/u/.hermes/state.db", "the agent's sessions"], ["/home/u/.hermes/state.db-wal", "the agent's sessions"],
   ["/home/u/.hermes/mcp-tokens/x", "the agent's logins"], ["/home/u/.hermes/pairing/x", "the agent's users"],
   ["/home/u/.hermes/cron/jobs.json", "scheduled jobs"], ["/home/u/.hermes/scripts/daily.sh", "what scheduled jobs run"],
+  ["/home/u/.hermes/skills/x.md", "what the agent is told"], ["/home/u/.hermes/memories/MEMORY.md", "what the agent remembers"],
+  ["/home/u/.hermes/plugins/x/index.js", "what the agent loads"], ["/home/u/.hermes/shell-hooks-allowlist.json", "the agent's consents"],
   ["/code/project/.env", "project secrets"], ["/code/project/.env.local", "project secrets"],
   ["/code/project/.env.production", "project secrets"], ["/code/keys/id_rsa", "key"], ["/code/keys/id_ecdsa_sk", "key"]
 ]
@@ -56,5 +58,5 @@ export const reads: ReadonlyArray<readonly [path: string, reason: string]> = [
 export const ordinary: ReadonlyArray<string> = [
   "/code/project/src/main.ts", "/code/project/.env.example", "/code/project/package.json", "/tmp/x.txt", "/home/u/notes.md",
   "/home/u/project/.gitignore", "/home/u/.config/nvim/init.lua", "/usr/src/app/index.js", "/code/etc/passwd", "/code/.sshx/y",
-  "/home/u/.hermes/skills/x.md", "/home/u/environment.md", "/code/project/docs/bashrc.md", "/var/tmp/x", "/opt/app/config.json"
+  "/home/u/environment.md", "/code/project/docs/bashrc.md", "/var/tmp/x", "/opt/app/config.json"
 ]

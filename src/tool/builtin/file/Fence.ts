@@ -117,6 +117,12 @@ export const judgeWrite = (path: string, places: Places): Denial | undefined => 
   if (places.agentHomes.some((home) => agentUnattended.some((name) => within(key, `${folded(home)}/${name}`)))) {
     return { reason: "scheduled jobs run from it while nobody looks", advice: `Use cronjob for the jobs. ${useTerminal}` }
   }
+  if (places.agentHomes.some((home) => within(key, folded(home)))) {
+    return {
+      reason: "it is in the home directory of hermes, which only its own commands and tools change",
+      advice: "Use the tool that keeps it (memory, skills, cronjob), or tell the user which `hermes` command to run."
+    }
+  }
   if (places.safeRoots.length > 0 && !places.safeRoots.some((root) => within(key, root.toLowerCase()))) {
     return {
       reason: "writes are confined by HERMES_WRITE_SAFE_ROOT",

@@ -28,6 +28,8 @@ export interface Service {
   readonly agentHomes: ReadonlyArray<string>
   /** Writes outside these are refused; empty means no such limit. */
   readonly safeRoots: ReadonlyArray<string>
+  /** Roots of the run that started this program; writes outside these ask. Absent for a program of the user's. */
+  readonly inherited?: ReadonlyArray<string> | undefined
 }
 
 /** What a machine says of itself; absolute paths. */
@@ -35,12 +37,13 @@ export interface Named {
   readonly home?: string | undefined
   readonly agentHome?: string | undefined
   readonly safeRoots?: ReadonlyArray<string> | undefined
+  readonly inherited?: ReadonlyArray<string> | undefined
 }
 
 /** See the module. */
 export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {
   /** Places by name. A name that can not be followed (no permission) counts as written. */
-  static readonly make = Effect.fnUntraced(function*({ home, agentHome, safeRoots = [] }: Named) {
+  static readonly make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: Named) {
     const path = yield* Path.Path
     const both = Effect.fnUntraced(function*(name: string) {
       const literal = path.resolve(name)
@@ -53,7 +56,8 @@ export class Places extends Context.Service<Places, Service>()("hermes-effect/to
       home,
       homes: yield* forms([home]),
       agentHomes: yield* forms([agentHome]),
-      safeRoots: yield* forms(safeRoots)
+      safeRoots: yield* forms(safeRoots),
+      ...inherited === undefined ? {} : { inherited: yield* forms(inherited) }
     })
   })
 
