@@ -1,19 +1,13 @@
 /**
- * The providers that users may name, as data: where each lives, which variables hold its key, by which other names it
- * is known.
+ * The providers that users may name, by name, alias and host. `config/KnownProviders` has them as data.
  *
- * Source: `hermes-llm.md` §2 and §5.1; addresses and variables are those that the providers document.
+ * Source: `hermes-llm.md` §2 and §5.1.
  *
  * @since 0.1.0
  */
+import * as KnownProviders from "../config/KnownProviders.ts"
 import * as Nearest from "../config/Nearest.ts"
-import { address, isUnder } from "./Detection.ts"
-
-/**
- * How a provider knows its caller: `key` must have one, `optional` works without, `aws` takes the credentials of the
- * AWS SDK, `none` talks to nobody.
- */
-export type Authentication = "key" | "optional" | "aws" | "none"
+import { address, isUnder } from "../domain/EndpointAddress.ts"
 
 /** One provider. */
 export interface Entry {
@@ -21,7 +15,7 @@ export interface Entry {
   readonly displayName: string
   /** Absent for providers whose address the user must give, or that have none. */
   readonly baseUrl?: string
-  readonly authentication: Authentication
+  readonly authentication: KnownProviders.Authentication
   /** Environment variables that may hold the key; the first that is set wins, and the first is the one to recommend. */
   readonly keyVariables: ReadonlyArray<string>
   readonly aliases: ReadonlyArray<string>
@@ -35,195 +29,7 @@ export interface Entry {
   readonly login: boolean
 }
 
-interface Row {
-  readonly displayName: string
-  readonly baseUrl?: string
-  readonly authentication?: Authentication
-  readonly keys?: ReadonlyArray<string>
-  readonly aliases?: ReadonlyArray<string>
-  readonly domains?: ReadonlyArray<string>
-  readonly aggregator?: boolean
-  readonly families?: ReadonlyArray<string>
-  readonly login?: boolean
-}
-
-/** In the order in which a key in the environment is looked for when no provider is named. */
-const rows: Readonly<Record<string, Row>> = {
-  openrouter: {
-    displayName: "OpenRouter",
-    baseUrl: "https://openrouter.ai/api/v1",
-    keys: ["OPENROUTER_API_KEY"],
-    aggregator: true
-  },
-  nous: {
-    displayName: "Nous Portal",
-    baseUrl: "https://inference-api.nousresearch.com/v1",
-    keys: ["NOUS_API_KEY"],
-    aliases: ["nous-portal", "nousresearch"],
-    domains: ["nousresearch.com"],
-    aggregator: true
-  },
-  anthropic: {
-    displayName: "Anthropic",
-    baseUrl: "https://api.anthropic.com",
-    keys: ["ANTHROPIC_API_KEY", "ANTHROPIC_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
-    aliases: ["claude"],
-    families: ["claude"]
-  },
-  openai: {
-    displayName: "OpenAI",
-    baseUrl: "https://api.openai.com/v1",
-    keys: ["OPENAI_API_KEY"],
-    aliases: ["gpt", "chatgpt"],
-    families: ["gpt-", "o1", "o3", "o4", "chatgpt-"]
-  },
-  "openai-codex": {
-    displayName: "OpenAI Codex",
-    baseUrl: "https://chatgpt.com/backend-api/codex",
-    keys: ["CODEX_ACCESS_TOKEN"],
-    aliases: ["codex"],
-    login: true
-  },
-  gemini: {
-    displayName: "Google Gemini",
-    baseUrl: "https://generativelanguage.googleapis.com/v1beta/openai",
-    keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"],
-    aliases: ["google", "google-ai", "google-gemini", "google-ai-studio"],
-    families: ["gemini", "gemma"]
-  },
-  xai: {
-    displayName: "xAI",
-    baseUrl: "https://api.x.ai/v1",
-    keys: ["XAI_API_KEY"],
-    aliases: ["x-ai", "grok"],
-    families: ["grok"]
-  },
-  deepseek: {
-    displayName: "DeepSeek",
-    baseUrl: "https://api.deepseek.com/v1",
-    keys: ["DEEPSEEK_API_KEY"],
-    families: ["deepseek"]
-  },
-  "kimi-coding": {
-    displayName: "Kimi / Moonshot",
-    baseUrl: "https://api.moonshot.ai/v1",
-    keys: ["KIMI_API_KEY", "MOONSHOT_API_KEY"],
-    aliases: ["kimi", "moonshot", "moonshotai"],
-    domains: ["api.kimi.com", "api.moonshot.cn"],
-    families: ["kimi", "moonshot"]
-  },
-  zai: {
-    displayName: "Z.AI / GLM",
-    baseUrl: "https://api.z.ai/api/paas/v4",
-    keys: ["ZAI_API_KEY", "GLM_API_KEY", "Z_AI_API_KEY"],
-    aliases: ["glm", "z-ai", "z.ai", "zhipu"],
-    domains: ["open.bigmodel.cn"],
-    families: ["glm"]
-  },
-  minimax: {
-    displayName: "MiniMax",
-    baseUrl: "https://api.minimax.io/anthropic",
-    keys: ["MINIMAX_API_KEY"],
-    families: ["minimax"]
-  },
-  "minimax-cn": {
-    displayName: "MiniMax (China)",
-    baseUrl: "https://api.minimaxi.com/anthropic",
-    keys: ["MINIMAX_CN_API_KEY"]
-  },
-  alibaba: {
-    displayName: "Alibaba DashScope",
-    baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-    keys: ["DASHSCOPE_API_KEY"],
-    aliases: ["dashscope", "aliyun", "qwen"],
-    domains: ["dashscope.aliyuncs.com"],
-    families: ["qwen"]
-  },
-  mistral: {
-    displayName: "Mistral",
-    baseUrl: "https://api.mistral.ai/v1",
-    keys: ["MISTRAL_API_KEY"],
-    aliases: ["mistralai"],
-    families: ["mistral", "codestral", "magistral", "devstral"]
-  },
-  groq: { displayName: "Groq", baseUrl: "https://api.groq.com/openai/v1", keys: ["GROQ_API_KEY"], aggregator: true },
-  together: {
-    displayName: "Together AI",
-    baseUrl: "https://api.together.xyz/v1",
-    keys: ["TOGETHER_API_KEY"],
-    aliases: ["together-ai", "togetherai"],
-    aggregator: true
-  },
-  fireworks: {
-    displayName: "Fireworks AI",
-    baseUrl: "https://api.fireworks.ai/inference/v1",
-    keys: ["FIREWORKS_API_KEY"],
-    aliases: ["fireworks-ai"],
-    aggregator: true
-  },
-  novita: {
-    displayName: "Novita AI",
-    baseUrl: "https://api.novita.ai/openai",
-    keys: ["NOVITA_API_KEY"],
-    aliases: ["novita-ai"],
-    aggregator: true
-  },
-  huggingface: {
-    displayName: "Hugging Face",
-    baseUrl: "https://router.huggingface.co/v1",
-    keys: ["HF_TOKEN"],
-    aliases: ["hf"],
-    aggregator: true
-  },
-  "opencode-zen": {
-    displayName: "OpenCode Zen",
-    baseUrl: "https://opencode.ai/zen/v1",
-    keys: ["OPENCODE_ZEN_API_KEY"],
-    aliases: ["opencode", "zen"]
-  },
-  "opencode-go": {
-    displayName: "OpenCode Go",
-    baseUrl: "https://opencode.ai/zen/go/v1",
-    keys: ["OPENCODE_GO_API_KEY"]
-  },
-  xiaomi: {
-    displayName: "Xiaomi MiMo",
-    baseUrl: "https://api.xiaomimimo.com/v1",
-    keys: ["XIAOMI_API_KEY"],
-    aliases: ["mimo"],
-    families: ["mimo"]
-  },
-  copilot: {
-    displayName: "GitHub Copilot",
-    baseUrl: "https://api.githubcopilot.com",
-    keys: ["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
-    aliases: ["github", "github-copilot"]
-  },
-  bedrock: { displayName: "AWS Bedrock", authentication: "aws", aliases: ["aws", "aws-bedrock", "amazon-bedrock"] },
-  azure: {
-    displayName: "Azure OpenAI",
-    keys: ["AZURE_OPENAI_API_KEY"],
-    aliases: ["azure-openai"],
-    domains: ["openai.azure.com"]
-  },
-  ollama: {
-    displayName: "Ollama",
-    baseUrl: "http://127.0.0.1:11434/v1",
-    authentication: "optional",
-    keys: ["OLLAMA_API_KEY"],
-    domains: ["ollama.com"]
-  },
-  lmstudio: {
-    displayName: "LM Studio",
-    baseUrl: "http://127.0.0.1:1234/v1",
-    authentication: "optional",
-    keys: ["LM_API_KEY"],
-    aliases: ["lm-studio"]
-  },
-  offline: { displayName: "Built-in offline stand-in", authentication: "none" }
-}
-
-const entryOf = ([name, row]: readonly [string, Row]): Entry => {
+const entryOf = ([name, row]: readonly [string, KnownProviders.Row]): Entry => {
   const own = address(row.baseUrl).host
   return {
     name,
@@ -240,13 +46,10 @@ const entryOf = ([name, row]: readonly [string, Row]): Entry => {
 }
 
 /** An endpoint that is nobody's in particular. */
-export const custom: Entry = entryOf([
-  "custom",
-  { displayName: "Custom endpoint", authentication: "optional", keys: ["OPENAI_API_KEY"] }
-])
+export const custom: Entry = entryOf(["custom", KnownProviders.custom])
 
 /** Every known provider. */
-export const entries: ReadonlyArray<Entry> = [...Object.entries(rows).map(entryOf), custom]
+export const entries: ReadonlyArray<Entry> = [...Object.entries(KnownProviders.rows).map(entryOf), custom]
 
 const byName: ReadonlyMap<string, Entry> = new Map(
   entries.flatMap((entry) => [entry.name, ...entry.aliases].map((name): [string, Entry] => [name, entry]))
@@ -269,6 +72,18 @@ export const named = <A extends Named>(some: ReadonlyArray<A>, name: string): A 
 
 /** Whether a host is one of the provider's own. */
 export const owns = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))
+
+/** Names of this very machine. */
+const loopback = new Set(["127.0.0.1", "localhost", "[::1]"])
+
+/** Whether an address is the provider's own. On this machine a port is somebody: only that of the provider counts. */
+export const isOwn = (entry: Entry, baseUrl: string | undefined): boolean => {
+  const { host } = address(baseUrl)
+  if (!loopback.has(host)) return owns(entry, host)
+  const here = URL.parse(baseUrl ?? "")
+  const own = URL.parse(entry.baseUrl ?? "")
+  return own !== null && loopback.has(own.hostname) && here?.port === own.port && here.protocol === own.protocol
+}
 
 /** The provider that a public host belongs to. Local hosts say nothing about who listens there. */
 export const atHost = (host: string): Entry | undefined =>
