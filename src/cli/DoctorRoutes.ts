@@ -4,6 +4,8 @@
  *
  * **Details**
  *
+ * Sources are shown by name: the setting, variable or flag that gave the address and the key of each route.
+ *
  * The router itself tells the states, made of the same settings as a run's; nobody is asked over the network. Keys that are
  * set aside stay so from run to run; a breaker belongs to a running program and begins closed.
  *
@@ -48,6 +50,17 @@ const findingOf = (
   return (isSpent ? warning : ok)(place.index === 0 ? "model" : "fallback", text)
 }
 
+/** The sources of address and key, of children too; a setting that belongs to another route is told. */
+const sourceFindings = (settings: Values, { entries }: ConfiguredRoutes.Chain, child: RoutedModelRouter.ChainEntry | undefined) => {
+  const line = (role: string, { source }: RoutedModelRouter.ChainEntry) =>
+    source === undefined ? [] : [ok("source", `${role}: address from ${source.address}; key from ${source.key}`)]
+  return [
+    ...entries.flatMap((entry, index) => entry.route.provider === "offline" ? [] : line(index === 0 ? "model" : "fallback", entry)),
+    ...child === undefined ? [] : [ok("children", `${child.route.model} of ${child.route.provider} by ${child.route.apiMode}`), ...line("children", child)],
+    ...(settings.sources?.unused ?? []).map((text) => warning("source", text))
+  ]
+}
+
 const chainFindings = Effect.fnUntraced(function*({ entries, problems }: ConfiguredRoutes.Chain, open: ConfiguredModels.Models["open"]) {
   const { root } = yield* Home
   const left = problems.map((text) => warning("fallback", text))
@@ -78,7 +91,11 @@ const login = Effect.gen(function*() {
 /** See the module. */
 export const routes = Effect.fnUntraced(function*(settings: Values) {
   const found = yield* Effect.result(ConfiguredModels.use(settings, ({ look }) => () => look, ({ configured, open }) =>
-    Effect.flatMap(Effect.fromResult(ConfiguredRoutes.chain(configured)), (chain) => chainFindings(chain, open))))
+    Effect.gen(function*() {
+      const chain = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
+      const child = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
+      return [...yield* chainFindings(chain, open), ...sourceFindings(settings, chain, child)]
+    })))
   const logins = yield* Effect.result(login)
   return [
     ...Result.isSuccess(found) ? found.success : [problem("model", ErrorLine.of(found.failure).line)],

@@ -139,16 +139,13 @@ export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly
     yield* line(found.map(({ id, window }) => window === undefined ? id : `${id.padEnd(width)}  ${window} tokens`).join("\n"))
   }), withAnyModel).pipe(Effect.provide(surroundings(flags)))
 
-const remember = (key: string, value: string | undefined) => value === undefined ? Effect.void : Effect.asVoid(Edit.set(key, value))
-
 /** Makes a model the main one, if the settings can mean it. */
 export const set = (flags: Flags.Globals, { model }: { readonly model: string }) =>
   withRoute(({ look }) => () => look, Effect.fnUntraced(function*(route) {
-    yield* remember("model.default", model)
-    yield* remember("model.provider", flags.provider)
-    yield* remember("model.base_url", flags.baseUrl)
-    yield* remember("model.api_mode", flags.apiMode)
+    const { apiMode, baseUrl, provider } = flags
+    const removed = yield* Edit.setModel({ default: model, provider, base_url: baseUrl, api_mode: apiMode })
     yield* line(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
+    if (removed.length > 0) yield* line(`Removed from config.yaml, because it was for the old provider or address: ${removed.join(", ")}`)
   })).pipe(Effect.provide(surroundings({ ...flags, model })))
 
 /** OpenAI's Responses API takes no smaller limit. */

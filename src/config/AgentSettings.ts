@@ -6,6 +6,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import { Configurable } from "../domain/ApiMode.ts"
 import * as F from "./Fields.ts"
 import { reasoningEffort } from "./ModelSettings.ts"
 
@@ -37,7 +38,7 @@ export const agent = F.defaulted({
 })
 
 /**
- * `delegation`: what a child agent may do. Provider, model and key are the parent's unless they are said here.
+ * `delegation`: what a child agent may do, and its route: laid over the parent's as one source over another (`RouteStatement`).
  *
  * **Details**
  *
@@ -55,6 +56,8 @@ export const delegation = F.defaulted({
   provider: F.optional(F.text),
   baseUrl: F.optional(F.text),
   apiKey: F.optional(F.secret),
+  /** Absent means the parent's at the parent's address, else found out from provider, model and address. */
+  apiMode: F.optional(Configurable),
   reasoningEffort: F.optional(reasoningEffort),
   inheritMcpToolsets: F.withDefault(F.flag, true),
   /** Whether what a child asks approval for is approved once instead of denied. */

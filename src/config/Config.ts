@@ -9,8 +9,9 @@
  *
  * **Gotchas**
  *
- * `OPENAI_BASE_URL` is for endpoints that speak OpenAI's protocol; it counts only while the provider is `auto`, `openai` or
- * `custom`, so that no other provider's key is sent there.
+ * A route is one value. A source that names another provider or address takes away what weaker sources had for the old one:
+ * key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak OpenAI's protocol; it
+ * counts only while the provider is `auto`, `openai` or `custom`.
  *
  * Source: `ARCHITECTURE.md` §7 and §8, `hermes-product.md` §6.
  *
@@ -31,9 +32,11 @@ import * as Files from "./internal/Files.ts"
 import { explain } from "./internal/Issues.ts"
 import * as Origin from "./internal/Origin.ts"
 import { gatherProviderKeys, prepare } from "./internal/Prepare.ts"
+import * as RouteLayers from "./internal/RouteLayers.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as Variables from "./internal/Variables.ts"
+import * as RouteSources from "./RouteSources.ts"
 import { Settings, SettingsSchema, type Values } from "./Settings.ts"
 import * as Yaml from "./Yaml.ts"
 
@@ -72,21 +75,9 @@ export interface Sources {
 
 const decode = Schema.decodeUnknownResult(SettingsSchema)
 
-const speaksOpenAi = new Set(["auto", "openai", "custom"])
-
-/** See the module. */
-const applies = (tree: unknown) => ({ origin }: Origin.Assignment): boolean => {
-  if (origin._tag === "File" || origin.name !== "OPENAI_BASE_URL") return true
-  const provider = Tree.get(tree, ["model", "provider"])
-  return typeof provider !== "string" || speaksOpenAi.has(provider) || provider.startsWith("custom:")
-}
-
-const merge = (tree: unknown, assignments: ReadonlyArray<Origin.Assignment>): unknown =>
-  assignments.reduce((tree, { path, value }) => Tree.set(tree, path, value), tree)
-
 const assignment = ({ key, name, value }: Flag): ReadonlyArray<Origin.Assignment> => {
   const path = key.split(".")
-  return value === undefined ? [] : [{ path, value, origin: Origin.named(name, path) }]
+  return value === undefined ? [] : [{ path, value, origin: Origin.named(name, path, "flags") }]
 }
 
 const failure = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
@@ -100,12 +91,11 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
     }
     const { missing, tree } = expand(file ?? {}, root, (name) => environment.process[name] ?? environment.file[name])
-    const fromFile = Variables.read(environment.file, root, ".env: ")
-    const fromProcess = Variables.read(environment.process, root, "")
-    const said = [...fromFile.assignments, ...fromProcess.assignments, ...flags.flatMap(assignment)]
-    const counting = said.filter(applies(merge(tree, said)))
-    const origins = Origin.collect(counting)
-    const prepared = prepare(gatherProviderKeys(merge(tree, counting), root), root)
+    const fromFile = Variables.read(environment.file, root, "env-file")
+    const fromProcess = Variables.read(environment.process, root, "environment")
+    const layers = RouteLayers.layered(tree, [fromFile.assignments, fromProcess.assignments, flags.flatMap(assignment)])
+    const origins = Origin.collect(layers.assignments)
+    const prepared = prepare(gatherProviderKeys(layers.tree, root), root)
     const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${Origin.label(origins, path)}: ${text}` })
     const decoded = decode(prepared.tree, { errors: "all" })
     const wrong = decoded._tag === "Success" ? [] : explain(decoded.failure.issue, root, prepared.tree)
@@ -119,7 +109,7 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
     const guardrail = Derived.guardrail(decoded.success)
     const told = (remarks: typeof prepared.remarks) => remarks.map(({ path, text }) => line(path, text).text)
     return Effect.succeed({
-      settings: decoded.success,
+      settings: { ...decoded.success, sources: RouteSources.make(origins, layers.dropped) },
       warnings: [
         ...told(prepared.remarks.filter(({ stops }) => stops !== true)),
         ...fromFile.remarks,

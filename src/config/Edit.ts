@@ -24,6 +24,7 @@ import { mask } from "../domain/Redaction.ts"
 import * as Config from "./Config.ts"
 import * as DotEnv from "./DotEnv.ts"
 import { Environment } from "./Environment.ts"
+import { snakeCase } from "./Fields.ts"
 import { Home } from "./Home.ts"
 import * as Coerce from "./internal/Coerce.ts"
 import * as Files from "./internal/Files.ts"
@@ -32,6 +33,7 @@ import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as YamlEdit from "./internal/YamlEdit.ts"
 import * as Keys from "./Keys.ts"
+import * as RouteStatement from "./RouteStatement.ts"
 import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
 import { remarks, withoutUnsupported } from "./Unsupported.ts"
 import * as Yaml from "./Yaml.ts"
@@ -108,6 +110,41 @@ export const set = Effect.fn("Edit.set")(function*(key: string, text: string): E
       path,
       value: variable === undefined ? typed(text, path, parse) : `\${${variable}}`
     })))
+})
+
+/** What {@link setModel} is told of the main model, by the keys of its section. */
+export interface ModelChange extends Readonly<Record<"default", string>>, Readonly<Record<"provider" | "base_url" | "api_mode", string | undefined>> {}
+
+const text = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+
+/**
+ * Makes a model the main one. The keys that belonged to its old provider or address are removed and answered; all is written
+ * at once, or nothing.
+ */
+export const setModel = Effect.fn("Edit.setModel")(function*(wanted: ModelChange): Effect.fn.Return<ReadonlyArray<string>, ConfigError, Needs> {
+  const home = yield* Home
+  const yaml = yield* Yaml.reader
+  yield* home.ensure
+  return yield* Files.update(
+    home.config,
+    Effect.fnUntraced(function*(before) {
+      const tree = yield* yaml.read(before, "config.yaml")
+      const at = (key: string): unknown => Tree.get(tree, ["model", key])
+      const old = { provider: text(at("provider")), baseUrl: text(at("base_url")) }
+      const said = Object.entries(wanted).filter(([, value]) => value !== undefined)
+      const gone = RouteStatement.superseded(old, { provider: wanted.provider, baseUrl: wanted.base_url }).map(snakeCase)
+        .filter((key) => at(key) !== undefined && !said.some(([name]) => name === key))
+      let edited = before
+      for (const [key, value] of [...gone.map((key) => [key, undefined] as const), ...said]) {
+        const path = ["model", key]
+        if (value !== undefined) yield* Judge.judge(Tree.set(yield* yaml.read(edited, "config.yaml"), path, value), path)
+        const next = value === undefined ? YamlEdit.unset(edited, path, yaml.parse) : YamlEdit.set(edited, path, value, yaml.parse)
+        if (next === undefined) return yield* cannotEdit(`model.${key}`)
+        edited = next
+      }
+      return { text: edited, result: gone.map((key) => `model.${key}`) }
+    })
+  )
 })
 
 /** Sets a place to what `next` makes of the value that it has in the file; `undefined` removes it. */

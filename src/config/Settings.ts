@@ -25,6 +25,7 @@ import * as Agent from "./AgentSettings.ts"
 import * as F from "./Fields.ts"
 import * as Model from "./ModelSettings.ts"
 import * as Program from "./ProgramSettings.ts"
+import type { RouteSources } from "./RouteSources.ts"
 import * as Safety from "./SafetySettings.ts"
 import * as Tool from "./ToolSettings.ts"
 
@@ -97,7 +98,10 @@ export const SettingsSchema = Schema.Struct({
 }).pipe(Schema.encodeKeys({ ...F.fileKeys(fields), ...renamed }))
 
 /** The decoded settings; see the module. */
-export type Values = typeof SettingsSchema.Type
+export type Values = typeof SettingsSchema.Type & {
+  /** Where the parts of routes come from; absent where an application gives the settings itself. */
+  readonly sources?: RouteSources | undefined
+}
 
 /**
  * The settings of this process, fixed when it starts.

@@ -111,6 +111,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
   const delegated = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
   for (const problem of problems) yield* Effect.logWarning(problem)
+  for (const line of ConfiguredRoutes.explain(settings, entries, delegated)) yield* Effect.logDebug(line)
   const known = OpenRoute.make({ routing: settings.providerRouting })
   // Side tasks and switches bring routes that the chain has not seen.
   const open: OpenRoute.Open = (route) =>

@@ -7,7 +7,6 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Redacted from "effect/Redacted"
 import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
@@ -18,6 +17,7 @@ import { Plugins } from "../plugin/Plugins.ts"
 import type { Staff } from "../plugin/ToolDesk.ts"
 import * as Auxiliary from "../routing/Auxiliary.ts"
 import type { PoolKey } from "../routing/auxiliary/Chain.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { Credential } from "../routing/CredentialPool.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import type { Lookup } from "../routing/RouteKeys.ts"
@@ -45,10 +45,7 @@ export const ofProgram = (
 ): Given => ({
   settings,
   logins,
-  lookup: (name) => {
-    const value = environment.get(name)
-    return value === undefined ? undefined : Redacted.make(value)
-  }
+  lookup: ConfiguredRoutes.lookupOf(environment)
 })
 
 class Promised extends Context.Service<Promised, Deferred.Deferred<Auxiliary.Service>>()("hermes-effect/internal/SideTasks/Promised") {}
@@ -69,7 +66,9 @@ const poolOf = (
     const keys = routes.flatMap((one) => one.route.provider === provider ? one.keys : [])
     if (keys.length > 0 && keys.every(({ resting }) => resting !== undefined)) return { _tag: "Spent" }
     const own = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
-    const key = own ?? logins?.get(provider)?.key
+    const login = logins?.get(provider)
+    // The choice asks a provider at its own address: a login that another service issued is not for it.
+    const key = own ?? (login?.issuer === undefined ? login?.key : undefined)
     return key === undefined ? undefined : { _tag: "Key", key }
   })
 

@@ -120,7 +120,7 @@ export class Auxiliary extends Context.Service<Auxiliary, Service>()("hermes-eff
 
 /** What it is made of. */
 export interface Options {
-  readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "credentials">
+  readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "credentials" | "sources">
   readonly router: ModelRouter
   readonly interceptors: Interceptors
   /** Keys of the environment; none when absent. */

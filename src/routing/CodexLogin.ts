@@ -49,6 +49,8 @@ export class LoginError extends Schema.TaggedError<LoginError>("hermes-effect/ro
 
 /** Where to log in, and as which program. */
 export interface Endpoints {
+  /** The address of the service; undefined for OpenAI's own. */
+  readonly issuer: string | undefined
   readonly clientId: string
   /** Gives a code. */
   readonly code: string
@@ -61,13 +63,16 @@ export interface Endpoints {
   readonly redirect: string
 }
 
+const service = "https://auth.openai.com"
+
 /**
  * The endpoints at an address; OpenAI's own when absent, as its command line program is known to use them, never tried
  * against the real service.
  */
-export const endpointsAt = (address = "https://auth.openai.com"): Endpoints => {
+export const endpointsAt = (address = service): Endpoints => {
   const issuer = address.replace(/\/+$/, "")
   return {
+    issuer: issuer === service ? undefined : issuer,
     clientId: "app_EMoamEEZ73f0CkXaXp7hrann",
     code: `${issuer}/api/accounts/deviceauth/usercode`,
     poll: `${issuer}/api/accounts/deviceauth/token`,
@@ -179,15 +184,23 @@ export const make = (
     if (refresh === undefined) return yield* new LoginError({ message: `${what} gave no refresh token: ${again}` })
     const now = yield* Clock.currentTimeMillis
     const life = expires_in === undefined ? defaultLife : expires_in * 1_000
-    const tokens = { access: Redacted.make(access_token), refresh, expiresAt: endOf(access_token) ?? now + life }
+    const { issuer } = previous ?? endpoints
+    const tokens = {
+      access: Redacted.make(access_token),
+      refresh,
+      expiresAt: endOf(access_token) ?? now + life,
+      ...(issuer === undefined ? {} : { issuer })
+    }
     yield* store.set(provider, tokens)
     return tokens.access
   })
 
   const renew = Effect.fnUntraced(function*(tokens: TokenStore.Tokens) {
-    const reply = yield* form(endpoints.token, {
+    // A refresh token goes to the service that issued it, whichever the settings name now.
+    const { clientId, token } = tokens.issuer === endpoints.issuer ? endpoints : endpointsAt(tokens.issuer)
+    const reply = yield* form(token, {
       grant_type: "refresh_token",
-      client_id: endpoints.clientId,
+      client_id: clientId,
       refresh_token: Redacted.value(tokens.refresh)
     })
     return yield* keep(reply, "the renewal of the ChatGPT login", tokens)

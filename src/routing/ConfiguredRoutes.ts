@@ -10,10 +10,8 @@
  * A fallback may differ from the primary in anything. One that is the primary itself is left out, so that a flag may choose
  * what the file has as a fallback; one that says again what an earlier one said would make the chain a circle.
  *
- * **Gotchas**
- *
- * `OPENAI_BASE_URL` stands in the settings like every variable; the rules about keys need to know that it was the
- * environment that named the address, so it is left for them to find there.
+ * What inherits from the main model (children) is laid over it as one source over another (`RouteStatement`): a child on the
+ * same address speaks the same protocol with the same key, one elsewhere has nothing of the main model's.
  *
  * Source: `hermes-llm.md` §2.3, §5, §17.3 and §17.6.
  *
@@ -23,13 +21,16 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Derived from "../config/Derived.ts"
 import type { Environment } from "../config/Environment.ts"
+import * as KnownProviders from "../config/KnownProviders.ts"
+import * as RouteSources from "../config/RouteSources.ts"
+import * as RouteStatement from "../config/RouteStatement.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Directory from "./ProviderDirectory.ts"
 import type { Credential } from "./CredentialPool.ts"
 import * as Detection from "./Detection.ts"
-import type { Lookup } from "./RouteKeys.ts"
+import * as RouteKeys from "./RouteKeys.ts"
 import type { ChainEntry } from "./RoutedModelRouter.ts"
 import * as Routes from "./Routes.ts"
 
@@ -49,14 +50,31 @@ export interface Chain {
   readonly problems: ReadonlyArray<string>
 }
 
-type Said = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
+/** A route as one section of the settings describes it. */
+export type Said = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
 
-const lookup = ({ environment }: Configured): Lookup => (name) => {
-  const value = environment.get(name)
-  return value === undefined ? undefined : Redacted.make(value)
+/** Variables of a process and of its `.env`, told apart where it matters. */
+export const lookupOf = (environment: Environment["Service"]): RouteKeys.Lookup => (name, source) => {
+  const value = source === undefined ? environment.get(name) : (source === "environment" ? environment.process : environment.file)[name]
+  return value === undefined || value === "" ? undefined : Redacted.make(value)
 }
 
-const canonical = (provider: string): string => Directory.find(provider)?.name ?? provider
+/** Where the address and the key of a section stand. */
+export const placeOf = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<Said, "addressFrom" | "apiKeyAt"> => {
+  const address = [...section, "base_url"]
+  return {
+    addressFrom: { level: RouteSources.levelOf(sources, address), label: RouteSources.labelOf(sources, address) },
+    apiKeyAt: RouteSources.labelOf(sources, [...section, "api_key"])
+  }
+}
+
+/** The main model's route, as the settings say it. */
+export const mainStatement = ({ model, sources }: Pick<Values, "model" | "sources">): Said => {
+  const { apiKey, apiMode, baseUrl, default: name, provider } = model
+  return { provider, model: name, baseUrl, apiKey, apiMode, ...placeOf(sources, ["model"]) }
+}
+
+const canonical = KnownProviders.canonical
 
 /** What stands under a provider, by whichever of its names. */
 const ofProvider = <A>(record: Readonly<Record<string, A>>, provider: string): A | undefined =>
@@ -70,9 +88,16 @@ const pooledKeys = (
 ): ReadonlyArray<Redacted.Redacted<string>> | undefined =>
   provider === undefined ? undefined : ofProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
 
+/** The keys of a provider's pool that may go to a route: to the provider's own address, or to one that stands beside them. */
+const poolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: Said) => {
+  const isOpen = canonical(provider) === "custom"
+  const isBeside = isOpen && addressFrom?.level === RouteSources.levelOf(settings.sources, [provider, "api_keys"])
+  return baseUrl === undefined ? isOpen ? undefined : pooledKeys(settings, provider) : isBeside ? pooledKeys(settings, provider) : undefined
+}
+
 /** Whether it is only for want of a key that a route can not be taken. */
 const wantsKey = ({ path }: ConfigError): boolean =>
-  /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path) && path !== Routes.endpointVariable
+  /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path) && !path.endsWith("BASE_URL")
 
 const emptyPool = (provider: string) => (error: ConfigError): ConfigError =>
   wantsKey(error)
@@ -118,12 +143,11 @@ const broughtRoute = ({ brought = [] }: Configured, { apiKey, apiMode, baseUrl, 
   }
 }
 
-/** The login that may answer at a route: where a key of the environment might. */
+/** The login that may answer at a route: where it was issued. */
 const loginOf = ({ logins }: Configured, { baseUrl, provider }: Route): ReadonlyArray<Credential> => {
   const login = logins?.get(provider)
   const entry = Directory.find(provider)
-  const { host } = Detection.address(baseUrl)
-  return login !== undefined && entry !== undefined && (Directory.owns(entry, host) || Detection.isLocal(host)) ? [login] : []
+  return login !== undefined && entry !== undefined && RouteKeys.mayLogIn(entry, baseUrl, login) ? [login] : []
 }
 
 const isKeyOf = (route: Route) => ({ key }: Credential): boolean =>
@@ -132,20 +156,26 @@ const isKeyOf = (route: Route) => ({ key }: Credential): boolean =>
 const unguardedEntry = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> => {
   const { settings } = configured
   const plugged = broughtRoute(configured, said)
-  if (plugged !== undefined) return Result.succeed({ route: withDeadlines(plugged, settings), limits: limitsOf(plugged, settings) })
-  const given = said.baseUrl === undefined ? pooledKeys(settings, said.provider) : undefined
+  if (plugged !== undefined) {
+    const source = {
+      address: plugged.baseUrl === undefined ? "the plugin's own" : said.addressFrom?.label ?? "model.base_url",
+      key: plugged.apiKey === undefined ? "none" : said.apiKeyAt ?? "model.api_key"
+    }
+    return Result.succeed({ route: withDeadlines(plugged, settings), limits: limitsOf(plugged, settings), source })
+  }
+  const given = poolFor(settings, said)
   const pool = given ?? []
   const [first] = pool
   const model = {
     ...said,
-    ...(said.apiKey === undefined && first !== undefined ? { apiKey: first } : {}),
+    ...(said.apiKey === undefined && first !== undefined ? { apiKey: first, apiKeyAt: `${said.provider ?? ""}.api_keys` } : {}),
     customProviders: settings.customProviders,
     otherProviders: configured.brought?.flatMap(({ aliases = [], name }) => [name, ...aliases]),
-    logins: configured.logins === undefined ? undefined : new Map([...configured.logins].map(([name, { key }]) => [name, key]))
+    logins: configured.logins
   }
-  const resolved = Routes.resolve(model, lookup(configured))
+  const resolved = Routes.trace(model, lookupOf(configured.environment))
   const checked = given?.length === 0 ? Result.mapError(resolved, emptyPool(said.provider ?? "")) : resolved
-  return Result.map(checked, (found): ChainEntry => {
+  return Result.map(checked, ({ route: found, ...source }): ChainEntry => {
     const route = withDeadlines(found, settings)
     const logins = loginOf(configured, route)
     const listed = pool.map((key): Credential => ({ key }))
@@ -155,7 +185,8 @@ const unguardedEntry = (configured: Configured, said: Said): Result.Result<Chain
       route,
       credentials: [...own, ...others],
       strategy: ofProvider(settings.credentialPoolStrategies, route.provider),
-      limits: limitsOf(route, settings)
+      limits: limitsOf(route, settings),
+      source
     }
   })
 }
@@ -164,11 +195,8 @@ const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, 
   Result.flatMap(unguardedEntry(configured, said), (entry) =>
     Result.map(Derived.guarded(entry.route, configured.settings), (route) => ({ ...entry, route })))
 
-const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigError> => {
-  const { apiKey, apiMode, baseUrl, default: model, provider } = configured.settings.model
-  const fromEnvironment = baseUrl !== undefined && baseUrl === configured.environment.get(Routes.endpointVariable)
-  return entryOf(configured, { provider, model, baseUrl: fromEnvironment ? undefined : baseUrl, apiKey, apiMode })
-}
+const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigError> =>
+  entryOf(configured, mainStatement(configured.settings))
 
 const sayings = (settings: Values): ReadonlyArray<Pick<Said, "baseUrl" | "provider">> => [
   settings.model,
@@ -197,23 +225,31 @@ export const mayLogIn = (settings: Values): boolean =>
 export const primary = (configured: Configured): Result.Result<Route, ConfigError> =>
   Result.map(primaryEntry(configured), ({ route }) => route)
 
+/** The delegation section as a route: laid over the main model's. */
+const childStatement = ({ delegation, model, sources }: Values): Said | undefined => {
+  const { apiKey, apiMode, baseUrl, model: name, provider } = delegation
+  if ([apiKey, apiMode, baseUrl, name, provider].every((value) => value === undefined)) return undefined
+  const { addressFrom, apiKeyAt } = placeOf(sources, ["delegation"])
+  return RouteStatement.over(mainStatement({ model, sources }), {
+    provider,
+    model: name,
+    baseUrl,
+    apiKey,
+    apiMode,
+    ...(baseUrl === undefined ? {} : { addressFrom }),
+    ...(apiKey === undefined ? {} : { apiKeyAt })
+  })
+}
+
 /**
  * The route that delegated work takes, where the `delegation` section names one of its own. What it does not say is the
- * main model's; one that comes out the same is none, so that parent and children share keys.
+ * main model's, as far as it belongs to the same provider and address; one that comes out the same is none, so that parent and
+ * children share keys.
  */
 export const delegated = (configured: Configured): Result.Result<ChainEntry | undefined, ConfigError> => {
-  const { delegation, model: main } = configured.settings
-  const { apiKey, baseUrl, model, provider } = delegation
-  if (model === undefined && provider === undefined && baseUrl === undefined) return Result.succeed(undefined)
-  const elsewhere = provider !== undefined && provider !== main.provider
-  const own = entryOf(configured, {
-    provider: provider ?? main.provider,
-    model: model ?? main.default,
-    baseUrl: baseUrl ?? (elsewhere ? undefined : main.baseUrl),
-    apiKey: apiKey ?? (elsewhere || baseUrl !== undefined ? undefined : main.apiKey),
-    apiMode: elsewhere || baseUrl !== undefined ? undefined : main.apiMode
-  })
-  return Result.mapBoth(own, {
+  const statement = childStatement(configured.settings)
+  if (statement === undefined) return Result.succeed(undefined)
+  return Result.mapBoth(entryOf(configured, statement), {
     onFailure: relocated("delegation"),
     onSuccess: (entry) => {
       const first = primaryEntry(configured)
@@ -222,8 +258,8 @@ export const delegated = (configured: Configured): Result.Result<ChainEntry | un
   })
 }
 
-/** An error of the `model` section as one of a fallback. */
-const relocated = (at: string) => (error: ConfigError): ConfigError => {
+/** An error of the `model` section as one of another section. */
+export const relocated = (at: string) => (error: ConfigError): ConfigError => {
   const move = (text: string): string =>
     text.replaceAll(/\bmodel\.(provider|base_url|api_key|default)\b/g, (_, key: string) =>
       `${at}.${key === "default" ? "model" : key}`)
@@ -232,8 +268,11 @@ const relocated = (at: string) => (error: ConfigError): ConfigError => {
 
 const fallbacks = (configured: Configured) =>
   Derived.fallbacks(configured.settings).map((fallback, index) => {
-    const at = configured.settings.fallbackProviders.length === 0 ? "fallback_model" : `fallback_providers[${index}]`
-    return { at, fallback, entry: Result.mapError(entryOf(configured, fallback), relocated(at)) }
+    const { fallbackProviders, sources } = configured.settings
+    const isOld = fallbackProviders.length === 0
+    const at = isOld ? "fallback_model" : `fallback_providers[${index}]`
+    const said = { ...fallback, ...placeOf(sources, isOld ? ["fallback_model"] : ["fallback_providers", index]) }
+    return { at, fallback, entry: Result.mapError(entryOf(configured, said), relocated(at)) }
   })
 
 const keyOf = ({ apiKey }: Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
@@ -275,6 +314,22 @@ export const chain = (configured: Configured): Result.Result<Chain, ConfigError>
     const why = Result.isFailure(found) ? found.failure.message : ""
     return { entries: [first, ...others], problems: [`${why}; until then ${nameOf(first)} answers`, ...problems] }
   })
+
+const explained = ({ route, source }: ChainEntry, role: string): string =>
+  `${role}: ${route.model} of ${route.provider} by ${route.apiMode}${route.baseUrl === undefined ? "" : ` at ${route.baseUrl}`}; `
+  + `address from ${source?.address ?? "its provider"}; key from ${source?.key ?? "its provider"}`
+
+/** Where the address and the key of each route come from, and what is not used, a line each; names of sources, never a key. */
+export const explain = (
+  { sources }: Pick<Values, "sources">,
+  [first, ...fallbacks]: Chain["entries"],
+  child: ChainEntry | undefined
+): ReadonlyArray<string> => [
+  ...first.route.provider === Routes.offline.provider ? [] : [explained(first, "model")],
+  ...fallbacks.map((entry) => explained(entry, "fallback")),
+  ...child === undefined ? [] : [explained(child, "delegation")],
+  ...sources?.unused ?? []
+]
 
 /**
  * The chain after the user has switched to another primary: entries of the old and of the new primary's provider are no

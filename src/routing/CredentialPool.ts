@@ -39,6 +39,8 @@ export interface Credential {
   readonly key: Redacted.Redacted<string>
   /** Gets a new key in its place: an OAuth token that can be renewed. */
   readonly refresh?: Effect.Effect<Redacted.Redacted<string>, AiError.AiError> | undefined
+  /** The address of the service that issued it, where it is not the provider's own. */
+  readonly issuer?: string | undefined
 }
 
 /** A key in use. */

@@ -48,7 +48,7 @@ export const kept = Effect.map(store, ({ get, remove }) => ({
 /** The logins as they are kept, for those who only look: nothing is renewed. */
 export const look: Effect.Effect<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path> = Effect.map(
   Effect.flatMap(kept, ({ stored }) => stored),
-  (tokens) => tokens === undefined ? none : new Map([[TokenStore.codex, { key: tokens.access }]])
+  (tokens) => tokens === undefined ? none : new Map([[TokenStore.codex, { key: tokens.access, issuer: tokens.issuer }]])
 )
 
 /** The logins of this user; see the module. */
@@ -59,5 +59,5 @@ export const load = Effect.fnUntraced(function*(
   if (stored === undefined) return none
   const login = yield* codex(settings)
   const token = yield* Effect.catchTag(login.token, "LoginError", ({ message }) => Effect.as(Effect.logWarning(message), stored.access))
-  return token === undefined ? none : new Map([[TokenStore.codex, { key: token, refresh: login.refresh }]])
+  return token === undefined ? none : new Map([[TokenStore.codex, { key: token, refresh: login.refresh, issuer: stored.issuer }]])
 })

@@ -1,68 +1,105 @@
 /**
- * Which key a route gets. A key goes to whom it belongs to, and to nobody else.
+ * Selects a route's API key. A key is sent only to the address that it was given for.
  *
  * **Details**
  *
- * A key of the environment goes to its provider's own hosts and to local ones only. It follows an address elsewhere when
- * the same environment names that address (`OPENAI_BASE_URL`), and `OPENAI_API_KEY` serves the provider `custom` where
- * the user chose it by name. A key that the user gave for a route (`api_key`, `key_env`) is sent where the route points. What
- * a login gave stands in for a key that nobody gave, and goes where one of the environment would.
+ * | key | goes to |
+ * | --- | --- |
+ * | `api_key`, `key_env` of the route's own section | that route (`RouteStatement` has removed it where another source names another one) |
+ * | of a named endpoint | the endpoint's own address |
+ * | a variable of a provider (`ANTHROPIC_API_KEY`) | the provider's own hosts |
+ * | the same, elsewhere | an address that the same source names: variables of the process, or of `.env` |
+ * | `OPENAI_API_KEY`, for `custom` | the address of `OPENAI_BASE_URL` of the same source |
+ * | a login | the hosts of the provider that issued it, or the server that did |
  *
- * Source: `hermes-llm.md` §2.3.
+ * Local servers are no exception: whoever listens on a port of this machine is not the provider.
  *
- * @since 0.1.0
+ * Source: `hermes-llm.md` §2.3, `ARCHITECTURE.md` §7.
  */
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import type { Level } from "../config/RouteSources.ts"
 import { ConfigError } from "../domain/AgentError.ts"
+import * as EndpointAddress from "../domain/EndpointAddress.ts"
 import type { Route } from "../domain/Route.ts"
-import * as Detection from "./Detection.ts"
 import * as Directory from "./ProviderDirectory.ts"
 
-/** A variable of the environment or of `.env`. */
-export type Lookup = (name: string) => Redacted.Redacted<string> | undefined
+/** A source of variables. */
+export type VariableLevel = Extract<Level, "environment" | "env-file">
+
+/** A variable of the environment, or behind it of `.env`; of one of the two alone where a source is named. */
+export type Lookup = (name: string, source?: VariableLevel) => Redacted.Redacted<string> | undefined
 
 /** Sent as the key where none is needed, because the SDKs insist on one. */
 export const noKey = Redacted.make("no-key-required")
 
-/** What says which keys a route may have. */
+/** What a login gave in place of a key. */
+export interface Login {
+  readonly key: Redacted.Redacted<string>
+  /** The address of the service that issued it; the provider's own when absent. */
+  readonly issuer?: string | undefined
+}
+
+/** The keys that a chosen provider and address may have. */
 export interface Claim {
   readonly entry: Directory.Entry
   readonly keyVariables: ReadonlyArray<string>
-  /** Whether the user paired `keyVariables` with the address, wherever it is. */
-  readonly paired: boolean
-  readonly apiKey?: Redacted.Redacted<string> | undefined
+  /** The source that names the address, where its variables may follow it. */
+  readonly pairedWith?: VariableLevel | undefined
+  /** Key of a named endpoint at its own address. */
+  readonly endpoint?: { readonly apiKey?: Redacted.Redacted<string> | undefined; readonly keyEnv?: string | undefined; readonly label: string } | undefined
+  /** The provider was inferred from a key of the environment: no other key is for it. */
+  readonly inferred?: boolean | undefined
 }
 
-/** What the user gave for this very route. */
+/** The keys that the user gave for this very route. */
 export interface Given {
   readonly apiKey?: Redacted.Redacted<string> | undefined
+  /** Where the user wrote `apiKey`. */
+  readonly apiKeyAt?: string | undefined
   readonly keyEnv?: string | undefined
-  /** What logins gave, by provider. */
-  readonly logins?: ReadonlyMap<string, Redacted.Redacted<string>> | undefined
+  /** Logins by provider. */
+  readonly logins?: ReadonlyMap<string, Login> | undefined
 }
 
-type Resolved = Result.Result<Route["apiKey"], ConfigError>
+/** A key and the name of its source. */
+export interface Found {
+  readonly key: Route["apiKey"]
+  readonly from: string
+}
+
+type Resolved = Result.Result<Found, ConfigError>
 
 const fail = (path: string, message: string): Resolved => Result.fail(new ConfigError({ path, message }))
 
+const isGiven = (key: Route["apiKey"]): boolean => key !== undefined && Redacted.value(key).trim() !== ""
+
+/** The source of a variable, the stronger one first; undefined when neither has it. */
+export const sourceOf = (lookup: Lookup, name: string): VariableLevel | undefined =>
+  (["environment", "env-file"] as const).find((source) => isGiven(lookup(name, source)))
+
 /** The first of some variables that is set to something. */
-export const firstSet = (lookup: Lookup, names: ReadonlyArray<string>): Redacted.Redacted<string> | undefined => {
-  for (const name of names) {
-    const value = lookup(name)
-    if (value !== undefined && Redacted.value(value).trim() !== "") return value
-  }
-  return undefined
+export const firstSet = (
+  lookup: Lookup,
+  names: ReadonlyArray<string>,
+  source?: VariableLevel
+): Redacted.Redacted<string> | undefined => names.map((name) => lookup(name, source)).find(isGiven)
+
+const variable = (lookup: Lookup, names: ReadonlyArray<string>, only?: VariableLevel): Found | undefined => {
+  const name = names.find((name) => isGiven(lookup(name, only)))
+  if (name === undefined) return undefined
+  const source = only ?? sourceOf(lookup, name)
+  return { key: lookup(name, only), from: source === "env-file" ? `.env: ${name}` : name }
 }
 
 /** Words as a list: `A`, `A or B`, `A, B or C`. */
 export const either = (words: ReadonlyArray<string>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
-const missingKey = ({ entry, keyVariables }: Claim, host: string, trusted: boolean): Resolved => {
+const missingKey = ({ entry, keyVariables }: Claim, host: string, own: boolean): Resolved => {
   const variables = either(keyVariables)
   const login = entry.login ? "run `hermes model login`, or " : ""
-  return trusted
+  return own
     ? fail(
       keyVariables[0] ?? "model.api_key",
       `no API key for ${entry.displayName}: ${login}set ${variables} (or model.api_key)`
@@ -73,23 +110,33 @@ const missingKey = ({ entry, keyVariables }: Claim, host: string, trusted: boole
     )
 }
 
-const isGiven = (key: Route["apiKey"]): boolean => key !== undefined && Redacted.value(key).trim() !== ""
+/** A login goes where it was issued: to the provider's own hosts, or to the very server that issued it. */
+export const mayLogIn = (entry: Directory.Entry, address: string | undefined, { issuer }: Pick<Login, "issuer">): boolean =>
+  issuer === undefined
+    ? Directory.isOwn(entry, address)
+    : EndpointAddress.originOf(issuer) !== undefined && EndpointAddress.originOf(issuer) === EndpointAddress.originOf(address)
 
-/** The key for a host, none where none is needed, or what to do about a missing one. */
-export const resolve = (claim: Claim, host: string, given: Given, lookup: Lookup): Resolved => {
-  const { entry, keyVariables } = claim
-  const { keyEnv } = given
-  const named = keyEnv === undefined ? undefined : firstSet(lookup, [keyEnv])
-  const explicit = [given.apiKey, named, claim.apiKey].find(isGiven)
+/** The key for an address, none where none is needed, or what to do about a missing one. */
+export const resolve = (claim: Claim, address: string | undefined, given: Given, lookup: Lookup): Resolved => {
+  const { endpoint, entry, keyVariables, pairedWith } = claim
+  const { apiKey, apiKeyAt = "model.api_key", keyEnv, logins } = given
+  if (isGiven(apiKey) && claim.inferred !== true) return Result.succeed({ key: apiKey, from: apiKeyAt })
+  const explicit = variable(lookup, keyEnv === undefined ? [] : [keyEnv])
+    ?? (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined)
+    ?? variable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])
   if (explicit !== undefined) return Result.succeed(explicit)
-  if (entry.authentication === "aws" || entry.authentication === "none") return Result.succeed(undefined)
+  if (entry.authentication === "aws") return Result.succeed({ key: undefined, from: "credentials of the AWS SDK" })
+  if (entry.authentication === "none") return Result.succeed({ key: undefined, from: "none" })
   if (keyEnv === undefined) {
-    const trusted = claim.paired || Directory.owns(entry, host) || Detection.isLocal(host)
-    const found = trusted ? firstSet(lookup, keyVariables) ?? given.logins?.get(entry.name) : undefined
+    const own = Directory.isOwn(entry, address)
+    const login = logins?.get(entry.name)
+    const found = (own ? variable(lookup, entry.keyVariables) : undefined)
+      ?? (pairedWith === undefined ? undefined : variable(lookup, keyVariables, pairedWith))
+      ?? (login !== undefined && mayLogIn(entry, address, login) ? { key: login.key, from: "hermes model login" } : undefined)
     if (found !== undefined) return Result.succeed(found)
-    if (entry.authentication === "key") return missingKey(claim, host, trusted)
+    if (entry.authentication === "key") return missingKey(claim, EndpointAddress.address(address).host, own || (entry.login && login === undefined))
   }
   return entry.authentication === "optional" || keyEnv === undefined
-    ? Result.succeed(noKey)
+    ? Result.succeed({ key: noKey, from: "none" })
     : fail(keyEnv, `no API key for ${entry.displayName}: set ${keyEnv}`)
 }

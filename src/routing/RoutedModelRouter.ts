@@ -56,6 +56,8 @@ export interface ChainEntry {
   readonly strategy?: Strategy | undefined
   /** How long the route may be silent, where the user set it. */
   readonly limits?: Timeouts.Limits | undefined
+  /** Names of the sources of address and key, for whoever shows the route. */
+  readonly source?: { readonly address: string; readonly key: string } | undefined
 }
 
 /** What a router is made of. */

@@ -18,8 +18,10 @@
  */
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import type { Level } from "../config/RouteSources.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Configurable } from "../domain/ApiMode.ts"
+import * as EndpointAddress from "../domain/EndpointAddress.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
 import * as Directory from "./ProviderDirectory.ts"
@@ -49,6 +51,17 @@ export interface ModelSettings {
   /** Names of providers that are known elsewhere, for whoever mistypes one. */
   readonly otherProviders?: ReadonlyArray<string> | undefined
   readonly logins?: Keys.Given["logins"]
+  /** Where `baseUrl` comes from; the file when absent. */
+  readonly addressFrom?: { readonly level: Level; readonly label: string } | undefined
+  /** Where `apiKey` comes from, in words. */
+  readonly apiKeyAt?: string | undefined
+}
+
+/** A route, with the names of the sources of its address and key. */
+export interface Traced {
+  readonly route: Route
+  readonly address: string
+  readonly key: string
 }
 
 /** The route of the embedded model. */
@@ -62,6 +75,8 @@ interface Choice extends Keys.Claim {
   readonly baseUrl: string | undefined
   /** Where the user wrote the address. */
   readonly addressAt: string
+  /** The source of the address; undefined for the provider's own. */
+  readonly addressFrom: string | undefined
   readonly apiMode?: Configurable | undefined
 }
 
@@ -78,9 +93,34 @@ const given = (text: string | undefined): string | undefined => {
 export const endpointVariable = "OPENAI_BASE_URL"
 const ownAddress = "model.base_url"
 
-const environmentBaseUrl = (lookup: Keys.Lookup): string | undefined => {
-  const value = Keys.firstSet(lookup, [endpointVariable])
-  return value === undefined ? undefined : Redacted.value(value).trim()
+/** An address that the environment names, and where. */
+interface EnvironmentAddress {
+  readonly baseUrl: string
+  readonly source: Keys.VariableLevel
+  readonly label: string
+}
+
+const labelOf = (source: Keys.VariableLevel): string => source === "env-file" ? `.env: ${endpointVariable}` : endpointVariable
+
+const environmentAddress = (lookup: Keys.Lookup): EnvironmentAddress | undefined => {
+  const source = Keys.sourceOf(lookup, endpointVariable)
+  const value = source === undefined ? undefined : lookup(endpointVariable, source)
+  return source === undefined || value === undefined
+    ? undefined
+    : { baseUrl: Redacted.value(value).trim(), source, label: labelOf(source) }
+}
+
+/** The user's own address, and whose variables may follow it. */
+const ownAddressOf = ({ addressFrom, baseUrl }: ModelSettings) => {
+  const { label = ownAddress, level = "file" } = addressFrom ?? {}
+  const source = level === "environment" || level === "env-file" ? level : undefined
+  return {
+    baseUrl: given(baseUrl),
+    addressAt: label.startsWith("config.yaml: ") ? label.slice("config.yaml: ".length) : label,
+    from: label,
+    source,
+    isEndpoint: source !== undefined && label === labelOf(source)
+  }
 }
 
 const namedEndpoint = (settings: ModelSettings, name: string): NamedEndpoint | undefined => {
@@ -100,37 +140,41 @@ const unknownProvider = (settings: ModelSettings, name: string): Resolved<never>
 
 const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Resolved<Choice> => {
   const endpoint = namedEndpoint(settings, name)
+  const own = ownAddressOf(settings)
   if (endpoint !== undefined) {
+    const label = `custom_providers (${endpoint.name})`
+    const isMoved = own.baseUrl !== undefined && EndpointAddress.normalized(own.baseUrl) !== EndpointAddress.normalized(endpoint.baseUrl)
     return Result.succeed({
       name: `custom:${endpoint.name.trim().toLowerCase()}`,
       entry: Directory.custom,
       detectAs: "custom",
-      baseUrl: given(settings.baseUrl) ?? endpoint.baseUrl,
-      addressAt: given(settings.baseUrl) === undefined ? `custom_providers (${endpoint.name}).base_url` : ownAddress,
-      keyVariables: endpoint.keyEnv === undefined ? [] : [endpoint.keyEnv],
-      paired: given(settings.baseUrl) === undefined,
-      apiKey: endpoint.apiKey,
-      apiMode: endpoint.apiMode
+      baseUrl: own.baseUrl ?? endpoint.baseUrl,
+      addressAt: own.baseUrl === undefined ? `${label}.base_url` : own.addressAt,
+      addressFrom: own.baseUrl === undefined ? `${label}.base_url` : own.from,
+      keyVariables: [],
+      endpoint: isMoved ? undefined : { apiKey: endpoint.apiKey, keyEnv: endpoint.keyEnv, label },
+      apiMode: isMoved ? undefined : endpoint.apiMode
     })
   }
   const entry = Directory.find(name)
   if (entry === undefined) return unknownProvider(settings, name)
-  const own = given(settings.baseUrl)
-  const fromEnvironment = own === undefined && (entry.name === "custom" || entry.name === "openai")
-    ? environmentBaseUrl(lookup)
-    : undefined
+  // A key of the route's own is for the provider itself: the address of the environment is for routes that have none.
+  const isOpen = entry.name === "custom" || (entry.name === "openai" && settings.apiKey === undefined && settings.keyEnv === undefined)
+  const fromEnvironment = own.baseUrl === undefined && isOpen ? environmentAddress(lookup) : undefined
   return Result.succeed({
     name: entry.name,
     entry,
     detectAs: entry.name,
-    baseUrl: own ?? fromEnvironment ?? entry.baseUrl,
-    addressAt: fromEnvironment === undefined ? ownAddress : endpointVariable,
+    baseUrl: own.baseUrl ?? fromEnvironment?.baseUrl ?? entry.baseUrl,
+    addressAt: fromEnvironment === undefined ? own.addressAt : endpointVariable,
+    addressFrom: fromEnvironment?.label ?? (own.baseUrl === undefined ? undefined : own.from),
     keyVariables: entry.keyVariables,
-    paired: fromEnvironment !== undefined || entry.name === "custom"
+    // `custom` is whoever listens there: only the variable that names the address may bring a key along.
+    pairedWith: fromEnvironment?.source ?? (entry.name !== "custom" || own.isEndpoint ? own.source : undefined)
   })
 }
 
-const byAddress = (baseUrl: string, fromEnvironment: boolean): Choice => {
+const byAddress = (baseUrl: string, at: Pick<ReturnType<typeof ownAddressOf>, "addressAt" | "from" | "isEndpoint" | "source">): Choice => {
   const detected = Detection.detect({ model: "", baseUrl })
   const found = detected.apiMode === "bedrock_converse"
     ? Directory.find("bedrock")
@@ -141,9 +185,10 @@ const byAddress = (baseUrl: string, fromEnvironment: boolean): Choice => {
     entry,
     detectAs: entry === Directory.custom ? undefined : entry.name,
     baseUrl,
-    addressAt: fromEnvironment ? endpointVariable : ownAddress,
-    keyVariables: fromEnvironment ? [...entry.keyVariables, "OPENAI_API_KEY"] : entry.keyVariables,
-    paired: fromEnvironment
+    addressAt: at.addressAt,
+    addressFrom: at.from,
+    keyVariables: at.isEndpoint ? [...entry.keyVariables, "OPENAI_API_KEY"] : entry.keyVariables,
+    pairedWith: at.isEndpoint ? at.source : undefined
   }
 }
 
@@ -157,7 +202,7 @@ const byModel = (settings: ModelSettings, lookup: Keys.Lookup, model: string): R
     ? undefined
     : Directory.entries.find((entry) => entry.aggregator && hasKey(entry))
   const entry = aggregator ?? (maker !== undefined && hasKey(maker) ? maker : undefined)
-  if (entry !== undefined) return byName(settings, lookup, entry.name)
+  if (entry !== undefined) return Result.map(byName(settings, lookup, entry.name), (choice) => ({ ...choice, inferred: true }))
   const recommended = [...new Set([...(maker?.keyVariables.slice(0, 1) ?? []), "OPENROUTER_API_KEY"])]
   return fail(
     "model.provider",
@@ -169,10 +214,13 @@ const choose = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Choice |
   const provider = given(settings.provider)
   const model = given(settings.model)
   if (provider !== undefined && provider.toLowerCase() !== "auto") return byName(settings, lookup, provider)
-  const own = given(settings.baseUrl)
-  if (own !== undefined) return Result.succeed(byAddress(own, false))
-  const fromEnvironment = environmentBaseUrl(lookup)
-  if (fromEnvironment !== undefined) return Result.succeed(byAddress(fromEnvironment, true))
+  const own = ownAddressOf(settings)
+  if (own.baseUrl !== undefined) return Result.succeed(byAddress(own.baseUrl, own))
+  const fromEnvironment = environmentAddress(lookup)
+  if (fromEnvironment !== undefined) {
+    const { baseUrl, label, source } = fromEnvironment
+    return Result.succeed(byAddress(baseUrl, { addressAt: endpointVariable, from: label, isEndpoint: true, source }))
+  }
   if (model === undefined || model === offline.model) return Result.succeed(undefined)
   return byModel(settings, lookup, model)
 }
@@ -202,11 +250,11 @@ const modelId = (entry: Directory.Entry, model: string): string => {
   return Directory.find(model.slice(0, slash)) === entry ? model.slice(slash + 1) : model
 }
 
-/** See the module. */
-export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Route> =>
+/** The route that the settings mean, with the sources of its parts; see the module. */
+export const trace = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Traced> =>
   Result.gen(function*() {
     const choice = yield* choose(settings, lookup)
-    if (choice === undefined || choice.entry.name === offline.provider) return offline
+    if (choice === undefined || choice.entry.name === offline.provider) return { route: offline, address: "none", key: "none" }
     const { entry } = choice
     const baseUrl = yield* checkAddress(choice)
     const asked = given(settings.model)
@@ -218,7 +266,7 @@ export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<
     }
     const model = modelId(entry, asked)
     const { host } = Detection.address(baseUrl)
-    const apiKey = yield* Keys.resolve(choice, host, settings, lookup)
+    const { from, key: apiKey } = yield* Keys.resolve(choice, baseUrl, settings, lookup)
     const found = Detection.detect({
       provider: choice.detectAs,
       model,
@@ -232,7 +280,7 @@ export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<
       ? found.region
       : Redacted.value(regionVariable)
     const { headers } = settings
-    return {
+    const route: Route = {
       provider: choice.name,
       model,
       apiMode: found.apiMode,
@@ -242,4 +290,9 @@ export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<
       ...(headers === undefined ? {} : { headers }),
       ...(region === undefined ? {} : { region })
     }
+    return { route, address: choice.addressFrom ?? "the provider's own", key: from }
   })
+
+/** {@link trace}, the route alone. */
+export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Route> =>
+  Result.map(trace(settings, lookup), ({ route }) => route)

@@ -48,6 +48,8 @@ export interface Tokens {
   readonly refresh: Redacted.Redacted<string>
   /** Milliseconds since 1970 at which `access` ends. */
   readonly expiresAt: number
+  /** The address of the service that issued them; the provider's own when absent. They go nowhere else. */
+  readonly issuer?: string | undefined
 }
 
 /** See the module. */
@@ -63,7 +65,7 @@ export const codex = "openai-codex"
 /** The name of the file in the home directory. */
 export const fileName = "auth.json"
 
-const Login = Schema.Struct({ access_token: Schema.String, refresh_token: Schema.String, expires_at: Schema.Finite })
+const Login = Schema.Struct({ access_token: Schema.String, refresh_token: Schema.String, expires_at: Schema.Finite, issuer: Schema.optionalKey(Schema.String) })
 const Saved = Schema.fromJsonString(
   Schema.Struct({ version: Schema.Literal(1), logins: Schema.Record(Schema.String, Login) })
 )
@@ -102,13 +104,19 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
           return login === undefined ? undefined : {
             access: Redacted.make(login.access_token),
             refresh: Redacted.make(login.refresh_token),
-            expiresAt: login.expires_at
+            expiresAt: login.expires_at,
+            ...(login.issuer === undefined ? {} : { issuer: login.issuer })
           }
         }),
-      set: (provider, { access, expiresAt, refresh }) =>
+      set: (provider, { access, expiresAt, issuer, refresh }) =>
         change((logins) => ({
           ...logins,
-          [provider]: { access_token: Redacted.value(access), refresh_token: Redacted.value(refresh), expires_at: expiresAt }
+          [provider]: {
+            access_token: Redacted.value(access),
+            refresh_token: Redacted.value(refresh),
+            expires_at: expiresAt,
+            ...(issuer === undefined ? {} : { issuer })
+          }
         })),
       remove: (provider) => change((logins) => Object.fromEntries(Object.entries(logins).filter(([name]) => name !== provider)))
     }

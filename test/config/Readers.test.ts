@@ -88,6 +88,7 @@ delegation.model                                             routing/ConfiguredR
 delegation.provider                                          routing/ConfiguredRoutes.ts
 delegation.base_url                                          routing/ConfiguredRoutes.ts
 delegation.api_key                                           routing/ConfiguredRoutes.ts
+delegation.api_mode                                          routing/ConfiguredRoutes.ts
 tool_loop_guardrails.warnings_enabled                        internal/Said.ts
 tool_loop_guardrails.hard_stop_enabled                       internal/Said.ts
 tool_loop_guardrails.warn_after.exact_failure                internal/Said.ts

@@ -84,10 +84,15 @@ describe("ConfiguredRoutes", () => {
         assert.deepStrictEqual(keys(pooled), ["one", "two", "token"])
       }))
 
-    it.effect("goes to its provider's own hosts and to local ones only", () =>
+    it.effect("goes to its provider's own hosts, or to the server that issued it", () =>
       Effect.gen(function*() {
         const at = (base_url: string) => chainOf({ model: { ...model, base_url } }, {}, { logins })
-        assert.isTrue(Result.isSuccess(yield* at("http://127.0.0.1:9/v1")))
+        assert.isTrue(Result.isFailure(yield* at("http://127.0.0.1:9/v1")))
+        const issued = new Map([["openai-codex", { ...login, issuer: "http://127.0.0.1:9/" }]])
+        const there = yield* chainOf({ model: { ...model, base_url: "http://127.0.0.1:9/v1" } }, {}, { logins: issued })
+        assert.deepStrictEqual(keys(Result.getOrThrow(there).entries[0]), ["token"])
+        assert.isTrue(Result.isFailure(yield* chainOf({ model: { ...model, base_url: "http://127.0.0.1:10/v1" } }, {}, { logins: issued })))
+        assert.isTrue(Result.isFailure(yield* chainOf({ model }, {}, { logins: issued })))
         assert.isTrue(Result.isFailure(yield* at("https://else.example/v1")))
         const { entries: [entry] } = yield* found({ model: { ...model, base_url: "https://else.example/v1", api_key: "own" } }, {}, { logins })
         assert.deepStrictEqual(keys(entry), [])

@@ -125,7 +125,7 @@ describe("Routes", () => {
     )
     assert.strictEqual(
       key(route({ provider: "custom", model: "m", baseUrl: "https://third.example/anthropic" }, allKeys)),
-      "secret-of-OPENAI_API_KEY"
+      "no-key-required"
     )
   })
 
@@ -153,9 +153,31 @@ describe("Routes", () => {
     assert.strictEqual(error({ provider: "zai", model: "m", keyEnv: "MY_KEY" }).path, "MY_KEY")
   })
 
-  it("uses environment keys at local addresses", () => {
-    const found = route({ provider: "anthropic", model: "m", baseUrl: "http://127.0.0.1:4010" }, allKeys)
-    assert.strictEqual(key(found), "secret-of-ANTHROPIC_API_KEY")
+  it("local addresses are third parties too, unless the environment names the address as well", () => {
+    for (const baseUrl of ["http://127.0.0.1:4010", "http://localhost:4010", "http://10.0.0.7:4010", "http://host.docker.internal"]) {
+      assert.strictEqual(error({ provider: "anthropic", model: "m", baseUrl }, allKeys).path, "model.api_key", baseUrl)
+    }
+    const addressFrom = { level: "environment", label: "HERMES_MODEL__BASE_URL" } as const
+    const paired = route({ provider: "anthropic", model: "m", baseUrl: "http://127.0.0.1:4010", addressFrom }, allKeys)
+    assert.strictEqual(key(paired), "secret-of-ANTHROPIC_API_KEY")
+    // The provider's own server on this machine, and another one beside it.
+    assert.strictEqual(key(route({ provider: "ollama", model: "m" }, allKeys)), "secret-of-OLLAMA_API_KEY")
+    assert.strictEqual(key(route({ provider: "ollama", model: "m", baseUrl: "http://127.0.0.1:9/v1" }, allKeys)), "no-key-required")
+  })
+
+  it("a key of the route's own, and that of a named endpoint, stay with their address", () => {
+    const variables = { OPENAI_BASE_URL: "http://127.0.0.1:9/v1", OPENAI_API_KEY: "lab" }
+    const own = route({ provider: "openai", model: "m", apiKey: Redacted.make("mine") }, variables)
+    assert.deepStrictEqual([own.baseUrl, key(own)], ["https://api.openai.com/v1", "mine"])
+    const customProviders = [{ name: "lab", baseUrl: "https://lab.example/v1", apiKey: Redacted.make("lab-key"), apiMode: "anthropic_messages" as const }]
+    assert.strictEqual(key(route({ provider: "lab", model: "m", customProviders })), "lab-key")
+    const moved = route({ provider: "lab", model: "m", baseUrl: "http://127.0.0.1:9/v1", customProviders })
+    assert.deepStrictEqual([key(moved), moved.apiMode], ["no-key-required", "chat_completions"])
+  })
+
+  it("a provider that was inferred from a key of the environment gets that key and no other", () => {
+    const found = route({ model: "gpt-4.1", apiKey: Redacted.make("nobody-said-for-whom") }, { OPENAI_API_KEY: "k" })
+    assert.deepStrictEqual([found.provider, key(found)], ["openai", "k"])
   })
 
   it("infers the provider from the address", () => {

@@ -9,8 +9,8 @@
  *
  * **Gotchas**
  *
- * The primary's key, headers, query and extra fields stay with its host: a fallback elsewhere names its own (addresses on
- * this machine and its network count as one). The reference sends them along.
+ * The primary's key, headers, query and extra fields stay with its server (scheme, host and port, local ones included): a
+ * fallback elsewhere names its own. The reference sends them along.
  *
  * Source: `nexau.md` §2.4, `hermes-llm.md` §2.3 and §2.4.
  *
@@ -19,6 +19,7 @@
 import * as Redacted from "effect/Redacted"
 import * as AiError from "effect/ai/AiError"
 import * as Result from "effect/Result"
+import * as EndpointAddress from "../../domain/EndpointAddress.ts"
 import type { ModelCall, ReasoningEffort } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import type { ModelCallParams } from "../../middleware/Middleware.ts"
@@ -68,12 +69,10 @@ const secret = (value: unknown): Redacted.Redacted<string> | undefined => {
   return key === undefined ? undefined : Redacted.make(key)
 }
 
-const hostOf = (provider: string | undefined, baseUrl: string | undefined): string =>
-  Detection.address(baseUrl ?? (provider === undefined ? undefined : Directory.find(provider)?.baseUrl)).host
+const serverOf = (provider: string | undefined, baseUrl: string | undefined): string | undefined =>
+  EndpointAddress.originOf(baseUrl ?? (provider === undefined ? undefined : Directory.find(provider)?.baseUrl))
 
-const isSameHost = (a: string, b: string): boolean => a === b || (Detection.isLocal(a) && Detection.isLocal(b))
-
-/** What goes along only to the primary's own host. */
+/** What goes along only to the primary's own server. */
 type Bound = Pick<Route, "apiKey" | "headers" | "query" | "extraBody">
 
 const own = ({ config }: Fallback, query: Bound["query"]): Bound => {
@@ -125,9 +124,9 @@ const routeOf = (fallback: Fallback, primary: Route | undefined): Result.Result<
   const baseUrl = given === undefined ? primary?.baseUrl : address.baseUrl
   const model = text(config["model"]) ?? primary?.model
   if (model === undefined) return Result.fail(incomplete(fallback, "model"))
-  const host = given === undefined ? hostOf(primary?.provider, primary?.baseUrl) : address.host
-  const stays = primary !== undefined && isSameHost(host, hostOf(primary.provider, primary.baseUrl))
-  const provider = providerOf(config, primary, host, stays)
+  const server = serverOf(primary?.provider, primary?.baseUrl)
+  const stays = primary !== undefined && (given === undefined || EndpointAddress.originOf(given) === server)
+  const provider = providerOf(config, primary, address.host, stays)
   const detected = named === undefined ? primary?.apiMode : undefined
   const timeout = number(config["timeout"])
   const region = text(config["region"]) ?? primary?.region

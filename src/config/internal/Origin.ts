@@ -5,10 +5,13 @@
  */
 import { inFile, type Path, show } from "./Tree.ts"
 
+/** A source of settings, weakest first. */
+export type Level = "file" | "env-file" | "environment" | "flags"
+
 /** The file, or what a variable or flag is called, after where it stands (`.env: `). */
 export type Origin =
   | { readonly _tag: "File" }
-  | { readonly _tag: "Named"; readonly where: string; readonly name: string; readonly path: Path }
+  | { readonly _tag: "Named"; readonly level: Exclude<Level, "file">; readonly name: string; readonly path: Path }
 
 /** A value and where it goes. */
 export interface Assignment {
@@ -21,7 +24,7 @@ export interface Assignment {
 export const file: Origin = { _tag: "File" }
 
 /** A variable or flag that sets the value at a path. */
-export const named = (name: string, path: Path, where = ""): Origin => ({ _tag: "Named", where, name, path })
+export const named = (name: string, path: Path, level: Exclude<Level, "file">): Origin => ({ _tag: "Named", level, name, path })
 
 /** Origins by place; the nearest one above a place holds for it. */
 export type Origins = ReadonlyMap<string, Origin>
@@ -47,5 +50,5 @@ export const label = (origins: Origins, path: Path): string => {
   const origin = at(origins, place)
   if (origin._tag === "File") return place.length === 0 ? "config.yaml" : `config.yaml: ${show(place)}`
   const inside = place.slice(origin.path.length)
-  return `${origin.where}${origin.name}${inside.length === 0 ? "" : `: ${show(inside)}`}`
+  return `${origin.level === "env-file" ? ".env: " : ""}${origin.name}${inside.length === 0 ? "" : `: ${show(inside)}`}`
 }

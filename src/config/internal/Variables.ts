@@ -15,7 +15,7 @@
  */
 import { nearest } from "../Nearest.ts"
 import * as Coerce from "./Coerce.ts"
-import { type Assignment, named } from "./Origin.ts"
+import { type Assignment, type Level, named } from "./Origin.ts"
 import type { Variables } from "./ProcessVariables.ts"
 import type { Section } from "./Shape.ts"
 import * as ShapeOf from "./Shape.ts"
@@ -64,14 +64,15 @@ const unknown = (path: ReadonlyArray<string>, root: Section): string => {
     : `unknown setting, ignored; did you mean ${nameOf([...path.slice(0, depth), meant, ...path.slice(depth + 1)])}?`
 }
 
-/** See {@link Said}; `where` is put before a name in messages: `.env: `. The general names come last and so win. */
-export const read = (variables: Variables, root: Section, where: string): Said => {
+/** See {@link Said}. The general names come last and so win. */
+export const read = (variables: Variables, root: Section, level: Extract<Level, "env-file" | "environment">): Said => {
+  const where = level === "env-file" ? ".env: " : ""
   const remarks: Array<string> = []
   const assign = (name: string, path: ReadonlyArray<string>): ReadonlyArray<Assignment> => {
     const text = variables[name]
     if (!text) return []
     const shape = ShapeOf.ofPath(path)
-    if (shape !== undefined) return [{ path, value: Coerce.coerce(text, shape), origin: named(name, path, where) }]
+    if (shape !== undefined) return [{ path, value: Coerce.coerce(text, shape), origin: named(name, path, level) }]
     remarks.push(`${where}${name}: ${unknown(path, root)}`)
     return []
   }

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * What is explicit comes alone: an address, or a provider that is not `auto`, of the call, else of `auxiliary.<task>`. It
- * is a hard constraint; only for images an explicit provider that is not available, and has no address, gives way to
+ * What is explicit comes alone: an address, or a provider that is not `auto`, of the call, laid over `auxiliary.<task>` as one
+ * source over another (`RouteStatement`). It is a hard constraint; only for images an explicit provider that is not available, and has no address, gives way to
  * the automatic choice.
  *
  * Automatic, in the seed's order (`ARCHITECTURE.md` §7, D7 and D8):
@@ -27,17 +27,19 @@
  *
  * @since 0.1.0
  */
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Derived from "../../config/Derived.ts"
+import * as RouteStatement from "../../config/RouteStatement.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { ConfigError } from "../../domain/AgentError.ts"
 import type { Configurable } from "../../domain/ApiMode.ts"
 import type { Route, RouteInfo } from "../../domain/Route.ts"
 import * as Families from "../catalogue/Families.ts"
+import * as ConfiguredRoutes from "../ConfiguredRoutes.ts"
 import * as Detection from "../Detection.ts"
 import * as Directory from "../ProviderDirectory.ts"
-import type { Lookup } from "../RouteKeys.ts"
+import { type Lookup, sourceOf } from "../RouteKeys.ts"
 import * as Routes from "../Routes.ts"
 import * as Defaults from "./Defaults.ts"
 
@@ -46,7 +48,7 @@ export type PoolKey = { readonly _tag: "Spent" } | { readonly _tag: "Key"; reado
 
 /** What the choice depends on. */
 export interface World {
-  readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders">
+  readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "sources">
   readonly lookup: Lookup
   /** The main route, with or without its key. */
   readonly main: RouteInfo
@@ -92,7 +94,7 @@ const isOffline = ({ main }: World): boolean => main.provider === "offline"
 const suiting = (model: string | undefined, provider: string): string | undefined =>
   model === undefined || !model.includes("/") || Directory.find(provider)?.aggregator === true ? model : undefined
 
-type Task = Overrides & { readonly images: boolean }
+type Task = Overrides & Pick<ConfiguredRoutes.Said, "addressFrom" | "apiKeyAt"> & { readonly images: boolean }
 
 const defaultModel = (provider: string, images: boolean): string | undefined =>
   (images ? Defaults.of(Defaults.vision, provider) : undefined) ?? Defaults.of(Defaults.text, provider)
@@ -105,26 +107,22 @@ const atProvider = (world: World, task: Task, provider: string): ReadonlyArray<C
   return Result.isSuccess(route) ? [{ label: provider, route: route.success }] : []
 }
 
-const endpointOf = ({ lookup, settings }: World): string | undefined => {
-  const { baseUrl, provider } = settings.model
+/** The custom endpoint: the main model's own, whole, else that of the environment. */
+const endpointOf = ({ lookup, settings }: World): ConfiguredRoutes.Said | undefined => {
+  const main = ConfiguredRoutes.mainStatement(settings)
+  const { baseUrl, provider = "auto" } = main
   const isFree = provider === "auto" || provider === "custom" || provider === "openai" || provider.startsWith("custom:")
-  const environment = lookup("OPENAI_BASE_URL")
-  const found = (isFree ? baseUrl : undefined) ?? (environment === undefined ? undefined : Redacted.value(environment))
-  const { host, path } = Detection.address(found)
+  if (!isFree || baseUrl === undefined) return sourceOf(lookup, Routes.endpointVariable) === undefined ? undefined : {}
+  const { host, path } = Detection.address(baseUrl)
   const isOther = Detection.isUnder(host, "openrouter.ai") || (Detection.isUnder(host, "chatgpt.com") && path.includes("codex"))
-  return host === "" || isOther ? undefined : found
+  return host === "" || isOther ? undefined : main
 }
 
 const atEndpoint = (world: World, task: Task): ReadonlyArray<Candidate> => {
-  const baseUrl = endpointOf(world)
-  const { apiKey, apiMode, baseUrl: own, default: main } = world.settings.model
-  if (baseUrl === undefined) return []
-  const route = resolve(world, {
-    provider: "custom",
-    baseUrl,
-    model: suiting(task.model, "custom") ?? main ?? Defaults.custom,
-    ...(baseUrl === own ? { apiKey, apiMode } : {})
-  })
+  const endpoint = endpointOf(world)
+  if (endpoint === undefined) return []
+  const model = suiting(task.model, "custom") ?? world.settings.model.default ?? Defaults.custom
+  const route = resolve(world, { ...endpoint, provider: "custom", model })
   return Result.isSuccess(route) ? [{ label: "custom", route: route.success }] : []
 }
 
@@ -164,25 +162,26 @@ export const automatic = (world: World, task: Task): ReadonlyArray<Candidate> =>
   )
 }
 
-const explicitOf = (world: World, task: Task, provider: string): Result.Result<Candidate, ConfigError> => {
+const explicitOf = (world: World, name: string, task: Task, provider: string): Result.Result<Candidate, ConfigError> => {
   const { main, settings } = world
-  const { apiKey, apiMode, baseUrl } = task
+  const { addressFrom, apiKey, apiKeyAt, apiMode, baseUrl } = task
   if (provider === "main" && baseUrl === undefined && task.model === undefined) return Result.succeed(mainCandidate)
-  const name = baseUrl !== undefined && provider === "auto" ? "custom" : provider === "main" ? settings.model.provider : provider
-  const canonical = Directory.find(name)?.name ?? name
+  const own = { baseUrl, apiKey, apiMode, ...(baseUrl === undefined ? {} : { addressFrom }), ...(apiKey === undefined ? {} : { apiKeyAt }) }
+  const place = provider === "main"
+    ? RouteStatement.over(ConfiguredRoutes.mainStatement(settings), own)
+    : { ...own, provider: baseUrl !== undefined && provider === "auto" ? "custom" : provider }
+  const canonical = Directory.find(place.provider ?? "auto")?.name ?? place.provider ?? "auto"
   const isMain = canonical === main.provider
   const model = task.model ?? (isMain && !task.images ? main.model : undefined) ?? defaultModel(canonical, task.images)
     ?? settings.model.default
-  const pooled = world.pool(canonical)
-  const key = apiKey ?? (pooled?._tag === "Key" ? pooled.key : undefined)
-  const route = resolve(world, {
-    provider: name,
-    model,
-    baseUrl,
-    apiMode,
-    ...(key === undefined ? {} : { apiKey: key })
+  // A pool's keys are for the provider's own address.
+  const pooled = place.baseUrl === undefined ? world.pool(canonical) : undefined
+  const key = place.apiKey ?? (pooled?._tag === "Key" ? pooled.key : undefined)
+  const route = resolve(world, { ...place, model, ...(key === undefined ? {} : { apiKey: key }) })
+  return Result.mapBoth(route, {
+    onFailure: ConfiguredRoutes.relocated(`auxiliary.${name}`),
+    onSuccess: (route) => ({ label: canonical, route })
   })
-  return Result.map(route, (route) => ({ label: canonical, route }))
 }
 
 /** See the module. */
@@ -192,21 +191,19 @@ export const choose = (
   overrides: Overrides,
   images: boolean
 ): Result.Result<Choice, ConfigError> => {
-  const configured = Derived.auxiliaryTask(world.settings, name)
-  const own = overrides.baseUrl !== undefined || overrides.provider !== undefined
-  const place = own ? overrides : configured
+  const { apiKey, apiMode, baseUrl, model, provider: wanted } = Derived.auxiliaryTask(world.settings, name)
+  const configured: Overrides = { apiKey, apiMode, baseUrl, provider: wanted, model }
+  const place = RouteStatement.over(configured, overrides)
   const task: Task = {
+    ...place,
     images,
-    model: overrides.model ?? configured.model,
-    apiMode: overrides.apiMode ?? configured.apiMode,
-    baseUrl: place.baseUrl,
-    apiKey: place.apiKey
+    ...(overrides.baseUrl === undefined ? ConfiguredRoutes.placeOf(world.settings.sources, ["auxiliary", name]) : {})
   }
   const provider = place.provider?.trim().toLowerCase() ?? "auto"
   if (provider === "auto" && task.baseUrl === undefined) {
     return Result.succeed({ explicit: false, candidates: automatic(world, task) })
   }
-  const found = explicitOf(world, task, provider)
+  const found = explicitOf(world, name, task, provider)
   if (Result.isSuccess(found)) return Result.succeed({ explicit: true, candidates: [found.success] })
   return images && task.baseUrl === undefined
     ? Result.succeed({ explicit: false, candidates: automatic(world, { ...task, model: undefined }) })

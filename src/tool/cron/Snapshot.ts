@@ -13,6 +13,7 @@
  */
 import * as Result from "effect/Result"
 import type { Environment } from "../../config/Environment.ts"
+import * as RouteStatement from "../../config/RouteStatement.ts"
 import type { Values } from "../../config/Settings.ts"
 import * as ConfiguredRoutes from "../../routing/ConfiguredRoutes.ts"
 import type { Model } from "./Job.ts"
@@ -33,22 +34,24 @@ export const take = (settings: Values, environment: Environment["Service"]): Mod
     : defined({ provider: route.success.provider, model: route.success.model, base_url: baseUrl })
 }
 
-/** The settings with the model of a job. */
+/**
+ * The settings with the model of a job, laid over that of the settings as one source over another: what belongs to another
+ * provider or address than the job's goes.
+ */
 export const apply = (settings: Values, environment: Environment["Service"], wanted: Model): Values => {
-  const { apiKey: _, apiMode: __, baseUrl, default: model, ...rest } = settings.model
+  const { default: model, ...own } = settings.model
   const current = take(settings, environment)
   const chosen = wanted.model ?? model
   const named = chosen === undefined ? {} : { default: chosen }
   const isSame = (wanted.provider === undefined || wanted.provider === current.provider) &&
-    (wanted.base_url === undefined && wanted.provider === undefined || wanted.base_url === baseUrl)
+    (wanted.base_url === undefined && wanted.provider === undefined || wanted.base_url === settings.model.baseUrl)
   if (isSame) return { ...settings, model: { ...settings.model, ...named } }
+  // A job that names a provider and no address means the provider's own.
+  const { apiKey: _, baseUrl: __, ...rest } = RouteStatement.over(own, { provider: wanted.provider, baseUrl: wanted.base_url })
   return {
     ...settings,
-    model: {
-      ...rest,
-      ...named,
-      provider: wanted.provider ?? settings.model.provider,
-      ...(wanted.base_url === undefined ? {} : { baseUrl: wanted.base_url })
-    }
+    model: { ...rest, ...named, ...(wanted.base_url === undefined ? {} : { baseUrl: wanted.base_url }) },
+    // The address is the job's now: no variable of another source follows it.
+    sources: undefined
   }
 }

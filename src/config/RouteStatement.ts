@@ -1,0 +1,85 @@
+/**
+ * Lays one source's words about a route over a weaker source's. A route is one value: when the stronger source names another
+ * provider or address, nothing of the weaker one's that belonged to the old one stays. Pure.
+ *
+ * **Details**
+ *
+ * | the stronger source names | of the weaker source goes |
+ * | --- | --- |
+ * | another provider | address, keys, protocol, model options |
+ * | another address | keys, protocol, model options |
+ * | a provider or an address, where the weaker one names neither | keys: nobody said for whom they are |
+ * | the same, or neither | nothing |
+ *
+ * A provider without an address stands for its own address. `custom` has none, so an address completes it. An address without
+ * a provider belongs to the provider whose host it is, else to `custom`. `auto` is a provider of its own: the search for one
+ * must not end with another one's key.
+ *
+ * Settings use it for the sections that describe a route, source by source; routing for what inherits from the main model
+ * (children, side tasks, jobs).
+ *
+ * Source: `ARCHITECTURE.md` §4 and §7 ("a key and its address").
+ */
+import { normalized } from "../domain/EndpointAddress.ts"
+import * as KnownProviders from "./KnownProviders.ts"
+
+/** What a source may say of a route, by the names of {@link Settings}. */
+export interface Statement {
+  readonly provider?: string | undefined
+  readonly baseUrl?: string | undefined
+}
+
+/** A member of a statement that is meant for one provider, at one address. */
+export type Bound = "baseUrl" | "apiKey" | "keyEnv" | "apiKeyEnv" | "apiMode" | "maxTokens" | "contextLength" | "ollamaNumCtx"
+
+const keys: ReadonlyArray<Bound> = ["apiKey", "keyEnv", "apiKeyEnv"]
+/** Members that are for one address. */
+export const ofAddress: ReadonlyArray<Bound> = [...keys, "apiMode", "maxTokens", "contextLength", "ollamaNumCtx"]
+const ofProvider: ReadonlyArray<Bound> = ["baseUrl", ...ofAddress]
+
+const said = (text: string | undefined): string | undefined => {
+  const trimmed = text?.trim()
+  return trimmed === "" ? undefined : trimmed
+}
+
+const isAuto = (provider: string | undefined): boolean => provider === undefined || provider.toLowerCase() === "auto"
+
+/** Providers that have no address before the user names one; that of a named endpoint stands with it. */
+const needAddress = new Set(["custom", "azure"])
+
+const providerOf = ({ baseUrl, provider }: Statement): string | undefined => {
+  const named = said(provider)
+  if (named !== undefined && !isAuto(named)) return KnownProviders.canonical(named)
+  const address = said(baseUrl)
+  return address === undefined ? undefined : KnownProviders.ownerOf(address)
+}
+
+/** The address that a statement means: its own, or that of its provider. */
+const addressOf = (statement: Statement): string | undefined => {
+  const address = said(statement.baseUrl) ?? KnownProviders.ownAddress(providerOf(statement) ?? "")
+  return address === undefined ? undefined : normalized(address)
+}
+
+/** Members of `weaker` that do not hold beside `stronger`; see the module. */
+export const superseded = (weaker: Statement, stronger: Statement): ReadonlyArray<Bound> => {
+  const provider = said(stronger.provider)
+  const address = said(stronger.baseUrl)
+  if (provider === undefined && address === undefined) return []
+  const old = providerOf(weaker)
+  if (isAuto(provider) && address === undefined) return isAuto(said(weaker.provider)) ? [] : ofProvider
+  if (old === undefined) return keys
+  if (!isAuto(provider) && KnownProviders.canonical(provider ?? "") !== old) return ofProvider
+  if (address === undefined) return []
+  const before = addressOf(weaker)
+  return before === normalized(address) || (before === undefined && needAddress.has(old)) ? [] : ofAddress
+}
+
+/** The statement that two sources make together; members that the stronger one leaves undefined are not said by it. */
+export const over = <S extends Statement>(weaker: S, stronger: { readonly [K in keyof S]?: S[K] | undefined }): S => {
+  const gone = new Set<string>(superseded(weaker, stronger))
+  return Object.fromEntries([
+    ...Object.entries(weaker).filter(([name]) => !gone.has(name)),
+    ...Object.entries(stronger).filter(([, value]) => value !== undefined)
+    // Every member that can go is optional.
+  ]) as S
+}
