@@ -35,6 +35,7 @@ import * as Agent from "./agent/Agent.ts"
 import { BackgroundWork } from "./agent/BackgroundWork.ts"
 import { Children } from "./agent/Children.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
+import * as Inherited from "./config/Inherited.ts"
 import { Environment } from "./config/Environment.ts"
 import { Home } from "./config/Home.ts"
 import { Settings, type Values } from "./config/Settings.ts"
@@ -268,6 +269,9 @@ export const program = (
     const home = yield* Home
     const environment = yield* Environment
     const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
+    const inherited = Inherited.read(environment.process)
+    const tooDeep = Inherited.refusal(inherited)
+    if (tooDeep !== undefined) return yield* tooDeep
     yield* home.ensure
     const logins = yield* OpenRouter.logins(settings, start)
     const builtin = yield* Effect.promise(() =>
@@ -302,7 +306,8 @@ export const program = (
         places: Places.layer({
           home: environment.get("HOME") ?? environment.get("USERPROFILE"),
           agentHome: home.root,
-          safeRoots: settings.security.writeSafeRoot
+          safeRoots: settings.security.writeSafeRoot,
+          inherited: inherited?.roots
         }),
         results: BoundsFile.layer(home.results),
         plugged: Layer.merge(
@@ -312,5 +317,5 @@ export const program = (
         router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured)),
         helpers: OpenRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
       }
-    ).pipe(Layer.provide([Said.tools(settings), ProgramTools.told(settings, environment, home)]))
+    ).pipe(Layer.provide([Said.tools(settings, inherited), ProgramTools.told(settings, environment, home)]))
   })).pipe(Layer.provide(NodeServices.layer))

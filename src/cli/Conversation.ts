@@ -12,7 +12,9 @@ import { Agent } from "../agent/Agent.ts"
 import { BackgroundWork } from "../agent/BackgroundWork.ts"
 import { Children } from "../agent/Children.ts"
 import * as Config from "../config/Config.ts"
+import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
+import * as Inherited from "../config/Inherited.ts"
 import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import { Hooks } from "../hooks/Hooks.ts"
@@ -24,7 +26,7 @@ import { SessionStore } from "../session/SessionStore.ts"
 import * as Shell from "../tool/builtin/terminal/Shell.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Asking from "./Asking.ts"
-import { silent } from "./Failure.ts"
+import { silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as History from "./interactive/History.ts"
 import * as Interactive from "./interactive/Interactive.ts"
@@ -88,6 +90,10 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags) {
   const program = yield* Program
   const code = yield* Effect.gen(function*() {
     const settings = yield* Settings
+    const environment = yield* Environment
+    if (Inherited.read(environment.process) !== undefined) {
+      return yield* usage("A conversation needs a person; this hermes was started by another run of it. Use -q TEXT.")
+    }
     const session = yield* Session.choose(flags, yield* Ids.makeSessionId)
     const start = { ...flags, confirmHook: yield* confirmHook, reserved: PluginsDialog.reserved }
     return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))

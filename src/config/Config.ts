@@ -13,6 +13,8 @@
  * key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak OpenAI's protocol; it
  * counts only while the provider is `auto`, `openai` or `custom`.
  *
+ * Limits of a run that started this program ({@link Inherited}) tighten what was read, whatever said it.
+ *
  * Source: `ARCHITECTURE.md` §7 and §8, `hermes-product.md` §6.
  *
  * @since 0.1.0
@@ -27,6 +29,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import * as Derived from "./Derived.ts"
 import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
+import * as Inherited from "./Inherited.ts"
 import { expand } from "./internal/Expand.ts"
 import * as Files from "./internal/Files.ts"
 import { explain } from "./internal/Issues.ts"
@@ -134,7 +137,11 @@ export const load = Effect.fn("Config.load")(
     const home = yield* Home
     const environment = yield* Environment
     const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
-    return yield* resolve({ file, environment, flags: options.flags ?? [] })
+    const loaded = yield* resolve({ file, environment, flags: options.flags ?? [] })
+    const limits = Inherited.read(environment.process)
+    if (limits === undefined) return loaded
+    const { values, warnings } = Inherited.tighten(loaded.settings, limits)
+    return { ...loaded, settings: values, warnings: [...loaded.warnings, ...warnings] }
   }
 )
 

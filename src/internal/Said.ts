@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Limits } from "../agent/Budget.ts"
 import type { DelegationSettings } from "../agent/RunInput.ts"
+import * as Inherited from "../config/Inherited.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -15,8 +16,9 @@ import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 
 /** What the built-in tools may be told by the settings, and what becomes of their results. */
-export const tools = ({ customProviders, fallbackProviders, fileReadMaxChars, security, terminal, toolOutput }: Values) =>
-  Layer.mergeAll(
+export const tools = (settings: Values, inherited: Inherited.Limits | undefined) => {
+  const { customProviders, fallbackProviders, fileReadMaxChars, security, terminal, toolOutput } = settings
+  return Layer.mergeAll(
     Layer.succeed(TerminalSettings, {
       timeoutSeconds: terminal.timeout,
       outputChars: toolOutput.maxBytes,
@@ -26,8 +28,10 @@ export const tools = ({ customProviders, fallbackProviders, fileReadMaxChars, se
       }
     }),
     Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
-    Layer.succeed(RedactSecrets, security.redactSecrets)
+    Layer.succeed(RedactSecrets, security.redactSecrets),
+    Layer.succeed(Inherited.Current, Inherited.ofSettings(settings, inherited))
   )
+}
 
 /** What one run may use besides model calls. */
 export const budget = ({ agent }: Values): Limits => ({

@@ -21,6 +21,9 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Inherited from "../../config/Inherited.ts"
+import { ToolContext } from "../ToolContext.ts"
 
 /** See the module. */
 export type Presence =
@@ -40,3 +43,22 @@ export const unattended = (who: string, otherwise: "deny" | "approve" = "deny"):
 
 /** The presence for what the fiber does; `Effect.provideService(Attendance, unattended("child agent"))`. */
 export const Attendance = Context.Reference<Presence>("hermes-effect/tool/approval/Attendance", { defaultValue: () => attended })
+
+/**
+ * Variables of the programs that a tool starts: the limits of this run, so that a `hermes` among them can only tighten them.
+ * Nobody can be asked there; what was allowed unattended here is allowed there.
+ */
+export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function*() {
+  const limits = yield* Inherited.Current
+  const presence = yield* Attendance
+  const context = yield* Effect.serviceOption(ToolContext)
+  const roots = context._tag === "Some" ? [context.value.cwd] : []
+  return {
+    [Inherited.variable]: Inherited.write({
+      ...limits,
+      unattended: presence._tag === "Unattended" ? presence.otherwise : limits.mode === "off" ? "approve" : "deny",
+      // What this program itself inherited stays the outermost border.
+      roots: limits.roots.length === 0 ? roots : limits.roots
+    })
+  }
+})

@@ -44,7 +44,7 @@ const settings: Rule = (command) => {
 const withoutApprovals: Rule = ({ args, program }) =>
   !speaks.has(program) && args.some((arg) => /^--(?:yolo|accept-hooks|dangerously-[a-z-]+)(?:=|$)/.test(arg)) ? changed : undefined
 
-const ruling = /^HERMES_(?:YOLO|ACCEPT_HOOKS|REDACT_SECRETS|HOME|LIMITS)/
+const ruling = /^HERMES_(?:YOLO|ACCEPT_HOOKS|REDACT_SECRETS|HOME|LIMITS|WRITE_SAFE|APPROVALS|SECURITY|COMMAND_ALLOWLIST|HOOKS|PLUGINS|MCP|TERMINAL)/
 
 /** Variables that are set, exported or taken away in front of a program, or for the rest of the line. */
 const environment: Rule = (command) => {

@@ -1,0 +1,137 @@
+/**
+ * Limits that a `hermes` inherits from the run that started it, as one variable of its environment. A started program may
+ * tighten them; nothing it is told loosens them.
+ *
+ * **Details**
+ *
+ * Every command and script that a tool starts gets {@link variable}. Settings are tightened after flags, environment and
+ * files were read, so that no source of settings counts more: `--yolo` and `approvals.mode: off` do not hold where the
+ * starting run asks, what needs an approval is denied where nobody could be asked there, globs that deny are joined, entries
+ * that allow must be on both lists, secrets stay masked, and writes stay in the roots of the starting run.
+ *
+ * A value that cannot be read counts as the strictest limits. Taking the variable out of the environment of a command is a
+ * change of the agent's own rules, which the judge of commands asks about; a sandbox is what prevents it.
+ */
+import * as Context from "effect/Context"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { ConfigError } from "../domain/AgentError.ts"
+import type { Values } from "./Settings.ts"
+
+/** Name of the variable. */
+export const variable = "HERMES_LIMITS"
+
+/** Starts of `hermes` inside of one another, beyond which no run starts; that of children of a run. */
+export const maxDepth = 2
+
+const LimitsSchema = Schema.Struct({
+  /** Runs of other processes above: 1 for a program that the user's own started. */
+  depth: Schema.Natural,
+  mode: Schema.Literals(["manual", "smart", "off"]),
+  /** What becomes of a call that needs an approval where nobody can be asked. */
+  unattended: Schema.Literals(["deny", "approve"]),
+  /** Globs of commands that never run. */
+  deny: Schema.Array(Schema.String),
+  /** The allow list of the starting run. */
+  allow: Schema.Array(Schema.String),
+  /** Directories that writes stay in without a question; absolute. */
+  roots: Schema.Array(Schema.String),
+  /** Directories that writes stay in at all, where there are any; absolute. */
+  safeRoots: Schema.Array(Schema.String),
+  redactSecrets: Schema.Boolean,
+  acceptHooks: Schema.Boolean
+})
+
+/** See the module. */
+export type Limits = typeof LimitsSchema.Type
+
+/** Those of a program that nothing is known of. */
+export const strictest: Limits = {
+  depth: 1,
+  mode: "manual",
+  unattended: "deny",
+  deny: [],
+  allow: [],
+  roots: [],
+  safeRoots: [],
+  redactSecrets: true,
+  acceptHooks: false
+}
+
+const text = Schema.fromJsonString(LimitsSchema)
+const decodeText = Schema.decodeUnknownOption(text)
+const encodeText = Schema.encodeSync(text)
+
+/** The limits in an environment; undefined for a program that a user started. */
+export const read = (variables: Readonly<Record<string, string | undefined>>): Limits | undefined => {
+  const given = variables[variable]
+  return given === undefined ? undefined : Option.getOrElse(decodeText(given), () => strictest)
+}
+
+/** The value of the variable. */
+export const write = (limits: Limits): string => encodeText(limits)
+
+const looseness: Readonly<Record<Limits["mode"], number>> = { manual: 0, smart: 1, off: 2 }
+
+const within = (path: string, roots: ReadonlyArray<string>): boolean =>
+  roots.some((root) => path === root || path.startsWith(root.endsWith("/") ? root : `${root}/`))
+
+/** Settings under limits, and a line for every one that they changed against what the user may have meant. */
+export const tighten = (values: Values, limits: Limits): { readonly values: Values; readonly warnings: ReadonlyArray<string> } => {
+  const { approvals, security } = values
+  const isLooser = looseness[approvals.mode] > looseness[limits.mode]
+  const unattended = <A extends "deny" | "approve">(own: A): A | "deny" => limits.unattended === "deny" ? "deny" : own
+  const safeRoots = limits.safeRoots.length === 0 || security.writeSafeRoot.length > 0
+    ? security.writeSafeRoot
+    : limits.safeRoots
+  const confined = limits.safeRoots.length === 0 ? safeRoots : safeRoots.filter((root) => within(root, limits.safeRoots))
+  return {
+    values: {
+      ...values,
+      approvals: {
+        ...approvals,
+        mode: isLooser ? limits.mode : approvals.mode,
+        cronMode: unattended(approvals.cronMode),
+        singleQueryMode: unattended(approvals.singleQueryMode),
+        unattendedMode: unattended(approvals.unattendedMode),
+        deny: Array.from(new Set([...approvals.deny, ...limits.deny]))
+      },
+      commandAllowlist: limits.mode === "off" ? values.commandAllowlist : values.commandAllowlist.filter((entry) => limits.allow.includes(entry)),
+      hooksAutoAccept: values.hooksAutoAccept && limits.acceptHooks,
+      security: {
+        ...security,
+        redactSecrets: security.redactSecrets || limits.redactSecrets,
+        // Nothing in common leaves nothing: the roots of the starting run hold.
+        writeSafeRoot: confined.length === 0 ? limits.safeRoots : confined
+      }
+    },
+    warnings: isLooser
+      ? [`approvals.mode: "${approvals.mode}" does not hold here; the run of hermes that started this one asks (${limits.mode})`]
+      : []
+  }
+}
+
+/** Limits that a run with these settings hands on. The roots of a run's tree are added where a program is started. */
+export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, security }: Values, inherited: Limits | undefined): Limits => ({
+  depth: (inherited?.depth ?? 0) + 1,
+  mode: approvals.mode,
+  unattended: inherited?.unattended ?? "deny",
+  deny: approvals.deny,
+  allow: commandAllowlist,
+  roots: inherited?.roots ?? [],
+  safeRoots: security.writeSafeRoot,
+  redactSecrets: security.redactSecrets,
+  acceptHooks: hooksAutoAccept
+})
+
+/** Why no run may start this deep; undefined where one may. */
+export const refusal = (limits: Limits | undefined): ConfigError | undefined =>
+  limits === undefined || limits.depth <= maxDepth
+    ? undefined
+    : new ConfigError({
+      path: variable,
+      message: `hermes was started by a run that hermes started itself, ${limits.depth} deep; ${maxDepth} is the limit. Do the work in this run.`
+    })
+
+/** Limits that the programs get which this runtime starts; the strictest where nobody says. */
+export const Current = Context.Reference<Limits>("hermes-effect/config/Inherited", { defaultValue: () => strictest })
