@@ -16,7 +16,7 @@ import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import * as Yaml from "../config/Yaml.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { failed, Failure, silent, unusable } from "./Failure.ts"
+import { notDone, silent, unknownName, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, note } from "./Output.ts"
 import * as Neutral from "./render/Neutral.ts"
@@ -50,11 +50,13 @@ export const path = Effect.flatMap(Home, ({ config }) => line(config)).pipe(Effe
 /** Prints where the file with the secrets is. */
 export const envPath = Effect.flatMap(Home, ({ env }) => line(env)).pipe(Effect.provide(Home.layer))
 
+const unknownKey = (key: string) => unknownName("setting", key, { list: "hermes config show" })
+
 /** Prints one value; one that is not set is a failure. */
 export const get = ({ json, key }: AsJson & { readonly key: string }) =>
   Effect.gen(function*() {
     const found = yield* Edit.get(key)
-    if (Option.isNone(found)) return yield* new Failure({ code: failed, message: `${key} is not set` })
+    if (Option.isNone(found)) return yield* (yield* Edit.isKnown(key)) ? notDone(`${key} is not set`) : unknownKey(key)
     yield* warn(yield* Edit.unsupported(key, found.value))
     yield* line(render(found.value, { json }))
   }).pipe(Effect.provide(surroundings))
@@ -68,7 +70,11 @@ export const set = ({ key, value }: { readonly key: string; readonly value: stri
 
 /** Removes one key. */
 export const unset = ({ key }: { readonly key: string }) =>
-  Effect.flatMap(Edit.unset(key), tell("removed")).pipe(Effect.provide(Home.layer))
+  Effect.gen(function*() {
+    const change = yield* Edit.unset(key)
+    if (change.wasSet) return yield* tell("removed")(change)
+    return yield* (yield* Edit.isKnown(key)) ? line(`${change.key} is not set in ${change.file}`) : unknownKey(key)
+  }).pipe(Effect.provide(Home.layer))
 
 /** Says everything that is wrong, a line each. */
 export const check = (flags: Flags.Globals) =>
@@ -87,9 +93,9 @@ export const edit = Effect.gen(function*() {
     stderr: "inherit"
   })
   const code = yield* ChildProcessSpawner.use(({ exitCode }) => exitCode(command)).pipe(
-    Effect.mapError((error) => new Failure({ code: failed, message: `the editor can not be started: ${error.message}` }))
+    Effect.mapError((error) => notDone(`the editor can not be started: ${error.message}`))
   )
-  if (code !== 0) return yield* new Failure({ code: failed, message: `the editor "${editor}" ended with ${code}: set EDITOR` })
+  if (code !== 0) return yield* notDone(`the editor "${editor}" ended with ${code}: set EDITOR`)
   return yield* judge({})
 }).pipe(Effect.provide(surroundings))
 

@@ -21,7 +21,7 @@ import type { Draft } from "../tool/cron/Draft.ts"
 import type { CronError, Job } from "../tool/cron/Job.ts"
 import * as JobView from "../tool/cron/JobView.ts"
 import * as Snapshot from "../tool/cron/Snapshot.ts"
-import { failed, Failure, usage } from "./Failure.ts"
+import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import { line, note } from "./Output.ts"
@@ -45,7 +45,7 @@ interface Given {
 
 /** A mistake of the user, or of the files. */
 export const told = (error: CronError): Failure =>
-  error._tag === "CronRefused" ? usage(error.message) : new Failure({ code: failed, message: error.message })
+  error._tag === "CronRefused" ? usage(error.message) : notDone(error.message)
 
 /** The jobs of the home directory. */
 export const jobsOfHome = Layer.unwrap(Effect.map(Home, ({ cron }) => CronJobs.layer(cron)))

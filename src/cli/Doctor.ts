@@ -17,7 +17,7 @@ import { Home } from "../config/Home.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
 import * as DoctorRoutes from "./DoctorRoutes.ts"
-import { failed, Failure } from "./Failure.ts"
+import { notDone } from "./Failure.ts"
 import { type Finding, ok, problem, render, warning } from "./Finding.ts"
 import * as Flags from "./Flags.ts"
 import { nodeVersion } from "./internal/machine.ts"
@@ -104,6 +104,6 @@ export const doctor = Effect.fn("hermes doctor")(function*(flags: Flags.Globals)
   yield* line(all.map(render).join("\n"))
   const count = all.filter(({ level }) => level === "problem").length
   if (count > 0) {
-    return yield* new Failure({ code: failed, message: count === 1 ? "1 problem was found" : `${count} problems were found` })
+    return yield* notDone(count === 1 ? "1 problem was found" : `${count} problems were found`)
   }
 }, Effect.provide(Layer.provideMerge(Environment.layer, Home.layer)))

@@ -10,8 +10,9 @@ import * as Duration from "effect/Duration"
 import * as AiError from "effect/ai/AiError"
 import { ConfigError, InvalidInput, SessionNotFound } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import { PluginError } from "../plugin/PluginError.ts"
 import * as Neutral from "./render/Neutral.ts"
-import { Failure, failed, unusable } from "./Failure.ts"
+import { failed, Failure, unusable } from "./Failure.ts"
 
 /** See the module. */
 export interface Told {
@@ -74,12 +75,15 @@ const configuration = ({ message, path }: ConfigError): Told => {
   return { code: isAboutKey(path) ? failed : unusable, line: oneLine(first) + rest }
 }
 
+const isInput = (error: unknown): boolean =>
+  error instanceof InvalidInput || error instanceof SessionNotFound || (error instanceof PluginError && error.input === true)
+
 /** See the module. Anything that was not foreseen is told by its message, and is a failure of the program. */
 export const of = (error: unknown): Told => {
   if (error instanceof Failure) return { code: error.code, line: oneLine(error.message) }
   if (error instanceof ConfigError) return configuration(error)
   if (AiError.isAiError(error)) return { code: failed, line: oneLine(reasonOf(error.reason)) }
-  const code = error instanceof InvalidInput || error instanceof SessionNotFound ? unusable : failed
+  const code = isInput(error) ? unusable : failed
   return { code, line: oneLine(error instanceof Error ? error.message || error.name : String(error)) }
 }
 

@@ -3,13 +3,18 @@
  *
  * **Details**
  *
- * `1`: the work failed, or only a part of it was done. `2`: the command line or the configuration can not be used. `130`
- * and its neighbours: a signal ended it (`hermes-product.md` §1.3).
+ * `1`: the work failed, or only a part of it was done. `2`: the command line, the configuration or another input can not be
+ * used; whatever the subcommand, an unknown name and an output path that cannot be written are such. `130` and its
+ * neighbours: a signal ended it (`hermes-product.md` §1.3). Commands make a `Failure` by the functions here, which choose the
+ * code by the kind of mistake.
  *
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
+import { nearest } from "../config/Nearest.ts"
+import { reasonOf } from "../platform/PathProblem.ts"
 
 /** See the module. Without a message everything was said already. */
 export class Failure extends Schema.TaggedError<Failure>("hermes-effect/cli/Failure")("Failure", {
@@ -25,6 +30,23 @@ export const unusable = 2
 
 /** A command line that means nothing, in a line that says what to write instead. */
 export const usage = (message: string): Failure => new Failure({ code: unusable, message })
+
+/** Work that was asked for rightly and could not be done. */
+export const notDone = (message: string): Failure => new Failure({ code: failed, message })
+
+/** A name of nothing that there is: `list` is the command that lists the names. */
+export const unknownName = (
+  kind: string,
+  name: string,
+  { known = [], list }: { readonly known?: Iterable<string>; readonly list: string }
+): Failure => {
+  const meant = nearest(name, known)
+  return usage(`no ${kind} "${name}": ${meant === undefined ? `list them with \`${list}\`` : `did you mean "${meant}"?`}`)
+}
+
+/** A path that the user named for output, and that takes none. */
+export const unwritable = (path: string) => (error: PlatformError): Failure =>
+  usage(`${path} cannot be written: ${reasonOf(error)}`)
 
 /** An ending about which everything was said. */
 export const silent = (code: number): Failure => new Failure({ code, message: "" })

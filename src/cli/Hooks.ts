@@ -20,7 +20,7 @@ import * as JsonSchemas from "../hooks/JsonSchemas.ts"
 import { isHookName, names } from "../hooks/Payloads.ts"
 import type { Ran } from "../hooks/ShellHookProcess.ts"
 import * as ShellHooks from "../hooks/ShellHooks.ts"
-import { failed, Failure, silent, usage } from "./Failure.ts"
+import { failed, type Failure, silent, unknownName, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import { line, note } from "./Output.ts"
@@ -112,7 +112,7 @@ export const test = Effect.fn("hermes hooks test")(function*(
 export const revoke = Effect.fn("hermes hooks revoke")(function*(flags: Flags.Globals, { command }: { readonly command: string }) {
   const service = yield* configured(flags)
   const count = yield* service.revoke(command)
-  if (count === 0) return yield* new Failure({ code: failed, message: `nobody approved "${command}": \`hermes hooks list\` shows what was` })
+  if (count === 0) return yield* unknownName("approved hook", command, { list: "hermes hooks list" })
   yield* line(`revoked ${command}: it does not run until it is approved again`)
 }, Effect.provide(surroundings))
 
@@ -157,6 +157,6 @@ export const schema = Effect.fn("hermes hooks schema")(function*(
     for (const { name, schema } of documents) {
       yield* fs.writeFileString(paths.join(output, `${name}.schema.json`), `${JSON.stringify(schema, null, 2)}\n`)
     }
-  }).pipe(Effect.mapError(({ message }) => new Failure({ code: failed, message: `--output ${output} can not be written: ${message}` })))
+  }).pipe(Effect.mapError(unwritable(`--output ${output}`)))
   yield* line(`wrote ${documents.length} schemas to ${output}`)
 })

@@ -17,7 +17,7 @@ import * as SdkClient from "../tool/mcp/SdkClient.ts"
 import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
 import * as Logins from "../tool/mcp/Logins.ts"
 import * as SdkLogin from "../tool/mcp/SdkLogin.ts"
-import { failed, Failure, usage } from "./Failure.ts"
+import { type Failure, notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as Loopback from "./internal/Loopback.ts"
 import { line, note, Output } from "./Output.ts"
@@ -30,6 +30,9 @@ interface AsJson {
 interface Named {
   readonly name: string
 }
+
+const unknownServer = (name: string, servers: Readonly<Record<string, unknown>> = {}): Failure =>
+  unknownName("MCP server", name, { known: Object.keys(servers), list: "hermes mcp list" })
 
 const whereOf = ({ args, command, url }: ServerConfig.Section): string => url ?? [command ?? "?", ...args].join(" ")
 
@@ -97,7 +100,7 @@ export const add = Effect.fn("hermes mcp add")(function*(added: Added) {
     known = before !== undefined
     return before ?? section
   })
-  if (known) return yield* new Failure({ code: failed, message: `there is a server "${name}" already: \`hermes mcp remove ${name}\` first` })
+  if (known) return yield* usage(`there is a server "${name}" already: \`hermes mcp remove ${name}\` first`)
   for (const warning of warnings) yield* note(`Warning: ${warning}`)
   yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
 }, Effect.provide(Home.layer))
@@ -109,7 +112,7 @@ export const remove = Effect.fn("hermes mcp remove")(function*({ name }: Named) 
     known = before !== undefined
     return undefined
   })
-  if (!known) return yield* new Failure({ code: failed, message: `there is no server "${name}": \`hermes mcp list\` shows them` })
+  if (!known) return yield* unknownServer(name)
   yield* line(`removed ${name} from ${file}`)
 }, Effect.provide(Home.layer))
 
@@ -117,7 +120,7 @@ export const remove = Effect.fn("hermes mcp remove")(function*({ name }: Named) 
 const wantingLogin = Effect.fnUntraced(function*(name: string) {
   const { mcpServers } = yield* Settings
   const section = Object.hasOwn(mcpServers, name) ? mcpServers[name] : undefined
-  if (section === undefined) return yield* usage(`there is no server "${name}": \`hermes mcp list\` shows them`)
+  if (section === undefined) return yield* unknownServer(name, mcpServers)
   const config = yield* Effect.mapError(ServerConfig.of(name, section), ({ message }) => usage(message))
   const { transport } = config
   if (transport._tag !== "Http") return yield* usage(`"${name}" is a program: only a server with a url can want a login`)
@@ -138,7 +141,7 @@ export const login = Effect.fn("hermes mcp login")(function*(_flags: Flags.Globa
   yield* Effect.catchTag(
     SdkLogin.login(config, http, logins, { redirectUrl: loopback.url, state: loopback.state, returned: loopback.returned, open }),
     "McpError",
-    ({ message }) => Effect.fail(new Failure({ code: failed, message }))
+    ({ message }) => Effect.fail(notDone(message))
   )
   yield* line(`logged in at ${name}`)
   const { mcpServers } = yield* Settings
@@ -154,15 +157,18 @@ export const logout = Effect.fn("hermes mcp logout")(function*({ name }: Named) 
     if (known) yield* logins.set(name, undefined)
     return known
   })
-  const known = yield* Effect.catchTag(forget, "McpError", ({ message }) => Effect.fail(new Failure({ code: failed, message })))
-  yield* line(known ? `logged out at ${name}` : `nobody was logged in at ${name}`)
+  const known = yield* Effect.catchTag(forget, "McpError", ({ message }) => Effect.fail(notDone(message)))
+  if (known) return yield* line(`logged out at ${name}`)
+  const { mcpServers } = yield* Effect.provide(Settings, Config.layerAll())
+  if (!Object.hasOwn(mcpServers, name)) return yield* unknownServer(name, mcpServers)
+  yield* line(`nobody was logged in at ${name}`)
 }, Effect.provide(Logins.layer), Effect.provide(Home.layer))
 
 /** Connects a server and prints what it has. */
 export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals, { json, name }: AsJson & Named) {
   const { mcpServers } = yield* Settings
   const section = Object.hasOwn(mcpServers, name) ? mcpServers[name] : undefined
-  if (section === undefined) return yield* usage(`there is no server "${name}": \`hermes mcp list\` shows them`)
+  if (section === undefined) return yield* unknownServer(name, mcpServers)
   const { connection, offered } = yield* Effect.gen(function*() {
     const config = yield* ServerConfig.of(name, section)
     const connection = yield* McpConnector.use(({ connect }) => connect(config))
@@ -172,7 +178,7 @@ export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals
   }).pipe(
     Effect.provide(SdkClient.layer.pipe(Layer.provide(Logins.layer))),
     Effect.provide(Home.layer),
-    Effect.catchTag("McpError", ({ message }) => Effect.fail(new Failure({ code: failed, message })))
+    Effect.catchTag("McpError", ({ message }) => Effect.fail(notDone(message)))
   )
   const tools = offered.map((tool) => ({ name: Names.tool(name, tool.name), description: tool.description ?? "" }))
   const { offers, protocol, server } = connection

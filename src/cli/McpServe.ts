@@ -27,7 +27,7 @@ import * as McpHost from "../tool/mcp/McpHost.ts"
 import { everything, type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { BoundTool } from "../tool/Toolset.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { usage } from "./Failure.ts"
+import { unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as Machine from "./internal/machine.ts"
 import { Output } from "./Output.ts"
@@ -90,7 +90,7 @@ const chosen = Effect.fnUntraced(function*(agent: Agent.Service, settings: Value
   const { get } = yield* registry.snapshot(everything)
   return yield* Effect.forEach(names, (name) => {
     const bound = get(name)
-    if (bound === undefined) return usage(`--tools: there is no tool "${name}": \`hermes tools\` lists them`)
+    if (bound === undefined) return unknownName("tool", name, { list: "hermes tools" })
     return bound.facts.readonly === true
       ? Effect.succeed(offered(agent, settings, bound))
       : usage(`--tools: ${name} may write, so it is offered through the agent only: leave it out`)

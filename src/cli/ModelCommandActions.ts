@@ -31,7 +31,7 @@ import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
 import { noKey } from "../routing/RouteKeys.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
-import { failed, Failure, usage } from "./Failure.ts"
+import { Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, note } from "./Output.ts"
 import * as Neutral from "./render/Neutral.ts"
@@ -132,7 +132,7 @@ export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly
     const found = models.filter(({ id }) => id.toLowerCase().includes(search.toLowerCase()))
     if (json) return yield* line(Neutral.json(found, 2))
     if (models.length === 0) {
-      return yield* new Failure({ code: failed, message: `${route.provider} gives no list of its models: see its documentation, then \`hermes model set\`` })
+      return yield* notDone(`${route.provider} gives no list of its models: see its documentation, then \`hermes model set\``)
     }
     if (found.length === 0) return yield* note(`None of the ${models.length} models has "${search}" in its name`)
     const width = Math.max(...found.map(({ id }) => id.length))
@@ -167,7 +167,7 @@ const ping = Effect.fnUntraced(function*(route: Route, { open }: ConfiguredModel
 
 const refusal = ({ model, provider }: Route) => (error: AiError.AiError | ConfigError): Failure | ConfigError => {
   if (!AiError.isAiError(error)) return error
-  return new Failure({ code: failed, message: `${model} of ${provider} does not answer: ${Redaction.redactText(Classification.explain(error))}` })
+  return notDone(`${model} of ${provider} does not answer: ${Redaction.redactText(Classification.explain(error))}`)
 }
 
 /** Asks the model for the shortest answer. */
@@ -176,7 +176,7 @@ export const test = (flags: Flags.Globals, { json }: AsJson) =>
     const started = yield* Clock.currentTimeMillis
     const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route, models), {
       duration: "60 seconds",
-      orElse: () => Effect.fail(new Failure({ code: failed, message: `${route.model} of ${route.provider} did not answer within a minute` }))
+      orElse: () => Effect.fail(notDone(`${route.model} of ${route.provider} did not answer within a minute`))
     }))
     const millis = (yield* Clock.currentTimeMillis) - started
     if (Result.isFailure(answered)) {

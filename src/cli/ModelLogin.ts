@@ -16,7 +16,7 @@ import type { Invitation } from "../routing/CodexLogin.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
 import * as Logins from "../routing/Logins.ts"
 import * as TokenStore from "../routing/TokenStore.ts"
-import { failed, Failure, usage } from "./Failure.ts"
+import { notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, note, Output } from "./Output.ts"
 
@@ -45,7 +45,7 @@ export const login = (flags: Flags.Globals) =>
     const { login } = yield* Logins.codex(settings)
     const { err } = yield* Output
     yield* login((invited) => err(invitation(invited))).pipe(
-      Effect.catchTag("LoginError", ({ message }) => new Failure({ code: failed, message })),
+      Effect.catchTag("LoginError", ({ message }) => notDone(message)),
       Effect.raceFirst(patience)
     )
     const isChosen = Directory.find(settings.model.provider)?.name === TokenStore.codex

@@ -12,14 +12,13 @@ import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
-import { nearest } from "../config/Nearest.ts"
 import { bundled } from "../observability/Bundled.ts"
 import { type Candidate, directoryOf } from "../plugin/Candidate.ts"
 import * as Discovery from "../plugin/Discovery.ts"
 import * as Enablement from "../plugin/Enablement.ts"
 import * as Git from "../plugin/Git.ts"
 import * as Installer from "../plugin/Installer.ts"
-import { failed, Failure, usage } from "./Failure.ts"
+import { notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import { line, note, Output } from "./Output.ts"
@@ -33,8 +32,6 @@ interface Known {
   readonly status: Enablement.Status
 }
 
-const failure = (message: string): Failure => new Failure({ code: failed, message })
-
 /** Everything that is here. */
 const known = Effect.fnUntraced(function*(flags: Flags.Globals) {
   const home = yield* Home
@@ -46,7 +43,7 @@ const known = Effect.fnUntraced(function*(flags: Flags.Globals) {
     cwd: workingDirectory(),
     packages: plugins.packages,
     variable: environment.get
-  }).pipe(Effect.mapError(({ message }) => failure(`plugins can not be looked for: ${message}`)))
+  }).pipe(Effect.mapError(({ message }) => notDone(`plugins can not be looked for: ${message}`)))
   for (const warning of found.warnings) yield* note(`Warning: ${Neutral.line(warning)}`)
   return found.candidates.map((candidate): Known => ({ candidate, status: Enablement.status(candidate, plugins) }))
 })
@@ -57,15 +54,11 @@ const one = Effect.fnUntraced(function*(flags: Flags.Globals, name: string) {
   const named = all.filter(({ candidate }) => candidate.names.includes(name))
   const found = named.find(({ candidate }) => candidate.key === name) ?? named[0]
   if (found === undefined) {
-    const meant = nearest(name, all.flatMap(({ candidate }) => candidate.names))
-    return yield* failure(
-      `no plugin "${Neutral.line(name)}" is here: ${
-        meant === undefined ? "`hermes plugins list` shows those that are" : `did you mean ${Neutral.line(meant)}?`
-      }`
-    )
+    const names = all.flatMap(({ candidate }) => candidate.names.map(Neutral.line))
+    return yield* unknownName("plugin", Neutral.line(name), { known: names, list: "hermes plugins list" })
   }
   if (named.length > 1 && found.candidate.key !== name) {
-    return yield* failure(`"${name}" may mean ${named.map(({ candidate }) => candidate.key).join(" or ")}: give its key`)
+    return yield* usage(`"${name}" may mean ${named.map(({ candidate }) => candidate.key).join(" or ")}: give its key`)
   }
   return found
 })
@@ -217,7 +210,7 @@ export const update = Effect.fn("hermes plugins update")(function*(flags: Flags.
   const { candidate } = yield* one(flags, name)
   const directory = directoryOf(candidate)
   if (candidate.source !== "git" || directory === undefined) {
-    return yield* failure(`${candidate.key} was not cloned from a repository: install it again with --force`)
+    return yield* usage(`${candidate.key} was not cloned from a repository: install it again with --force`)
   }
   const { after, before } = yield* Git.update(candidate.key, directory)
   yield* line(after === before ? `${candidate.key} is up to date` : `updated ${candidate.key}: ${before.slice(0, 8)} → ${after.slice(0, 8)}`)

@@ -20,7 +20,7 @@ import * as Envelope from "../session/Envelope.ts"
 import * as Title from "../session/Title.ts"
 import { hiddenSources } from "../session/SessionSearch.ts"
 import { defaultLimit, type Session, SessionStore } from "../session/SessionStore.ts"
-import { failed, Failure, usage } from "./Failure.ts"
+import { type Failure, unwritable, usage } from "./Failure.ts"
 import { line } from "./Output.ts"
 import { stored } from "./Session.ts"
 import * as ToolText from "./render/ToolText.ts"
@@ -191,8 +191,7 @@ export const exportSessions = Effect.fn("hermes sessions export")(
       : yield* opened(session, record)
     if (output === undefined) return yield* line(text.trimEnd())
     const fs = yield* FileSystem.FileSystem
-    yield* Effect.mapError(fs.writeFileString(output, text, { mode: 0o600 }), (error) =>
-      new Failure({ code: failed, message: `${output} can not be written: ${error.message}` }))
+    yield* Effect.mapError(fs.writeFileString(output, text, { mode: 0o600 }), unwritable(output))
     const count = text.split("\n").length - 1
     yield* line(`${count === 1 ? "1 session is" : `${count} sessions are`} in ${output}`)
   },

@@ -14,13 +14,14 @@
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
-import { nearest } from "../config/Nearest.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Names from "../tool/mcp/Names.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
-import { usage } from "./Failure.ts"
+import { unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line } from "./Output.ts"
+import { Program } from "./Program.ts"
 
 /** What is changed. */
 export interface Changed {
@@ -33,14 +34,23 @@ const texts = (value: unknown): ReadonlyArray<string> => Array.isArray(value) ? 
 /** Absent rather than empty. */
 const listed = (names: ReadonlyArray<string>): ReadonlyArray<string> | undefined => names.length === 0 ? undefined : names
 
-/** A plugin's toolset is known to runs alone, so what looks like no mistake is taken. */
-const checked = (names: ReadonlyArray<string>, { mcpServers }: Values) =>
-  Effect.forEach(names, (name) => {
-    const servers = Object.keys(mcpServers)
-    const known = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(Names.toolset)]
-    const meant = known.includes(name) ? undefined : nearest(name, known)
-    return meant === undefined ? Effect.succeed(name) : usage(`there is no toolset "${name}": did you mean ${meant}?`)
-  })
+/** Toolsets of the plugins that are enabled, which only a runtime knows. */
+const registered = Effect.fnUntraced(function*(settings: Values) {
+  const program = yield* Program
+  const sets = yield* Effect.provide(ToolRegistry.use(({ list }) => list), program.layer(settings, { withoutModel: true }))
+  return sets.map(({ toolset }) => toolset)
+})
+
+/** The names, when each is a toolset; a runtime is built only for those that the program itself does not have. */
+const checked = Effect.fnUntraced(function*(names: ReadonlyArray<string>, settings: Values) {
+  const servers = Object.keys(settings.mcpServers)
+  const own = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(Names.toolset)]
+  const others = names.filter((name) => !own.includes(name))
+  if (others.length === 0) return names
+  const known = [...own, ...yield* registered(settings)]
+  const unknown = others.find((name) => !known.includes(name))
+  return unknown === undefined ? names : yield* unknownName("toolset", unknown, { known, list: "hermes tools" })
+})
 
 /** Whether some chosen toolset has all tools of this one. */
 const brings = (chosen: ReadonlyArray<string>, name: string): boolean => {

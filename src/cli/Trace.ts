@@ -19,7 +19,7 @@ import * as Trace from "../observability/Trace.ts"
 import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
-import { failed, Failure, silent, unusable, usage } from "./Failure.ts"
+import { failed, notDone, silent, unwritable, usage } from "./Failure.ts"
 import { line, note, Output } from "./Output.ts"
 import { open } from "./TraceOpen.ts"
 import { load, textOf } from "./TraceSource.ts"
@@ -27,8 +27,7 @@ import * as Neutral from "./render/Neutral.ts"
 
 const put = Effect.fnUntraced(function*(path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
-  yield* Effect.mapError(fs.writeFileString(path, text, { mode: 0o600 }), (error) =>
-    new Failure({ code: failed, message: `${path} can not be written: ${error.message}` }))
+  yield* Effect.mapError(fs.writeFileString(path, text, { mode: 0o600 }), unwritable(path))
 })
 
 /** Flags of `convert`. */
@@ -56,7 +55,9 @@ export const convert = Effect.fn("hermes trace convert")(function*({ agentName, 
   const [first, ...more] = wanted
   if (first === undefined) {
     const known = trajectories.map(({ session_id: id }) => id).join(", ")
-    return yield* new Failure({ code: failed, message: session === undefined ? `${source}: nothing was said in it` : `${source}: no session ${session} in it: there is ${known}` })
+    return yield* session === undefined
+      ? notDone(`${source}: nothing was said in it`)
+      : usage(`${source}: no session ${session} in it: there is ${known}`)
   }
   const paths = yield* Path.Path
   const fs = yield* FileSystem.FileSystem
@@ -90,7 +91,7 @@ const absentImages = Effect.fnUntraced(function*(file: string, value: unknown) {
 
 const judged = Effect.fnUntraced(function*(file: string) {
   const text = yield* textOf(file)
-  if (text === undefined) return yield* new Failure({ code: unusable, message: `${file}: there is no such file` })
+  if (text === undefined) return yield* usage(`${file}: there is no such file`)
   const value = Option.getOrUndefined(Json.parse(text))
   const isEvent = typeof value === "object" && value !== null && "kind" in value
   const isDocument = value !== undefined ? !isEvent : text.trimStart().startsWith("{\n")
@@ -154,7 +155,7 @@ export const view = Effect.fn("hermes trace view")(function*({ output, source, o
   const page = yield* TraceView.page(runs)
   const path = output ?? paths.join(
     yield* Effect.mapError(fs.makeTempDirectory({ prefix: "hermes-trace-" }), (error) =>
-      new Failure({ code: failed, message: `no temporary directory: ${error.message}: name a file by --output` })),
+      notDone(`no temporary directory: ${error.message}: name a file by --output`)),
     "trace.html"
   )
   yield* put(path, page)

@@ -11,7 +11,7 @@ import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts
 import * as AtifSession from "../observability/AtifSession.ts"
 import * as Trace from "../observability/Trace.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
-import { failed, Failure, unusable } from "./Failure.ts"
+import { type Failure, notDone, usage } from "./Failure.ts"
 import { note, type Output } from "./Output.ts"
 import { stored } from "./Session.ts"
 
@@ -43,7 +43,7 @@ export const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Retur
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(path).pipe(
     Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.succeed(undefined)),
-    Effect.mapError((error) => new Failure({ code: unusable, message: `${path} can not be read: ${error.message}` }))
+    Effect.mapError((error) => usage(`${path} can not be read: ${error.message}`))
   )
 })
 
@@ -56,12 +56,12 @@ export const load = Effect.fn("TraceSource.load")(function*(
     const session = yield* ofSession(reference)
     const trajectory = AtifSession.trajectory(session)
     if (trajectory === undefined) {
-      return yield* new Failure({ code: failed, message: `nothing was said in ${session.session.id}: there is no trace of it` })
+      return yield* notDone(`nothing was said in ${session.session.id}: there is no trace of it`)
     }
     return { name: session.session.title ?? session.session.id, trace: Trace.ofTrajectory(trajectory) }
   }
   const trace = Trace.read(text)
-  if (Result.isFailure(trace)) return yield* new Failure({ code: unusable, message: `${reference}: ${trace.failure.message}` })
+  if (Result.isFailure(trace)) return yield* usage(`${reference}: ${trace.failure.message}`)
   if (trace.success._tag === "Events") {
     for (const { message } of trace.success.faults) yield* note(`Warning: ${reference}: ${message}`)
   }

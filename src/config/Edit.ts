@@ -43,6 +43,8 @@ export interface Change {
   readonly file: "config.yaml" | ".env"
   /** The key as it stands there. */
   readonly key: string
+  /** The key had a value there before. */
+  readonly wasSet: boolean
   /** Remarks about the value: an unknown key, a number that is brought into bounds. */
   readonly warnings: ReadonlyArray<string>
 }
@@ -85,7 +87,7 @@ const change = Effect.fnUntraced(function*<E, R>(
         ? YamlEdit.unset(text, path, yaml.parse)
         : YamlEdit.set(text, path, value, yaml.parse)
       if (edited === undefined) return yield* cannotEdit(key)
-      return { text: edited, result: { file: "config.yaml" as const, key: Tree.show(path), warnings } }
+      return { text: edited, result: { file: "config.yaml" as const, key: Tree.show(path), wasSet: Tree.get(tree, path) !== undefined, warnings } }
     })
   )
 })
@@ -94,7 +96,10 @@ const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string)
   const home = yield* Home
   yield* home.ensure
   return yield* Files.update(home.env, (text) =>
-    Effect.succeed({ text: edit(text), result: { file: ".env" as const, key: name, warnings: [] } }))
+    Effect.succeed({
+      text: edit(text),
+      result: { file: ".env" as const, key: name, wasSet: Object.hasOwn(DotEnv.parse(text), name), warnings: [] }
+    }))
 })
 
 /** Sets a key to what a user typed. */
@@ -185,6 +190,10 @@ export const show = Effect.fn("Edit.show")(function*(
   const { refusals, settings, warnings } = yield* Config.load(options)
   return { values: withoutUnsupported(encode(settings)), warnings: [...refusals, ...warnings] }
 })
+
+/** A key that the settings have, or the name of a secret. */
+export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
+  Effect.map(Keys.names(key), (names) => Shape.ofPath(names) !== undefined || Keys.secretVariable(names) !== undefined)
 
 /** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
 export const get = Effect.fn("Edit.get")(function*(

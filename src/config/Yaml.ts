@@ -74,15 +74,39 @@ const position = (text: string, offset: number): string => {
 }
 
 const openers: Readonly<Record<string, string>> = {
-  "\"": "the quoted text that begins here: ",
-  "'": "the quoted text that begins here: ",
-  "[": "the list that begins here: ",
-  "{": "the mapping that begins here: "
+  "[": "the list that opens here has no end, or an entry without a comma: add ] or ,",
+  "{": "the mapping that opens here has no end, or an entry that is no \"key: value\": add } or ,"
+}
+
+/** The reader's messages by their words, each as the mistake and what to do about it. */
+const mistakes: ReadonlyArray<readonly [said: RegExp, mistake: string | ((...found: ReadonlyArray<string>) => string)]> = [
+  [/^Tabs cannot/, "a tab in the indentation: use spaces"],
+  [/block scalar indentation|^Leading empty lines/, "the lines of a text block are not indented alike: indent them by the same number of spaces"],
+  [/quoted scalar|double-quoted/, "the quote that opens here has no end, or text behind it: close it at the end of the value"],
+  [/indentation of \d+ spaces/, "the indentation fits no line above: align the line with its neighbours"],
+  [/^Duplicate key '([^]*)'/, (key = "") => `the key ${JSON.stringify(key)} is there twice: keep one of them`],
+  [/alias '([^]*)'/, (alias = "") => `nothing is named ${alias.slice(1)} by an &: put the value into quotes if the * belongs to it`],
+  [/anchor/i, "an & names nothing here: put the value into quotes if the & belongs to it"],
+  [/^Merge key/, "<< takes a mapping, or a list of mappings: write *NAME behind it"],
+  [/^Compact nested/, "a list directly in a list: write the inner one in brackets, - [x, y]"],
+  [/^Invalid colon/, "a colon in the value: put the value into quotes"],
+  [/escape/, "an escape that there is not: write a backslash as \\\\, or use single quotes"],
+  [/^Multiple YAML documents/, "a second document: keep one, without the --- before the other"],
+  [/^Unexpected content|^Expected ':'|flow collection/, "no \"key: value\": add the colon and a space, or remove the line"]
+]
+
+const plainly = (opener: string, reason: string): string => {
+  if (Object.hasOwn(openers, opener) && /^Expected '|flow/.test(reason)) return openers[opener] ?? ""
+  for (const [said, mistake] of mistakes) {
+    const found = said.exec(reason)
+    if (found !== null) return typeof mistake === "string" ? mistake : mistake(...found.slice(1))
+  }
+  return "no YAML: put the value into quotes"
 }
 
 const explain = (text: string, parse: Parse, reason: string): string => {
   const at = faultAt(text, parse)
-  return `${position(text, at)}: ${openers[text[at] ?? ""] ?? ""}${reason.replace(/ at (?:line|flow offset) \d+$/, "")}`
+  return `${position(text, at)}: ${plainly(text[at] ?? "", reason)}`
 }
 
 /** A reader of YAML texts: the value of one, or the error of the file that it is. */

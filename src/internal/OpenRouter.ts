@@ -66,7 +66,7 @@ const recording = Effect.fnUntraced(function*(path: string) {
 
 const standIn = Effect.flatMap(Effect.promise(() => import("../provider/Offline.ts")), ({ make }) => make())
 
-const recorder = (path: string | undefined): Effect.Effect<Recorder, never, FileSystem.FileSystem> =>
+const recorder = (path: string | undefined): Effect.Effect<Recorder, ConfigError, FileSystem.FileSystem> =>
   path === undefined
     ? Effect.succeed((provider) => provider)
     : Effect.gen(function*() {

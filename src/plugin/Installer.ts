@@ -38,10 +38,10 @@ export interface Request {
 
 type Platform = FileSystem.FileSystem | Path.Path
 
-const refused = (plugin: string, message: string): PluginError => new PluginError({ plugin, message })
+const refused = (plugin: string, message: string): PluginError => new PluginError({ plugin, message, input: true })
 
 const orRefused = (plugin: string) => <A, R>(self: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PluginError, R> =>
-  Effect.mapError(self, (error) => refused(plugin, error.message))
+  Effect.mapError(self, (error) => new PluginError({ plugin, message: error.message }))
 
 /** A name that is a single directory below `plugins`. */
 const isDirectoryName = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,99}$/.test(name) && name !== "node_modules"

@@ -46,6 +46,7 @@ import * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
+import { reasonOf } from "../platform/PathProblem.ts"
 import * as Completion from "./offline/Completion.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
@@ -195,23 +196,20 @@ export const provider = Effect.fn("Replay.provider")(function*(
 export const layer = (lines: Iterable<string>): Layer.Layer<Provider, ConfigError> =>
   Layer.effect(Provider, provider(lines))
 
-/** Appends lines to a file that its owner alone can read, as the session database. */
-export const toFile = (path: string): Effect.Effect<Sink, never, FileSystem.FileSystem> =>
-  Effect.map(
-    FileSystem.FileSystem,
-    (files): Sink => {
-      let isOwners = false
-      return (line) =>
-        files.writeFileString(path, `${line}\n`, { flag: "a", mode: 0o600 }).pipe(
-          // The mode counts for a new file only; one that was there keeps its own until here.
-          Effect.andThen(isOwners ? Effect.void : files.chmod(path, 0o600)),
-          Effect.tap(() =>
-            Effect.sync(() => {
-              isOwners = true
-            }))
-        )
-    }
+/**
+ * Appends lines to a file that its owner alone can read, as the session database. Fails at once, before anything is asked,
+ * where the file cannot be written.
+ */
+export const toFile = Effect.fnUntraced(function*(path: string): Effect.fn.Return<Sink, ConfigError, FileSystem.FileSystem> {
+  const files = yield* FileSystem.FileSystem
+  const append = (text: string) => files.writeFileString(path, text, { flag: "a", mode: 0o600 })
+  yield* append("").pipe(
+    // The mode counts for a new file only; one that was there keeps its own until here.
+    Effect.andThen(files.chmod(path, 0o600)),
+    Effect.mapError((error) => new ConfigError({ path, message: `the recording cannot be written to ${path}: ${reasonOf(error)}` }))
   )
+  return (line) => append(`${line}\n`)
+})
 
 /** The lines of a file. */
 export const fromFile = (path: string): Effect.Effect<ReadonlyArray<string>, ConfigError, FileSystem.FileSystem> =>

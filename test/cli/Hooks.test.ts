@@ -46,7 +46,7 @@ describe("hermes hooks", () => {
       assert.match((yield* hooks("doctor")).stdout, /^problem {2}post_tool_call .*\n {2}exited with 3/m)
 
       assert.match((yield* hooks("revoke", `sh ${guard}`)).stdout, /^revoked sh /)
-      assert.strictEqual((yield* hooks("revoke", `sh ${guard}`)).code, 1)
+      assert.strictEqual((yield* hooks("revoke", `sh ${guard}`)).code, 2)
       assert.match((yield* hooks()).stdout, /^pre_tool_call .* unseen$/m)
     }))
 

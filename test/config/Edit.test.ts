@@ -47,7 +47,7 @@ describe("Edit.set", () => {
         ["openrouter.api_keys", "k1,k2"]
       ] as const) {
         const change = yield* run(Edit.set(key, value))
-        assert.deepStrictEqual(change, { file: "config.yaml", key, warnings: [] })
+        assert.deepStrictEqual(change, { file: "config.yaml", key, wasSet: false, warnings: [] })
       }
       assert.strictEqual(
         text(),
@@ -120,7 +120,7 @@ openrouter:
       writeFileSync(config, "agent: [\n")
       assert.strictEqual(
         yield* messageOf(run(Edit.set("agent.max_turns", "5"))),
-        "config.yaml: line 1, column 8: the list that begins here: Expected ','"
+        "config.yaml: line 1, column 8: the list that opens here has no end, or an entry without a comma: add ] or ,"
       )
       writeFileSync(config, "{agent: {max_turns: 3}}\n")
       assert.match(yield* messageOf(run(Edit.set("agent.max_turns", "5"))), /^agent\.max_turns: .*`hermes config edit`$/)

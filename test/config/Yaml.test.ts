@@ -62,16 +62,16 @@ empty:
     }))
 
   const faults: ReadonlyArray<readonly [string, string]> = [
-    ["a: 1\n\tb: 2\n", "line 2, column 2: Tabs cannot be used for YAML indentation"],
-    ["a: b: c\n", "line 1, column 5: Invalid colon in plain scalar"],
-    ["x:\n  a: 1\n  a: 2\nz: 3\n", "line 3, column 3: Duplicate key 'a'"],
-    ["a: 1\nb: \"open\nc: 2\nd: 3\n", "line 2, column 4: the quoted text that begins here: Invalid quoted scalar indentation"],
-    ["a: 1\nb: [1, 2\nc: 3\n", "line 2, column 4: the list that begins here: Expected ','"],
-    ["a: 1\nb: {x: 1, y 2}\n", "line 2, column 4: the mapping that begins here: Expected ':'"],
-    ["a: 1\r\nb: *nope\r\n", "line 2, column 4: Unknown YAML alias '*nope'"],
-    ["a: |\n  x\n y\n", "line 3, column 2: Expected block scalar indentation of 2 spaces"],
-    ["a: 1\nfoo\n", "line 2, column 1: Unexpected content"],
-    ["a: 1\n---\nb: 2\n", "line 2, column 1: Multiple YAML documents are not supported"]
+    ["a: 1\n\tb: 2\n", "line 2, column 2: a tab in the indentation: use spaces"],
+    ["a: b: c\n", "line 1, column 5: a colon in the value: put the value into quotes"],
+    ["x:\n  a: 1\n  a: 2\nz: 3\n", "line 3, column 3: the key \"a\" is there twice: keep one of them"],
+    ["a: 1\nb: \"open\nc: 2\nd: 3\n", "line 2, column 4: the quote that opens here has no end, or text behind it: close it at the end of the value"],
+    ["a: 1\nb: [1, 2\nc: 3\n", "line 2, column 4: the list that opens here has no end, or an entry without a comma: add ] or ,"],
+    ["a: 1\nb: {x: 1, y 2}\n", "line 2, column 4: the mapping that opens here has no end, or an entry that is no \"key: value\": add } or ,"],
+    ["a: 1\r\nb: *nope\r\n", "line 2, column 4: nothing is named nope by an &: put the value into quotes if the * belongs to it"],
+    ["a: |\n  x\n y\n", "line 3, column 2: the lines of a text block are not indented alike: indent them by the same number of spaces"],
+    ["a: 1\nfoo\n", "line 2, column 1: no \"key: value\": add the colon and a space, or remove the line"],
+    ["a: 1\n---\nb: 2\n", "line 2, column 1: a second document: keep one, without the --- before the other"]
   ]
   for (const [text, message] of faults) {
     it.effect(`names the place: ${message}`, () =>

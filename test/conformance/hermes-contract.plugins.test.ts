@@ -124,7 +124,7 @@ describe("plugins", () => {
       const written = "# mine\nplugins:\n  enabled:\n    - observability/nemo_relay\n    - zeta\n  disabled:\n    - other\n"
       assert.strictEqual(read(), written)
       assert.match((yield* plugins("enable", "observability/nemo_relay")).stdout, /is enabled already/)
-      assert.strictEqual((yield* plugins("enable", "observability/nemo_relais")).code, 1)
+      assert.strictEqual((yield* plugins("enable", "observability/nemo_relais")).code, 2)
       assert.strictEqual(read(), written)
       const disabled = yield* plugins("disable", "nemo_relay")
       assert.strictEqual(disabled.stdout, "disabled nemo_relay; it takes effect in the next session\n")

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { randomBytes } from "node:crypto"
 import { createServer, type Server } from "node:http"
-import { Failure, unusable } from "../Failure.ts"
+import { type Failure, usage } from "../Failure.ts"
 
 /** See the module. */
 export interface Loopback {
@@ -38,10 +38,7 @@ export const listen = (port: number): Effect.Effect<Loopback, Failure, Scope.Sco
           Deferred.doneUnsafe(returned, Effect.succeed(url.searchParams))
         })
         server.once("error", ({ message }) =>
-          resume(new Failure({
-            code: unusable,
-            message: `port ${port} of this machine can not be used (${message}): set another oauth.redirect_port`
-          })))
+          resume(usage(`port ${port} of this machine can not be used (${message}): set another oauth.redirect_port`)))
         server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
       }),
       (server) =>

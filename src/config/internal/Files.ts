@@ -9,17 +9,12 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import { PlatformError } from "effect/PlatformError"
 import { ConfigError } from "../../domain/AgentError.ts"
+import { reasonOf } from "../../platform/PathProblem.ts"
 import { withLock } from "../FileLock.ts"
-
-const reasons: Readonly<Record<string, string>> = {
-  PermissionDenied: "permission denied",
-  BadResource: "it is not a file",
-  NotFound: "no such file or directory"
-}
 
 /** The error of a path that the system refused. */
 export const refused = (path: string, what: string) => (error: PlatformError): ConfigError =>
-  new ConfigError({ path, message: `${path}: can not be ${what}: ${reasons[error.reason._tag] ?? error.message}` })
+  new ConfigError({ path, message: `${path}: can not be ${what}: ${reasonOf(error)}` })
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 

@@ -1,0 +1,130 @@
+// The same mistake ends every subcommand in the same way: one line on stderr that names it, exit code 2.
+import { assert, describe, it } from "@effect/vitest"
+import type * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { root } from "../../src/cli/Root.ts"
+import { machine } from "../support/hermes.ts"
+
+/** Every command of the program, as the words of it. */
+const commandsOf = (command: Command.Command.Any, path: string): ReadonlyArray<string> =>
+  command.subcommands.flatMap(({ commands }) => commands.flatMap((one) => {
+    const own = `${path} ${one.name}`.trim()
+    return [own, ...commandsOf(one, own)]
+  }))
+
+interface Case {
+  readonly args: string
+  /** The line on stderr. */
+  readonly line: string | RegExp
+}
+
+const unknown = (kind: string, list: string) => `no ${kind} "nope": list them with \`${list}\``
+const session = unknown("session", "hermes sessions list")
+const job = unknown("job", "hermes cron list")
+const plugin = unknown("plugin", "hermes plugins list")
+const server = unknown("MCP server", "hermes mcp list")
+const toolset = unknown("toolset", "hermes tools")
+const setting = unknown("setting", "hermes config show")
+const nowhere = "/nowhere/at/all"
+const unwritable = `${nowhere} cannot be written: no such file or directory`
+
+/** For each command, names of nothing and paths that cannot be used, in each place that takes one. */
+const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
+  chat: [
+    { args: "chat -q hi --resume nope", line: session },
+    { args: "chat -q hi --continue nope", line: session },
+    { args: "chat -q hi --provider nope", line: "model.provider: unknown provider \"nope\": For an endpoint of your own use the provider custom with model.base_url" },
+    { args: `chat -q hi --script ${nowhere}`, line: `${nowhere}: there is no such file` },
+    { args: `chat -q hi --replay ${nowhere}`, line: `${nowhere}: there is no such file` },
+    { args: `chat -q hi --record ${nowhere}`, line: `the recording cannot be written to ${nowhere}: no such file or directory` },
+    { args: `chat -q hi --image ${nowhere}.png`, line: `--image ${nowhere}.png can not be read: there is no such file` },
+    { args: `chat --query-file ${nowhere}`, line: `--query-file ${nowhere} can not be read: there is no such file` }
+  ],
+  "model set": [{ args: "model set x --provider nope", line: "model.provider: unknown provider \"nope\": For an endpoint of your own use the provider custom with model.base_url" }],
+  "model login": [{ args: "model login --provider nope", line: /^nope takes a key, not a login: [^\n]+$/ }],
+  "sessions show": [{ args: "sessions show nope", line: session }],
+  "sessions rename": [{ args: "sessions rename nope x", line: session }],
+  "sessions export": [
+    { args: "sessions export --session-id nope", line: session },
+    { args: `sessions export --output ${nowhere}`, line: unwritable }
+  ],
+  "tools enable": [{ args: "tools enable nope", line: toolset }, { args: "tools enable file nope", line: toolset }],
+  "tools disable": [{ args: "tools disable nope", line: toolset }],
+  "plugins info": [{ args: "plugins info nope", line: plugin }],
+  "plugins enable": [{ args: "plugins enable nope", line: plugin }],
+  "plugins disable": [{ args: "plugins disable nope", line: plugin }],
+  "plugins update": [{ args: "plugins update nope", line: plugin }],
+  "plugins remove": [{ args: "plugins remove nope", line: plugin }],
+  "plugins uninstall": [{ args: "plugins uninstall nope", line: plugin }],
+  "plugins install": [
+    { args: "plugins install nope", line: "\"nope\" is no folder, no address of a repository (https, ssh, file), and not owner/repo" }
+  ],
+  "hooks test": [{ args: "hooks test nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],
+  "hooks schema": [{ args: "hooks schema nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],
+  "hooks revoke": [{ args: "hooks revoke nope", line: unknown("approved hook", "hermes hooks list") }],
+  "mcp remove": [{ args: "mcp remove nope", line: server }],
+  "mcp test": [{ args: "mcp test nope", line: server }],
+  "mcp login": [{ args: "mcp login nope", line: server }],
+  "mcp logout": [{ args: "mcp logout nope", line: server }],
+  "mcp serve": [{ args: "mcp serve --tools nope", line: unknown("tool", "hermes tools") }],
+  "cron edit": [{ args: "cron edit nope --name x", line: job }],
+  "cron pause": [{ args: "cron pause nope", line: job }],
+  "cron resume": [{ args: "cron resume nope", line: job }],
+  "cron remove": [{ args: "cron remove nope", line: job }],
+  "cron resnap": [{ args: "cron resnap nope", line: job }],
+  "cron run": [{ args: "cron run nope", line: job }],
+  "cron create": [{ args: "cron create nope hi", line: /^"nope" can not be read: 30m or in 2h \(once\), [^\n]+$/ }],
+  "trace convert": [{ args: "trace convert nope", line: session }],
+  "trace stats": [{ args: "trace stats nope", line: session }],
+  "trace view": [{ args: "trace view nope", line: session }],
+  "trace validate": [{ args: "trace validate nope", line: "nope: there is no such file" }],
+  "config get": [{ args: "config get nope", line: setting }],
+  "config unset": [{ args: "config unset nope", line: setting }],
+  "config set": [{ args: "config set agent.max_turns nope", line: "agent.max_turns: expected a positive integer, got \"nope\"" }]
+}
+
+/** Commands that take no name and no path. */
+const withoutNames = [
+  "model", "model list", "model test", "model logout", "sessions", "sessions list", "tools", "tools list", "plugins", "plugins list", "hooks",
+  "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "trace", "config",
+  "config show", "config edit", "config check", "config path", "config env-path", "doctor"
+]
+
+describe("input that cannot be used", () => {
+  it("has a case for every command of the program", () => {
+    assert.deepStrictEqual(commandsOf(root, "").toSorted(), [...Object.keys(mistakes), ...withoutNames].toSorted())
+  })
+
+  for (const { args, line } of Object.values(mistakes).flat()) {
+    it.live(`hermes ${args}`, () =>
+      Effect.gen(function*() {
+        const { hermes, home } = yield* machine
+        const { code, stderr, stdout } = yield* hermes(args.split(" "))
+        const told = /^Error: ([^\n]+)\n$/.exec(stderr)?.[1]
+        assert.deepStrictEqual({ code, stdout }, { code: 2, stdout: "" }, stderr)
+        if (typeof line === "string") assert.strictEqual(told, line, stderr)
+        else assert.match(told ?? stderr, line)
+        assert.isFalse(existsSync(`${home}/config.yaml`))
+      }))
+  }
+
+  it.live("a file of settings that is no YAML is one line and code 2, whatever the command", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      keep("config.yaml", "agent:\n  max_turns: 5\n   x: 6\n")
+      for (const args of ["-q hi", "chat -q hi", "config show", "config check", "config get model.default", "tools", "model list", "plugins list", "hooks list", "mcp list", "mcp test a"]) {
+        const { code, stderr, stdout } = yield* hermes(args.split(" "))
+        assert.deepInclude({ code, stdout }, { code: 2, stdout: "" }, args)
+        assert.match(stderr, /^Error: config\.yaml: line 3, column 5: a colon in the value: put the value into quotes\n$/, args)
+      }
+    }))
+
+  it("chooses its exit code in one place", () => {
+    const directory = new URL("../../src/cli", import.meta.url)
+    const made = readdirSync(directory, { recursive: true, encoding: "utf8" })
+      .filter((file) => file.endsWith(".ts") && file !== "Failure.ts")
+      .filter((file) => readFileSync(new URL(`cli/${file}`, new URL("../../src/", import.meta.url)), "utf8").includes("new Failure("))
+    assert.deepStrictEqual(made, [])
+  })
+})
