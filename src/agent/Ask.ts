@@ -10,6 +10,7 @@ import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
+import * as AnswerLimits from "../domain/AnswerLimits.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -196,6 +197,8 @@ const fitting = <E>(
 /** An answer, and why there is no more of it where its rest could not be had. */
 export interface Answer extends ModelAnswer {
   readonly brokenOff?: string | undefined
+  /** The bound that it went beyond; it was cut there. */
+  readonly overflow?: AnswerLimits.Overflow | undefined
 }
 
 /**
@@ -266,7 +269,15 @@ export const ask = Effect.fnUntraced(function*<E>(
   const paid = { provider, model, usage, cost: Cost.spent(cost) }
   yield* services.store.recordUsage(run.sessionId, paid)
   if (run.emit !== undefined) yield* run.emit([{ _tag: "UsageReported", step: run.steps, ...paid }])
-  return { ...answer, response: AnswerText.keptOf(answer.response) }
+  const { overflow, response } = AnswerLimits.bounded(answer.response)
+  if (overflow !== undefined) {
+    yield* emit(run, {
+      _tag: "Notice",
+      level: "warning",
+      message: `The answer went beyond ${AnswerLimits.describe(overflow)} and was ended there`
+    })
+  }
+  return { ...answer, overflow, response: AnswerText.keptOf(response) }
 })
 
 /** The text of an answer as the user may see it; shown now if none of it was streamed. */

@@ -61,8 +61,22 @@ const cleaned = (prompt: RunInput["prompt"]): RunInput["prompt"] =>
     ? typed(prompt)
     : prompt.map((part) => part.type === "text" ? Prompt.textPart({ text: typed(part.text), options: part.options }) : part)
 
+/** Characters of text and of encoded files in one prompt at most; more than that no model holds, and it is stored for ever. */
+const longestPrompt = 40_000_000
+
+const sizeOf = (part: Prompt.UserMessagePart): number => {
+  if (part.type === "text") return part.text.length
+  return typeof part.data === "string" || part.data instanceof Uint8Array ? part.data.length : 0
+}
+
 const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
   const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
+  if (content.reduce((size, part) => size + sizeOf(part), 0) > longestPrompt) {
+    const most = longestPrompt.toLocaleString("en-US")
+    return Effect.fail(new InvalidInput({
+      message: `the prompt is longer than ${most} characters: put it into a file and name the file`
+    }))
+  }
   return content.some((part) => part.type === "file" || part.text.trim() !== "")
     ? Effect.succeed(Prompt.userMessage({ content }))
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))

@@ -12,6 +12,8 @@ export type Outcome =
   | Continued
   /** The output limit cut the answer. Its text is in the conversation, unless calls were cut: then nothing of it is. */
   | { readonly _tag: "Truncated"; readonly text: string; readonly cut: "text" | "calls" | "thinking" }
+  /** The answer went beyond a bound and was ended there; its text up to it is in the conversation. */
+  | { readonly _tag: "Endless"; readonly text: string }
   /** The connection was lost in the middle of the answer, and the rest could not be had. Its text is in the conversation. */
   | { readonly _tag: "BrokenOff"; readonly text: string }
   /** The provider paused in the middle of an answer, which is kept; asked again, it goes on. */

@@ -141,6 +141,8 @@ export const decide = (state: State, outcome: Outcome, facts: Facts): Decision =
       return finished(state, outcome, facts)
     case "Truncated":
       return cut(state, outcome)
+    case "Endless":
+      return end(state, "output_truncated", state.said + outcome.text)
     case "BrokenOff":
       return end(state, "partial_stream_recovery", state.said + outcome.text)
     case "Paused":

@@ -9,8 +9,10 @@ import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
+import * as AnswerLimits from "../domain/AnswerLimits.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { ContentPart, ModelResponse } from "../domain/Model.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import * as Normalise from "../tool/calls/Normalise.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
@@ -177,6 +179,38 @@ const cutOff = Effect.fnUntraced(function*(
   return { _tag: "BrokenOff", text }
 })
 
+const tooMuch = (overflow: AnswerLimits.Overflow): string =>
+  `Not executed: the answer went beyond ${AnswerLimits.describe(overflow)}. Use fewer calls with less content each, for ` +
+  "instance by writing a large file in several parts."
+
+/** An answer that went beyond a bound: its calls are answered with an error, so that the model can do it otherwise. */
+const endless = Effect.fnUntraced(function*(
+  services: Pick<Services, "store">,
+  run: RunState,
+  parts: ReadonlyArray<ContentPart>,
+  overflow: AnswerLimits.Overflow
+): Effect.fn.Return<Outcome, SessionStoreError> {
+  const text = yield* Ask.showText(run, parts)
+  const ofCalls = overflow === "arguments" || overflow === "calls"
+  const content = parts.filter((part) => part.type === "text" || (ofCalls && part.type === "tool-call")).map(promptPart(run.steps))
+  yield* keep(services, run, content)
+  if (!ofCalls) {
+    return { _tag: "Endless", text: text === "" ? `No answer: the model went beyond ${AnswerLimits.describe(overflow)}.` : text }
+  }
+  const output = tooMuch(overflow)
+  const calls = content.filter(isCall)
+  yield* append(services, run, ...calls.map((call) => Conversation.toolResult(call, { output, isFailure: true })))
+  yield* emit(run, ...calls.map((call): RunEvent => ({
+    _tag: "ToolFinished",
+    callId: call.id,
+    name: call.name,
+    status: "error",
+    output,
+    durationMillis: 0
+  })))
+  return { _tag: "Continue", text, tools: calls.map(({ name }) => name), allInvalid: true }
+})
+
 const settled = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
@@ -213,13 +247,15 @@ export const step = Effect.fnUntraced(function*<E>(
 ): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
   const tools = yield* services.registry.snapshot(run.tools)
-  const { brokenOff, response } = yield* Ask.ask(services, run, {
+  const { brokenOff, overflow, response } = yield* Ask.ask(services, run, {
     tools: tools.definitions,
     toolChoice: "auto"
   })
-  const outcome = brokenOff === undefined
-    ? yield* settled(services, run, response.parts, response.finishReason, tools)
-    : yield* cutOff(services, run, response.parts)
+  const outcome = brokenOff !== undefined
+    ? yield* cutOff(services, run, response.parts)
+    : overflow !== undefined
+    ? yield* endless(services, run, response.parts, overflow)
+    : yield* settled(services, run, response.parts, response.finishReason, tools)
   yield* emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
   return outcome
 })

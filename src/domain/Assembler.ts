@@ -6,6 +6,7 @@
  */
 import * as Option from "effect/Option"
 import * as Response from "effect/ai/Response"
+import * as AnswerLimits from "./AnswerLimits.ts"
 import * as Json from "./Json.ts"
 import type { ContentPart, StreamPart } from "./Model.ts"
 import { toResponse } from "./Usage.ts"
@@ -41,6 +42,8 @@ export interface Assembled {
 export interface Assembler {
   readonly add: (parts: ReadonlyArray<StreamPart>) => void
   readonly result: () => Assembled
+  /** The bound of an answer that was crossed: nothing more need be read. */
+  readonly overflow: () => AnswerLimits.Overflow | undefined
 }
 
 const noMetadata: Response.ProviderMetadata = {}
@@ -96,7 +99,11 @@ export const make = (): Assembler => {
     open.delete(key)
   }
 
+  const meter = AnswerLimits.meter()
+
   const add = (parts: ReadonlyArray<StreamPart>): void => {
+    if (meter.overflow() !== undefined) return
+    meter.add(parts)
     for (const part of parts) {
       switch (part.type) {
         case "text-start":
@@ -181,5 +188,5 @@ export const make = (): Assembler => {
     finished
   })
 
-  return { add, result }
+  return { add, result, overflow: meter.overflow }
 }

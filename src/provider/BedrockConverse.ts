@@ -142,18 +142,18 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   const streamed = Effect.fnUntraced(function*(
     input: ConverseStreamCommandInput,
     extras: Extras.Extras,
-    abortSignal: AbortSignal,
+    abort: AbortController,
     onPart: OnPart | undefined
   ) {
     const command = new sdk.ConverseStreamCommand(input)
     command.middlewareStack.add(adding(route, extras), beforeSigning)
-    const { $metadata, stream } = yield* inTime(ask(() => client.send(command, { abortSignal })))
+    const { $metadata, stream } = yield* inTime(ask(() => client.send(command, { abortSignal: abort.signal })))
     if (stream === undefined) return yield* SdkError.cut(executing)
     const batches = Batches.of(stream)
     const machine = Stream.make(executing, $metadata.requestId)
     const sent = Assembler.make()
     const seen = onPart === undefined ? sent : Assembler.make()
-    for (let over = false; !over;) {
+    for (let over = false; !over && sent.overflow() === undefined;) {
       const events = yield* ask(batches.next)
       over = events === undefined
       const parts = events === undefined ? machine.end() : machine.step(events)
@@ -161,6 +161,8 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
       sent.add(parts)
       if (onPart !== undefined) seen.add(yield* onPart(parts))
     }
+    // The connection of an answer without an end is closed.
+    if (sent.overflow() !== undefined) abort.abort()
     const failure = machine.failure()
     if (failure !== undefined) return yield* failure
     const { parts, finishReason, usage, model, id } = seen.result()
@@ -186,7 +188,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
       const input: unknown = Input.of(extras.body)
       // Middleware may have changed the request: its form is the service's to judge, which says what is wrong with it.
       const answer = extras.body["stream"] === true
-        ? streamed(input as ConverseStreamCommandInput, extras, abort.signal, options?.onPart)
+        ? streamed(input as ConverseStreamCommandInput, extras, abort, options?.onPart)
         : whole(input as ConverseCommandInput, extras, abort.signal)
       return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
     })

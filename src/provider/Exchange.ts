@@ -7,6 +7,8 @@
  * watching, the whole stream is read in one step. What `onPart` gives back is what the response is made of; `raw` is made
  * of what was sent, on first use.
  *
+ * A stream that goes beyond a bound of an answer (`AnswerLimits`) is not read any further: its answer is what came.
+ *
  * Interruption and every failure close the connection. An endpoint that answers a streamed request in one piece is taken
  * as it is.
  *
@@ -75,6 +77,7 @@ const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
   const assembler = Assembler.make()
   const read = async (): Promise<void> => {
     while (machine.failure() === undefined) {
+      if (assembler.overflow() !== undefined) return void await reader.return()
       const item = machine.over?.() === true ? await reader.return() : await reader.next()
       assembler.add(item.done === true ? machine.end(reader.finished) : machine.step(item.value))
       if (item.done === true) return
@@ -99,6 +102,10 @@ const watch = Effect.fnUntraced(function*(
     if (parts.length === 0) continue
     sent.add(parts)
     seen.add(yield* onPart(parts))
+    if (sent.overflow() !== undefined) {
+      yield* ask(api, () => reader.return())
+      break
+    }
   }
   return yield* response(open, sent, seen)
 })

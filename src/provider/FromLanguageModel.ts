@@ -71,7 +71,8 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
     const filter = Answer.makeFilter()
     const sent = Assembler.make()
     const seen = onPart === undefined ? sent : Assembler.make()
-    yield* Stream.runForEachArray(model.streamText(options), (parts) => {
+    const parts = Stream.takeUntil(model.streamText(options), () => sent.overflow() !== undefined)
+    yield* Stream.runForEachArray(parts, (parts) => {
       const error = Answer.errorIn(parts)
       if (error !== undefined) return Effect.fail(fail("execute", error))
       const kept = filter(parts)
@@ -80,7 +81,7 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
       return onPart === undefined ? Effect.void : Effect.map(onPart(kept), seen.add)
     })
     const all = sent.result()
-    if (!all.finished) {
+    if (!all.finished && sent.overflow() === undefined) {
       return yield* fail(
         "execute",
         new AiError.InvalidResponseError({ description: "the stream ended before the answer was complete" })

@@ -10,10 +10,13 @@
  *
  * **Gotchas**
  *
+ * An event of more than {@link maxEventBytes} fails the stream.
+ *
  * That a stream ended says nothing about whether it was whole: each protocol has its own last event.
  *
  * @since 0.1.0
  */
+import * as AiError from "effect/ai/AiError"
 
 /** One event. `event` is undefined where the server names none. */
 export interface SseEvent {
@@ -30,7 +33,18 @@ export interface SseReader extends AsyncIterableIterator<ReadonlyArray<SseEvent>
 
 const lineFeed = 10
 const done = "[DONE]"
+/** Bytes of one event at most: no image in an answer is larger. */
+export const maxEventBytes = 32 * 1024 * 1024
 const noEvents: ReadonlyArray<SseEvent> = []
+
+const tooLarge = (): AiError.AiError =>
+  AiError.make({
+    module: "SseReader",
+    method: "next",
+    reason: new AiError.InvalidResponseError({
+      description: `an event of the stream is larger than ${maxEventBytes / 1024 / 1024} MiB`
+    })
+  })
 
 /** Collects the fields of lines into events. */
 class Fields {
@@ -44,6 +58,7 @@ class Fields {
       this.close(out)
       return
     }
+    if (this.#data !== undefined && this.#data.length + line.length > maxEventBytes) throw tooLarge()
     const colon = line.indexOf(":")
     if (colon === 4 && line.startsWith("data")) {
       const value = line.charCodeAt(5) === 32 ? line.slice(6) : line.slice(5)
@@ -69,6 +84,7 @@ class Reader implements SseReader {
   readonly #fields = new Fields()
   /** Bytes after the last line end. */
   #rest: Array<Uint8Array> = []
+  #restBytes = 0
   #first = true
   #ended = false
 
@@ -109,12 +125,15 @@ class Reader implements SseReader {
     const end = chunk.lastIndexOf(lineFeed) + 1
     if (end === 0) {
       this.#rest.push(chunk)
+      this.#restBytes += chunk.length
+      if (this.#restBytes > maxEventBytes) throw tooLarge()
       return noEvents
     }
     const whole = this.#rest.length === 0
       ? Buffer.from(chunk.buffer, chunk.byteOffset, end)
       : Buffer.concat([...this.#rest, chunk.subarray(0, end)])
     this.#rest = end === chunk.length ? [] : [chunk.subarray(end)]
+    this.#restBytes = chunk.length - end
     return this.#lines(whole)
   }
 

@@ -17,6 +17,12 @@ const silence = (millis: number): Error =>
 /** Looks for silence this many times in the time that is allowed, which costs nothing for a piece that arrives. */
 const looks = 4
 
+/** Bytes of a whole body, and of a stream over all its life, at most: what goes on longer has no end. */
+export const maxBytes = { whole: 64 * 1024 * 1024, stream: 512 * 1024 * 1024 }
+
+const tooLarge = (bytes: number): Error =>
+  new Error(`the answer is larger than ${bytes / 1024 / 1024} MiB`)
+
 /** More than this waiting in memory pauses the socket. */
 const highWaterMark = 256 * 1024
 /** What may still come, and for how long, after a reader has left, before the connection is given up. */
@@ -51,6 +57,7 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   #source: Readable
   #chunks: Array<Buffer> = []
   #size = 0
+  #total = 0
   #started = false
   #ended = false
   #error: Error | undefined
@@ -86,6 +93,8 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
     this.#source.on("data", (chunk: Buffer) => {
       this.#chunks.push(chunk)
       this.#size += chunk.length
+      this.#total += chunk.length
+      if (this.#total > maxBytes.stream) this.#source.destroy(tooLarge(maxBytes.stream))
       this.#idle = 0
       if (this.#size > highWaterMark) this.#source.pause()
       this.#wake?.()
@@ -133,7 +142,13 @@ export class StreamedBody implements AsyncIterableIterator<Uint8Array> {
   /** Everything, in one piece. */
   async bytes(): Promise<Uint8Array> {
     const chunks: Array<Uint8Array> = []
-    for (let item = await this.next(); item.done !== true; item = await this.next()) chunks.push(item.value)
+    for (let item = await this.next(); item.done !== true; item = await this.next()) {
+      chunks.push(item.value)
+      if (this.#total > maxBytes.whole) {
+        await this.cancel()
+        throw tooLarge(maxBytes.whole)
+      }
+    }
     const [first] = chunks
     return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
   }

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as AiError from "effect/ai/AiError"
 import * as SseReader from "../../../src/provider/internal/SseReader.ts"
 
 const body = (chunks: ReadonlyArray<string | Uint8Array>) => {
@@ -80,4 +81,22 @@ describe("SseReader", () => {
       const error = yield* Effect.promise(() => reader.next().then(() => undefined, (cause: Error) => cause))
       assert.strictEqual(error?.message, "cut")
     }))
+
+  for (const [what, chunk] of [["a line", "x".repeat(1024 * 1024)], ["an event", `data: ${"x".repeat(1024 * 1024)}\n`]] as const) {
+    it.effect(`${what} without an end fails after a bounded number of bytes`, () =>
+      Effect.gen(function*() {
+        let read = 0
+        const endless = async function*() {
+          for (;;) {
+            read += chunk.length
+            yield Buffer.from(chunk)
+          }
+        }
+        const reader = SseReader.read(endless())
+        const error = yield* Effect.promise(() => reader.next().then(() => undefined, (cause: unknown) => cause))
+        assert(AiError.isAiError(error) && error.reason._tag === "InvalidResponseError")
+        assert.include(error.reason.message, "larger than 32 MiB")
+        assert.isBelow(read, SseReader.maxEventBytes * 1.1)
+      }))
+  }
 })
