@@ -56,7 +56,7 @@ import type { Reserved } from "./plugin/Registration.ts"
 import * as Offline from "./provider/Offline.ts"
 import type { Provider } from "./provider/Provider.ts"
 import type { Auxiliary } from "./routing/Auxiliary.ts"
-import { ModelRouter } from "./routing/ModelRouter.ts"
+import { ModelRouter, type Retry } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
@@ -97,6 +97,8 @@ export interface Options<
    * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
    */
   readonly approvals?: Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge> | undefined
+  /** How often a provider that fails is asked again; as the program does when absent. */
+  readonly retry?: Retry | undefined
   /** What is said about all hooks. */
   readonly hookSettings?: Hooks.Settings | undefined
 }
@@ -163,7 +165,7 @@ export const layer = <
     places: Layer.orDie(Places.layerConfig),
     results: BoundsFile.layerTemporary,
     plugged: LoadPlugins.ofApplication(options.plugins ?? []),
-    router: Layer.fresh(ModelRouter.layer).pipe(Layer.provide(options.provider ?? Offline.layer())),
+    router: ModelRouter.layerWith(options.retry).pipe(Layer.provide(options.provider ?? Offline.layer())),
     helpers: SideTasks.ownProvider
   })
 
@@ -191,7 +193,7 @@ const assemble = <
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
   { helpers, places, plugged, results, router }: Parts
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
-  const { approvals, hooks, hookSettings, middleware, plugins: _, provider: __, store, tools, ...settings } = options
+  const { approvals, hooks, hookSettings, middleware, plugins: _, provider: __, retry: ___, store, tools, ...settings } = options
   // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
   const sessions = store ?? Layer.fresh(MemorySessionStore.layer)
   const side = SideTasks.make(helpers, middleware ?? [])

@@ -161,7 +161,8 @@ export const run = <E, R>(
         return { _tag: "Elsewhere", error: limited, decision: Classification.classify(limited) }
       }
       yield* discard(call)
-      const result = yield* shared.providers.use(lane.routeWith(state.lease), ask).pipe(
+      const asked = lane.provider === undefined ? shared.providers.use(lane.routeWith(state.lease), ask) : ask(lane.provider)
+      const result = yield* asked.pipe(
         // A provider that can not be opened.
         Effect.catch((error) => Effect.map(onlyAi(error), (error): Broken => ({ error, shown: [] })))
       )

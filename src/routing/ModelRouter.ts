@@ -25,19 +25,17 @@ import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import type { Cost } from "../domain/Cost.ts"
 import type { SessionId, TurnId } from "../domain/Ids.ts"
-import * as History from "../domain/History.ts"
 import type { ModelCall, ModelResponse } from "../domain/Model.ts"
-import * as Route from "../domain/Route.ts"
+import type * as Route from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
-import * as Usage from "../domain/Usage.ts"
+import type * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
-import * as CallSize from "./CallSize.ts"
-import type { Delivered } from "./PartialAnswer.ts"
+import type { Limits } from "./Backoff.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { Facts } from "./classification/Evidence.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
-import * as OpenProviders from "./OpenProviders.ts"
 import * as OpenRoute from "./OpenRoute.ts"
+import type { Delivered } from "./PartialAnswer.ts"
 
 /** Which try of a model call an attempt is. */
 export interface Try {
@@ -105,59 +103,29 @@ export interface Service {
   readonly advance: (turn: Turn, why: string) => Effect.Effect<Route.RouteInfo | undefined>
 }
 
-/** A provider whose calls say how much the model holds, with the conversation as its route takes it. */
-const within = (provider: ProviderService, contextWindow: number): ProviderService => {
-  const abilities = Route.abilities(provider.info)
-  return {
-    ...provider,
-    prepare: (call) =>
-      provider.prepare({ ...call, contextWindow, messages: History.sendable(call.messages, abilities) })
-  }
+/** How often a failing provider is asked again, and after which waits. */
+export interface Retry {
+  /** Attempts on one route that failures may cost; 3 when absent. Refusals for the rate cost none while the run has time. */
+  readonly maxAttempts?: number | undefined
+  /** Five seconds, doubled with each failure up to two minutes, when absent. */
+  readonly backoff?: Limits | undefined
 }
 
-/** See the module. */
+/** Routes calls to providers; see the module. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {
-  /** Always the one provider, tried once. A route that a call names instead is opened, and stays open. */
-  static readonly layer: Layer.Layer<ModelRouter, never, Provider> = Layer.effect(
-    ModelRouter,
-    Effect.gen(function*() {
-      const provider = yield* Provider
-      const providers = yield* OpenProviders.make(OpenRoute.open)
-      const catalogue = Option.getOrElse(yield* Effect.serviceOption(Catalogue.Catalogue), () => Catalogue.bundled())
-      const { info } = provider
+  /**
+   * Asks the one provider of the surroundings, with the retries, waits and adaptations of `RoutedModelRouter`. A route that a
+   * call names instead is opened, and stays open.
+   */
+  static readonly layer: Layer.Layer<ModelRouter, never, Provider> = ModelRouter.layerWith()
 
-      const once = <E, R>(
-        attempt: (at: Try) => Effect.Effect<ModelResponse, AiError.AiError | E, R>,
-        provider: ProviderService,
-        asked: Catalogue.Asked,
-        call: ModelCall | undefined
-      ): Effect.Effect<ModelAnswer, AiError.AiError | E, R> =>
-        Effect.flatMap(catalogue.known(asked), ({ cost, window }) =>
-          Effect.flatMap(
-            attempt({
-              provider: within(provider, window.tokens),
-              retryCount: 0,
-              maxRetries: 0,
-              facts: () => CallSize.facts(call, window.tokens),
-              cost
-            }),
-            (response) =>
-              Effect.as(catalogue.probing.succeeded(asked), {
-                response,
-                route: provider.info,
-                attempt: 0,
-                cost: cost(Usage.fromResponse(response.usage))
-              })
-          ))
-      return {
-        catalogue,
-        primary: Effect.succeed(info),
-        advance: () => Effect.succeed(undefined),
-        call: (attempt, route, about) =>
-          route === undefined
-            ? once(attempt, provider, info, about?.call)
-            : providers.use(route, (provider) => once(attempt, provider, route, about?.call))
-      }
-    })
-  )
+  /** {@link layer} with retries of the application's own. */
+  static layerWith(retry: Retry = {}): Layer.Layer<ModelRouter, never, Provider> {
+    return Layer.unwrap(Effect.gen(function*() {
+      const provider = yield* Provider
+      const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
+      const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
+      return layer({ ...retry, chain: [{ route: provider.info, provider }], open: OpenRoute.open, catalogue })
+    }))
+  }
 }

@@ -28,6 +28,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Route from "../domain/Route.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
 import * as Backoff from "./Backoff.ts"
 import * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
@@ -58,6 +59,8 @@ export interface ChainEntry {
   readonly limits?: Timeouts.Limits | undefined
   /** Names of the sources of address and key, for whoever shows the route. */
   readonly source?: { readonly address: string; readonly key: string } | undefined
+  /** A provider that the application has opened; it answers for the route. */
+  readonly provider?: Provider | undefined
 }
 
 /** What a router is made of. */
@@ -102,14 +105,14 @@ const lanesOf = Effect.fnUntraced(function*({ apart = [], chain, store }: Option
   const pools = new Map<string, CredentialPool.CredentialPool>()
   const lanes: Array<Lane.Lane> = []
   for (const entry of [...chain, ...apart]) {
-    const { credentials = [], limits, route, strategy } = entry
+    const { credentials = [], limits, provider, route, strategy } = entry
     const keys = keysOf(entry)
     let pool = pools.get(keys)
     if (pool === undefined && credentials.length > 0) {
       pool = yield* CredentialPool.make({ name: poolName(route.provider, pools), credentials, strategy, store })
       pools.set(keys, pool)
     }
-    lanes.push(Lane.make({ route, pool, limits }))
+    lanes.push(Lane.make({ route, pool, limits, provider }))
   }
   return { lanes: lanes.slice(0, chain.length), apart: lanes.slice(chain.length) }
 })

@@ -156,7 +156,7 @@ describe("Agent", () => {
   it.effect("still ends well when the summary fails", () => {
     const fake = Fake.make(
       Fake.calls(Fake.call("c1", "echo", { text: "1" })),
-      () => Effect.fail(Fake.failure(new AiError.RateLimitError({})))
+      () => Effect.fail(Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" })))
     )
     return Effect.gen(function*() {
       const result = yield* Agent.run({ prompt: "go", maxIterations: 1 })

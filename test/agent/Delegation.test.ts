@@ -59,7 +59,7 @@ describe("delegate_task", () => {
       const wait = ++running === 2 ? Deferred.succeed(both, undefined) : Deferred.await(both)
       const first = prompt.startsWith("first")
       const answer = first
-        ? Effect.fail(Fake.failure(new AiError.RateLimitError({})))
+        ? Effect.fail(Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" })))
         : Effect.andThen(Deferred.await(ended), say("second is done"))
       return Effect.andThen(wait, answer).pipe(Effect.ensuring(Effect.andThen(
         Effect.sync(() => seen.push([first ? "first ended" : "second ended", ""])),
@@ -70,7 +70,7 @@ describe("delegate_task", () => {
       const result = yield* Agent.run({ prompt: "go" })
       const { results } = yield* lastResult(result.sessionId)
       assert.deepStrictEqual(results.map(({ status, task_index }) => [task_index, status]), [[0, "failed"], [1, "completed"]])
-      assert.match(results[0]?.error ?? "", /[Rr]ate limit/)
+      assert.match(results[0]?.error ?? "", /InvalidKey/)
       const starts = seen.filter(([name]) => name === "subagent_start").map(([, id]) => id)
       const stops = seen.filter(([name]) => name === "subagent_stop").map(([, id]) => id)
       assert.strictEqual(new Set(starts).size, 2)

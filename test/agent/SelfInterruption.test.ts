@@ -21,6 +21,7 @@ import * as Approvals from "../../src/tool/Approvals.ts"
 import { ApprovalJudge } from "../../src/tool/approval/Judge.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
+import { running } from "../support/movingClock.ts"
 
 /** A fiber of its own that somebody interrupted, joined. */
 const joined = Effect.gen(function*() {
@@ -55,7 +56,8 @@ const runtimeOf = (fake: Fake.Fake, options: Options) =>
 /** What the model was told of its calls, and how the run ended. */
 const outcome = Effect.fnUntraced(function*(options: Options, fake: Fake.Fake = Fake.make(Fake.calls(Fake.call("c1", "work", {})), Fake.pieces("do", "ne"))) {
   const runtime = runtimeOf(fake, { tools: [setOf(Effect.succeed("worked"))], ...options })
-  const exit = yield* Effect.exit(Effect.provide(Agent.run({ prompt: "go", streaming: true }), runtime))
+  // A provider is asked again, after a wait.
+  const exit = yield* running(Effect.exit(Effect.provide(Agent.run({ prompt: "go", streaming: true }), runtime)))
   const last = fake.asked.at(-1)?.messages ?? []
   const results = last.flatMap((message) =>
     message.role === "tool"

@@ -51,6 +51,7 @@ describe("LlmFailover", () => {
       )
       const result = yield* Agent.run({ prompt: "hello" }).pipe(Effect.provide(Runtime.layer({
         provider: Scripted.layer([Scripted.fail(Failover.status(503))]),
+        retry: { maxAttempts: 1 },
         middleware: [
           LlmFailover.make({
             fallbackProviders: [{ name: "backup", llmConfig: { model: "backup-1", base_url: `${server.url}/v1`, api_key: "k" } }],

@@ -23,6 +23,7 @@ import * as Todo from "../../src/tool/builtin/Todo.ts"
 import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
+import { running } from "../support/movingClock.ts"
 
 const Echo = Tool.make("echo", {
   description: "Says it again",
@@ -292,8 +293,9 @@ describe("a run that is listened to", () => {
     const seen = recorder()
     const fake = Fake.make(() => Effect.fail(Fake.failure(new AiError.RateLimitError({}))))
     return Effect.gen(function*() {
-      yield* Effect.flip(Agent.run({ prompt: "go" }))
+      yield* running(Effect.flip(Agent.run({ prompt: "go" })))
       const [error] = seen.of("api_request_error")
+      assert.strictEqual(seen.of("api_request_error").length, seen.of("pre_api_request").length)
       assert.deepInclude(error, { reason: "rate_limit", retryable: true, retry_count: 0 })
       assert.strictEqual(error?.["api_request_id"], seen.of("pre_api_request")[0]?.["api_request_id"])
       assert.deepInclude(seen.of("on_session_end")[0], { completed: false, interrupted: false, reason: "failed" })

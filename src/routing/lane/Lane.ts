@@ -6,6 +6,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import * as Route from "../../domain/Route.ts"
+import type { Service as Provider } from "../../provider/Provider.ts"
 import type { Change } from "../Adaptation.ts"
 import type { CredentialPool, Lease } from "../CredentialPool.ts"
 import * as Fingerprint from "../internal/Fingerprint.ts"
@@ -20,8 +21,13 @@ export interface Lane {
   /** With its own key, whatever the pool has. */
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
+  /** Answers in place of one that is opened by the route: the application has opened it. */
+  readonly provider: Provider | undefined
   readonly patience: Timeouts.Patiences
-  /** Whether a broken connection is worth a new client: aggregators are behind balancers of their own. */
+  /**
+   * A broken connection is worth a new client: aggregators are behind balancers of their own, and what the application opened
+   * can not be opened again.
+   */
   readonly isDirect: boolean
   /** What the endpoint turned out not to take. */
   readonly changes: Set<Change>
@@ -38,12 +44,13 @@ export interface Options {
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
   readonly limits: Timeouts.Limits | undefined
+  readonly provider?: Provider | undefined
 }
 
 const aggregators = new Set(["openrouter", "nous"])
 
 /** The lane of a route. */
-export const make = ({ limits, pool, route }: Options): Lane => {
+export const make = ({ limits, pool, provider, route }: Options): Lane => {
   const routes = new Map<string, Route.Route>()
   const info = Route.info(route)
   const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
@@ -53,8 +60,9 @@ export const make = ({ limits, pool, route }: Options): Lane => {
     info,
     route,
     pool,
+    provider,
     patience: Timeouts.of(info, limits),
-    isDirect: !aggregators.has(route.provider),
+    isDirect: provider === undefined && !aggregators.has(route.provider),
     changes: new Set(),
     routeWith: (lease) => {
       if (lease === undefined) return route

@@ -5,9 +5,9 @@
  * **Details**
  *
  * Before the first refusal no rate is known. Then at most `firstWindow` calls wait for a first sign of their answer at once;
- * the window doubles whenever as many calls as it holds were accepted, and a call that finds it full begins after
- * `fullWindowDelay` all the same. A few calls side by side never notice it; a crowd learns from a few refusals instead of
- * one for each.
+ * the window doubles whenever as many calls as it holds were accepted. Calls that find it full begin all the same, one
+ * `fullWindowDelay` after the other and sooner and sooner: however many there are, all of them have begun after two seconds. A
+ * few calls side by side never notice it; a crowd learns from a few refusals instead of one for each.
  *
  * The first refusal closes the key for as long as the provider says and sets the rate: as many calls in that time as were
  * accepted in it, less a margin. Calls then begin evenly spread. Every accepted call raises the rate a little, every
@@ -41,8 +41,11 @@ export interface LearntRate {
 /** Calls that wait for a first sign at once, before anything is known. */
 export const firstWindow = 8
 const largestWindow = 1_024
-/** Milliseconds between calls that begin although the window is full: their provider is slow to answer. */
+/** Milliseconds between calls that begin although the window is full, and by how much less each next one waits. */
 const fullWindowDelay = 100
+const impatience = 0.95
+/** Milliseconds that are not worth a wait. */
+const leastDelay = 5
 /** Milliseconds without a refusal after which a rate is forgotten. */
 const memory = 120_000
 /** Accepted calls whose beginnings are kept to learn a rate from. */
@@ -77,6 +80,11 @@ export const make = (): LearntRate => {
   let acceptedAt: number | undefined
   let beginnings: Array<number> = []
 
+  const crowdDelay = (now: number): number => {
+    const delay = fullWindowDelay * impatience ** (undecided - window)
+    return delay < leastDelay ? 0 : Math.ceil(Math.max(0, lastBegin + delay - now))
+  }
+
   const forget = (now: number): void => {
     if (rate === undefined || now - refusedAt < memory) return
     rate = undefined
@@ -96,7 +104,7 @@ export const make = (): LearntRate => {
       forget(now)
       if (opensAt > now) return opensAt - now
       if (rate !== undefined) return Math.ceil(Math.max(0, nextAt - now))
-      return undecided < window ? 0 : Math.max(0, lastBegin + fullWindowDelay - now)
+      return undecided < window ? 0 : crowdDelay(now)
     },
     expected: (ahead, now) => {
       forget(now)
