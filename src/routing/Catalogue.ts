@@ -38,11 +38,15 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import type { Values } from "../config/Settings.ts"
 import type * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Usage } from "../domain/Usage.ts"
 import * as OutputLimits from "../provider/anthropic/OutputLimits.ts"
+import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as Families from "./catalogue/Families.ts"
 import * as LocalServer from "./catalogue/LocalServer.ts"
 import * as ModelId from "./catalogue/ModelId.ts"
@@ -87,7 +91,10 @@ export interface Known {
 
 /** See the module. */
 export interface Service {
-  /** {@link Known} of a route object, looked up again after a while; a call is held up by it for some seconds at most. */
+  /**
+   * {@link Known} of a route object, looked up again after a while. A call is held up by an endpoint of its user for a second at
+   * most, and only while it is not known to say nothing; by a service of models for five.
+   */
   readonly known: (route: Asked) => Effect.Effect<Known>
   readonly window: (route: Asked) => Effect.Effect<Window>
   readonly facts: (route: Asked) => Effect.Effect<ModelFacts>
@@ -112,6 +119,10 @@ export interface Options {
   readonly lists: ModelLists.ModelLists
   readonly get: ModelLists.GetJson
   readonly post: ModelLists.PostJson
+  /** Remembers which endpoints say nothing; the process alone does when absent. */
+  readonly endpoints?: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined
+  /** Where questions to endpoints go on beside the calls; until they are answered when absent. */
+  readonly scope?: Scope.Scope | undefined
 }
 
 /**
@@ -124,20 +135,68 @@ export class Catalogue extends Context.Service<Catalogue, Service>()("hermes-eff
 /** How long what was found of a route is taken as it is. */
 const lifetime = 300_000
 
-/** How long a call waits to know its model. */
+/** How long a call waits to know its model where a service of models lists it. */
 const patience = "5 seconds"
+
+/** How long a call waits for an endpoint of its user to say something about its models. */
+const endpointPatience = "1 second"
 
 const openRouter = "https://openrouter.ai/api/v1"
 
 const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
 
 /** See the module. */
-export const make = ({ get, lists, post, settings, windows }: Options): Service => {
+export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
   const probing = Probing.make(windows)
   const noticed = new Set<string>()
-  const memory = new WeakMap<Asked, { readonly until: number; readonly known: Known }>()
+  const memory = new WeakMap<Asked, { readonly until: number; readonly late: number; readonly known: Known }>()
   /** What local servers said, which must not be asked before each call. */
   const local = new Map<string, LocalServer.Served | undefined>()
+
+  /** Questions to endpoints that are under way, by what they ask. */
+  const asking = new Map<string, Fiber.Fiber<unknown>>()
+  const silentHere = new Set<string>()
+  /** Goes up when an endpoint has said something after its call went on without it. */
+  let late = 0
+
+  const isSilent = (baseUrl: string): Effect.Effect<boolean> =>
+    endpoints === undefined ? Effect.sync(() => silentHere.has(baseUrl)) : endpoints.isSilent(baseUrl)
+
+  const setSilent = (baseUrl: string, silent: boolean): Effect.Effect<void> => {
+    if (endpoints !== undefined) return endpoints.setSilent(baseUrl, silent)
+    return Effect.sync(() => void (silent ? silentHere.add(baseUrl) : silentHere.delete(baseUrl)))
+  }
+
+  /**
+   * What an endpoint says. One that takes long is asked on beside the call, and by nobody else for a while: it counts as silent
+   * until it has answered.
+   */
+  const askedOf = <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>): Effect.Effect<A | undefined> =>
+    Effect.gen(function*() {
+      if (yield* isSilent(baseUrl)) return undefined
+      const key = `${what}@${baseUrl}`
+      let told = false
+      const work = Effect.ensuring(
+        Effect.tap(ask, (found) => {
+          if (!told || found === undefined) return Effect.void
+          late++
+          return setSilent(baseUrl, false)
+        }),
+        Effect.sync(() => asking.delete(key))
+      )
+      // Of the same question, and so with the same answer.
+      let fiber = asking.get(key) as Fiber.Fiber<A | undefined> | undefined
+      if (fiber === undefined) {
+        const now = { startImmediately: true }
+        fiber = yield* scope === undefined ? Effect.forkDetach(work, now) : Effect.forkIn(work, scope, now)
+        if (fiber.pollUnsafe() === undefined) asking.set(key, fiber)
+      }
+      const found = yield* Effect.timeoutOption(Fiber.join(fiber), endpointPatience)
+      if (Option.isSome(found)) return found.value
+      told = true
+      yield* setSilent(baseUrl, true)
+      return undefined
+    })
 
   const atEndpoint = (route: Asked): boolean => {
     const { host } = Detection.address(route.baseUrl)
@@ -147,9 +206,11 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   const served = (route: Asked): Effect.Effect<LocalServer.Served | undefined> =>
     Effect.suspend(() => {
       if (!Detection.isLocal(Detection.address(route.baseUrl).host)) return Effect.succeed(undefined)
-      const key = `${route.model}@${route.baseUrl ?? ""}`
+      const { baseUrl = "", model } = route
+      const key = `${model}@${baseUrl}`
       if (local.has(key)) return Effect.succeed(local.get(key))
-      return Effect.tap(LocalServer.window(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
+      const window = Effect.tap(LocalServer.window(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
+      return askedOf(baseUrl, `window of ${model}`, window)
     })
 
   /** What a list says of the model, where one is asked at all. */
@@ -158,7 +219,7 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
     if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, model))
     if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, ModelId.bare(model)))
     return baseUrl !== undefined && atEndpoint(route)
-      ? Effect.map(lists.at(baseUrl, apiKey), (models) => ModelList.find(models, model))
+      ? Effect.map(askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)), (models) => models && ModelList.find(models, model))
       : Effect.succeed(undefined)
   }
 
@@ -238,9 +299,9 @@ export const make = ({ get, lists, post, settings, windows }: Options): Service 
   const known = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Known> {
     const now = yield* Clock.currentTimeMillis
     const found = memory.get(route)
-    if (found !== undefined && now < found.until) return { ...found.known, window: heeding(route, found.known.window) }
+    if (found !== undefined && now < found.until && found.late === late) return { ...found.known, window: heeding(route, found.known.window) }
     const fresh = yield* lookUp(route)
-    memory.set(route, { until: now + lifetime, known: fresh })
+    memory.set(route, { until: now + lifetime, late, known: fresh })
     return { ...fresh, window: heeding(route, fresh.window) }
   })
 

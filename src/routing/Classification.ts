@@ -11,6 +11,7 @@ import * as Evidence from "./classification/Evidence.ts"
 import * as OutputCap from "./classification/OutputCap.ts"
 import type { Reason } from "./classification/Reason.ts"
 import * as Rules from "./classification/Rules.ts"
+import type { WrongAddress } from "./classification/WrongAddress.ts"
 import * as Recovery from "./Recovery.ts"
 
 export type { Facts } from "./classification/Evidence.ts"
@@ -26,6 +27,8 @@ export interface Decision {
   /** The rule that decided. */
   readonly rule: string
   readonly status: number | undefined
+  /** The address will never serve a model. */
+  readonly wrongAddress: WrongAddress | undefined
   /** What the provider said, at most 500 characters. */
   readonly message: string
 }
@@ -45,14 +48,16 @@ export const classify = (error: AiError.AiError, facts: Evidence.Facts = {}): De
     break
   }
   const outputCap = reason === "output_cap" ? OutputCap.parse(evidence.text) : undefined
-  const { retryAfter, unreachable } = evidence
-  const recoveries = Recovery.of(reason, { retryAfter, outputCap, unreachable })
+  const { parameters, retryAfter, unreachable } = evidence
+  const wrongAddress = Recovery.mayBeAddress.has(reason) ? evidence.wrongAddress : undefined
+  const recoveries = Recovery.of(reason, { retryAfter, outputCap, unreachable, parameters, wrongAddress: wrongAddress !== undefined })
   return {
     reason,
     recoveries,
     retryable: Recovery.isRetryable(recoveries),
     rule,
     status: evidence.status,
+    wrongAddress,
     message: evidence.message.slice(0, maxMessage)
   }
 }

@@ -27,6 +27,8 @@ import * as Adaptation from "./Adaptation.ts"
 import * as CallSize from "./CallSize.ts"
 import type { Known } from "./Catalogue.ts"
 import * as Classification from "./Classification.ts"
+import * as Parameters from "./classification/Parameters.ts"
+import * as WrongAddress from "./classification/WrongAddress.ts"
 import * as Here from "./lane/Here.ts"
 import * as Lane from "./lane/Lane.ts"
 import * as Rate from "./lane/Rate.ts"
@@ -71,7 +73,8 @@ const adapted = (provider: Provider, { lane, state }: Here.Here, contextWindow: 
     ...provider,
     prepare: (given) => {
       const call = Adaptation.apply(PartialAnswer.continuation(given, delivered), { changes, contextWindow, outputCap })
-      return provider.prepare({ ...call, messages: History.sendable(call.messages, abilities) })
+      const prepared = provider.prepare({ ...call, messages: History.sendable(call.messages, abilities) })
+      return Effect.map(prepared, (request) => state.request = Parameters.apply(request, lane.parameters))
     }
   }
 }
@@ -142,6 +145,15 @@ const brokeOff = Effect.fnUntraced(function*<E, R>(
   return mayGoOn
 })
 
+/** Takes over what earlier runs learnt of the endpoint. */
+const recall = ({ endpoints }: Here.Shared, lane: Lane.Lane): Effect.Effect<void> => {
+  if (lane.recalled || endpoints === undefined) return Effect.void
+  lane.recalled = true
+  return Effect.map(endpoints.parameters(lane.id), (changes) => {
+    for (const [name, to] of changes) lane.parameters.set(name, to)
+  })
+}
+
 /** See the module. */
 export const run = <E, R>(
   shared: Here.Shared,
@@ -151,6 +163,7 @@ export const run = <E, R>(
 ): Effect.Effect<Outcome, E, R> => {
   const loop = Effect.fnUntraced(function*(here: Here.Here): Effect.fn.Return<Outcome, E, R> {
     const { state } = here
+    yield* recall(shared, lane)
     const known = yield* shared.catalogue.known(lane.route)
     const facts = (): Classification.Facts => CallSize.facts(call.about.call, known.window.tokens)
     const ask = (provider: Provider) => attempt(here, call, known, facts, provider)
@@ -178,14 +191,11 @@ export const run = <E, R>(
       }
       const onward = yield* Recover.recover(here, { error, decision })
       Rate.release(here)
-      switch (onward) {
-        case "again":
-          break
-        case "elsewhere":
-          return { _tag: "Elsewhere", error, decision }
-        case "given-up":
-          return { _tag: "GivenUp", error, decision }
-      }
+      if (onward === "again") continue
+      const { status, wrongAddress } = decision
+      const { provider } = lane.info
+      const told = wrongAddress === undefined ? error : WrongAddress.explain(error, wrongAddress, { provider, status })
+      return { _tag: onward === "elsewhere" ? "Elsewhere" : "GivenUp", error: told, decision }
     }
   })
   return Effect.flatMap(Clock.currentTimeMillis, (now) => {

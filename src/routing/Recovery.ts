@@ -9,8 +9,9 @@
  * `Adapt` once per route, `Rebuild` once per call on the primary route, `Fallback` while the chain has another entry.
  * `Compress` is not the router's to do: the call fails, and who owns the conversation finds it in the decision.
  *
- * Where a connection is refused, or a name is unknown, there is nobody to spare: it is asked again after two seconds, and a
- * new client, which the specification has for every fault of a connection, would find nobody either.
+ * Where a connection is refused there is nobody to spare: it is asked again after two seconds, and a new client, which the
+ * specification has for every fault of a connection, would find nobody either. An address that will never serve a model
+ * (`classification/WrongAddress`) is not asked again.
  *
  * Source: `hermes-llm.md` §16.2, §16.5 and §17, `ARCHITECTURE.md` §7 (D3, D4).
  *
@@ -28,12 +29,14 @@ export type Recovery =
   | { readonly _tag: "Rotate" }
   /** Send the call in another form, at once. */
   | { readonly _tag: "Adapt"; readonly change: Change }
+  /** Send the call without the first of these parameters that it has, or with the parameter's other name, at once. */
+  | { readonly _tag: "AdaptParameters"; readonly names: ReadonlyArray<string> }
   /** Ask for a shorter answer. */
   | { readonly _tag: "LowerOutputCap"; readonly to: number }
   /** Make the conversation smaller, then ask again. */
   | { readonly _tag: "Compress" }
-  /** Ask again after a while; after exactly `after`, if the provider said so or nobody was there. */
-  | { readonly _tag: "Retry"; readonly after: Duration.Duration | undefined }
+  /** Ask again after a while; after `after`, if the provider said so, and exactly then where nobody was there to say it. */
+  | { readonly _tag: "Retry"; readonly after: Duration.Duration | undefined; readonly exact?: true }
   /** Open a new connection and start over. */
   | { readonly _tag: "Rebuild" }
   /** Go on with the next route of the chain, at once. */
@@ -53,12 +56,20 @@ export interface Details {
   readonly outputCap: number | undefined
   /** There was nobody to talk to. */
   readonly unreachable: boolean
+  /** The address will never serve a model. */
+  readonly wrongAddress: boolean
+  /** Parameters of the request that the refusal names. */
+  readonly parameters: ReadonlyArray<string>
 }
 
-const shortly: Recovery = { _tag: "Retry", after: Duration.seconds(2) }
+const shortly: Recovery = { _tag: "Retry", after: Duration.seconds(2), exact: true }
+
+/** Reasons that say nothing better of a failure than that its address may be wrong. */
+export const mayBeAddress: ReadonlySet<Reason> = new Set<Reason>(["unknown", "timeout", "invalid_response", "format_error"])
 
 /** The recoveries of a reason; the switch is exhaustive, so that a new reason must say what it means. */
-export const of = (reason: Reason, { outputCap, retryAfter, unreachable }: Details): ReadonlyArray<Recovery> => {
+export const of = (reason: Reason, { outputCap, parameters, retryAfter, unreachable, wrongAddress }: Details): ReadonlyArray<Recovery> => {
+  if (wrongAddress) return [fallback]
   const retry: Recovery = { _tag: "Retry", after: retryAfter }
   switch (reason) {
     case "auth":
@@ -92,6 +103,8 @@ export const of = (reason: Reason, { outputCap, retryAfter, unreachable }: Detai
       return [adapt("without_reasoning"), fallback]
     case "llama_cpp_grammar_pattern":
       return [adapt("without_patterns"), fallback]
+    case "unsupported_parameter":
+      return [{ _tag: "AdaptParameters", names: parameters }, fallback]
     case "oauth_long_context_beta_forbidden":
     case "model_not_found":
     case "content_policy_blocked":
@@ -104,7 +117,8 @@ export const of = (reason: Reason, { outputCap, retryAfter, unreachable }: Detai
 
 /** Whether the same route may still answer, waited for or not. */
 export const isRetryable = (recoveries: ReadonlyArray<Recovery>): boolean =>
-  recoveries.some(({ _tag }) => _tag === "Retry" || _tag === "Compress" || _tag === "LowerOutputCap" || _tag === "Adapt")
+  recoveries.some(({ _tag }) => _tag === "Retry" || _tag === "Compress" || _tag === "LowerOutputCap" || _tag === "Adapt"
+    || _tag === "AdaptParameters")
 
 /** A recovery in words. */
 export const describe = (recovery: Recovery): string => {
@@ -115,6 +129,8 @@ export const describe = (recovery: Recovery): string => {
       return "take the next key"
     case "Adapt":
       return `send it ${recovery.change.replaceAll("_", " ")}`
+    case "AdaptParameters":
+      return `send it without ${recovery.names.join(" or ")}`
     case "LowerOutputCap":
       return `ask for at most ${recovery.to} tokens`
     case "Compress":

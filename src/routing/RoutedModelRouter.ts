@@ -32,6 +32,7 @@ import type { Service as Provider } from "../provider/Provider.ts"
 import * as Backoff from "./Backoff.ts"
 import * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
+import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as ChainCall from "./ChainCall.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import type { Shared } from "./lane/Here.ts"
@@ -80,6 +81,8 @@ export interface Options {
   readonly store?: PoolStore | undefined
   /** What is known of models; what the bundled tables say when absent. */
   readonly catalogue?: Catalogue.Service | undefined
+  /** Remembers which parameters endpoints do not take; nothing outlives the process when absent. */
+  readonly endpoints?: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
   /** Remembers over all processes which accounts have used up their limits; nothing is remembered when absent. */
   readonly guard?: RateGuard.RateGuard | undefined
 }
@@ -130,6 +133,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const catalogue = options.catalogue ?? Catalogue.bundled()
   const shared: Shared = {
     catalogue,
+    endpoints: options.endpoints,
     providers: yield* OpenProviders.make(options.open),
     limits: yield* RateLimits.make,
     guard: options.guard ?? RateGuard.none,

@@ -110,15 +110,37 @@ describe("Catalogue", () => {
       assert.isUndefined(yield* catalogue.notice(route("anthropic", "claude-opus-4.6")))
     }))
 
-  it.effect("a call waits five seconds at most for what is known of its model, and goes on with the tables", () =>
+  it.effect("a call waits a second at most for a silent endpoint, the next ones not at all, and the tables stand in", () =>
     Effect.gen(function*() {
-      const silent = make({ get: () => Effect.never, post: () => Effect.never, lists: { at: () => Effect.never } })
-      const local = route("custom", "gpt-4o", "http://127.0.0.1:9/v1")
-      const asked = yield* Effect.forkChild(Effect.all([silent.known(local), silent.extraBody(local)], { concurrency: 2 }))
-      yield* TestClock.adjust("5 seconds")
-      const [known, body] = yield* Fiber.join(asked)
-      assert.deepStrictEqual(known.window, { tokens: 128_000, source: "table" })
-      assert.isUndefined(body)
+      let asked = 0
+      const never = () => Effect.suspend(() => (asked++, Effect.never))
+      for (const baseUrl of ["http://127.0.0.1:9/v1", "https://models.example/v1"]) {
+        asked = 0
+        const silent = make({ get: never, post: never, lists: { at: never } })
+        const at = route("custom", "gpt-4o", baseUrl)
+        const first = yield* Effect.forkChild(Effect.all([silent.known(at), silent.extraBody(at)], { concurrency: 2 }), { startImmediately: true })
+        yield* TestClock.adjust("1 second")
+        const [known, body] = yield* Fiber.join(first)
+        assert.deepStrictEqual(known.window, { tokens: 128_000, source: "table" })
+        assert.isUndefined(body)
+        // Nothing moves the clock: whoever waits now waits for ever.
+        assert.deepStrictEqual((yield* silent.known(route("custom", "gpt-4o", baseUrl))).window, known.window)
+        assert.isUndefined(yield* silent.extraBody(at))
+        assert.strictEqual(asked, 1)
+      }
+    }))
+
+  it.effect("an endpoint that answers late is heeded from then on", () =>
+    Effect.gen(function*() {
+      let asked = 0
+      const listed = Effect.succeed(ModelList.read({ data: [{ id: "m", context_length: 50_000 }] }))
+      const catalogue = make({ lists: { at: () => Effect.suspend(() => asked++ === 0 ? Effect.delay(listed, "3 seconds") : listed) } })
+      const at = route("custom", "m", "https://models.example/v1")
+      const first = yield* Effect.forkChild(catalogue.known(at), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(first)).window.tokens, Catalogue.defaultWindow)
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual((yield* catalogue.known(at)).window, { tokens: 50_000, source: "endpoint" })
     }))
 
   it.effect("what is known of a route is looked up again after five minutes, and a refusal counts at once", () =>

@@ -10,6 +10,8 @@ import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as AiError from "effect/ai/AiError"
 import * as Json from "../../domain/Json.ts"
+import * as Parameters from "./Parameters.ts"
+import * as WrongAddress from "./WrongAddress.ts"
 
 /** See the module. */
 export interface Evidence {
@@ -26,8 +28,12 @@ export interface Evidence {
   readonly retryAfter: Duration.Duration | undefined
   /** The request never reached a provider, or its answer never came to an end. */
   readonly transport: boolean
-  /** There was nobody to talk to: the address refuses connections, or its name is unknown. */
+  /** There was nobody to talk to: the address refuses connections. */
   readonly unreachable: boolean
+  /** The address will never serve a model; see `WrongAddress`. */
+  readonly wrongAddress: WrongAddress.WrongAddress | undefined
+  /** Parameters of the request that the refusal names; see `Parameters`. */
+  readonly parameters: ReadonlyArray<string>
 }
 
 /** What surrounds a call: a lost connection means another thing in a huge conversation than in a small one. */
@@ -93,10 +99,8 @@ const retryAfterOf = (reason: AiError.AiErrorReason): Duration.Duration | undefi
   return typeof millis === "number" ? Duration.millis(millis) : undefined
 }
 
-const nobody = new Set<unknown>(["ECONNREFUSED", "ENOTFOUND", "EAI_NONAME", "EAI_NODATA"])
-
 const isUnreachable = (reason: AiError.AiErrorReason): boolean =>
-  reason._tag === "NetworkError" && nobody.has(field(reason.cause, "code"))
+  reason._tag === "NetworkError" && field(reason.cause, "code") === "ECONNREFUSED"
 
 /** Reads a failure; see the module. */
 export const of = ({ reason }: AiError.AiError): Evidence => {
@@ -105,14 +109,18 @@ export const of = ({ reason }: AiError.AiError): Evidence => {
   const code = [metadata["code"], metadata["type"]].map(word).filter((name) => name !== "" && !/^\d{3}$/.test(name))
     .join(" ").toLowerCase()
   const message = messageOf(reason)
+  const status = statusOf(reason)
+  const param = word(metadata["param"]) || ("parameter" in reason ? reason.parameter : undefined)
   return {
     tag: reason._tag,
-    status: statusOf(reason),
+    status,
     code,
     message,
     text: `${message} ${code}`.toLowerCase(),
     retryAfter: retryAfterOf(reason),
     transport: reason._tag === "NetworkError" && reason.reason === "TransportError",
-    unreachable: isUnreachable(reason)
+    unreachable: isUnreachable(reason),
+    wrongAddress: WrongAddress.of(reason, status),
+    parameters: status === 400 || status === 422 ? Parameters.named(message, param) : []
   }
 }

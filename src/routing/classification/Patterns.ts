@@ -273,7 +273,21 @@ export const unknownParameter: Family = [
   "unsupported parameter",
   "unsupported_parameter",
   "unknown_parameter",
+  "unsupported value",
+  "unsupported_value",
   "unrecognized request argument",
+  "unrecognized parameter",
+  "unexpected keyword argument",
   "extra inputs are not permitted",
-  "is not supported with this model"
+  "extra_forbidden",
+  "additional properties are not allowed",
+  "argument not supported",
+  "cannot find field",
+  /unknown (field|name|argument|key) ['"`]/,
+  /is not supported (with|by|on|for|in) (this|the) (model|endpoint|provider|server)/,
+  /(does not|doesn't|do not) support (the )?(parameter|param|setting|argument)/,
+  /(parameter|param|property|field|argument|option) ['"`][\w.]+['"`] is (unsupported|not supported|not allowed|unknown|unrecognized|invalid)/,
+  /['"`]?(temperature|top_p|top_k|tool_choice|reasoning_effort|parallel_tool_calls|stream_options)['"`]? (is|are) (not supported|unsupported|deprecated|not allowed)/,
+  "cannot both be specified",
+  /only the default \(?\d/
 ]

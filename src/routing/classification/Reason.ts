@@ -2,7 +2,8 @@
  * The words for what can go wrong between a provider and us. They stand in `api_request_error.reason`, so they never
  * change.
  *
- * Source: `hermes-llm.md` §22. `image_unsupported`, `stream_unsupported`, `output_cap` and `invalid_response` are ours:
+ * Source: `hermes-llm.md` §22. `image_unsupported`, `stream_unsupported`,
+ * `output_cap`, `invalid_response` and `unsupported_parameter` are ours:
  * their recoveries differ from all others (§11, §15.1, §15.5, §16.5). `auth_permanent` is left out: nothing tells it
  * from `auth`.
  *
@@ -33,6 +34,7 @@ export const Reason = Schema.Literals([
   "invalid_encrypted_content",
   "oauth_long_context_beta_forbidden",
   "llama_cpp_grammar_pattern",
+  "unsupported_parameter",
   "format_error",
   "unknown"
 ])

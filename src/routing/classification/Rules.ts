@@ -141,6 +141,11 @@ const byStatus: ReadonlyArray<Rule> = [
     wording("400, an image that is too large", Patterns.imageTooLarge, "image_too_large"),
     wording("400, images at all", Patterns.imageUnsupported, "image_unsupported"),
     wording("400, streaming", Patterns.streamUnsupported, "stream_unsupported"),
+    {
+      name: "400, a parameter that the call can do without",
+      judge: ({ parameters, text }) =>
+        parameters.length > 0 && speaksOf(Patterns.unknownParameter, text) ? "unsupported_parameter" : undefined
+    },
     wording("400, a parameter that is not known", Patterns.unknownParameter, "format_error"),
     outputCap("400, the length of the answer"),
     wording("400, the window", Patterns.contextOverflow, "context_overflow"),

@@ -6,8 +6,10 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { ModelRequest } from "../../domain/Model.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import type { Change } from "../Adaptation.ts"
+import type { EndpointMemory } from "../catalogue/EndpointMemory.ts"
 import type { Service as Catalogue } from "../Catalogue.ts"
 import type * as Backoff from "../Backoff.ts"
 import type { CredentialPool, Lease } from "../CredentialPool.ts"
@@ -21,6 +23,7 @@ import type { Lane } from "./Lane.ts"
 export interface Shared {
   readonly catalogue: Catalogue
   readonly providers: OpenProviders
+  readonly endpoints: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined
   readonly limits: RateLimits.RateLimits
   readonly guard: RateGuard
   readonly backoff: Backoff.Limits
@@ -59,6 +62,8 @@ export interface State {
   outputCap: number | undefined
   /** Attempts that were asked for the rest of an answer, and broke off again. */
   continuations: number
+  /** The request of the last attempt, as it was prepared. */
+  request: ModelRequest | undefined
   /** Keys whose renewal was tried. */
   readonly renewed: Set<number>
   /** Changes of this call alone. */
@@ -87,6 +92,7 @@ export const fresh = (startedAt: number): State => ({
   spent: false,
   outputCap: undefined,
   continuations: 0,
+  request: undefined,
   renewed: new Set(),
   changes: new Set()
 })

@@ -31,6 +31,10 @@ export interface Lane {
   readonly isDirect: boolean
   /** What the endpoint turned out not to take. */
   readonly changes: Set<Change>
+  /** Parameters that the endpoint turned out not to take, and their other names. */
+  readonly parameters: Map<string, string | undefined>
+  /** Whether what earlier runs learnt is in them. */
+  recalled: boolean
   /** The route with the key of a lease; the same object for the same key. */
   readonly routeWith: (lease: Lease | undefined) => Route.Route
   /** Names a key on this route to the limits. */
@@ -64,6 +68,8 @@ export const make = ({ limits, pool, provider, route }: Options): Lane => {
     patience: Timeouts.of(info, limits),
     isDirect: provider === undefined && !aggregators.has(route.provider),
     changes: new Set(),
+    parameters: new Map(),
+    recalled: false,
     routeWith: (lease) => {
       if (lease === undefined) return route
       const known = routes.get(lease.id)

@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { Change } from "../Adaptation.ts"
 import * as Backoff from "../Backoff.ts"
+import * as Parameters from "../classification/Parameters.ts"
 import type { Decision } from "../Classification.ts"
 import * as ResetTime from "../pool/ResetTime.ts"
 import * as Recovery from "../Recovery.ts"
@@ -68,6 +69,23 @@ const adapt = (here: Here, change: Change): Attempted => {
   return Effect.andThen(notice(here, `${Lane.name(lane)} can not take the request as it is: ${what}`), again)
 }
 
+const adaptParameters = (here: Here, names: ReadonlyArray<string>): Attempted => {
+  const { lane, state: { request } } = here
+  if (request === undefined) return impossible
+  const { info: { apiMode }, parameters: changes } = lane
+  for (const name of names) {
+    const to = Parameters.remedy(name, { apiMode, changes, request })
+    if (to === null) continue
+    changes.set(name, to)
+    const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
+    return notice(here, `${Lane.name(lane)} does not take ${name}: ${what}`).pipe(
+      Effect.andThen(here.shared.endpoints?.setParameters(lane.id, changes) ?? Effect.void),
+      Effect.andThen(again)
+    )
+  }
+  return impossible
+}
+
 const lowerOutputCap = (here: Here, to: number): Attempted => {
   const { lane, state } = here
   if (state.outputCap !== undefined && state.outputCap <= to) return impossible
@@ -101,13 +119,15 @@ const requeue = Effect.fnUntraced(function*(here: Here, { error }: Failed, asked
   return "again" as const
 })
 
-const retry = Effect.fnUntraced(function*(here: Here, failed: Failed, asked: Duration.Duration | undefined) {
+type Retry = Extract<Recovery.Recovery, { readonly _tag: "Retry" }>
+
+const retry = Effect.fnUntraced(function*(here: Here, failed: Failed, { after, exact }: Retry) {
   const { lane: { info }, shared, state } = here
   if (state.spent) return undefined
-  if (failed.decision.reason === "rate_limit") return yield* requeue(here, failed, asked)
+  if (failed.decision.reason === "rate_limit") return yield* requeue(here, failed, after)
   state.failures++
   if (state.failures >= shared.maxAttempts) return undefined
-  const duration = yield* Backoff.wait(shared.backoff, state.failures, asked)
+  const duration = exact === true && after !== undefined ? after : yield* Backoff.wait(shared.backoff, state.failures, after)
   yield* wait(here, { reason: `${info.provider}: ${whyOf(failed)}`, duration, attempt: state.failures + 1 })
   yield* changeKey(here)
   return "again" as const
@@ -141,12 +161,14 @@ const attempt = (here: Here, recovery: Recovery.Recovery, failed: Failed): Attem
       return rotate(here, failed)
     case "Adapt":
       return adapt(here, recovery.change)
+    case "AdaptParameters":
+      return adaptParameters(here, recovery.names)
     case "LowerOutputCap":
       return lowerOutputCap(here, recovery.to)
     case "Compress":
       return Effect.succeed("given-up")
     case "Retry":
-      return retry(here, failed, recovery.after)
+      return retry(here, failed, recovery)
     case "Rebuild":
       return rebuild(here, failed)
     case "Fallback":

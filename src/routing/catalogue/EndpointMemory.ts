@@ -1,0 +1,123 @@
+/**
+ * What endpoints turned out to be like, remembered between runs: which of them say nothing about their models, and which
+ * parameters they do not take.
+ *
+ * **Details**
+ *
+ * `cache/endpoints.json` in the home directory. It may be lost without harm: everything in it is found out again. What is older
+ * than its age counts as not known, since servers change. Two processes that write at once lose at most one entry.
+ *
+ * Source: `hermes-llm.md` §10.1, §15.5.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import type { ParameterChanges } from "../classification/Parameters.ts"
+import * as HomeFile from "./HomeFile.ts"
+
+/** The memory of endpoints. Addresses are base URLs; routes are named by their lane. */
+export interface EndpointMemory {
+  /** Returns whether the endpoint was asked about its models a while ago and said nothing. */
+  readonly isSilent: (baseUrl: string) => Effect.Effect<boolean>
+  /** Remembers that the endpoint says nothing, or that it does after all. */
+  readonly setSilent: (baseUrl: string, silent: boolean) => Effect.Effect<void>
+  /** Returns the parameters that the route does not take. */
+  readonly parameters: (route: string) => Effect.Effect<ParameterChanges>
+  readonly setParameters: (route: string, changes: ParameterChanges) => Effect.Effect<void>
+}
+
+const Silent = Schema.Struct({ at: Schema.Finite })
+const Parameters = Schema.Struct({ at: Schema.Finite, names: Schema.Record(Schema.String, Schema.NullOr(Schema.String)) })
+const Known = Schema.Struct({
+  version: Schema.Literal(1),
+  silent: Schema.Record(Schema.String, Silent),
+  parameters: Schema.Record(Schema.String, Parameters)
+})
+type Known = typeof Known.Type
+const KnownText = Schema.fromJsonString(Known)
+
+/** Milliseconds after which an endpoint is asked about its models again. */
+const silentAge = 30 * 60_000
+/** Milliseconds after which a parameter is tried again. */
+const parametersAge = 7 * 24 * 3_600_000
+
+const nothing: Known = { version: 1, silent: {}, parameters: {} }
+
+const young = <A extends { readonly at: number }>(all: Readonly<Record<string, A>>, age: number, now: number): Record<string, A> =>
+  Object.fromEntries(Object.entries(all).filter(([, { at }]) => at <= now && now - at < age))
+
+const own = <A>(all: Readonly<Record<string, A>>, key: string): A | undefined => Object.hasOwn(all, key) ? all[key] : undefined
+
+const over = (
+  load: Effect.Effect<Known>,
+  save: (known: Known) => Effect.Effect<void>
+): Effect.Effect<EndpointMemory> =>
+  Effect.gen(function*() {
+    const writing = yield* Semaphore.make(1)
+    const first = yield* Effect.cached(load)
+    let known: Known | undefined
+
+    const current = Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      const { parameters, silent } = known ?? (yield* first)
+      known = { version: 1, silent: young(silent, silentAge, now), parameters: young(parameters, parametersAge, now) }
+      return { ...known, now }
+    })
+
+    /** Others may have written meanwhile: what they know is kept. */
+    const change = (next: (known: Known, now: number) => Known): Effect.Effect<void> =>
+      writing.withPermit(Effect.gen(function*() {
+        const { now } = yield* current
+        const stored = yield* load
+        const before = known ?? nothing
+        known = next({
+          version: 1,
+          silent: { ...stored.silent, ...before.silent },
+          parameters: { ...stored.parameters, ...before.parameters }
+        }, now)
+        yield* save(known)
+      }))
+
+    return {
+      isSilent: (baseUrl) => Effect.map(current, ({ silent }) => own(silent, baseUrl) !== undefined),
+      setSilent: (baseUrl, silent) =>
+        change((known, now) => ({
+          ...known,
+          silent: silent
+            ? { ...known.silent, [baseUrl]: { at: now } }
+            : Object.fromEntries(Object.entries(known.silent).filter(([other]) => other !== baseUrl))
+        })),
+      parameters: (route) =>
+        Effect.map(current, ({ parameters }) =>
+          new Map(Object.entries(own(parameters, route)?.names ?? {}).map(([name, to]) => [name, to ?? undefined]))),
+      setParameters: (route, changes) =>
+        change((known, now) => ({
+          ...known,
+          parameters: {
+            ...known.parameters,
+            [route]: { at: now, names: Object.fromEntries([...changes].map(([name, to]) => [name, to ?? null])) }
+          }
+        }))
+    }
+  })
+
+/** Remembers as long as the process runs. */
+export const memory: Effect.Effect<EndpointMemory> = over(Effect.succeed(nothing), () => Effect.void)
+
+/** The file in a home directory, which need not exist yet; read when it is first asked. */
+export const file = (home: string): Effect.Effect<EndpointMemory, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.flatMap(HomeFile.make(home, "cache/endpoints.json"), (stored) =>
+    over(
+      stored.read.pipe(
+        Effect.flatMap((text) => text === undefined ? Effect.succeed(nothing) : Schema.decodeUnknownEffect(KnownText)(text)),
+        Effect.catch((error) => Effect.as(Effect.logDebug(`${stored.path} is not used: ${error.message}`), nothing))
+      ),
+      (known) =>
+        Schema.encodeEffect(KnownText)(known).pipe(
+          Effect.flatMap((text) => stored.write(`${text}\n`)),
+          Effect.catch((error) => Effect.logDebug(`${stored.path} can not be written: ${error.message}`))
+        )
+    ))
