@@ -21,7 +21,7 @@ describe("refused parameters", () => {
     ["body.stream_options: Extra inputs are not permitted", ["stream_options"]]
   ]
   for (const [message, names, param] of cases) {
-    it(message, () => {
+    it(`are read from: ${message}`, () => {
       assert.deepStrictEqual(Parameters.named(message, param), names)
       const decision = Classification.classify(S.http(400, message, param === undefined ? {} : { param }))
       assert.deepInclude(decision, { reason: "unsupported_parameter", retryable: true })
