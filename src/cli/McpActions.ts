@@ -103,6 +103,7 @@ export const add = Effect.fn("hermes mcp add")(function*(added: Added) {
   if (known) return yield* usage(`there is a server "${name}" already: \`hermes mcp remove ${name}\` first`)
   for (const warning of warnings) yield* note(`Warning: ${warning}`)
   yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
+  yield* line(`Its tools that may change things ask first. To run some unasked, list them in mcp_servers.${name}.trust.tools.`)
 }, Effect.provide(Home.layer))
 
 /** Removes a server from `config.yaml`. */

@@ -60,8 +60,14 @@ export const mcpServer = F.openSection({
     {}
   ),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
-  /** Tools of an untrusted server need approval to write. */
-  trust: F.withDefault(F.choice(["full", "untrusted"]), "full"),
+  /**
+   * Which of its tools run without an approval, besides those that the server states to be read-only or not destructive:
+   * `tools` are names or globs on the server's own tool names, `full` is all of them, `untrusted` is none but the read-only.
+   */
+  trust: F.optional(
+    Schema.Union([F.choice(["full", "untrusted"]), F.openSection({ tools: F.withDefault(F.texts, []) })])
+      .annotate({ expected: "full, untrusted, or tools: a list of tool names" })
+  ),
   /** That the server wants a login (`hermes mcp login`), and what is known for it. */
   oauth: F.optional(Schema.Union([
     F.flag,

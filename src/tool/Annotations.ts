@@ -47,6 +47,9 @@ export class InputArguments extends Context.Service<InputArguments, ReadonlyArra
  */
 export class OwnApproval extends Context.Service<OwnApproval, boolean>()("hermes-effect/tool/OwnApproval") {}
 
+/** What a user can do so that the tool is not asked about again, in words that follow the reason of a question. */
+export class ApprovalRemedy extends Context.Service<ApprovalRemedy, string>()("hermes-effect/tool/ApprovalRemedy") {}
+
 /** The tool talks to the user, or otherwise must never share a batch. */
 export class Interactive extends Context.Service<Interactive, boolean>()("hermes-effect/tool/Interactive") {}
 
@@ -65,6 +68,7 @@ export interface Facts {
   readonly foreign: boolean
   readonly interactive: boolean
   readonly ownApproval: boolean
+  readonly approvalRemedy?: string | undefined
   readonly pathArguments: ReadonlyArray<string>
   readonly commandArguments: ReadonlyArray<string>
   readonly inputArguments: ReadonlyArray<string>
@@ -81,6 +85,7 @@ export const facts = (tool: Tool.Any): Facts => ({
   foreign: Context.getOrUndefined(tool.annotations, Tool.OpenWorld) ?? false,
   interactive: Context.getOrUndefined(tool.annotations, Interactive) ?? false,
   ownApproval: Context.getOrUndefined(tool.annotations, OwnApproval) ?? false,
+  approvalRemedy: Context.getOrUndefined(tool.annotations, ApprovalRemedy),
   pathArguments: Context.getOrUndefined(tool.annotations, PathArguments) ?? [],
   commandArguments: Context.getOrUndefined(tool.annotations, CommandArguments) ?? [],
   inputArguments: Context.getOrUndefined(tool.annotations, InputArguments) ?? [],

@@ -54,6 +54,12 @@ const stated = ({ bound: { tool }, callId, messages }: Facts, args: ToolArgument
   )
 }
 
+/** A tool of the application is approved as a tool; one of a server, which may do anything, call by call. */
+const askedBy = (tool: string, remedy: string | undefined): Concern =>
+  remedy === undefined
+    ? { key: `${tool} asks for an approval`, permanent: true, target: { kind: "tool", text: tool } }
+    : { key: `${tool} may change or delete things (${remedy})`, permanent: true }
+
 /** See the module. */
 export const of = (given: Facts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
   const { bound: { concerns } } = given
@@ -71,7 +77,5 @@ const ofTool = (given: Facts, args: ToolArguments): Effect.Effect<ReadonlyArray<
     return Effect.succeed(always)
   }
   return Effect.map(stated(given, args), (needed) =>
-    needed
-      ? [...always, { key: `${tool.name} asks for an approval`, permanent: true, target: { kind: "tool", text: tool.name } }]
-      : always)
+    needed ? [...always, askedBy(tool.name, facts.approvalRemedy)] : always)
 }

@@ -8,7 +8,9 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type { Values } from "../../config/Settings.ts"
+import type { Hints } from "./Connection.ts"
 import { McpError } from "./McpError.ts"
+import * as Names from "./Names.ts"
 
 /** `mcp_servers.<name>` as it was read. */
 export type Section = Values["mcpServers"][string]
@@ -59,8 +61,8 @@ export interface ServerConfig {
   readonly elicitation: boolean
   /** The server may ask a model something in the middle of a call. */
   readonly sampling: boolean
-  /** Tools that may write ask first. */
-  readonly untrusted: boolean
+  /** Whether a tool, by the server's own name and its hints, runs without an approval. */
+  readonly isTrusted: (name: string, hints: Hints) => boolean
 }
 
 const config = (server: string, what: string): Effect.Effect<never, McpError> =>
@@ -84,6 +86,17 @@ const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http
     : config(name, `the url begins with ${parsed.protocol}//: only http:// and https:// reach a server`)
 }
 
+/**
+ * A tool is trusted when its server states that it only reads, or that it destroys nothing, and when the settings name it.
+ * What a server says nothing about counts as destructive.
+ */
+const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
+  if (trust === "full") return () => true
+  if (trust === "untrusted") return (_, { readOnlyHint }) => readOnlyHint === true
+  const named = Names.filter(trust?.tools ?? [], [])
+  return (name, { destructiveHint, readOnlyHint }) => readOnlyHint === true || destructiveHint === false || named(name)
+}
+
 /** See the module. */
 export const of = (name: string, section: Section): Effect.Effect<ServerConfig, McpError> =>
   Effect.map(transportOf(name, section), (transport) => ({
@@ -97,5 +110,5 @@ export const of = (name: string, section: Section): Effect.Effect<ServerConfig, 
     parallel: section.supportsParallelToolCalls,
     elicitation: section.elicitation.enabled,
     sampling: section.sampling.enabled,
-    untrusted: section.trust === "untrusted"
+    isTrusted: trustOf(section.trust)
   }))

@@ -4,8 +4,9 @@
  * **Details**
  *
  * Each becomes a `Tool.dynamic` that keeps the schema and the annotations of its server. One without annotations counts as
- * destructive. Every tool of an untrusted server that was not stated to be read-only needs approval. Unless the
- * configuration says that calls may overlap, they reach the server one after the other.
+ * destructive. A tool that is not trusted (`mcp_servers.<name>.trust`) needs an approval: whoever is there is asked, and
+ * where nobody is it does not run. Unless the configuration says that calls may overlap, they reach the server one after the
+ * other.
  *
  * A server that declares resources or prompts brings `list_resources`, `read_resource`, `list_prompts` and `get_prompt`.
  *
@@ -54,9 +55,18 @@ const answer = (result: CallResult): Effect.Effect<Result.Success, Result.Failur
   return Effect.fail({ error: text === "" ? "the tool failed and did not say why" : text })
 }
 
-const dynamic = (config: ServerConfig, name: string, description: string, parameters: Descriptor["inputSchema"], hints: Hints): Tool.Any => {
+interface Described {
+  /** As the server calls it, and as the model does. */
+  readonly own: string
+  readonly name: string
+  readonly description: string
+  readonly parameters: Descriptor["inputSchema"]
+  readonly hints: Hints
+}
+
+const dynamic = (config: ServerConfig, { description, hints, name, own, parameters }: Described): Tool.Any => {
   const { destructiveHint, idempotentHint, readOnlyHint } = hints
-  const needsApproval = config.untrusted && readOnlyHint !== true
+  const needsApproval = !config.isTrusted(own, hints)
   const tool = Tool.dynamic(name, {
     description,
     parameters: { type: "object", properties: {}, ...parameters },
@@ -69,6 +79,7 @@ const dynamic = (config: ServerConfig, name: string, description: string, parame
     .annotate(Tool.Readonly, readOnlyHint === true)
     .annotate(Tool.Destructive, readOnlyHint !== true && destructiveHint !== false)
     .annotate(Annotations.OwnApproval, true)
+    .annotate(Annotations.ApprovalRemedy, `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`)
     // What comes of a server is data, whatever it says.
     .annotate(Tool.OpenWorld, true)
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
@@ -82,13 +93,13 @@ export const entries = (config: ServerConfig, use: Use, descriptors: ReadonlyArr
   return chosen.map((descriptor, index) => {
     const told = Told.of(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
     return {
-      tool: dynamic(
-        config,
-        names[index] ?? Names.tool(config.name, descriptor.name),
-        told.description,
-        told.inputSchema,
-        descriptor.annotations ?? {}
-      ),
+      tool: dynamic(config, {
+        own: descriptor.name,
+        name: names[index] ?? Names.tool(config.name, descriptor.name),
+        description: told.description,
+        parameters: told.inputSchema,
+        hints: descriptor.annotations ?? {}
+      }),
       handler: (params, progress) =>
         Effect.matchEffect(use(({ callTool }) => callTool(descriptor.name, argumentsOf(params), progress)), {
           onFailure: (error) => Effect.fail(says(error)),
@@ -117,7 +128,13 @@ const utility = (
   parameters: Descriptor["inputSchema"],
   work: (params: unknown) => Effect.Effect<Result.Success, McpError>
 ): Entry => ({
-  tool: dynamic(config, Names.tool(config.name, name), `${description} of the MCP server ${config.name}.`, parameters, readOnly),
+  tool: dynamic(config, {
+    own: name,
+    name: Names.tool(config.name, name),
+    description: `${description} of the MCP server ${config.name}.`,
+    parameters,
+    hints: readOnly
+  }),
   handler: (params) => Effect.mapError(work(params), says)
 })
 

@@ -133,12 +133,20 @@ describe("a server of a configuration", () => {
       assert.deepStrictEqual((yield* registry.list).map(({ toolset }) => toolset), ["mcp-a"])
     }))
 
-  it.live("tools of an untrusted server that may write need approval", () =>
+  it.live("which tools need an approval: hints of the server, and the settings for each tool or for all", () =>
     Effect.gen(function*() {
-      const { snapshot } = yield* connected({ x: fixtureOf("good", { trust: "untrusted" }) })
-      const { get } = yield* snapshot
-      assert.strictEqual(get("mcp__x__plain")?.tool.needsApproval, true)
-      assert.isUndefined(get("mcp__x__look_up_")?.tool.needsApproval)
+      // `plain` says nothing of itself, `look up!` only reads, `add` destroys nothing.
+      const asks = Effect.fnUntraced(function*(more: Record<string, unknown>) {
+        const { snapshot } = yield* connected({ x: fixtureOf("good", more) })
+        const { get } = yield* snapshot
+        return ["plain", "big", "look_up_", "add"].filter((name) => get(`mcp__x__${name}`)?.tool.needsApproval === true)
+      })
+      assert.deepStrictEqual(yield* asks({}), ["plain", "big"])
+      assert.deepStrictEqual(yield* asks({ trust: "untrusted" }), ["plain", "big", "add"])
+      assert.deepStrictEqual(yield* asks({ trust: { tools: ["plain"] } }), ["big"])
+      assert.deepStrictEqual(yield* asks({ trust: { tools: ["b*", "mcp__x__plain"] } }), ["plain"])
+      assert.deepStrictEqual(yield* asks({ trust: { tools: [] } }), ["plain", "big"])
+      assert.deepStrictEqual(yield* asks({ trust: "full" }), [])
     }))
 
   it.live("its program gets its own variables and no key of ours", () =>
