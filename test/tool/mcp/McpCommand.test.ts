@@ -27,7 +27,7 @@ describe("hermes mcp", () => {
       assert.deepStrictEqual([again.code, again.stderr.split("\n").length], [2, 2])
       assert.strictEqual((yield* hermes(["mcp", "remove", "mine"])).code, 0)
       assert.notInclude(config(), "mine:")
-      assert.strictEqual((yield* hermes(["mcp", "remove", "mine"])).code, 1)
+      assert.strictEqual((yield* hermes(["mcp", "remove", "mine"])).code, 2)
     }))
 
   it.live("says in one line what can not be added, and writes nothing", () =>
