@@ -27,7 +27,7 @@
  *
  * @since 0.1.0
  */
-import * as NodeServices from "@effect/platform-node/NodeServices"
+import type * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -53,6 +53,7 @@ import type * as Middleware from "./middleware/Middleware.ts"
 import type { Plugin } from "./plugin/Plugin.ts"
 import { Plugins } from "./plugin/Plugins.ts"
 import type { Reserved } from "./plugin/Registration.ts"
+import * as ChildProcesses from "./platform/ChildProcesses.ts"
 import * as Offline from "./provider/Offline.ts"
 import type { Provider } from "./provider/Provider.ts"
 import type { Auxiliary } from "./routing/Auxiliary.ts"
@@ -115,7 +116,7 @@ const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>):
     FileState.layer,
     TodoState.layer,
     ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
-  ).pipe(Layer.provide(NodeServices.layer))
+  ).pipe(Layer.provide(ChildProcesses.layer))
 
 /** The services of a runtime. */
 export type Services = Agent.Agent | Approvals.Approvals | Auxiliary | BackgroundWork | Children | ModelRouter | Plugins | Registries
@@ -223,7 +224,7 @@ const assemble = <
     Layer.provideMerge(listening),
     Layer.provideMerge(plugged),
     Layer.provideMerge(registries),
-    Layer.provide(Layer.provideMerge(Layer.merge(support(places), results), NodeServices.layer))
+    Layer.provide(Layer.provideMerge(Layer.merge(support(places), results), ChildProcesses.layer))
     // The lists' exact types say what their members fail with and need; inside they are lists of `unknown`.
   ) as never
 }
@@ -299,7 +300,7 @@ export const program = (
         approvals: Approvals.layer().pipe(
           Layer.provide([AllowListFile.layer, Scanner.layer]),
           Layer.provide(Layer.succeed(Settings, settings)),
-          Layer.provide([configured, NodeServices.layer])
+          Layer.provide([configured, ChildProcesses.layer])
         ),
         loopGuard: Said.loopGuard(settings),
         delegation: yield* Said.delegation(settings, { environment, logins }, start)
@@ -320,4 +321,4 @@ export const program = (
         helpers: OpenRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
       }
     ).pipe(Layer.provide([Said.tools(settings, inherited), ProgramTools.told(settings, environment, home)]))
-  })).pipe(Layer.provide(NodeServices.layer))
+  })).pipe(Layer.provide(ChildProcesses.layer))

@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as ChildProcess from "effect/process/ChildProcess"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
+import { Outlives } from "../platform/ChildProcesses.ts"
 
 /** How long a program has to say that it can not. */
 export const patience = Duration.seconds(3)
@@ -24,7 +25,9 @@ const attempt = Effect.fnUntraced(function*(program: string, path: string) {
   const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
   const command = ChildProcess.make(program, [path], { stdin: "ignore", stdout: "ignore", stderr: "ignore", detached: true })
   // Its scope is never closed: closing it would end the browser.
-  const handle = yield* Scope.provide(spawner.spawn(command), yield* Scope.make())
+  const handle = yield* Scope.provide(spawner.spawn(command), yield* Scope.make()).pipe(
+    Effect.provideService(Outlives, true)
+  )
   yield* Effect.asVoid(handle.unref)
   return yield* Effect.timeoutOrElse(Effect.map(handle.exitCode, (code) => code === 0), {
     duration: patience,

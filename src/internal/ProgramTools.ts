@@ -1,12 +1,12 @@
 /**
  * The tools of a program beside those that it always has, and what its settings say to them. Used by `Runtime` alone.
  */
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
+import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { CodeSettings } from "../tool/builtin/code/CodeSettings.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 
@@ -40,7 +40,7 @@ export const told = (settings: Values, environment: Environment["Service"], home
     ),
     ([urls, search, cron, { CronDefaults }, Snapshot]) =>
       Layer.mergeAll(
-        Layer.provide(cron.layer(home.cron), NodeServices.layer),
+        Layer.provide(cron.layer(home.cron), ChildProcesses.layer),
         Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: Snapshot.take(settings, environment) })),
         Layer.succeed(urls.UrlPolicy, { ...urls.strict, allowPrivate: settings.security.allowPrivateUrls }),
         Layer.succeed(search.WebSearch, search.fromEnvironment(environment.get)),
@@ -66,6 +66,6 @@ export const servers = ({ mcpServers }: Values): Layer.Layer<never, never, Home 
       ([{ McpServers }, client, logins]) =>
         McpServers.layer(mcpServers).pipe(
           Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),
-          Layer.provide(NodeServices.layer)
+          Layer.provide(ChildProcesses.layer)
         )
     ))

@@ -24,6 +24,8 @@ export interface Options {
   readonly env?: Readonly<Record<string, string>>
   /** Sees everything that was written to stderr so far, each time something is. */
   readonly onError?: (stderr: string, child: ChildProcess) => void
+  /** Gets the process as soon as it is started. */
+  readonly onStart?: (child: ChildProcess) => void
   /** Sees everything that was written to stdout so far, each time something is. */
   readonly onOutput?: (stdout: string, child: ChildProcess) => void
 }
@@ -41,6 +43,7 @@ const environment = ({ env, home }: Options): NodeJS.ProcessEnv => ({
 export const run = (command: string, args: ReadonlyArray<string>, options: Options): Effect.Effect<Ended> =>
   Effect.callback<Ended>((resume) => {
     const child = spawn(command, args, { cwd: options.cwd, env: environment(options), stdio: ["pipe", "pipe", "pipe"] })
+    options.onStart?.(child)
     let stdout = ""
     let stderr = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => {

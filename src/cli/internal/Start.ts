@@ -3,16 +3,21 @@
  *
  * **Details**
  *
- * SIGINT, SIGTERM and SIGHUP interrupt what runs; it has 1.5 s to leave everything in order, then the process ends. A second
- * signal ends it at once. A promise that nobody looks at and that fails (a plugin's) is one warning.
+ * SIGINT, SIGTERM and SIGHUP interrupt what runs. Processes that it started and that do not end by then are killed after 1 s;
+ * after 1.5 s the program ends, whatever still hangs. A second signal ends it at once. Either way nothing that it started is
+ * left.
+ *
+ * The process stays alive until the command has ended, also while it waits for code that never settles and holds nothing of the
+ * event loop. A promise that nobody looks at and that fails (a plugin's) is one warning; an error that nobody catches is one
+ * line and ends the program.
  *
  * Source: `hermes-product.md` §1.3.
  */
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import * as ChildProcesses from "../../platform/ChildProcesses.ts"
 import { ofCause, render } from "../ErrorLine.ts"
 import { execute } from "../Execute.ts"
 import { failed, InterruptCode } from "../Failure.ts"
@@ -21,7 +26,11 @@ import { Program, type Service as Runtime } from "../Program.ts"
 import * as LogLine from "../LogLine.ts"
 import * as Streams from "./Streams.ts"
 
+/** Time until processes are killed, which leaves the rest of the grace to what waits for their end. */
+const killAfterMillis = 1000
 const graceMillis = 1500
+/** The longest time that a timer can wait. */
+const forever = 2 ** 31 - 1
 const showCursor = "\u001b[?25h"
 
 /** 128 and the number of the signal. */
@@ -52,7 +61,7 @@ export const start = (
 
   const fiber = execute(argv).pipe(
     Effect.provide(Layer.mergeAll(
-      NodeServices.layer,
+      ChildProcesses.layer,
       Layer.succeed(Output, output),
       Layer.succeed(Program, program),
       Layer.succeed(InterruptCode, () => signalled ?? signals.SIGINT),
@@ -71,12 +80,20 @@ export const start = (
       if (signalled !== undefined) return abandon(signalled)
       signalled = code
       fiber.interruptUnsafe()
+      setTimeout(ChildProcesses.killAll, killAfterMillis).unref()
       setTimeout(() => abandon(code), graceMillis).unref()
     })
   }
   warnOfRejections(say)
+  process.on("uncaughtException", (error) => {
+    say(render(`a plugin or a library failed outside of any call: ${error.message}`))
+    abandon(signalled ?? failed)
+  })
 
+  // Without it, Node ends the process with exit code 0 when only promises are waited for.
+  const alive = setInterval(() => undefined, forever)
   fiber.addObserver((exit) => {
+    clearInterval(alive)
     if (Exit.isFailure(exit) && signalled === undefined) say(render(ofCause(exit.cause).line))
     const code = signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
     void flushed().then((written) => process.exit(code === 0 && !written ? failed : code))

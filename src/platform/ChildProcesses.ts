@@ -1,0 +1,168 @@
+/**
+ * Starts processes that never outlive this one: however the program ends, by a signal, by `process.exit` or by `kill -9`, what
+ * it had running is killed.
+ *
+ * **Details**
+ *
+ * Every process leads a process group of its own, and carries a mark of its own in the environment variable
+ * {@link markVariable}, which its descendants inherit. Three things end what is still running:
+ *
+ * - the scope in which a process was started, which is the orderly way;
+ * - the exit of this process, which kills every remaining group before it is gone ({@link killAll});
+ * - a watchdog for a death that gives no time: one small shell, started beside the first process, that reads from a pipe which
+ *   processes live. The pipe ends with this process, whatever ended it; then the watchdog kills the groups, and everything that
+ *   has one of their marks, also what had left its group.
+ *
+ * The watchdog is told of a mark before the process is started, so that there is no moment in which it does not know it. Its
+ * cost is two lines on a pipe for each process, and one start of `/bin/sh` for all of them.
+ *
+ * **Gotchas**
+ *
+ * Marks are looked for in `/proc`; where there is none (macOS) only the process groups are killed, and on Windows only the exit
+ * of this process kills what it started. A program that clears its environment and leaves its group is not found.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import { type ChildProcess as NodeProcess, spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+
+/** The environment variable that marks a process and what it starts. */
+export const markVariable = "HERMES_PROCESS_MARK"
+
+/** Set to let a process outlive the program: a browser that was opened for the user. */
+export const Outlives = Context.Reference<boolean>("hermes-effect/platform/Outlives", { defaultValue: () => false })
+
+/**
+ * Reads `+ mark` (about to start), `= mark pgid` (started) and `- mark` (gone) until the pipe ends, then kills what is left.
+ * Looks again for what was started while it looked.
+ */
+const watchdogScript = `
+live=''
+while IFS=' ' read -r sign mark group; do
+  case $sign in
+    +) live="$live $mark:" ;;
+    *)
+      kept=''
+      for entry in $live; do
+        case $entry in "$mark":*) ;; *) kept="$kept $entry" ;; esac
+      done
+      live=$kept
+      if [ "$sign" = = ]; then live="$live $mark:$group"; fi
+      ;;
+  esac
+done
+[ -n "$live" ] || exit 0
+patterns=''
+for entry in $live; do
+  group=\${entry#*:}
+  [ -z "$group" ] || kill -KILL -- "-$group" 2>/dev/null
+  patterns="$patterns -e ${markVariable}=\${entry%%:*}"
+done
+[ -d /proc/self ] || exit 0
+round=0
+while [ $round -lt 10 ]; do
+  found=$(grep -ls $patterns /proc/[0-9]*/environ 2>/dev/null)
+  [ -n "$found" ] || exit 0
+  for file in $found; do
+    pid=\${file#/proc/}
+    kill -KILL "\${pid%/environ}" 2>/dev/null
+  done
+  round=$((round + 1))
+done
+`
+
+/** Process groups by mark; undefined while the process is being started. */
+const live = new Map<string, number | undefined>()
+
+let watchdog: NodeProcess | undefined
+
+const startWatchdog = (): NodeProcess => {
+  const started = spawn("/bin/sh", ["-c", watchdogScript], {
+    cwd: "/",
+    // Nothing of ours: a mark that this program inherited would have the watchdog killed together with it.
+    env: { PATH: "/usr/local/bin:/usr/bin:/bin" },
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"]
+  })
+  const forget = (): void => {
+    if (watchdog === started) watchdog = undefined
+  }
+  // Without a shell, or when somebody ended it, the next process starts another one.
+  started.on("error", forget).on("exit", forget)
+  started.stdin?.on("error", forget)
+  started.unref()
+  // A socket, which is all that a pipe of Node is, keeps the program alive until it is told not to.
+  if (started.stdin !== null && "unref" in started.stdin && typeof started.stdin.unref === "function") started.stdin.unref()
+  for (const [mark, group] of live) started.stdin?.write(group === undefined ? `+ ${mark}\n` : `= ${mark} ${group}\n`)
+  return started
+}
+
+const tell = (line: string): void => {
+  if (process.platform === "win32") return
+  if (watchdog === undefined) watchdog = startWatchdog()
+  else watchdog.stdin?.write(line)
+}
+
+/** Kills every process group that is still running, at once. */
+export const killAll = (): void => {
+  for (const group of live.values()) {
+    if (group === undefined) continue
+    try {
+      process.kill(process.platform === "win32" ? group : -group, "SIGKILL")
+    } catch {
+      // It ended by itself.
+    }
+  }
+}
+
+let exitIsWatched = false
+
+const enter = (mark: string): void => {
+  if (!exitIsWatched) process.on("exit", killAll)
+  exitIsWatched = true
+  live.set(mark, undefined)
+  tell(`+ ${mark}\n`)
+}
+
+const started = (mark: string, group: number): void => {
+  live.set(mark, group)
+  tell(`= ${mark} ${group}\n`)
+}
+
+const leave = (mark: string): void => {
+  live.delete(mark)
+  // A watchdog that is gone need not be told.
+  watchdog?.stdin?.write(`- ${mark}\n`)
+}
+
+const marked = (command: ChildProcess.Command, mark: string): ChildProcess.Command =>
+  command._tag === "PipedCommand"
+    ? ChildProcess.pipeTo(marked(command.left, mark), marked(command.right, mark), command.options)
+    : ChildProcess.make(command.command, command.args, {
+      ...command.options,
+      ...(command.options.env === undefined ? { extendEnv: true } : {}),
+      env: { ...command.options.env, [markVariable]: mark },
+      detached: true
+    })
+
+/** Guards the processes of another spawner. */
+export const guarded = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
+  makeSpawner(Effect.fnUntraced(function*(command) {
+    if (yield* Outlives) return yield* inner.spawn(command)
+    const mark = randomUUID()
+    // Released after the process, whose scope closes first.
+    yield* Effect.acquireRelease(Effect.sync(() => enter(mark)), () => Effect.sync(() => leave(mark)))
+    const handle = yield* inner.spawn(marked(command, mark))
+    started(mark, handle.pid)
+    return handle
+  }))
+
+/** Node's services, with processes that never outlive this one. */
+export const layer: Layer.Layer<NodeServices.NodeServices> = Layer.effect(
+  ChildProcessSpawner,
+  Effect.map(ChildProcessSpawner, guarded)
+).pipe(Layer.provideMerge(NodeServices.layer))
