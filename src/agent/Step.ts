@@ -16,7 +16,7 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import * as Normalise from "../tool/calls/Normalise.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
-import type { ToolContext } from "../tool/ToolContext.ts"
+import { ConversationHistory, type ToolContext } from "../tool/ToolContext.ts"
 import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Ask from "./Ask.ts"
 import type { Outcome } from "./Outcome.ts"
@@ -96,7 +96,7 @@ const runTools = Effect.fnUntraced(function*<E>(
     settled: (call, message) =>
       Effect.tap(store.append(run.sessionId, [message]), () => Effect.sync(() => batch.results.set(call.id, message))),
     quota: () => Budget.takeToolCall(run.budget)
-  })
+  }).pipe(Effect.provideService(ConversationHistory, (json) => Conversation.holds(run.messages, json)))
 })
 
 /** Tools that a model may go in circles with; any other shows that it does not. */

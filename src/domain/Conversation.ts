@@ -124,6 +124,11 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
   return out
 }
 
+/** Tells whether a tool result holds this piece of JSON, as it stands there. */
+export const holds = (messages: ReadonlyArray<Prompt.Message>, json: string): boolean =>
+  messages.some(({ content, role }) =>
+    role === "tool" && content.some((part) => part.type === "tool-result" && typeof part.result === "string" && part.result.includes(json)))
+
 /** The visible text of a message: what somebody wrote, without thoughts, calls and files. */
 export const text = (message: Prompt.Message): string => {
   if (message.role === "system") return message.content

@@ -23,7 +23,7 @@ import * as Prepare from "./Prepare.ts"
 import * as Desk from "./result/Desk.ts"
 import * as ResultText from "./result/ResultText.ts"
 import * as Schedule from "./Schedule.ts"
-import { ToolContext } from "./ToolContext.ts"
+import { ConversationHistory, ToolContext } from "./ToolContext.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
 /** What a batch needs from the run that it belongs to. `E` is what `begin` and `settled` can fail with. */
@@ -225,8 +225,9 @@ export const runOne = (
   { params, ...call }: Prompt.ToolCallPart
 ): Effect.Effect<NestedOutcome, never, ToolContext> => {
   const part = Prompt.toolCallPart({ ...call, params: Normalise.argumentsOf(call.name, params, batch.tools) })
+  const ran = run<never>({ ...batch, calls: [part], notes: undefined, begin: () => Effect.void, settled: () => Effect.void })
   return Effect.map(
-    run<never>({ ...batch, calls: [part], notes: undefined, begin: () => Effect.void, settled: () => Effect.void }),
+    Effect.provideService(ran, ConversationHistory, undefined),
     ({ messages }) => {
       const part = messages[0]?.content.find((part) => part.type === "tool-result")
       return part === undefined

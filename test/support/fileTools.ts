@@ -10,7 +10,7 @@ import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import { FileState } from "../../src/tool/builtin/file/FileState.ts"
 import { Places } from "../../src/tool/builtin/file/Places.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
-import { ToolContext } from "../../src/tool/ToolContext.ts"
+import { ConversationHistory, ToolContext } from "../../src/tool/ToolContext.ts"
 
 /** A JSON result, open to any question a test may ask. */
 export interface Answer {
@@ -53,6 +53,8 @@ const bind = (fs: FileSystem.FileSystem) =>
       Effect.provideService(FileSystem.FileSystem, fs)
     )
     const state = yield* FileState.pipe(Effect.provideContext(services))
+    /** What each session was told, as the conversation of a run holds it. */
+    const told = new Map<string, Array<string>>()
     const call = Effect.fnUntraced(function*(
       name: string,
       params: Record<string, unknown>,
@@ -61,7 +63,10 @@ const bind = (fs: FileSystem.FileSystem) =>
       const tool = tools.find((tool) => tool.tool.name === name)
       if (tool === undefined) return yield* Effect.die(`no tool ${name}`)
       const sessionId = session(options.session ?? "s1")
+      const history = told.get(sessionId) ?? []
+      told.set(sessionId, history)
       const result = yield* tool.run(params, "call_1").pipe(
+        Effect.provideService(ConversationHistory, (json) => history.some((text) => text.includes(json))),
         Effect.provideService(ToolContext, {
           sessionId,
           turnId: TurnId.make("t1"),
@@ -70,6 +75,7 @@ const bind = (fs: FileSystem.FileSystem) =>
         })
       )
       const text = JSON.stringify(result.output)
+      history.push(text)
       const body: unknown = result.output
       return Predicate.isObject(body)
         ? ({ isFailure: result.isFailure, body: { ...body }, text } satisfies Answer)

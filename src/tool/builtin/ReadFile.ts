@@ -4,8 +4,9 @@
  * **Details**
  *
  * The file is streamed, so that a window of a huge file costs no more memory than of a small one. A window that the
- * session was given already, and that did not change, is answered with a stub instead of the same text; after two stubs
- * with an error. The same request three times in a row warns, the fourth is refused: see {@link FileState}.
+ * conversation holds already, and that did not change, is answered with a stub instead of the same text; after two stubs
+ * with an error. The same request three times in a row warns, the fourth is refused: see {@link FileState}. Whoever reads for
+ * somebody else than the conversation (a script, a plugin, another program) always gets the text.
  *
  * Notebooks and the XML office formats (`.docx`, `.xlsx`, `.pptx`) are shown as their text. Old binary office documents,
  * OpenDocument and PDF are refused as binary.
@@ -22,7 +23,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { PathArguments } from "../Annotations.ts"
-import { ToolContext } from "../ToolContext.ts"
+import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import * as Binary from "./file/Binary.ts"
 import { FileLimits } from "./file/FileLimits.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
@@ -49,7 +50,7 @@ const Content = Schema.Struct({
   warning: Schema.optionalKey(Schema.String)
 })
 
-/** Instead of lines that the session has already. */
+/** Instead of lines that the conversation holds already. */
 const Unchanged = Schema.Struct({
   status: Schema.Literal("unchanged"),
   path: Schema.String,
@@ -171,6 +172,7 @@ export const make = Effect.gen(function*() {
   return Effect.fnUntraced(
     function*(params: typeof tool.parametersSchema.Type) {
       const { sessionId } = yield* ToolContext
+      const holds = yield* ConversationHistory
       const { chars, lineChars, lines } = yield* FileLimits
       const target = yield* targets.resolve(params.path, "read")
       const options: LineWindow.Options = {
@@ -180,7 +182,7 @@ export const make = Effect.gen(function*() {
         maxLineChars: lineChars
       }
       const request = `${options.offset}:${options.limit}:${target.real}`
-      const times = yield* state.repeated(sessionId, `read_file:${request}`)
+      const times = holds === undefined ? 1 : yield* state.repeated(sessionId, `read_file:${request}`)
       if (times > 3) {
         return yield* Problem.fail(`refused: the same lines of ${target.given} were asked for ${times} times in a row`, {
           hint: "Use the text that you have, or go on with another step."
@@ -217,7 +219,8 @@ export const make = Effect.gen(function*() {
       }
       const stamp = stampOf(info)
       yield* state.saw(sessionId, target.real, stamp)
-      const stubs = yield* state.given(sessionId, { window: request, stamp, content: Hash.string(window.content) })
+      const reading = { window: request, stamp, content: Hash.string(window.content) }
+      const stubs = holds === undefined ? 0 : yield* state.given(sessionId, reading, holds(JSON.stringify(window.content)))
       if (stubs > 2) {
         return yield* Problem.fail(`${target.given} has not changed since you read these lines, as you were told twice`, {
           hint: "Use the text that you have, or read other lines."

@@ -25,7 +25,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { PathArguments } from "../Annotations.ts"
-import { ToolContext } from "../ToolContext.ts"
+import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Target.ts"
@@ -259,7 +259,10 @@ export const make = Effect.gen(function*() {
   return Effect.fnUntraced(
     function*(params: Params) {
       const { sessionId } = yield* ToolContext
-      const times = yield* state.repeated(sessionId, `search_files:${JSON.stringify(params)}`)
+      // A script may search in a loop.
+      const times = (yield* ConversationHistory) === undefined
+        ? 1
+        : yield* state.repeated(sessionId, `search_files:${JSON.stringify(params)}`)
       if (times > 3) {
         return yield* Problem.fail(`refused: the same search was asked for ${times} times in a row`, {
           hint: "Use the results that you have, or search for something else."

@@ -43,8 +43,11 @@ export interface Reading {
 export interface Service {
   /** How many times in a row, this one included, the session asked for exactly this. */
   readonly repeated: (session: SessionId, request: string) => Effect.Effect<number>
-  /** How often the session already has this very text: 0 the first time, then the number of stubs so far, plus one. */
-  readonly given: (session: SessionId, reading: Reading) => Effect.Effect<number>
+  /**
+   * Notes that the conversation asks for a text, and gives the number of stubs in place of it, this one included: 0 where the
+   * text has to be given, because it is new, changed, or not held by the conversation (`isHeld`).
+   */
+  readonly given: (session: SessionId, reading: Reading, isHeld: boolean) => Effect.Effect<number>
   /** The session knows this state of the file. */
   readonly saw: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<void>
   /** The session put the file into this state; `undefined` is: gone. */
@@ -114,11 +117,11 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
         state.last = { request, count }
         return count
       }),
-    given: (id, { window, stamp, content }) =>
+    given: (id, { window, stamp, content }, isHeld) =>
       Effect.sync(() => {
         const { given } = of(id)
         const before = given.get(window)
-        const same = before !== undefined && before.stamp === stamp && before.content === content
+        const same = isHeld && before !== undefined && before.stamp === stamp && before.content === content
         return put(given, window, { stamp, content, stubs: same ? before.stubs + 1 : 0 }).stubs
       }),
     saw: (id, real, stamp) => Effect.sync(() => saw(id, real, stamp)),
