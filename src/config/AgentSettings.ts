@@ -34,7 +34,8 @@ export const agent = F.defaulted({
     ),
     "auto"
   ),
-  environmentHint: F.optional(F.unsupported(F.text))
+  /** Where the agent works, in words for the model: part of the system prompt of each new session. */
+  environmentHint: F.optional(F.text)
 })
 
 /**

@@ -14,7 +14,7 @@ export const plugins = F.defaulted({
   /** npm packages that are plugins; being named here makes one known, `enabled` decides. */
   packages: F.withDefault(F.texts, []),
   /** Seconds for a hook that may change what happens; 0 turns the deadline off. */
-  hookCallbackTimeout: F.withDefault(F.unsupported(F.number({ least: 0, most: 600 })), 30),
+  hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
   /** Characters of a request or response in a hook payload. */
   payloadMaxChars: F.withDefault(F.integer({ least: 1000 }), 50_000),
   entries: F.withDefault(F.mapOf(F.mapOf(F.anything)), {})

@@ -32,8 +32,8 @@ import type { AskName, HookEvents, HookName, HookReturns } from "./Payloads.ts"
 export interface Listener<out R = never> {
   readonly event: string
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown, R>
-  /** How long the run waits for it. */
-  readonly deadline: Duration.Duration
+  /** How long the run waits for it; as long as the runtime waits for a listener of its kind when absent. */
+  readonly deadline?: Duration.Duration | undefined
   /** What a failure means. `closed` stands for a refusal, where the hook has one. */
   readonly onFailure: "open" | "closed"
 }
@@ -62,7 +62,10 @@ export interface Hook<out R = never> {
 export interface Options {
   /** Who this is, for warnings; the function's name when absent. */
   readonly label?: string | undefined
-  /** 5 seconds for an observer and 30 for a listener that may answer, when absent (`ARCHITECTURE.md` §7). */
+  /**
+   * 5 seconds for an observer, and for a listener that may answer what `Hooks.Settings` say (30 seconds), when absent
+   * (`ARCHITECTURE.md` §7).
+   */
   readonly deadline?: Duration.Input | undefined
 }
 
@@ -91,13 +94,12 @@ export type EventOf<Name extends string> = Name extends HookName ? HookEvents[Na
 
 const inline: Delivery = { mode: "inline" }
 const observerDeadline = Duration.seconds(5)
-const askDeadline = Duration.seconds(30)
 const defaultCapacity = 1024
 
-const deadlineOf = (event: string, deadline: Duration.Input | undefined): Duration.Duration =>
-  deadline === undefined
-    ? isAskName(event) ? askDeadline : observerDeadline
-    : Duration.fromInputUnsafe(deadline)
+const deadlineOf = (event: string, deadline: Duration.Input | undefined): Duration.Duration | undefined => {
+  if (deadline !== undefined) return Duration.fromInputUnsafe(deadline)
+  return isAskName(event) ? undefined : observerDeadline
+}
 
 const deliveryOf = (options: ObserverOptions): Delivery =>
   options.mode === "queued"

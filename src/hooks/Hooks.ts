@@ -5,7 +5,7 @@
  * **Details**
  *
  * - Order is the order of registration, plugins first; a listener is called when the one before it is done, or was given
- *   up at its deadline (5 s for an observer, 30 s for one that may answer).
+ *   up at its deadline (5 s for an observer, 30 s for one that may answer, unless {@link Settings} say otherwise).
  * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody listens:
  *   without listeners they return a constant. The payload is made once per event, see `Payload`.
  * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `Spans`)
@@ -82,6 +82,11 @@ export class Hooks extends Context.Service<Hooks, Service>()("hermes-effect/hook
 export interface Settings {
   /** Characters of a sanitised request or response (`HERMES_PLUGIN_PAYLOAD_MAX_CHARS`); 50 000 when absent. */
   readonly payloadMaxChars?: number | undefined
+  /**
+   * How long a listener that may answer is waited for, where it does not say so itself (`plugins.hook_callback_timeout`); 30
+   * seconds when absent, `Duration.infinity` for no deadline.
+   */
+  readonly answerDeadline?: Duration.Duration | undefined
 }
 
 /** A listener as it is called: bound to what it needs, or to its hook's queue. */
@@ -113,6 +118,7 @@ export const make = (settings: Settings = {}): Effect.Effect<Service> => Effect.
 
 const makeUnsafe = (settings: Settings): Service => {
   const maxChars = settings.payloadMaxChars ?? defaultMaxChars
+  const answerDeadline = settings.answerDeadline ?? Duration.seconds(30)
   const warn = Faults.make()
   const infos = new Set<() => HookInfo>()
   // Arrays are replaced, never changed: an event is told to those who listened when it happened.
@@ -198,6 +204,7 @@ const makeUnsafe = (settings: Settings): Service => {
       })
       const bound = hook.listeners.map((listener): Bound => ({
         ...listener,
+        deadline: listener.deadline ?? answerDeadline,
         label: hook.label,
         // What the call brings (its span, its logger) wins over what was there at registration.
         handle: (payload) =>

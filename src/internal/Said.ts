@@ -1,6 +1,7 @@
 /**
  * What a program's settings say to the parts of its runtime, in their own terms. Used by `Runtime` alone.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Limits } from "../agent/Budget.ts"
@@ -9,6 +10,7 @@ import * as Inherited from "../config/Inherited.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
+import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
 import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
@@ -32,6 +34,12 @@ export const tools = (settings: Values, inherited: Inherited.Limits | undefined)
     Layer.succeed(Inherited.Current, Inherited.ofSettings(settings, inherited))
   )
 }
+
+/** Bounds of payloads and of listeners. */
+export const hooks = ({ plugins }: Values): HookSettings => ({
+  payloadMaxChars: plugins.payloadMaxChars,
+  answerDeadline: plugins.hookCallbackTimeout === 0 ? Duration.infinity : Duration.seconds(plugins.hookCallbackTimeout)
+})
 
 /** What one run may use besides model calls. */
 export const budget = ({ agent }: Values): Limits => ({

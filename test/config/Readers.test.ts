@@ -16,8 +16,10 @@ model.api_key                                                routing/ConfiguredR
 model.api_mode                                               routing/ConfiguredRoutes.ts
 model.max_tokens                                             Runtime.ts
 agent.max_turns                                              Runtime.ts
+agent.environment_hint                                       Runtime.ts
 agent.reasoning_effort                                       Runtime.ts
-plugins.payload_max_chars                                    Runtime.ts
+plugins.payload_max_chars                                    internal/Said.ts
+plugins.hook_callback_timeout                                internal/Said.ts
 hooks_auto_accept                                            Runtime.ts
 security.write_safe_root                                     Runtime.ts
 model.context_length                                         routing/catalogue/Stated.ts

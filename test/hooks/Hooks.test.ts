@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -135,6 +136,30 @@ describe("Hooks", () => {
       yield* Fiber.join(fiber)
       assert.isTrue(told)
     }))
+
+  it.effect("a listener that may answer has the runtime's deadline, which may be none; one of its own and an observer's stay", () =>
+    withWarnings((warnings) =>
+      Effect.gen(function*() {
+        const slow = (seconds: number) => () => Effect.as(Effect.sleep(`${seconds} seconds`), { action: "block" as const, message: "no" })
+        const listening = Effect.fnUntraced(function*(answerDeadline: Duration.Duration | undefined) {
+          const hooks = yield* Hooks.make({ answerDeadline })
+          yield* hooks.register(Hooks.on("pre_tool_call", slow(3), { label: "slow" }))
+          yield* hooks.register(Hooks.on("pre_tool_call", slow(1), { label: "own", deadline: "500 millis" }))
+          yield* hooks.register(Hooks.on("post_tool_call", () => Effect.never, { label: "observer" }))
+          const fiber = yield* Effect.forkChild(Effect.andThen(
+            hooks.emit("post_tool_call", done),
+            hooks.ask("pre_tool_call", () => toolCall)
+          ))
+          for (let i = 0; i < 100; i++) yield* TestClock.adjust("10 seconds")
+          return yield* Fiber.join(fiber)
+        })
+        assert.isUndefined(yield* listening(Duration.seconds(2)))
+        assert.isDefined(yield* listening(Duration.infinity))
+        assert.isDefined(yield* listening(undefined))
+        const given = ["hook pre_tool_call: own took longer than 500ms", "hook post_tool_call: observer took longer than 5s"]
+        assert.deepStrictEqual(warnings.filter((warning) => !given.includes(warning)), ["hook pre_tool_call: slow took longer than 2s"])
+      })
+    ))
 
   it.effect("a payload that can not be made is a warning, and the run goes on", () =>
     withWarnings((warnings) =>

@@ -2,7 +2,7 @@
  * Runs a listener so that nothing it does can reach the run: not its failure, not its death, not its own interruption, not
  * its slowness.
  */
-import type * as Duration from "effect/Duration"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -29,8 +29,10 @@ export const attempt = <A, E, R>(
   Effect.flatMap(Effect.forkDetach(effect, { startImmediately: true }), (fiber) => {
     const exit = fiber.pollUnsafe()
     if (exit !== undefined) return Effect.succeed(exit)
-    return restore(Effect.timeoutOption(Fiber.await(fiber), deadline)).pipe(
-      Effect.map(Option.getOrUndefined),
+    const ended: Effect.Effect<Exit.Exit<A, E> | undefined> = Duration.isFinite(deadline)
+      ? Effect.map(Effect.timeoutOption(Fiber.await(fiber), deadline), Option.getOrUndefined)
+      : Fiber.await(fiber)
+    return restore(ended).pipe(
       Effect.onExit(() => Effect.sync(() => fiber.interruptUnsafe()))
     )
   })
