@@ -59,6 +59,7 @@ import type { Provider } from "./provider/Provider.ts"
 import type { Auxiliary } from "./routing/Auxiliary.ts"
 import { ModelRouter, type Retry } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
+import * as Secrets from "./domain/Secrets.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
 import * as SqliteSessionStore from "./session/SqliteSessionStore.ts"
@@ -161,14 +162,14 @@ export const layer = <
 >(
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> = {}
 ): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> =>
-  assemble(options, {
+  Secrets.providedLayer(assemble(options, {
     // A variable that can not be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
     results: BoundsFile.layerTemporary,
     plugged: LoadPlugins.ofApplication(options.plugins ?? []),
     router: ModelRouter.layerWith(options.retry).pipe(Layer.provide(options.provider ?? Offline.layer())),
     helpers: SideTasks.ownProvider
-  })
+  }))
 
 /** Parts that an application and a program come by in different ways. */
 interface Parts {
@@ -266,7 +267,7 @@ export const program = (
   settings: Values,
   start: Start = {}
 ): Layer.Layer<Services, ConfigError, Home | Environment> =>
-  Layer.unwrap(Effect.gen(function*() {
+  Secrets.providedLayer(Layer.unwrap(Effect.gen(function*() {
     const refusal = Unsupported.refusal(settings)
     if (refusal !== undefined) return yield* refusal
     const home = yield* Home
@@ -322,4 +323,4 @@ export const program = (
         helpers: OpenRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
       }
     ).pipe(Layer.provide([Said.tools(settings, inherited), ProgramTools.told(settings, environment, home)]))
-  })).pipe(Layer.provide(ChildProcesses.layer))
+  })).pipe(Layer.provide(ChildProcesses.layer)))

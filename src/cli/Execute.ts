@@ -12,6 +12,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
+import * as Secrets from "../domain/Secrets.ts"
 import * as Argv from "./Argv.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { unusable } from "./Failure.ts"
@@ -70,7 +71,9 @@ const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray
 })
 
 /** See the module. What went wrong is on stderr. */
-export const execute = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
+export const execute = (argv: ReadonlyArray<string>) => Secrets.provided(executed(argv))
+
+const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
   const own = Command.runWith(root, { version })(Argv.rewrite(argv, commandNames)).pipe(

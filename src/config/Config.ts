@@ -26,6 +26,7 @@ import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
+import { registered } from "../domain/Secrets.ts"
 import * as Derived from "./Derived.ts"
 import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
@@ -138,6 +139,7 @@ export const load = Effect.fn("Config.load")(
     const environment = yield* Environment
     const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
     const loaded = yield* resolve({ file, environment, flags: options.flags ?? [] })
+    yield* registered(loaded.settings)
     const limits = Inherited.read(environment.process)
     if (limits === undefined) return loaded
     const { values, warnings } = Inherited.tighten(loaded.settings, limits)

@@ -13,6 +13,8 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type { ConfigError } from "../domain/AgentError.ts"
+import { isCredential } from "../domain/CredentialNames.ts"
+import { type Registry, Secrets } from "../domain/Secrets.ts"
 import * as DotEnv from "./DotEnv.ts"
 import { Home } from "./Home.ts"
 import * as Files from "./internal/Files.ts"
@@ -36,8 +38,18 @@ export const make = (process: Variables, file: Variables = {}): Service => ({
   file
 })
 
+/** Registers the values of all variables that are credentials by their names. */
+const registered = (secrets: Registry, environment: Service): Service => {
+  for (const variables of [environment.process, environment.file]) {
+    for (const [name, value] of Object.entries(variables)) {
+      if (value !== undefined && isCredential(name)) secrets.add(value)
+    }
+  }
+  return environment
+}
+
 /**
- * The environment of the runtime.
+ * The environment of the runtime. The values of credentials are registered as secrets.
  *
  * @see {@link Service} for its members.
  */
@@ -48,10 +60,14 @@ export class Environment extends Context.Service<Environment, Service>()("hermes
     Effect.gen(function*() {
       const home = yield* Home
       const text = yield* Files.read(home.env)
-      return make(yield* ProcessVariables, Option.match(text, { onNone: () => ({}), onSome: DotEnv.parse }))
+      const file = Option.match(text, { onNone: () => ({}), onSome: DotEnv.parse })
+      return registered(yield* Secrets, make(yield* ProcessVariables, file))
     })
   )
 
   /** Variables that are given. */
-  static readonly layerOf = (variables: Variables): Layer.Layer<Environment> => Layer.succeed(Environment, make(variables))
+  static readonly layerOf = (variables: Variables): Layer.Layer<Environment> => Layer.effect(
+    Environment,
+    Effect.map(Secrets, (secrets) => registered(secrets, make(variables)))
+  )
 }

@@ -4,7 +4,8 @@
  *
  * **Details**
  *
- * Two rules, by name and by shape. In a structured value ({@link redactValue}) everything under a key of the families API
+ * Values that the runtime holds are known by themselves (`domain/Secrets`), in every form that they are found in. Of all others
+ * two rules decide, by name and by shape. In a structured value ({@link redactValue}) everything under a key of the families API
  * key, authorization, cookie, token, secret, password and private key becomes {@link marker}, however the key is spelled;
  * counters (`max_tokens`, `total_tokens`, `usage`) are never such keys. In text ({@link redactText}) a secret is known by
  * its shape: vendor prefixes, JWT, PEM blocks, authorization headers, cookies, passwords in URLs and connection strings,
@@ -38,6 +39,10 @@
  */
 import * as Context from "effect/Context"
 import * as Redacted from "effect/Redacted"
+import * as KeyShapes from "./KeyShapes.ts"
+import { current, mask } from "./Secrets.ts"
+
+export { mask } from "./Secrets.ts"
 
 /**
  * Whether secrets are taken out of tool results and answers (`security.redact_secrets`); they are, where nobody says
@@ -50,10 +55,6 @@ export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/Re
 export const marker = "<redacted>"
 
 const masked = "***"
-
-/** A key as it may be shown: four characters, an ellipsis and the last two, or `***` when it is short. */
-export const mask = (secret: string): string =>
-  secret.length < 18 ? masked : `${secret.slice(0, 4)}…${secret.slice(-2)}`
 
 const gap = String.raw`[^A-Za-z0-9\r\n]?`
 
@@ -110,7 +111,6 @@ const shapes: ReadonlyArray<Rule> = [
     pattern: new RegExp(String.raw`${start}(?:[prs]k_(?:live|test)_|xox[a-z]-|xapp-|gAAAA|AIza)[\w=-]*`, "g"),
     replace: (match) => match.length < 15 ? match : match.length < 18 ? masked : mask(match)
   },
-  { pattern: new RegExp(String.raw`${start}(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])`, "g"), replace: mask },
   {
     // `…SG.` may be the rest of a masked key.
     pattern: new RegExp(
@@ -121,6 +121,22 @@ const shapes: ReadonlyArray<Rule> = [
   },
   { pattern: new RegExp(String.raw`${start}\d{8,10}:[\w-]{35}(?![\w-])`, "g"), replace: mask }
 ]
+
+/** Every key has a word as long as this in it. */
+const longWord = /[\w.~-]{16}/
+const vendorKey = new RegExp(`${start}(?:${KeyShapes.source})(?![A-Za-z0-9])|${KeyShapes.addresses}`, "g")
+const markedKeys = KeyShapes.marked.map(([, mark, whole]) => ({
+  mark,
+  pattern: new RegExp(`${start}${whole}(?![A-Za-z0-9])`, "g")
+}))
+
+/** A text without the keys of vendors that `KeyShapes` knows. */
+const withoutVendorKeys = (text: string): string => {
+  if (!longWord.test(text)) return text
+  let out = text.replace(vendorKey, (found) => mask(found))
+  for (const { mark, pattern } of markedKeys) if (out.includes(mark)) out = out.replace(pattern, (found) => mask(found))
+  return out
+}
 
 /** What stands in the place of a secret without being one: look-ups, types, addresses, and masks. */
 const placeholder = new RegExp(
@@ -208,7 +224,8 @@ const hint = new RegExp(
 )
 
 /** A text without the secrets in it; the text itself when there are none. */
-export const redactText = (text: string): string => {
+export const redactText = (given: string, secrets = current()): string => {
+  const text = withoutVendorKeys(secrets.mask(given))
   if (!hint.test(text)) return text
   let out = text
   for (const rule of rules) out = out.replace(rule.pattern, rule.replace)
@@ -216,10 +233,11 @@ export const redactText = (text: string): string => {
 }
 
 /**
- * A text without keys of a known shape: vendors' keys, JWT, private key blocks. For what a model writes to its user, which
+ * A text without values that the runtime holds and keys of a known shape: vendors' keys, JWT, private key blocks. For what a model writes to its user, which
  * may well be an example of a settings file: there a name says nothing of a value.
  */
-export const redactKeys = (text: string): string => {
+export const redactKeys = (given: string, secrets = current()): string => {
+  const text = withoutVendorKeys(secrets.mask(given))
   if (!shapeHint.test(text)) return text
   let out = text
   for (const rule of shapes) out = out.replace(rule.pattern, rule.replace)

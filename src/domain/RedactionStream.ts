@@ -4,7 +4,7 @@
  * **Details**
  *
  * Text is let go up to a place behind which no secret can have begun: after white space, when the line holds no name of a
- * secret whose value may still come, and no key block is open. So prose passes word by word, a line such as
+ * secret whose value may still come, no key block is open, and no value that the runtime holds has begun. So prose passes word by word, a line such as
  * `api_key: …` is held until it ends, and a private key until its last line. What is held is bounded: a line of
  * {@link maxHeld} characters is let go redacted as far as it came, and of a longer key block nothing is shown.
  *
@@ -13,6 +13,7 @@
  * @since 0.1.0
  */
 import { redactKeys, redactText } from "./Redaction.ts"
+import { current } from "./Secrets.ts"
 
 /** Characters that are held back at most. */
 export const maxHeld = 16_384
@@ -131,8 +132,16 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
   }
 }
 
-/** See the module. */
-export const make = (): RedactionStream => withRules({ redact: redactText, holdFrom })
+/** Redacts as `redactText` does, with the secrets of the runtime that it is made in. */
+export const make = (secrets = current()): RedactionStream =>
+  withRules({
+    redact: (text) => redactText(text, secrets),
+    holdFrom: (text) => secrets.cut(text, holdFrom(text))
+  })
 
 /** `redactKeys` for text that comes in pieces: only the last word is held, and a key block. */
-export const makeKeys = (): RedactionStream => withRules({ redact: redactKeys, holdFrom: wordStart })
+export const makeKeys = (secrets = current()): RedactionStream =>
+  withRules({
+    redact: (text) => redactKeys(text, secrets),
+    holdFrom: (text) => secrets.cut(text, wordStart(text))
+  })

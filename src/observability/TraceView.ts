@@ -85,7 +85,7 @@ export const data = (traces: ReadonlyArray<Named>): Data => {
     const rows = Trace.rows(trace, pool).map(clean)
     return { name, sums: sums(rows), rows }
   })
-  const texts = pool.texts.map(redactText)
+  const texts = pool.texts.map((text) => redactText(text))
   const [first, second] = runs
   if (first === undefined || second === undefined) return { runs, pool: texts }
   const diff = Diff.diff(first.rows, second.rows)

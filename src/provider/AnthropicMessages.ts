@@ -36,6 +36,7 @@ import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Route from "../domain/Route.ts"
+import { registered } from "../domain/Secrets.ts"
 import * as Decode from "./anthropic/Decode.ts"
 import * as Endpoint from "./anthropic/Endpoint.ts"
 import * as Request from "./anthropic/Request.ts"
@@ -101,6 +102,7 @@ const makeClient = (
 export const make = Effect.fn("AnthropicMessages.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
+  yield* registered(route)
   const endpoint = Endpoint.of(route)
   const misconfigured = refused(route, endpoint)
   if (misconfigured !== undefined) return yield* misconfigured

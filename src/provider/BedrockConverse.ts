@@ -43,6 +43,7 @@ import type { ConfigError } from "../domain/AgentError.ts"
 import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
+import { registered } from "../domain/Secrets.ts"
 import * as Decode from "./bedrock/Decode.ts"
 import * as Endpoint from "./bedrock/Endpoint.ts"
 import * as Failure from "./bedrock/Failure.ts"
@@ -101,6 +102,7 @@ const adding = (route: Route.Route, extras: Extras.Extras) =>
 export const make = Effect.fn("BedrockConverse.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
+  yield* registered(route)
   const endpoint = Endpoint.of(route)
   const [sdk, HttpTransport] = yield* Effect.promise(() =>
     Promise.all([import("@aws-sdk/client-bedrock-runtime"), import("./internal/HttpTransport.ts")])

@@ -23,6 +23,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
+import { registered } from "../domain/Secrets.ts"
 import type * as Extras from "./Extras.ts"
 
 /** Where a route of provider `openai` goes that names no address. Nobody else's key may go there. */
@@ -89,6 +90,7 @@ const makeClient = (
 export const make = Effect.fnUntraced(function*(
   route: Route
 ): Effect.fn.Return<OpenAiClient, ConfigError, Scope.Scope> {
+  yield* registered(route)
   if (route.baseUrl === undefined && route.provider.trim().toLowerCase() !== "openai") {
     return yield* new ConfigError({
       path: "model.base_url",

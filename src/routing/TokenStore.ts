@@ -40,6 +40,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { Home } from "../config/Home.ts"
 import { ConfigError } from "../domain/AgentError.ts"
+import { registered } from "../domain/Secrets.ts"
 import * as HomeFile from "./catalogue/HomeFile.ts"
 
 /** The tokens of one login. */
@@ -107,9 +108,9 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
             expiresAt: login.expires_at,
             ...(login.issuer === undefined ? {} : { issuer: login.issuer })
           }
-        }),
+        }).pipe(Effect.tap(registered)),
       set: (provider, { access, expiresAt, issuer, refresh }) =>
-        change((logins) => ({
+        Effect.andThen(registered({ access, refresh }), change((logins) => ({
           ...logins,
           [provider]: {
             access_token: Redacted.value(access),
@@ -117,7 +118,7 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
             expires_at: expiresAt,
             ...(issuer === undefined ? {} : { issuer })
           }
-        })),
+        }))),
       remove: (provider) => change((logins) => Object.fromEntries(Object.entries(logins).filter(([name]) => name !== provider)))
     }
   })

@@ -18,6 +18,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as ChildProcesses from "../../platform/ChildProcesses.ts"
+import * as Secrets from "../../domain/Secrets.ts"
 import { ofCause, render } from "../ErrorLine.ts"
 import { execute } from "../Execute.ts"
 import { failed, InterruptCode } from "../Failure.ts"
@@ -53,6 +54,7 @@ export const start = (
 ): void => {
   const { flushed, output, say } = Streams.make()
   let signalled: number | undefined
+  const secrets = Secrets.make()
   const program: Runtime = {
     layer: (settings, start) =>
       Layer.unwrap(Effect.map(Effect.promise(runtime), ({ program }) => program(settings, start)))
@@ -64,6 +66,7 @@ export const start = (
       ChildProcesses.layer,
       Layer.succeed(Output, output),
       Layer.succeed(Program, program),
+      Layer.succeed(Secrets.Secrets, secrets),
       Layer.succeed(InterruptCode, () => signalled ?? signals.SIGINT),
       Logger.layer([log])
     )),
@@ -84,9 +87,9 @@ export const start = (
       setTimeout(() => abandon(code), graceMillis).unref()
     })
   }
-  warnOfRejections(say)
+  warnOfRejections((line) => say(secrets.mask(line)))
   process.on("uncaughtException", (error) => {
-    say(render(`a plugin or a library failed outside of any call: ${error.message}`))
+    say(secrets.mask(render(`a plugin or a library failed outside of any call: ${error.message}`)))
     abandon(signalled ?? failed)
   })
 
@@ -94,7 +97,7 @@ export const start = (
   const alive = setInterval(() => undefined, forever)
   fiber.addObserver((exit) => {
     clearInterval(alive)
-    if (Exit.isFailure(exit) && signalled === undefined) say(render(ofCause(exit.cause).line))
+    if (Exit.isFailure(exit) && signalled === undefined) say(secrets.mask(render(ofCause(exit.cause).line)))
     const code = signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
     void flushed().then((written) => process.exit(code === 0 && !written ? failed : code))
   })

@@ -14,6 +14,7 @@ import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { Home } from "../../config/Home.ts"
+import { registered } from "../../domain/Secrets.ts"
 import * as HomeFile from "../../routing/catalogue/HomeFile.ts"
 import { McpError } from "./McpError.ts"
 
@@ -70,15 +71,16 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
         Effect.mapBoth({ onFailure: unusable(server, "read"), onSuccess: ({ servers }) => servers })
       )
     return {
-      get: (server) => Effect.map(read(server), (servers) => Object.hasOwn(servers, server) ? servers[server] : undefined),
+      get: (server) =>
+        Effect.map(read(server), (servers) => Object.hasOwn(servers, server) ? servers[server] : undefined).pipe(Effect.tap(registered)),
       set: (server, login) =>
-        changing.withPermit(Effect.flatMap(read(server), ({ [server]: _, ...others }) => {
+        Effect.andThen(registered(login), changing.withPermit(Effect.flatMap(read(server), ({ [server]: _, ...others }) => {
           const servers = login === undefined ? others : { ...others, [server]: login }
           return Schema.encodeEffect(Saved)({ version: 1, servers }).pipe(
             Effect.flatMap(stored.write),
             Effect.mapError(unusable(server, "written"))
           )
-        }))
+        })))
     }
   })
 

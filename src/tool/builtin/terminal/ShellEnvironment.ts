@@ -18,60 +18,9 @@
  *
  * @since 0.1.0
  */
+import { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
 
-const providers = [
-  "AI_GATEWAY", "ALIBABA", "ANTHROPIC", "ARCEE", "AZURE_FOUNDRY", "AZURE_OPENAI", "CEREBRAS", "CLAUDE", "CLAUDE_CODE", "CODEX",
-  "COHERE", "COPILOT", "DASHSCOPE", "DEEPINFRA", "DEEPSEEK", "FIREWORKS", "GEMINI", "GITHUB_COPILOT", "GLM", "GMI", "GOOGLE",
-  "GOOGLE_GENERATIVE_AI", "GROK", "GROQ", "HERMES", "HF", "HUGGINGFACE", "KILOCODE", "KIMI", "LM", "MINIMAX", "MINIMAX_CN",
-  "MISTRAL", "MOONSHOT", "NOUS", "NVIDIA", "OLLAMA", "OPENAI", "OPENCODE_GO", "OPENCODE_ZEN", "OPENROUTER", "PERPLEXITY",
-  "QWEN", "STEPFUN", "TOGETHER", "VERTEX", "XAI", "XIAOMI", "ZAI", "Z_AI"
-].join("|")
-
-const reservedPatterns: ReadonlyArray<RegExp> = [
-  new RegExp(`^(?:${providers})_(?:API_KEY|API_KEYS|KEY|TOKEN|AUTH_TOKEN|OAUTH_TOKEN|ACCESS_TOKEN|SECRET)(?:_\\d+)?$`),
-  new RegExp(`^(?:${providers})_(?:BASE_URL|API_BASE|API_BASE_URL|API_HOST|ENDPOINT)$`),
-  /^OPENAI_(?:ORG|ORG_ID|ORGANIZATION|PROJECT|PROJECT_ID)$/,
-  /^(?:TELEGRAM|DISCORD|SLACK|SIGNAL|WHATSAPP|MATRIX|MATTERMOST|EMAIL|SMS|GATEWAY)_(?:BOT_TOKEN|APP_TOKEN|ACCESS_TOKEN|SIGNING_SECRET)$/,
-  /^(?:TELEGRAM|DISCORD|SLACK|SIGNAL|WHATSAPP|MATRIX|MATTERMOST|EMAIL|SMS|GATEWAY)_(?:ALLOWED_USERS|ALLOW_ALL_USERS)$/,
-  /^(?:TELEGRAM|DISCORD|SLACK|SIGNAL|WHATSAPP|MATRIX|MATTERMOST|EMAIL|SMS)_HOME_(?:CHANNEL|CHANNEL_NAME|ROOM)$/,
-  /^SIGNAL_(?:ACCOUNT|HTTP_URL)$/,
-  /^EMAIL_(?:ADDRESS|PASSWORD|IMAP_HOST|SMTP_HOST)$/,
-  /^HASS_(?:URL|TOKEN)$/,
-  /^(?:GH|GITHUB)_TOKEN$/,
-  /^GITHUB_APP_/,
-  /^MODAL_TOKEN_(?:ID|SECRET)$/,
-  /^DAYTONA_/,
-  /^(?:HERMES_)?LANGFUSE_(?:SECRET|PUBLIC)_KEY$/,
-  /^OTEL_EXPORTER_OTLP_(?:[A-Z]+_)?HEADERS$/,
-  /^AWS_BEARER_TOKEN_BEDROCK$/,
-  /^_HERMES_FORCE_/
-]
-
-const familyPatterns: ReadonlyArray<RegExp> = [
-  /(?:^|_)(?:TOKEN|TOKENS|SECRET|SECRETS|PASSWORD|PASSWORDS|PASSWD|PASSPHRASE|CREDENTIAL|CREDENTIALS|APIKEY|PAT|JWT)(?:_|$)/,
-  /(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|APIKEY)$/,
-  /_(?:KEY|KEYS|PWD|AUTH)$/,
-  /(?:^|_)(?:API|PRIVATE|ACCESS|SIGNING|ENCRYPTION)_?KEYS?_/,
-  /^SSHPASS$/
-]
-
-/** Names of a family that hold no secret: where something is, how much of it, how it is asked for. */
-const harmless: ReadonlyArray<RegExp> = [
-  /^AWS_(?!BEARER_TOKEN_BEDROCK)/,
-  /_(?:FILE|PATH|DIR|HOME|SOCK|SOCKET|ASKPASS|KEY_ID|COMMAND|TIMEOUT|TTL|LENGTH|LIMIT)$/,
-  /(?:^|_)(?:MAX|MIN|NUM|COUNT|TOTAL)_(?:[A-Z0-9_]*_)?TOKENS?(?:_|$)/
-]
-
-const matches = (patterns: ReadonlyArray<RegExp>, name: string): boolean => patterns.some((pattern) => pattern.test(name))
-
-/** Names that no setting lets through. */
-export const isReserved = (name: string): boolean => matches(reservedPatterns, name.toUpperCase())
-
-/** Whether the name is one of a credential. */
-export const isCredential = (name: string): boolean => {
-  const upper = name.toUpperCase()
-  return matches(reservedPatterns, upper) || (matches(familyPatterns, upper) && !matches(harmless, upper))
-}
+export { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
 
 const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 

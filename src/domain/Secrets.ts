@@ -1,0 +1,305 @@
+/**
+ * The secret values that a runtime holds, and the search for them in text: as they are, and in the forms that a command or a
+ * model can turn them into.
+ *
+ * **Details**
+ *
+ * A value is registered once, where it is read; {@link Registry} is a value of the runtime's context, so that two runtimes
+ * know nothing of each other. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value itself,
+ * each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal, percent-encoding,
+ * and escapes of JSON strings, once and twice. White space inside of a value in the text does not hide it (`base64` and
+ * `xxd -p` break lines).
+ *
+ * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered: it would be masked everywhere.
+ *
+ * **Gotchas**
+ *
+ * A model can be told to encode in ways that nobody foresees. This keeps values from leaking by accident and by the usual
+ * tricks; it does not confine anything.
+ *
+ * Source: `ARCHITECTURE.md` §7.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+
+const masked = "***"
+
+/** A key as it may be shown: four characters, an ellipsis and the last two, or `***` when it is short. */
+export const mask = (secret: string): string =>
+  secret.length < 18 ? masked : `${secret.slice(0, 4)}…${secret.slice(-2)}`
+
+/** What a runtime keeps secret. */
+export interface Registry {
+  /** Registers a value; one that is no secret by its looks is left out. */
+  readonly add: (value: string | Redacted.Redacted<string>) => void
+  /** A text with every registered value replaced; the text itself when there is none in it. */
+  readonly mask: (text: string) => string
+  /** The last place up to `at` where a text can be cut: not inside of a registered value, nor of one that may still go on. */
+  readonly cut: (text: string, at: number) => number
+  /** Grows with every value: what was masked before is masked again when it changes. */
+  readonly version: () => number
+}
+
+const placeholder = /^(?:x{3,}|\*+|<.*>|\$\{?\w+\}?|(?:your|my)[-_ ].*|.*(?:no|not)[-_ ](?:key|needed|required|used|set).*|dummy|change-?me|example|placeholder|none|null|undefined|true|false)$/i
+
+/** Whether a value can be told from ordinary words, so that masking it everywhere harms no text. */
+export const isSecret = (value: string): boolean => {
+  if (value.length < 8 || value.length > 65_536 || placeholder.test(value.slice(0, 256))) return false
+  const distinct = new Set(value.slice(0, 256)).size
+  if (value.length >= 16) return distinct >= 6
+  const kinds = [/[a-z]/, /[A-Z]/, /\d/, /[^A-Za-z\d\s_.-]/].filter((kind) => kind.test(value)).length
+  return distinct >= 5 && kinds >= 2
+}
+
+const base64Letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+/** The letters of base64 that are the value's alone, when `offset` bytes of something else stand before it. */
+const base64 = (bytes: Uint8Array, offset: number): string => {
+  let out = ""
+  let bits = 0
+  let held = 0
+  for (let at = -offset; at < bytes.length; at++) {
+    held = (held << 8 | (at < 0 ? 0 : bytes[at] ?? 0)) & 0xffff
+    bits += 8
+    while (bits >= 6) {
+      bits -= 6
+      out += base64Letters.charAt(held >> bits & 63)
+    }
+  }
+  return out.slice(offset === 0 ? 0 : offset + 1)
+}
+
+const inReverse = (text: string): string => Array.from(text).reverse().join("")
+
+/** Longer values are searched for in fewer forms: their parts would be, too. */
+const long = 512
+const shortestForm = 8
+
+const compact = (text: string): string => text.replaceAll(/[ \t\r\n]+/g, "")
+
+const formsOf = (value: string): ReadonlySet<string> => {
+  const bytes = new TextEncoder().encode(value)
+  const forms = [0, 1, 2].flatMap((offset) => {
+    const plain = base64(bytes, offset)
+    return [plain, plain.replaceAll("+", "-").replaceAll("/", "_")]
+  })
+  forms.push(inReverse(value))
+  if (value.length <= long) {
+    const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0"))
+    const escaped = JSON.stringify(value).slice(1, -1)
+    forms.push(hex.join(""), hex.join("").toUpperCase(), hex.map((pair) => `%${pair}`).join(""), hex.map((pair) => `%${pair.toUpperCase()}`).join(""))
+    forms.push(escaped, JSON.stringify(escaped).slice(1, -1), encodeURIComponent(value.toWellFormed()))
+    forms.push(encodeURIComponent(value.toWellFormed()).replaceAll(/%[\dA-F]{2}/g, (code) => code.toLowerCase()))
+  }
+  return new Set(forms.map(compact).filter((form) => form.length >= shortestForm && form !== compact(value)))
+}
+
+interface Needle {
+  /** Without white space. */
+  readonly text: string
+  /** What stands in its place. */
+  readonly shown: string
+}
+
+const needlesOf = (value: string): ReadonlyArray<Needle> => {
+  const lines = value.split(/\r?\n/).filter((line) => line.length >= 24 && isSecret(line))
+  const parts = lines.length > 1 ? [value, ...lines] : [value]
+  return parts.flatMap((part) => [
+    { text: compact(part), shown: mask(part.includes("\n") ? masked : part) },
+    ...Array.from(formsOf(part), (text) => ({ text, shown: masked }))
+  ])
+}
+
+const isBlank = (code: number): boolean => code === 32 || code === 10 || code === 13 || code === 9
+
+/** An automaton over all needles: one step a character, white space stays where it is. */
+interface Matcher {
+  readonly step: (state: number, code: number) => number
+  readonly depth: Int32Array
+  /** The longest needle that ends in a state, or -1. */
+  readonly found: Int32Array
+}
+
+const compile = (needles: ReadonlyArray<Needle>): Matcher => {
+  const classes = new Map<number, number>()
+  for (const { text } of needles) {
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (!classes.has(code)) classes.set(code, classes.size + 1)
+    }
+  }
+  const width = classes.size + 1
+  const ascii = Int32Array.from({ length: 128 }, (_, code) => classes.get(code) ?? 0)
+  const classOf = (code: number): number => code < 128 ? ascii[code] ?? 0 : classes.get(code) ?? 0
+  const room = needles.reduce((sum, { text }) => sum + text.length, 1)
+  const next = new Int32Array(room * width)
+  const depth = new Int32Array(room)
+  const found = new Int32Array(room).fill(-1)
+  let states = 1
+  needles.forEach(({ text }, index) => {
+    let state = 0
+    for (let at = 0; at < text.length; at++) {
+      const edge = state * width + classOf(text.charCodeAt(at))
+      if (next[edge] === 0) {
+        next[edge] = states
+        depth[states] = at + 1
+        states++
+      }
+      state = next[edge] ?? 0
+    }
+    if (found[state] === -1) found[state] = index
+  })
+  const fail = new Int32Array(states)
+  const queue = [0]
+  for (let at = 0; at < queue.length; at++) {
+    const state = queue[at] ?? 0
+    const back = fail[state] ?? 0
+    if (found[state] === -1) found[state] = found[back] ?? -1
+    for (let one = 1; one < width; one++) {
+      const edge = state * width + one
+      const child = next[edge] ?? 0
+      const other = state === 0 ? 0 : next[back * width + one] ?? 0
+      if (child === 0) next[edge] = other
+      else {
+        fail[child] = other
+        queue.push(child)
+      }
+    }
+  }
+  return { step: (state, code) => next[state * width + classOf(code)] ?? 0, depth, found }
+}
+
+/** Where the last `count` characters that are no white space begin, before `end`. */
+const startOf = (text: string, end: number, count: number): number => {
+  let at = end
+  for (let left = count; left > 0 && at > 0; at--) if (!isBlank(text.charCodeAt(at - 1))) left--
+  return at
+}
+
+/** A registry that knows nothing yet. */
+export const make = (): Registry => {
+  const values = new Set<string>()
+  let needles: ReadonlyArray<Needle> = []
+  let matcher: Matcher | undefined
+  const compiled = (): Matcher => {
+    if (matcher === undefined) {
+      needles = Array.from(values).flatMap(needlesOf)
+      matcher = compile(needles)
+    }
+    return matcher
+  }
+
+  return {
+    add: (given) => {
+      const value = (typeof given === "string" ? given : String(Redacted.value(given))).trim()
+      if (values.has(value) || !isSecret(value)) return
+      values.add(value)
+      matcher = undefined
+    },
+    version: () => values.size,
+    mask: (text) => {
+      if (values.size === 0 || text.length < shortestForm) return text
+      const { found, step } = compiled()
+      let out = ""
+      let shown = ""
+      let copied = 0
+      let [start, end] = [-1, -1]
+      let state = 0
+      const write = (): void => {
+        out += text.slice(copied, start) + shown
+        copied = end
+      }
+      for (let at = 0; at < text.length; at++) {
+        const code = text.charCodeAt(at)
+        if (isBlank(code)) continue
+        state = step(state, code)
+        if (state === 0) continue
+        const index = found[state] ?? -1
+        const needle = index < 0 ? undefined : needles[index]
+        if (needle === undefined) continue
+        const from = startOf(text, at + 1, needle.text.length)
+        if (start !== -1 && from >= end) {
+          write()
+          start = -1
+        }
+        // Values that overlap are one place; the longest says what is shown.
+        if (start === -1 || from < start || at + 1 - from >= end - start) shown = needle.shown
+        start = start === -1 ? Math.max(from, copied) : Math.min(start, from)
+        end = at + 1
+      }
+      if (start === -1) return text
+      write()
+      return out + text.slice(copied)
+    },
+    cut: (text, wanted) => {
+      if (values.size === 0) return wanted
+      const { depth, found, step } = compiled()
+      const places: Array<readonly [from: number, end: number]> = []
+      let state = 0
+      for (let at = 0; at < text.length; at++) {
+        const code = text.charCodeAt(at)
+        if (isBlank(code)) continue
+        state = step(state, code)
+        const index = found[state] ?? -1
+        const needle = index < 0 ? undefined : needles[index]
+        if (needle !== undefined) places.push([startOf(text, at + 1, needle.text.length), at + 1])
+      }
+      if (state !== 0) places.push([startOf(text, text.length, depth[state] ?? 0), text.length + 1])
+      // Places that overlap are left one by one.
+      for (let before = -1, at = wanted;; before = at) {
+        for (const [from, end] of places) if (from < at && end > at) at = from
+        if (at === before) return at
+      }
+    }
+  }
+}
+
+/** Knows nothing and keeps nothing: what code outside of a runtime has. */
+export const none: Registry = { add: () => {}, mask: (text) => text, cut: (_, at) => at, version: () => 0 }
+
+/** The registry of the runtime that a fiber belongs to; {@link none} outside of one. */
+export const Secrets = Context.Reference<Registry>("hermes-effect/domain/Secrets", { defaultValue: () => none })
+
+/** The registry of the fiber that runs right now, for code that is no Effect. */
+export const current = (): Registry => Fiber.getCurrent()?.getRef(Secrets) ?? none
+
+/** Ends of names whose plain texts are secrets: of tokens as servers write them, and of headers. */
+const secretName = /(?:token|secret|password|api[-_]?key|authorization|cookie)$/i
+
+const walk = (value: unknown, add: (value: string) => void, key: string, seen: Set<object>): void => {
+  if (typeof value === "string" && secretName.test(key)) return add(value)
+  if (typeof value !== "object" || value === null || seen.has(value)) return
+  if (Redacted.isRedacted(value)) {
+    const secret = Redacted.value(value)
+    return typeof secret === "string" ? add(secret) : undefined
+  }
+  seen.add(value)
+  for (const [name, item] of Object.entries(value)) walk(item, add, name, seen)
+}
+
+const scheme = /^(?:basic|bearer|token|api-?key)\s{1,8}/i
+/** What variables and headers hold besides secrets: paths, addresses, several words. */
+const ordinary = /^(?:[./~]|[a-z][\w+.-]*:\/\/|[\w-]+\/[\w.+-]+$)|\s/i
+
+/** Registers every `Redacted` text inside of a value, and every text under the name of a secret: settings, a route, a login. */
+export const register = (registry: Registry, value: unknown): void =>
+  walk(value, (secret) => {
+    const bare = secret.replace(scheme, "")
+    if (!ordinary.test(bare) || bare.includes("\n")) registry.add(bare)
+  }, "", new Set())
+
+/** {@link register} in the registry of the runtime that an Effect runs in. */
+export const registered = (value: unknown): Effect.Effect<void> =>
+  Effect.map(Secrets, (registry) => register(registry, value))
+
+/** Gives an Effect a registry of its own, when its surroundings have none. */
+export const provided = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.flatMap(Secrets, (known) => known === none ? Effect.provideService(effect, Secrets, make()) : effect)
+
+/** Gives a Layer, and what it is provided to, a registry, when its surroundings have none. */
+export const providedLayer = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E, R> =>
+  Layer.unwrap(Effect.map(Secrets, (known) =>
+    Layer.provideMerge(layer, Layer.succeed(Secrets, known === none ? make() : known))))
