@@ -50,8 +50,9 @@ const logout = Command.make("logout", {}, () => signIn((actions, shared) => acti
 )
 
 /** See the module. */
-export const modelCommand = Command.make("model", { json }, (flags) => act((actions, shared) => actions.show(shared, flags)))
+export const modelCommand = Command.make("model", { json }, (flags) =>
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ModelSetup.ts"), ({ run }) => run(shared, flags))))
   .pipe(
-    Command.withDescription("Show, choose and try the model that answers"),
+    Command.withDescription("Show the model that answers; on a terminal also choose, test and save another one"),
     Command.withSubcommands([list, set, test, login, logout])
   )

@@ -170,21 +170,62 @@ const refusal = ({ model, provider }: Route) => (error: AiError.AiError | Config
   return notDone(`${model} of ${provider} does not answer: ${Redaction.redactText(Classification.explain(error))}`)
 }
 
+/** Asks for the shortest answer. */
+const asked = Effect.fnUntraced(function*(route: Route, models: ConfiguredModels.Models) {
+  const started = yield* Clock.currentTimeMillis
+  const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route, models), {
+    duration: "60 seconds",
+    orElse: () => Effect.fail(notDone(`${route.model} of ${route.provider} did not answer within a minute`))
+  }))
+  const millis = (yield* Clock.currentTimeMillis) - started
+  if (Result.isFailure(answered)) {
+    const { failure } = answered
+    return yield* failure instanceof Failure ? failure : refusal(route)(failure)
+  }
+  const { model, usage } = answered.success
+  return { model, millis, tokens: usage.outputTokens.total ?? 0 }
+})
+
+/** A route that is being set up: nothing of the file counts for it. */
+export interface Candidate {
+  readonly provider: string
+  readonly baseUrl: string | undefined
+  /** Empty where the provider needs none, or the environment holds it. */
+  readonly key: string
+  readonly model?: string
+}
+
+const settingsOf = ({ baseUrl, key, model, provider }: Candidate) =>
+  HomeCatalogue.layer.pipe(Layer.provideMerge(Config.layerAll({
+    ignoreUserConfig: true,
+    flags: [
+      { name: "the provider", key: "model.provider", value: provider },
+      { name: "the address", key: "model.base_url", value: baseUrl },
+      { name: "the key", key: "model.api_key", value: key === "" ? undefined : key },
+      { name: "the model", key: "model.default", value: model }
+    ]
+  })))
+
+/** Names of the models that a route lists; none where it gives no list. */
+export const modelsOf = (candidate: Candidate) =>
+  withRoute(({ load }) => load, (route) => Catalogue.use((catalogue) => catalogue.listed(route)), withAnyModel).pipe(
+    Effect.map((models) => models.map(({ id }) => id)),
+    // A key that is wrong is told by the request that tries the model.
+    Effect.orElseSucceed((): ReadonlyArray<string> => []),
+    Effect.provide(settingsOf(candidate))
+  )
+
+/** Tries a route; one sentence about its answer, or the failure. */
+export const tryRoute = (candidate: Candidate) =>
+  withRoute(({ load }) => load, (route, models) =>
+    Effect.map(asked(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)).pipe(
+      Effect.provide(settingsOf(candidate))
+    )
+
 /** Asks the model for the shortest answer. */
 export const test = (flags: Flags.Globals, { json }: AsJson) =>
   withRoute(({ load }) => load, Effect.fnUntraced(function*(route, models) {
-    const started = yield* Clock.currentTimeMillis
-    const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route, models), {
-      duration: "60 seconds",
-      orElse: () => Effect.fail(notDone(`${route.model} of ${route.provider} did not answer within a minute`))
-    }))
-    const millis = (yield* Clock.currentTimeMillis) - started
-    if (Result.isFailure(answered)) {
-      const { failure } = answered
-      return yield* failure instanceof Failure ? failure : refusal(route)(failure)
-    }
-    const { model, usage } = answered.success
-    const tokens = usage.outputTokens.total ?? 0
+    const { millis, model, tokens } = yield* asked(route, models)
     if (json) {
       return yield* line(Neutral.json({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
     }
