@@ -8,10 +8,10 @@
  * | --- | --- |
  * | another provider | address, keys, protocol, model options |
  * | another address | keys, protocol, model options |
- * | a provider or an address, where the weaker one names neither | keys: nobody said for whom they are |
+ * | a provider or an address, where the weaker one names none | keys: nobody said for whom they are |
  * | the same, or neither | nothing |
  *
- * A provider without an address stands for its own address. `custom` has none, so an address completes it. An address without
+ * A provider without an address stands for its own address; `custom` has none. An address without
  * a provider belongs to the provider whose host it is, else to `custom`. `auto` is a provider of its own: the search for one
  * must not end with another one's key.
  *
@@ -71,7 +71,8 @@ export const superseded = (weaker: Statement, stronger: Statement): ReadonlyArra
   if (!isAuto(provider) && KnownProviders.canonical(provider ?? "") !== old) return ofProvider
   if (address === undefined) return []
   const before = addressOf(weaker)
-  return before === normalized(address) || (before === undefined && needAddress.has(old)) ? [] : ofAddress
+  if (before === normalized(address)) return []
+  return before === undefined && needAddress.has(old) ? keys : ofAddress
 }
 
 /** The statement that two sources make together; members that the stronger one leaves undefined are not said by it. */

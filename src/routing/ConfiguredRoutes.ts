@@ -62,8 +62,10 @@ export const lookupOf = (environment: Environment["Service"]): RouteKeys.Lookup 
 /** Where the address and the key of a section stand. */
 export const placeOf = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<Said, "addressFrom" | "apiKeyAt"> => {
   const address = [...section, "base_url"]
+  const level = RouteSources.levelOf(sources, address)
+  const namesProvider = level === RouteSources.levelOf(sources, [...section, "provider"])
   return {
-    addressFrom: { level: RouteSources.levelOf(sources, address), label: RouteSources.labelOf(sources, address) },
+    addressFrom: { level, label: RouteSources.labelOf(sources, address), namesProvider },
     apiKeyAt: RouteSources.labelOf(sources, [...section, "api_key"])
   }
 }

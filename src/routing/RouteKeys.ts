@@ -8,7 +8,7 @@
  * | `api_key`, `key_env` of the route's own section | that route (`RouteStatement` has removed it where another source names another one) |
  * | of a named endpoint | the endpoint's own address |
  * | a variable of a provider (`ANTHROPIC_API_KEY`) | the provider's own hosts |
- * | the same, elsewhere | an address that the same source names: variables of the process, or of `.env` |
+ * | the same, elsewhere | an address that the same source (the process, or `.env`) names for that provider |
  * | `OPENAI_API_KEY`, for `custom` | the address of `OPENAI_BASE_URL` of the same source |
  * | a login | the hosts of the provider that issued it, or the server that did |
  *
@@ -48,8 +48,8 @@ export interface Claim {
   readonly pairedWith?: VariableLevel | undefined
   /** Key of a named endpoint at its own address. */
   readonly endpoint?: { readonly apiKey?: Redacted.Redacted<string> | undefined; readonly keyEnv?: string | undefined; readonly label: string } | undefined
-  /** The provider was inferred from a key of the environment: no other key is for it. */
-  readonly inferred?: boolean | undefined
+  /** The environment chose provider or address: a key that another source gives is not for it. */
+  readonly ofEnvironment?: boolean | undefined
 }
 
 /** The keys that the user gave for this very route. */
@@ -119,8 +119,8 @@ export const mayLogIn = (entry: Directory.Entry, address: string | undefined, { 
 /** The key for an address, none where none is needed, or what to do about a missing one. */
 export const resolve = (claim: Claim, address: string | undefined, given: Given, lookup: Lookup): Resolved => {
   const { endpoint, entry, keyVariables, pairedWith } = claim
-  const { apiKey, apiKeyAt = "model.api_key", keyEnv, logins } = given
-  if (isGiven(apiKey) && claim.inferred !== true) return Result.succeed({ key: apiKey, from: apiKeyAt })
+  const { apiKey, apiKeyAt = "model.api_key", keyEnv, logins }: Given = claim.ofEnvironment === true ? { logins: given.logins } : given
+  if (isGiven(apiKey)) return Result.succeed({ key: apiKey, from: apiKeyAt })
   const explicit = variable(lookup, keyEnv === undefined ? [] : [keyEnv])
     ?? (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined)
     ?? variable(lookup, endpoint?.keyEnv === undefined ? [] : [endpoint.keyEnv])

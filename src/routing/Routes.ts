@@ -51,8 +51,8 @@ export interface ModelSettings {
   /** Names of providers that are known elsewhere, for whoever mistypes one. */
   readonly otherProviders?: ReadonlyArray<string> | undefined
   readonly logins?: Keys.Given["logins"]
-  /** Where `baseUrl` comes from; the file when absent. */
-  readonly addressFrom?: { readonly level: Level; readonly label: string } | undefined
+  /** Where `baseUrl` comes from, and whether the same source names the provider; the file when absent. */
+  readonly addressFrom?: { readonly level: Level; readonly label: string; readonly namesProvider: boolean } | undefined
   /** Where `apiKey` comes from, in words. */
   readonly apiKeyAt?: string | undefined
 }
@@ -112,14 +112,15 @@ const environmentAddress = (lookup: Keys.Lookup): EnvironmentAddress | undefined
 
 /** The user's own address, and whose variables may follow it. */
 const ownAddressOf = ({ addressFrom, baseUrl }: ModelSettings) => {
-  const { label = ownAddress, level = "file" } = addressFrom ?? {}
+  const { label = ownAddress, level = "file", namesProvider = false } = addressFrom ?? {}
   const source = level === "environment" || level === "env-file" ? level : undefined
   return {
     baseUrl: given(baseUrl),
     addressAt: label.startsWith("config.yaml: ") ? label.slice("config.yaml: ".length) : label,
     from: label,
     source,
-    isEndpoint: source !== undefined && label === labelOf(source)
+    isEndpoint: source !== undefined && label === labelOf(source),
+    namesProvider
   }
 }
 
@@ -158,7 +159,7 @@ const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Res
   }
   const entry = Directory.find(name)
   if (entry === undefined) return unknownProvider(settings, name)
-  // A key of the route's own is for the provider itself: the address of the environment is for routes that have none.
+  // A key of the route's own is for OpenAI itself: the address of the environment is for a route that has none.
   const isOpen = entry.name === "custom" || (entry.name === "openai" && settings.apiKey === undefined && settings.keyEnv === undefined)
   const fromEnvironment = own.baseUrl === undefined && isOpen ? environmentAddress(lookup) : undefined
   return Result.succeed({
@@ -167,10 +168,12 @@ const byName = (settings: ModelSettings, lookup: Keys.Lookup, name: string): Res
     detectAs: entry.name,
     baseUrl: own.baseUrl ?? fromEnvironment?.baseUrl ?? entry.baseUrl,
     addressAt: fromEnvironment === undefined ? own.addressAt : endpointVariable,
+    ofEnvironment: fromEnvironment !== undefined,
     addressFrom: fromEnvironment?.label ?? (own.baseUrl === undefined ? undefined : own.from),
     keyVariables: entry.keyVariables,
-    // `custom` is whoever listens there: only the variable that names the address may bring a key along.
-    pairedWith: fromEnvironment?.source ?? (entry.name !== "custom" || own.isEndpoint ? own.source : undefined)
+    // `custom` is whoever listens there: only the variable that names the address may bring a key along. A provider's variable
+    // follows an address that the same source names for that provider.
+    pairedWith: fromEnvironment?.source ?? ((entry.name !== "custom" && own.namesProvider) || own.isEndpoint ? own.source : undefined)
   })
 }
 
@@ -202,7 +205,7 @@ const byModel = (settings: ModelSettings, lookup: Keys.Lookup, model: string): R
     ? undefined
     : Directory.entries.find((entry) => entry.aggregator && hasKey(entry))
   const entry = aggregator ?? (maker !== undefined && hasKey(maker) ? maker : undefined)
-  if (entry !== undefined) return Result.map(byName(settings, lookup, entry.name), (choice) => ({ ...choice, inferred: true }))
+  if (entry !== undefined) return Result.map(byName(settings, lookup, entry.name), (choice) => ({ ...choice, ofEnvironment: true }))
   const recommended = [...new Set([...(maker?.keyVariables.slice(0, 1) ?? []), "OPENROUTER_API_KEY"])]
   return fail(
     "model.provider",
@@ -219,7 +222,7 @@ const choose = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Choice |
   const fromEnvironment = environmentAddress(lookup)
   if (fromEnvironment !== undefined) {
     const { baseUrl, label, source } = fromEnvironment
-    return Result.succeed(byAddress(baseUrl, { addressAt: endpointVariable, from: label, isEndpoint: true, source }))
+    return Result.succeed({ ...byAddress(baseUrl, { addressAt: endpointVariable, from: label, isEndpoint: true, source }), ofEnvironment: true })
   }
   if (model === undefined || model === offline.model) return Result.succeed(undefined)
   return byModel(settings, lookup, model)

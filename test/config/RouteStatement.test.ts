@@ -29,7 +29,7 @@ const cases: ReadonlyArray<Case> = [
   ["an address belongs to the provider of its host", { baseUrl: "https://openrouter.ai/api/v1" }, { provider: "openrouter" }, []],
   ["an address of nobody's is custom", { baseUrl: a }, { provider: "custom" }, []],
   ["an address of nobody's is no vendor's", { baseUrl: a }, { provider: "openai" }, ofProvider],
-  ["an address completes custom", { provider: "custom" }, { baseUrl: a }, []],
+  ["an address completes custom, but a key without one was given for none", { provider: "custom" }, { baseUrl: a }, keys],
   ["an address does not complete a named endpoint, which has one", { provider: "lab" }, { baseUrl: a }, ofAddress],
   ["a named endpoint is one by both of its names", { provider: "custom:Lab" }, { provider: "lab" }, []],
   ["a key that nobody said for whom goes", {}, { provider: "openai" }, keys],

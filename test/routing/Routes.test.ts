@@ -157,9 +157,11 @@ describe("Routes", () => {
     for (const baseUrl of ["http://127.0.0.1:4010", "http://localhost:4010", "http://10.0.0.7:4010", "http://host.docker.internal"]) {
       assert.strictEqual(error({ provider: "anthropic", model: "m", baseUrl }, allKeys).path, "model.api_key", baseUrl)
     }
-    const addressFrom = { level: "environment", label: "HERMES_MODEL__BASE_URL" } as const
+    const addressFrom = { level: "environment", label: "HERMES_MODEL__BASE_URL", namesProvider: true } as const
     const paired = route({ provider: "anthropic", model: "m", baseUrl: "http://127.0.0.1:4010", addressFrom }, allKeys)
     assert.strictEqual(key(paired), "secret-of-ANTHROPIC_API_KEY")
+    const settings = { provider: "anthropic", model: "m", baseUrl: "http://127.0.0.1:4010", addressFrom: { ...addressFrom, namesProvider: false } }
+    assert.strictEqual(error(settings, allKeys).path, "model.api_key")
     // The provider's own server on this machine, and another one beside it.
     assert.strictEqual(key(route({ provider: "ollama", model: "m" }, allKeys)), "secret-of-OLLAMA_API_KEY")
     assert.strictEqual(key(route({ provider: "ollama", model: "m", baseUrl: "http://127.0.0.1:9/v1" }, allKeys)), "no-key-required")
