@@ -295,6 +295,7 @@ export const program = (
         hookSettings: Said.hooks(settings),
         platform: "cli",
         instructions: settings.agent.environmentHint,
+        prefill: yield* Said.prefill(settings, environment, home),
         maxIterations: settings.agent.maxTurns,
         budget: Said.budget(settings),
         maxOutputTokens: settings.model.maxTokens,

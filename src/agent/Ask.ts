@@ -17,6 +17,7 @@ import { RedactSecrets } from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
+import * as Prefill from "../prompt/Prefill.ts"
 import type { Attempts } from "../routing/Attempt.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
 import type { Delivered } from "../routing/PartialAnswer.ts"
@@ -136,7 +137,7 @@ const send = Effect.fnUntraced(function*<E>(
   progress: Progress
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
   const call: ModelCall = {
-    messages: last === undefined ? run.messages : [...run.messages, last],
+    messages: Prefill.insert(last === undefined ? run.messages : [...run.messages, last], settings.prefill),
     tools,
     toolChoice,
     responseFormat: { type: "text" },

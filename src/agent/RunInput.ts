@@ -82,6 +82,8 @@ export interface AgentSettings {
   readonly identity?: string | undefined
   /** Instructions added to a new session's system prompt. */
   readonly instructions?: string | undefined
+  /** Example messages between the system prompt and the conversation of each call; never stored. */
+  readonly prefill?: ReadonlyArray<Prompt.Message> | undefined
   readonly tools?: Selection | undefined
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined

@@ -14,7 +14,7 @@ import * as Context from "effect/Context"
 import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 import { nearest } from "../config/Nearest.ts"
-import { reasonOf } from "../platform/PathProblem.ts"
+import { reasonOf } from "../domain/PathProblem.ts"
 
 /** See the module. Without a message everything was said already. */
 export class Failure extends Schema.TaggedError<Failure>("hermes-effect/cli/Failure")("Failure", {

@@ -51,7 +51,7 @@ const fields = {
   memory: Agent.memory,
   skills: Agent.skills,
   /** JSON file with messages that follow the system prompt of every call. */
-  prefillMessagesFile: F.optional(F.unsupported(F.text)),
+  prefillMessagesFile: F.optional(F.text),
 
   toolsets: F.withDefault(F.texts, ["hermes-cli"]),
   platformToolsets: F.withDefault(F.mapOf(F.texts), {}),

@@ -7,10 +7,13 @@ import * as Layer from "effect/Layer"
 import type { Limits } from "../agent/Budget.ts"
 import type { DelegationSettings } from "../agent/RunInput.ts"
 import * as Inherited from "../config/Inherited.ts"
+import type { Environment } from "../config/Environment.ts"
+import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
+import * as Prefill from "../prompt/Prefill.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
 import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
@@ -34,6 +37,13 @@ export const tools = (settings: Values, inherited: Inherited.Limits | undefined)
     Layer.succeed(Inherited.Current, Inherited.ofSettings(settings, inherited))
   )
 }
+
+/** Example messages of every call. */
+export const prefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
+  Prefill.read(prefillMessagesFile, {
+    agentHome: home.root,
+    userHome: environment.get("HOME") ?? environment.get("USERPROFILE")
+  })
 
 /** Bounds of payloads and of listeners. */
 export const hooks = ({ plugins }: Values): HookSettings => ({

@@ -1,6 +1,7 @@
 // Settings whose effect is small: each changes what the real program does.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as HttpServer from "../provider/HttpServer.ts"
 import { machine } from "../support/hermes.ts"
 import { sessions } from "../support/stateDatabase.ts"
 
@@ -34,5 +35,41 @@ describe("a setting", () => {
       const none = yield* run("0")
       assert.notMatch(none.stderr + none.stdout, /took longer/)
       assert.include(none.stdout, "not today")
+    }))
+
+  it.live("prefill_messages_file stands between the system prompt and the conversation of each call, and is not stored", () =>
+    Effect.gen(function*() {
+      const server = yield* HttpServer.make(({ url }, response) =>
+        url.endsWith("/chat/completions")
+          ? HttpServer.json(response, 200, { choices: [{ message: { role: "assistant", content: "Fine." }, finish_reason: "stop" }] })
+          : HttpServer.json(response, 404, {}))
+      const { hermes, home, keep } = yield* machine
+      const examples = [{ role: "user", content: "2 + 2" }, { role: "assistant", content: "four" }]
+      keep("examples.json", JSON.stringify(examples))
+      keep("config.yaml", `prefill_messages_file: examples.json
+model: { provider: custom, default: m, base_url: "${server.url}/v1", api_key: k, context_length: 100000, streaming: false }
+`)
+      assert.deepInclude(yield* hermes(["-Q", "-q", "3 + 3"]), { code: 0, stdout: "Fine.\n" })
+      const [asked] = server.requests.filter(({ url }) => url.endsWith("/chat/completions"))
+      const messages: ReadonlyArray<{ readonly role: string; readonly content: unknown }> = JSON.parse(asked?.body ?? "{}").messages
+      assert.deepStrictEqual(messages.map(({ content, role }) => role === "system" ? role : [role, content]), [
+        "system",
+        ["user", "2 + 2"],
+        ["assistant", "four"],
+        ["user", "3 + 3"]
+      ])
+      const [stored] = yield* sessions(home)
+      assert.notInclude(JSON.stringify(stored), "2 + 2")
+    }))
+
+  it.live("prefill_messages_file that cannot be used is one line with the remedy, and nothing is asked", () =>
+    Effect.gen(function*() {
+      const { hermes, home, keep } = yield* machine
+      keep("config.yaml", "prefill_messages_file: examples.json\n")
+      const ask = hermes(["-Q", "-q", "Reply with exactly: hi"])
+      const refused = (why: string) => ({ code: 2, stdout: "", stderr: `Error: prefill_messages_file: ${home}/examples.json: ${why}\n` })
+      assert.deepInclude(yield* ask, refused("cannot be read: no such file or directory"))
+      keep("examples.json", "[{ \"role\": \"system\", \"content\": \"x\" }]")
+      assert.deepInclude(yield* ask, refused("expected a JSON list of { \"role\": \"user\" or \"assistant\", \"content\": \"…\" }"))
     }))
 })

@@ -107,6 +107,7 @@ tool_output.max_bytes                                        internal/Said.ts
 tool_output.max_lines                                        internal/Said.ts
 tool_output.max_line_length                                  internal/Said.ts
 file_read_max_chars                                          internal/Said.ts
+prefill_messages_file                                        internal/Said.ts
 security.redact_secrets                                      internal/Said.ts
 terminal.oneshot_completion_wait_seconds                     cli/SingleQuery.ts
 approvals.single_query_mode                                  cli/SingleQuery.ts

@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import { PlatformError } from "effect/PlatformError"
 import { ConfigError } from "../../domain/AgentError.ts"
-import { reasonOf } from "../../platform/PathProblem.ts"
+import { reasonOf } from "../../domain/PathProblem.ts"
 import { withLock } from "../FileLock.ts"
 
 /** The error of a path that the system refused. */

@@ -1,0 +1,60 @@
+/**
+ * Example messages that stand between the system prompt and the conversation of every call. They are sent, and never
+ * stored.
+ *
+ * **Details**
+ *
+ * The file is a JSON list of `{ "role": "user" | "assistant", "content": text }`. A relative path is one below the home
+ * directory of the agent, `~/` is the user's.
+ *
+ * Source: `hermes-llm.md` §8, `hermes-product.md` §6 (`prefill_messages_file`).
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import { ConfigError } from "../domain/AgentError.ts"
+import { reasonOf } from "../domain/PathProblem.ts"
+
+const messages = Schema.fromJsonString(Schema.Array(Schema.Struct({
+  role: Schema.Literals(["user", "assistant"]),
+  content: Schema.NonEmptyString
+})))
+
+const toMessage = ({ content, role }: (typeof messages.Type)[number]): Prompt.Message => {
+  const parts = [Prompt.textPart({ text: content })]
+  return role === "user" ? Prompt.userMessage({ content: parts }) : Prompt.assistantMessage({ content: parts })
+}
+
+/** Directories that a path may begin in. */
+export interface Places {
+  readonly agentHome: string
+  readonly userHome: string | undefined
+}
+
+/** The messages of a file; none without one. */
+export const read = Effect.fnUntraced(function*(
+  file: string | undefined,
+  { agentHome, userHome }: Places
+): Effect.fn.Return<ReadonlyArray<Prompt.Message>, ConfigError, FileSystem.FileSystem | Path.Path> {
+  if (file === undefined) return []
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const path = file.startsWith("~/") && userHome !== undefined ? paths.join(userHome, file.slice(2)) : paths.resolve(agentHome, file)
+  const refused = (why: string) => new ConfigError({ path: "prefill_messages_file", message: `prefill_messages_file: ${path}: ${why}` })
+  const text = yield* Effect.mapError(fs.readFileString(path), (error) => refused(`cannot be read: ${reasonOf(error)}`))
+  const decoded = yield* Effect.mapError(Schema.decodeUnknownEffect(messages)(text), () =>
+    refused("expected a JSON list of { \"role\": \"user\" or \"assistant\", \"content\": \"…\" }"))
+  return decoded.map(toMessage)
+})
+
+/** The messages of a call: the system prompt, the examples, the conversation. */
+export const insert = (
+  conversation: ReadonlyArray<Prompt.Message>,
+  prefill: ReadonlyArray<Prompt.Message> | undefined
+): ReadonlyArray<Prompt.Message> => {
+  if (prefill === undefined || prefill.length === 0) return conversation
+  const start = conversation[0]?.role === "system" ? 1 : 0
+  return [...conversation.slice(0, start), ...prefill, ...conversation.slice(start)]
+}
