@@ -32,6 +32,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
@@ -72,10 +73,25 @@ export interface Service<out E = never> {
   readonly callTool: (call: CallTool.Call) => Effect.Effect<CallTool.Outcome>
   /** Asks the run of a session to stop with what it has; false when none is under way. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
+  /**
+   * Tells the listeners that a session is given up (`on_session_finalize`): it was left for another one, or it is over. What
+   * is still open when the agent's layer closes is given up then, each session once. A session that runs again is open again.
+   */
+  readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
+}
+
+/** The end of a session's life in a program. */
+export interface SessionEnd {
+  readonly reason: "shutdown" | "session_boundary" | "new_session" | "session_expired"
+  /** The session that takes its place. */
+  readonly next?: string | undefined
 }
 
 /** The agent of a runtime. An application whose middleware adds failures gives its agent a key of its own. */
 export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agent/Agent") {}
+
+/** Sessions that an agent keeps open; the one that was idle longest is given up for another one. */
+const maxOpenSessions = 1000
 
 const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
@@ -134,14 +150,14 @@ export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> exte
 
 /**
  * An agent over the router, tools and store of its surroundings. What its middleware can fail with shows in the `run` of
- * the result, what it needs in the requirements of this effect.
+ * the result, what it needs in the requirements of this effect. When the scope closes its sessions are given up.
  */
 export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   { middleware, ...settings }: Options<Middlewares> = {}
 ): Effect.Effect<
   Service<Middleware.Errors<Middlewares>>,
   never,
-  ModelRouter | ToolRegistry | SessionStore | Middleware.Needs<Middlewares>
+  ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>
 > =>
   Effect.gen(function*() {
     type E = Middleware.Errors<Middlewares>
@@ -164,6 +180,28 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
     const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
+    /** Sessions of runs that were asked for from outside, the latest last. */
+    const open = new Set<string>()
+
+    const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
+      Effect.suspend(() => {
+        open.delete(sessionId)
+        const old = Ids.SessionId.make(sessionId)
+        return hooks.emit("on_session_finalize", () => ({
+          session_id: old,
+          platform: settings.platform ?? "library",
+          reason,
+          ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
+        }))
+      })
+    const keepOpen = (sessionId: string): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        open.delete(sessionId)
+        open.add(sessionId)
+        const idle = open.size > maxOpenSessions ? Array.from(open).find((id) => !active.has(id)) : undefined
+        return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
+      })
+
     const stop: Service["stop"] = (sessionId) =>
       Effect.suspend(() => {
         const stopped = active.get(sessionId)
@@ -181,6 +219,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         )
         if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
         const opened = yield* Opening.open(services, id, input, lineage)
+        // A child's session is given up when the child ends.
+        if (lineage === undefined) yield* keepOpen(id)
         return yield* conduct(services, opened, stopped, { run: start, stop }).pipe(
           Effect.onExit(Closing.announceEnd(services, opened.run)),
           Effect.tap((finished) => emit(opened.run, finished))
@@ -210,7 +250,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     const callTool: Service["callTool"] = (call) =>
       Effect.updateContext(CallTool.callTool(services, call), (given: Context.Context<never>) => Context.merge(needs, given))
 
-    return { run, stream, stop, callTool }
+    const finalizeAll = Effect.suspend(() =>
+      Effect.forEach(Array.from(open), (id) => finalize(id, { reason: "shutdown" }), { discard: true }))
+    yield* Effect.addFinalizer(() => finalizeAll)
+
+    return { run, stream, stop, callTool, finalize }
   })
 
 /** {@link make} as a Layer of {@link Agent}, for middleware that adds no failure. */
@@ -223,7 +267,7 @@ export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = 
     make<Middlewares>(options) as Effect.Effect<
       Service,
       never,
-      ModelRouter | ToolRegistry | SessionStore | Middleware.Needs<Middlewares>
+      ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>
     >
   )
 

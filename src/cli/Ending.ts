@@ -41,3 +41,7 @@ export const reason = (result: RunResult): string | undefined => {
 
 /** A run that a signal ended. */
 export const interrupted = (sessionId: string): string => `interrupted: go on with \`${resume({ sessionId })}\``
+
+/** A run that was under way when the process was ended by something else than a signal. */
+export const cutOff = (sessionId: string): string =>
+  `the process was ended in the middle of the run, by a plugin or a library: go on with \`${resume({ sessionId })}\``

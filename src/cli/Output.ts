@@ -29,6 +29,11 @@ export interface Service {
   }
   /** As long as the scope lives, whatever else in this process prints to stdout goes to stderr: plugins, libraries. */
   readonly protect: Effect.Effect<void, never, Scope.Scope>
+  /**
+   * As long as the scope lives, calls `last` when the process ends in the middle of the work: a signal that nothing reacted to
+   * in time, a plugin that ends the process. It writes at once, and returns the exit code.
+   */
+  readonly onExit: (last: (code: number) => number) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /** See the module. */

@@ -63,6 +63,8 @@ interface Known {
   begun: boolean
   /** How the run ended, if it did: what comes after it does not change that. */
   result: RunResult | undefined
+  /** The ending was told. */
+  ended: boolean
 }
 
 const endingOf = (
@@ -120,7 +122,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
   const interruptCode = yield* InterruptCode
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, begun: false, result: undefined }
+  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, begun: false, result: undefined, ended: false }
 
   const begin = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -156,15 +158,31 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
     )
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(logging(view)))
 
-  const finish = (exit: Exit.Exit<RunResult, unknown>) =>
+  const tell = (ending: View.Ending) =>
     Effect.gen(function*() {
-      const ending = endingOf(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode())
+      known.ended = true
       yield* begin(flags.model ?? "")
       yield* view.end(ending)
       if (ending.error !== undefined) yield* output.err(ErrorLine.render(ending.error))
       return ending.exitCode
     })
 
-  const code = yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), finish))
+  const finish = (exit: Exit.Exit<RunResult, unknown>) =>
+    tell(endingOf(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode()))
+
+  /** The ending of a run that the end of the process cut, told while there is still time for it. */
+  const last = (code: number): number => {
+    if (known.ended) return code
+    if (known.result !== undefined) return Effect.runSync(finish(Exit.succeed(known.result)))
+    const { cost, sessionId, usage } = known
+    const error = code > 128 ? Ending.interrupted(sessionId) : Ending.cutOff(sessionId)
+    const exitCode = code === 0 ? failed : code
+    return Effect.runSync(tell({ exitCode, sessionId, text: "", usage, cost: Cost.spent(cost), error }))
+  }
+
+  const code = yield* Effect.scoped(Effect.andThen(
+    output.onExit(last),
+    Effect.uninterruptibleMask((restore) => Effect.flatMap(Effect.exit(restore(work)), finish))
+  ))
   return code === 0 ? undefined : yield* silent(code)
 })

@@ -31,7 +31,8 @@ export const capture = (): Captured => {
         size: () => ({ columns: 80, rows: 24 })
       },
       terminal: { input: false },
-      protect: Effect.void
+      protect: Effect.void,
+      onExit: () => Effect.void
     }
   }
 }

@@ -3,6 +3,7 @@
 // Errors and requirements of middleware stay exact. Checked by the type checker alone; nothing here runs.
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import * as Schema from "effect/Schema"
 import type * as AiError from "effect/ai/AiError"
 import * as Agent from "../../src/agent/Agent.ts"
@@ -61,7 +62,7 @@ Middleware.toolRequest({
   rewrite: (args) => Effect.succeed(args)
 })
 
-type Surroundings = ModelRouter | ToolRegistry | SessionStore
+type Surroundings = ModelRouter | ToolRegistry | SessionStore | Scope.Scope
 
 const plain = Agent.make({ middleware: [timing] })
 same<Effect.Success<typeof plain>, Agent.Service>(true)

@@ -8,6 +8,7 @@ import type * as Scope from "effect/Scope"
 import type { Stream } from "effect/Stream"
 import type { Service as BackgroundWork } from "../../agent/BackgroundWork.ts"
 import type { Service as Children } from "../../agent/Children.ts"
+import type { SessionEnd } from "../../agent/Agent.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { Service as Auxiliary } from "../../routing/Auxiliary.ts"
@@ -36,6 +37,7 @@ import type { Terminal } from "./Terminal.ts"
 export interface Agent {
   readonly stream: (input: RunInput) => Stream<RunEvent, unknown>
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
+  readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
 }
 
 /** What is said about the program at the beginning. */

@@ -37,7 +37,7 @@ const announce = Effect.fnUntraced(function*(
   reason: "new_session" | "session_boundary"
 ) {
   const ids = { platform: platformOf(options), reason, old_session_id: from, new_session_id: to }
-  yield* options.hooks.emit("on_session_finalize", () => ({ session_id: from, ...ids }))
+  yield* options.agent.finalize(from, { reason, next: to })
   yield* options.hooks.emit("on_session_reset", () => ({ session_id: to, ...ids }))
 })
 
@@ -102,9 +102,5 @@ export const leave = Effect.fnUntraced(function*(dialog: Dialog) {
     const resume = Dialogs.resumeCommand(dialog, session.id)
     Dialogs.say(dialog, ...Overview.farewell(session, current.prompts, now - current.since, resume))
   }
-  yield* options.hooks.emit("on_session_finalize", () => ({
-    session_id: current.id,
-    platform: platformOf(options),
-    reason: "shutdown"
-  }))
+  yield* options.agent.finalize(current.id, { reason: "shutdown" })
 })

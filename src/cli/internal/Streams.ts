@@ -99,7 +99,18 @@ export const make = (): Streams => {
         }
       },
       terminal: { input: process.stdin.isTTY === true, piped: piped() },
-      protect: Effect.asVoid(redirect)
+      protect: Effect.asVoid(redirect),
+      onExit: (last) =>
+        Effect.asVoid(Effect.acquireRelease(
+          Effect.sync(() => {
+            const listener = (code: number): void => {
+              process.exitCode = last(code)
+            }
+            process.once("exit", listener)
+            return listener
+          }),
+          (listener) => Effect.sync(() => process.off("exit", listener))
+        ))
     }
   }
 }
