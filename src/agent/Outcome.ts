@@ -31,6 +31,6 @@ export interface Continued {
   /** What was said beside the calls. */
   readonly text: string
   readonly tools: ReadonlyArray<string>
-  /** Whether no call of the step could even be tried: unknown tools, arguments that are no object. */
-  readonly allInvalid: boolean
+  /** Whether a call of the step could not even be tried: an unknown tool, arguments that are no object. */
+  readonly invalid: boolean
 }

@@ -89,7 +89,7 @@ const again = (state: State, add: ReadonlyArray<Prompt.Message> = [], outputFact
 const end = (state: State, exit: Exit, text: string): Decision => ({ state, action: { _tag: "End", exit, text } })
 
 const afterTools = (state: State, outcome: Extract<Outcome, { readonly _tag: "Continue" }>): Decision => {
-  if (outcome.allInvalid) {
+  if (outcome.invalid) {
     const invalid = state.invalid + 1
     if (invalid >= limit) return end(state, "invalid_tool_calls", state.said + outcome.text)
     return again({ ...initial, invalid })

@@ -208,7 +208,7 @@ const endless = Effect.fnUntraced(function*(
     output,
     durationMillis: 0
   })))
-  return { _tag: "Continue", text, tools: calls.map(({ name }) => name), allInvalid: true }
+  return { _tag: "Continue", text, tools: calls.map(({ name }) => name), invalid: true }
 })
 
 const settled = Effect.fnUntraced(function*<E>(
@@ -230,14 +230,14 @@ const settled = Effect.fnUntraced(function*<E>(
   }
   if (calls.length === 0) return yield* answered(services, run, content, text, reason)
   yield* keep(services, run, content)
-  const { allInvalid, halted, messages } = yield* runTools(services, run, calls, notesOf(normalised, content), tools)
+  const { invalid, halted, messages } = yield* runTools(services, run, calls, notesOf(normalised, content), tools)
   run.messages.push(...messages)
   run.batch = noBatch
   if (services.files !== undefined && calls.some(({ name }) => !looking.has(name))) {
     yield* services.files.otherToolRan(run.sessionId)
   }
   if (halted !== undefined) return { _tag: "Halted", message: halted }
-  return { _tag: "Continue", text, tools: calls.map(({ name }) => name), allInvalid }
+  return { _tag: "Continue", text, tools: calls.map(({ name }) => name), invalid }
 })
 
 /** See the module. */

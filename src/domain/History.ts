@@ -8,6 +8,8 @@
  *
  * - Neighbours of one role are one message. Pieces of one answer are joined without anything between them.
  * - Every call is answered once, right after it; results without a call, and second results, are left out.
+ * - Arguments of a call are an object. Where the model wrote no JSON object, they are empty, and the result of the call
+ *   begins with a line that says so.
  * - An answer of reasoning alone, and a message of nothing, are left out.
  * - The conversation begins with the user. Where a route takes no user message after a tool's result
  *   (`Route.Abilities.userAfterTool`), an assistant message stands between them.
@@ -19,9 +21,11 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §9.1 and §14.5.
  */
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "./Conversation.ts"
+import * as Json from "./Json.ts"
 import * as Route from "./Route.ts"
 
 const key = "hermes-effect"
@@ -166,9 +170,64 @@ const closed = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.M
   return out.length === messages.length && out.every((message, index) => message === messages[index]) ? messages : out
 }
 
+/** Stands before the result of a call whose arguments were not readable and are sent as `{}`. */
+export const corruptedArguments = "[The arguments of this call were not a JSON object; they are left out here.]"
+
+const isReadable = ({ params }: Prompt.ToolCallPart): boolean => Predicate.isObject(params) && !Array.isArray(params)
+
+/** The object that a text of arguments stands for; undefined where there is none. */
+const argumentsIn = (params: unknown): object | undefined => {
+  if (params === undefined || params === null) return {}
+  if (typeof params !== "string") return undefined
+  const text = params.trim()
+  if (text === "" || text === "None") return {}
+  const value = Option.getOrUndefined(Json.parse(text))
+  return Predicate.isObject(value) && !Array.isArray(value) ? value : value === null ? {} : undefined
+}
+
+const readableCalls = new WeakMap<Prompt.AssistantMessage, Prompt.AssistantMessage>()
+const markedResults = new WeakMap<Prompt.ToolMessage, Prompt.ToolMessage>()
+
+const withReadableCalls = (message: Prompt.AssistantMessage): Prompt.AssistantMessage => {
+  const known = readableCalls.get(message)
+  if (known !== undefined) return known
+  const content = message.content.map((part) =>
+    part.type === "tool-call" && !isReadable(part) ? Prompt.toolCallPart({ ...part, params: argumentsIn(part.params) ?? {} }) : part)
+  const made = Prompt.assistantMessage({ content, options: message.options })
+  readableCalls.set(message, made)
+  return made
+}
+
+const withMarker = (message: Prompt.ToolMessage, corrupted: ReadonlySet<string>): Prompt.ToolMessage => {
+  const known = markedResults.get(message)
+  if (known !== undefined) return known
+  const content = message.content.map((part) =>
+    part.type === "tool-result" && corrupted.has(part.id)
+      ? Prompt.toolResultPart({ ...part, result: `${corruptedArguments}\n${Json.toText(part.result)}` })
+      : part)
+  const made = Prompt.toolMessage({ content, options: message.options })
+  markedResults.set(message, made)
+  return made
+}
+
+/** Calls with arguments that every endpoint reads; `messages` have no open calls. */
+const readable = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> => {
+  const isFine = (message: Prompt.Message): boolean =>
+    message.role !== "assistant" || message.content.every((part) => part.type !== "tool-call" || part.providerExecuted || isReadable(part))
+  if (messages.every(isFine)) return messages
+  let corrupted: ReadonlySet<string> = new Set()
+  return messages.map((message) => {
+    if (message.role === "tool") return Conversation.resultIds(message).some((id) => corrupted.has(id)) ? withMarker(message, corrupted) : message
+    if (message.role !== "assistant") return message
+    const unread = Conversation.toolCalls(message).filter((call) => !isReadable(call))
+    corrupted = new Set(unread.filter(({ params }) => argumentsIn(params) === undefined).map(({ id }) => id))
+    return unread.length === 0 ? message : withReadableCalls(message)
+  })
+}
+
 /** The messages that a route is sent; the same array where nothing had to change. */
 export const sendable = (
   messages: ReadonlyArray<Prompt.Message>,
   abilities: Route.Abilities
 ): ReadonlyArray<Prompt.Message> =>
-  alternating(closed(thoughtful(withoutEmpty(withoutAnswered(messages)), abilities.thinking)), abilities)
+  alternating(readable(closed(thoughtful(withoutEmpty(withoutAnswered(messages)), abilities.thinking))), abilities)

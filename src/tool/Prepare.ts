@@ -39,8 +39,8 @@ export interface Refused {
   readonly output: string
   /** Why the run must end with it. */
   readonly halted?: string | undefined
-  /** Whether it named a tool that the run may not use: it could not even be tried. */
-  readonly outOfScope?: boolean
+  /** It named a tool that there is not or that the run may not use, or gave no arguments: it could not even be tried. */
+  readonly invalid?: boolean
 }
 
 /** A call that may run, announced to the listeners. */
@@ -84,8 +84,8 @@ const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string):
 /** A JSON object, as opposed to a list or a text that is no JSON. */
 const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value) && !Array.isArray(value)
 
-const notTried = (call: Prompt.ToolCallPart, status: ToolStatus, { message }: CallError.CallError): Refused =>
-  refused(call, status, message)
+const invalid = (call: Prompt.ToolCallPart, { message }: CallError.CallError): Refused =>
+  ({ ...refused(call, "error", message), invalid: true })
 
 const noTrace: ToolCallContext["trace"] = []
 
@@ -196,7 +196,7 @@ const outOfScope = Effect.fnUntraced(function*(
     trace: noTrace
   }
   yield* ToolEvents.tell(hooks, context, { args, result, durationMillis: 0, outcome })
-  return { ...refused(call, "blocked", result), outOfScope: true }
+  return { ...refused(call, "blocked", result), invalid: true }
 })
 
 /** See the module. */
@@ -206,13 +206,13 @@ export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<
   const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
   if (withheld !== undefined) return outOfScope(given, call, withheld)
   if (bound === undefined) {
-    return Effect.succeed(notTried(call, "error", new CallError.UnknownTool({ tool, available: given.tools.names })))
+    return Effect.succeed(invalid(call, new CallError.UnknownTool({ tool, available: given.tools.names })))
   }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.reasonOf(call.params) }
-    return Effect.succeed(notTried(call, "error", new CallError.MalformedArguments(malformed)))
+    return Effect.succeed(invalid(call, new CallError.MalformedArguments(malformed)))
   }
-  if (given.quota?.() === false) return Effect.succeed(notTried(call, "cancelled", new CallError.OverQuota({ tool })))
+  if (given.quota?.() === false) return Effect.succeed(refused(call, "cancelled", new CallError.OverQuota({ tool }).message))
   // What `tool_request` middleware needs is provided where the stack was made.
   return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
 }

@@ -46,8 +46,8 @@ export interface Completed {
   readonly messages: ReadonlyArray<Prompt.ToolMessage>
   /** Why the run must end, if a guard says so. */
   readonly halted: string | undefined
-  /** Whether no call could even be tried. */
-  readonly allInvalid: boolean
+  /** Whether a call could not even be tried: an unknown tool, arguments that are no object; or none was. */
+  readonly invalid: boolean
 }
 
 /** How one call came out. */
@@ -211,7 +211,8 @@ const runAll = Effect.fnUntraced(function*<E>(
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,
-    allInvalid: entries.every((entry) => entry._tag === "Refused" && (entry.status === "error" || entry.outOfScope === true))
+    invalid: entries.some((entry) => entry._tag === "Refused" && entry.invalid === true) ||
+      entries.every((entry) => entry._tag === "Refused" && entry.status === "error")
   }
 })
 

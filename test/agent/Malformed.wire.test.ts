@@ -7,6 +7,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { AgentSettings } from "../../src/agent/RunInput.ts"
+import * as History from "../../src/domain/History.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
@@ -79,6 +80,34 @@ for (const [mode, protocol] of Object.entries(protocols)) {
           assert.sameDeepMembers(ended, [["zzz", "error"], ["echo", "ok"]])
           assert.include(sent[1], "Tool 'zzz' does not exist. Available tools: delegate_task, echo, fail, now")
           assert.strictEqual(result.exit, "text_response")
+        }))
+
+      it.live("a name that there is not is counted also beside calls that are fine, and arguments that are none too", () =>
+        Effect.gen(function*() {
+          const fine = echo("{\"text\":\"b\"}", "c2")
+          for (const wrong of [echo("{}", "c1", "zzz"), echo("{text: a}", "c1")]) {
+            for (const calls of [[wrong, fine], [fine, wrong]]) {
+              const stuck = yield* play([{ calls }])
+              assert.deepStrictEqual([stuck.result.exit, stuck.sent.length, stuck.ran.length], ["invalid_tool_calls", 3, 3])
+              const again = yield* play([{ calls }, { calls }, { calls: [fine] }, { calls }, { calls }, done])
+              assert.deepStrictEqual([again.result.exit, again.sent.length], ["text_response", 6], "a step that is fine starts anew")
+            }
+          }
+        }))
+
+      it.live("arguments that are no JSON are sent back as an empty object, with a marker before the result that there is", () =>
+        Effect.gen(function*() {
+          const { outputs, sent } = yield* play([
+            { calls: [echo("{text: a}"), echo("{\"text\":\"b\"}", "c2")] },
+            { calls: [echo("{\"text\":\"c\"}", "c3")] },
+            done
+          ])
+          const marked = `${History.corruptedArguments}\n${outputs.find((output) => output.includes("{text: a}"))}`
+          for (const body of sent.slice(1)) {
+            assert.include(body, JSON.stringify(marked).slice(1, -1))
+            assert.strictEqual(body.split(History.corruptedArguments).length, 2)
+          }
+          assert.notInclude(sent[0], History.corruptedArguments)
         }))
 
       it.live("arguments that are no JSON are answered with what is wrong and how to do it", () =>

@@ -136,4 +136,41 @@ describe("the abilities of a route", () => {
     }
     assert.isTrue(of("qwen3", "http://localhost/v1", "chat_completions").userAfterTool)
   })
+
+  describe("arguments that a model did not write as an object", () => {
+    const broken = (id: string, params: unknown) => Prompt.toolCallPart({ id, name: "t", params, providerExecuted: false })
+    const pairsOf = (messages: ReadonlyArray<Prompt.Message>) =>
+      History.sendable(messages, all).flatMap(({ content }) =>
+        typeof content === "string" ? [] : content.flatMap((part) => {
+          if (part.type === "tool-call") return [[part.id, part.params]]
+          return part.type === "tool-result" ? [[part.id, part.result]] : []
+        }))
+
+    it("T §9.1 text that is no JSON object: empty, with the marker before the result that there is, or before the one that closes the call", () => {
+      for (const params of ["{\"a\": tru", "{a: 1}", "[1]", "7", "true", [1], 7]) {
+        assert.deepStrictEqual(
+          pairsOf([user("a"), assistant(broken("1", params), call("2"), broken("3", params)), result("2"), result("1"), user("b")]),
+          [
+            ["1", {}], ["2", {}], ["3", {}],
+            ["1", `${History.corruptedArguments}\nr1`],
+            ["2", "r2"],
+            ["3", `${History.corruptedArguments}\n${Conversation.cancelledResult}`]
+          ],
+          JSON.stringify(params)
+        )
+      }
+    })
+
+    it("T §9.1 nothing, blanks and the text of an object are that object, without a marker", () => {
+      for (const [params, args] of [["", {}], ["  \n", {}], ["None", {}], ["null", {}], [null, {}], [" {\"a\":1} ", { a: 1 }]] as const) {
+        assert.deepStrictEqual(pairsOf([user("a"), assistant(broken("1", params)), result("1")]), [["1", args], ["1", "r1"]])
+      }
+    })
+
+    it("what is made of a message is made once", () => {
+      const messages = [user("a"), assistant(broken("1", "{a")), result("1"), assistant(text("b"))]
+      const [first, second] = [History.sendable(messages, all), History.sendable([...messages, user("c")], all)]
+      assert.deepStrictEqual(first.map((message, index) => message === second[index]), [true, true, true, true])
+    })
+  })
 })
