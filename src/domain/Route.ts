@@ -71,7 +71,7 @@ export interface Abilities {
    * Claude refuses a call's result when the thinking before the call is missing, whoever serves it.
    */
   readonly thinking: "all" | "tool_loop" | "none"
-  /** Whether a user message may follow a tool's result; the templates of Mistral and Gemma refuse it. */
+  /** Whether a user message may follow a tool's result; templates such as those of Mistral and Gemma refuse it. */
   readonly userAfterTool: boolean
 }
 
@@ -114,11 +114,10 @@ const thinking = ({ apiMode, baseUrl, model }: Known): Abilities["thinking"] => 
   }
 }
 
-const strictTemplates = /mistral|mixtral|ministral|codestral|devstral|magistral|pixtral|gemma/i
-
 /** The abilities of a route: those that it states, else what its protocol and model are known for. */
 export const abilities = (route: Known): Abilities =>
   route.abilities ?? {
     thinking: thinking(route),
-    userAfterTool: !strictTemplates.test(route.model) && !/mistral/i.test(route.provider)
+    // Which template renders a chat is not known; what strict ones take, all take.
+    userAfterTool: route.apiMode !== "chat_completions"
   }

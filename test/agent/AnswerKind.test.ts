@@ -142,7 +142,7 @@ describe("a run", () => {
       const before = yield* store.messages(first.sessionId)
       yield* Agent.run({ prompt: "two", sessionId: first.sessionId })
       const asked = fake.asked[1]?.messages ?? []
-      assert.deepStrictEqual(asked.map(({ role }) => role), ["system", "user", "assistant", "tool", "user"])
+      assert.deepStrictEqual(asked.map(({ role }) => role), ["system", "user", "assistant", "tool", "assistant", "user"])
       assert.deepStrictEqual((yield* store.messages(first.sessionId)).slice(0, before.length), before)
     }).pipe(Effect.provide(setup(fake, glm)))
   })

@@ -301,7 +301,7 @@ describe("hermes-llm overflow in a run", () => {
       yield* Effect.provide(again(), first.layer)
       yield* Effect.provide(again(), later.layer)
       assert.deepStrictEqual(first.asked.map(roles).at(-1), ["system", "user"])
-      assert.deepStrictEqual(later.asked.map(roles).at(-1), ["system", "user", "assistant", "tool", "user"])
+      assert.deepStrictEqual(later.asked.map(roles).at(-1), ["system", "user", "assistant", "tool", "assistant", "user"])
     })
   })
 

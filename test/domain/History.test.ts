@@ -130,11 +130,11 @@ describe("the abilities of a route", () => {
     assert.strictEqual(Route.abilities({ provider: "p", model: "claude-opus-4-5", apiMode: "anthropic_messages", abilities }), abilities)
   })
 
-  it("templates of Mistral and Gemma take no user message after a result", () => {
-    for (const model of ["mistral-large", "google/gemma-3-27b-it", "devstral:24b"]) {
-      assert.isFalse(of(model, "http://localhost/v1", "chat_completions").userAfterTool)
+  it("chats are rendered by templates of which some take no user message after a result", () => {
+    assert.isFalse(of("qwen3", "http://localhost/v1", "chat_completions").userAfterTool)
+    for (const mode of ["anthropic_messages", "bedrock_converse", "codex_responses"] as const) {
+      assert.isTrue(of("m", undefined, mode).userAfterTool)
     }
-    assert.isTrue(of("qwen3", "http://localhost/v1", "chat_completions").userAfterTool)
   })
 
   describe("arguments that a model did not write as an object", () => {

@@ -26,6 +26,8 @@ export interface WireTurn {
   readonly calls?: ReadonlyArray<WireCall>
   /** The output limit cut it. */
   readonly cut?: true
+  /** What it thinks before, signed as its protocol does (streamed answers only). */
+  readonly thought?: string
 }
 
 export interface Protocol {
@@ -77,11 +79,12 @@ const chat: Protocol = {
     }],
     usage: { prompt_tokens: 1, completion_tokens: 1 }
   }),
-  stream: ({ calls = [], cut, text }, response) => {
+  stream: ({ calls = [], cut, text, thought }, response) => {
     const chunk = (delta: object, finish_reason: string | null = null) => ({ id: "c", model, choices: [{ index: 0, delta, finish_reason }] })
     events(
       response,
       chunk({ role: "assistant", content: "" }),
+      ...(thought === undefined ? [] : [chunk({ reasoning_content: thought })]),
       ...(text === undefined ? [] : textPieces(text).map((content) => chunk({ content }))),
       ...calls.flatMap(({ args, id, name }, index) => [
         chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
@@ -105,8 +108,12 @@ const anthropic: Protocol = {
     stop_reason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use",
     usage: { input_tokens: 1, output_tokens: 1 }
   }),
-  stream: ({ calls = [], cut, text }, response) => {
-    const blocks = [
+  stream: ({ calls = [], cut, text, thought }, response) => {
+    const blocks: ReadonlyArray<{ readonly block: object; readonly deltas: ReadonlyArray<object> }> = [
+      ...(thought === undefined ? [] : [{
+        block: { type: "thinking", thinking: "", signature: "" },
+        deltas: [{ type: "thinking_delta", thinking: thought }, { type: "signature_delta", signature: `signed ${thought}` }]
+      }]),
       ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: textPieces(text).map((text) => ({ type: "text_delta", text })) }]),
       ...calls.map(({ args, id, name }) => ({
         block: { type: "tool_use", id, name, input: {} },
@@ -127,7 +134,13 @@ const anthropic: Protocol = {
   }
 }
 
-const outputOf = ({ calls = [], text }: WireTurn): ReadonlyArray<object> => [
+const outputOf = ({ calls = [], text, thought }: WireTurn): ReadonlyArray<object> => [
+  ...(thought === undefined ? [] : [{
+    type: "reasoning",
+    id: "rs_1",
+    summary: [{ type: "summary_text", text: thought }],
+    encrypted_content: `signed ${thought}`
+  }]),
   ...(text === undefined ? [] : [{ type: "message", role: "assistant", content: [{ type: "output_text", text, annotations: [] }] }]),
   ...calls.map(({ args, id, name }) => ({ type: "function_call", id: `fc_${id}`, call_id: id, name, arguments: args, status: "completed" }))
 ]
@@ -144,8 +157,8 @@ const responses: Protocol = {
       response,
       { type: "response.created", response: { id: "r", model, status: "in_progress", output: [] } },
       ...items.flatMap((item, output_index) => {
-        const { arguments: args } = item as { readonly arguments?: string }
-        return [
+        const { arguments: args, type } = item as { readonly arguments?: string; readonly type: string }
+        return type === "reasoning" ? [{ type: "response.output_item.done", output_index, item }] : [
           { type: "response.output_item.added", output_index, item: args === undefined ? { ...item, content: [] } : { ...item, arguments: "" } },
           ...(args === undefined
             ? textPieces(turn.text ?? "").map((delta) => ({ type: "response.output_text.delta", output_index, content_index: 0, delta }))
@@ -177,15 +190,23 @@ const bedrock: Protocol = {
     usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
     metrics: { latencyMs: 1 }
   }),
-  stream: ({ calls = [], cut, text }, response) => {
+  stream: ({ calls = [], cut, text, thought }, response) => {
+    const first = thought === undefined ? 0 : 1
+    const thoughts: ReadonlyArray<readonly [string, object]> = thought === undefined
+      ? []
+      : [
+        ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { text: thought } } }],
+        ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { signature: `signed ${thought}` } } }],
+        ["contentBlockStop", { contentBlockIndex: 0 }]
+      ]
     const shown: ReadonlyArray<readonly [string, object]> = text === undefined
       ? []
       : [
-        ...textPieces(text).map((text) => ["contentBlockDelta", { contentBlockIndex: 0, delta: { text } }] as const),
-        ["contentBlockStop", { contentBlockIndex: 0 }]
+        ...textPieces(text).map((text) => ["contentBlockDelta", { contentBlockIndex: first, delta: { text } }] as const),
+        ["contentBlockStop", { contentBlockIndex: first }]
       ]
     const made = calls.flatMap(({ args, id, name }, at): ReadonlyArray<readonly [string, object]> => {
-      const contentBlockIndex = at + (text === undefined ? 0 : 1)
+      const contentBlockIndex = at + first + (text === undefined ? 0 : 1)
       return [
         ["contentBlockStart", { contentBlockIndex, start: { toolUse: { toolUseId: id, name } } }],
         ...pieces(args).map((input) => ["contentBlockDelta", { contentBlockIndex, delta: { toolUse: { input } } }] as const),
@@ -194,6 +215,7 @@ const bedrock: Protocol = {
     })
     const all: ReadonlyArray<readonly [string, object]> = [
       ["messageStart", { role: "assistant" }],
+      ...thoughts,
       ...shown,
       ...made,
       ["messageStop", { stopReason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use" }],
