@@ -15,9 +15,10 @@
  * caller, where it can.
  */
 import { type Command, operands } from "./Command.ts"
-import { configuration, runsLater, tidy } from "./Places.ts"
+import { configuration, isOwnSecret, isOwnSecretFile, runsLater, tidy } from "./Places.ts"
 import * as Read from "./Read.ts"
 import { destinations } from "./rules/Configuration.ts"
+import { blind, interpreting, sources } from "./rules/Exfiltration.ts"
 import { named, written } from "./rules/Rule.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */
@@ -111,15 +112,15 @@ const absolute = (given: string, base: string | undefined, { cwd, home }: Surrou
   return start === undefined ? undefined : tidy(path, start)
 }
 
-/** A write of a command that needs an approval. */
-export interface Write {
+/** A read or write of a command that needs an approval. */
+export interface Access {
   readonly path: string
   readonly reason: string
 }
 
 /** Writes of a command line that need an approval, each path once. What the rules of the judge find already is left out. */
-export const writes = (line: string, places: Surroundings): ReadonlyArray<Write> => {
-  const found = new Map<string, Write>()
+export const writes = (line: string, places: Surroundings): ReadonlyArray<Access> => {
+  const found = new Map<string, Access>()
   for (const command of Read.read(line).commands) {
     if (command.wrappers.some((wrapper) => contained.has(wrapper))) continue
     for (const given of [...written(command), ...destinations(command), ...more(command)]) {
@@ -127,6 +128,29 @@ export const writes = (line: string, places: Surroundings): ReadonlyArray<Write>
       if (path === undefined || streams.test(path)) continue
       const reason = judge(path, places)
       if (reason !== undefined && configuration(given, command.cwd) === undefined) found.set(path, { path, reason })
+    }
+  }
+  return Array.from(found.values())
+}
+
+/** A path below the home directory of hermes that holds a secret, or names all of it. */
+const secretOf = (path: string, { agentHomes }: Surroundings): boolean =>
+  agentHomes.some((home) => path === home || within(path, home) && isOwnSecret(path.slice(home.length + 1)))
+
+/** Reads of a command line that would show the secrets of hermes, wherever its home directory is. */
+export const reads = (line: string, places: Surroundings): ReadonlyArray<Access> => {
+  const found = new Map<string, Access>()
+  const reason = "reading of the agent's own credentials"
+  for (const command of Read.read(line).commands) {
+    if (blind.has(command.program) || command.wrappers.some((wrapper) => contained.has(wrapper))) continue
+    for (const given of sources(command)) {
+      // What the judge knows without the machine, it has found.
+      if (isOwnSecretFile(given, command.cwd)) continue
+      const path = absolute(given, command.cwd, places)
+      if (path !== undefined && secretOf(path, places)) found.set(path, { path, reason })
+      // A path that stands in code, or behind something that only the machine knows.
+      const home = places.agentHomes.find((home) => given.includes(`${home}/`))
+      if (home !== undefined && (path === undefined || interpreting.test(command.program))) found.set(home, { path: home, reason })
     }
   }
   return Array.from(found.values())

@@ -105,6 +105,25 @@ export const configuration = (path: string, cwd?: string): string | undefined =>
     : undefined
 }
 
+/** Names below the home directory of hermes that hold keys, tokens, or what was said in sessions. */
+const ownName = String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|state\.db|credential)(?![a-z])[^/]*(?:\/|$)`
+const ownSecretName = new RegExp(`^${ownName}`)
+
+/** Whether a name below the home directory of hermes is one of its secrets. */
+export const isOwnSecret = (name: string): boolean => ownSecretName.test(name.toLowerCase())
+
+const ownSecretFile = new RegExp(
+  String.raw`(?:^|\/)\.hermes(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\$\{?hermes_home\}?(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$`
+)
+
+/** Whether a path is a secret of this program, or what the system says of a process's environment and memory. */
+export const isOwnSecretFile = (path: string, cwd?: string): boolean =>
+  ownSecretFile.test(tidy(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) || ownSecretFile.test(path.toLowerCase())
+
+/** A place of {@link isOwnSecretFile} in the code of another language. */
+export const namesOwnSecret = (code: string): boolean =>
+  new RegExp(String.raw`\.hermes['",\s)/]{1,8}(?:\.env|config\.ya?ml|auth|state\.db|mcp-tokens)|\/proc\/[^\s/]{1,64}\/environ|hermes_home`, "i").test(code)
+
 const secretFile = new RegExp(
   [
     String.raw`^(?:\/private)?\/etc\/(?:g?shadow-?|sudoers(?:\.d\/.*)?|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key|kubernetes\/.*\.conf)$`,

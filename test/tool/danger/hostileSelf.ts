@@ -82,7 +82,7 @@ export const ordinarySelf: ReadonlyArray<string> = [
   "git log --grep=--yolo",
   "cat .git/config",
   "ls .git/hooks ~/.local/bin ~/.hermes",
-  "cat ~/.hermes/config.yaml",
+  "cat ~/.hermes/skills/a/SKILL.md",
   "node src/main.ts --help",
   "node scripts/config.js set",
   "cat .vscode/settings.json"

@@ -6,7 +6,7 @@
  *
  * The caller judges a path twice, as written and with symbolic links followed, and refuses when either is refused.
  * Comparison ignores case, because some file systems do. Where the generations of the specification differ, this is the
- * stricter one: project `.env` files are not read, and the session database and the agent's configuration not written.
+ * stricter one: project `.env` files are not read, and the session database and the agent's configuration neither read nor written.
  * `/usr/src` and `/usr/local/src` stay writable: containers keep their projects there.
  *
  * **Gotchas**
@@ -18,6 +18,7 @@
  *
  * @since 0.1.0
  */
+import { isOwnSecret } from "../../danger/Places.ts"
 import type { Service as Places } from "./Places.ts"
 
 /** Why a path is left alone, and what to do instead. */
@@ -52,7 +53,6 @@ const startupFiles = [
 /** Below a credential directory, what says nothing secret. */
 const publicFile = /(^|\/)(config|known_hosts[^/]*|authorized_keys|[^/]+\.pub)$/
 /** Below the agent's home. */
-const agentSecrets = [".env", "auth.json", "auth", "mcp-tokens", "pairing", "state.db", "state.db-wal", "state.db-shm"]
 const agentSettings = ["config.yaml", "config.yml"]
 /** Below the agent's home: what scheduled jobs run while nobody looks. */
 const agentUnattended = ["cron", "scripts"]
@@ -61,7 +61,7 @@ const environmentFile = /\/\.env(\.[^/]+)?$/
 const environmentTemplate = /\.(example|sample|template|dist|defaults)$/
 const privateKeyName = /\/id_(rsa|dsa|ecdsa|ed25519)(_sk)?$/
 const systemSecrets = /^\/etc\/(g?shadow-?|sudoers|master\.passwd|ssl\/private\/.*|ssh\/ssh_host_[^/]*_key)$/
-const processSecrets = /^\/proc\/([^/]+)\/(environ|mem|auxv)$/
+const processSecrets = /^\/proc\/([^/]+)\/(task\/[^/]+\/)?(environ|mem|auxv|maps|pagemap)$/
 const endlessDevice =
   /^\/(dev\/(zero|full|u?random|stdin|stdout|stderr|tty[^/]*|console|ptmx|pts\/.*|fd\/.*)|proc\/(kmsg|kcore|[^/]+\/fd\/[0-2])|sys\/.*\/trace_pipe(_raw)?)$/
 
@@ -75,7 +75,7 @@ const credential = (path: string, places: Places): boolean =>
   privateKeyName.test(path) ||
   systemSecrets.test(path) ||
   processSecrets.test(path) ||
-  places.agentHomes.some((home) => agentSecrets.some((name) => within(path, `${folded(home)}/${name}`))) ||
+  places.agentHomes.some((home) => within(path, folded(home)) && isOwnSecret(path.slice(folded(home).length + 1))) ||
   places.homes.some((home) => {
     const root = folded(home)
     return credentialFiles.some((name) => path === `${root}/${name}`) ||
@@ -102,6 +102,9 @@ export const judgeWrite = (path: string, places: Places): Denial | undefined => 
   ) {
     return { reason: "it belongs to the system", advice: useTerminal }
   }
+  if (places.agentHomes.some((home) => agentSettings.some((name) => key === `${folded(home)}/${name}`))) {
+    return { reason: "it is the agent's own configuration", advice: "Tell the user to run `hermes config set`." }
+  }
   if (credential(key, places)) return { reason: "it holds credentials", advice: "Ask the user to change it." }
   for (const home of places.homes.map(folded)) {
     if (credentialDirectories.some((name) => within(key, `${home}/${name}`))) {
@@ -110,9 +113,6 @@ export const judgeWrite = (path: string, places: Places): Denial | undefined => 
     if (startupFiles.some((name) => key === `${home}/${name}`)) {
       return { reason: "it runs whenever a shell starts", advice: useTerminal }
     }
-  }
-  if (places.agentHomes.some((home) => agentSettings.some((name) => key === `${folded(home)}/${name}`))) {
-    return { reason: "it is the agent's own configuration", advice: "Tell the user to run `hermes config set`." }
   }
   if (places.agentHomes.some((home) => agentUnattended.some((name) => within(key, `${folded(home)}/${name}`)))) {
     return { reason: "scheduled jobs run from it while nobody looks", advice: `Use cronjob for the jobs. ${useTerminal}` }

@@ -98,7 +98,7 @@ export const make: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Pat
   const command: WorkingTree["command"] = Effect.fnUntraced(function*({ command, workdir }) {
     if (typeof command !== "string") return []
     const around = yield* surroundings(typeof workdir === "string" ? workdir : undefined)
-    return Boundary.writes(command, around).map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
+    return [...Boundary.reads(command, around), ...Boundary.writes(command, around)].map(({ path, reason }): Concern => ({ key: `${reason}: ${path}`, permanent: true }))
   })
 
   return { files, command }

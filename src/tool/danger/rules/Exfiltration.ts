@@ -34,6 +34,31 @@ const secretRead: Rule = (command) => {
   return found.length > 0 ? ask("exfiltration", "reading of credentials") : undefined
 }
 
+/** Programs that show nothing of what is in a file. */
+export const blind = named("ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git")
+export const interpreting = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|awk|gawk|mawk|sqlite3?)$/
+
+/** Where a command may read from: its operands, values of flags, and its input. */
+export const sources = ({ fields, redirects }: Command): ReadonlyArray<string> => [
+  ...fields.flatMap(({ shown }) => {
+    const value = shown.slice(Math.max(shown.lastIndexOf("="), shown.lastIndexOf("@")) + 1)
+    return value === shown ? [shown] : [shown, value]
+  }),
+  ...redirects.filter(({ operator }) => operator === "<" || operator === "<>").map(({ target }) => target.shown)
+]
+
+/** Keys of this program: its home directory, its environment, its memory. Work in a project needs none of them. */
+const ownSecrets: Rule = (command) => {
+  const { args, cwd, program } = command
+  const found = !blind.has(program) && sources(command).some((path) => Places.isOwnSecretFile(path, cwd)) ||
+    program === "cd" && sources(command).some((path) => /^\/proc\/(?:\d|self|\$|\*)/.test(path)) ||
+    interpreting.test(program) && args.some(Places.namesOwnSecret) ||
+    // `ps e` shows environments; `ps -e` shows every process.
+    program === "ps" && args.some((arg, index) => arg === "-E" || /^[a-df-z]*e[a-z]*$/.test(arg) && !/^-(?:[a-zA-Z]*[oOCuUpgGt]|-\w[\w-]*)$/.test(args[index - 1] ?? "")) ||
+    program === "gcore" || /^(?:gdb|lldb|strace|ltrace)$/.test(program) && hasFlag(args, "p", ["pid", "attach"])
+  return found ? ask("exfiltration", "reading of the agent's own credentials") : undefined
+}
+
 const secretPrograms: Rule = ({ args, program }) => {
   const key = "reading of credentials"
   const verb = operands(args).slice(0, 2).join(" ")
@@ -202,4 +227,4 @@ const socketWrites: Rule = (command) =>
     : undefined
 
 /** See the module. */
-export const rules: ReadonlyArray<Rule> = [secretRead, secretPrograms, metadataAccess, upload, stream, copy, served, names, socketWrites]
+export const rules: ReadonlyArray<Rule> = [secretRead, ownSecrets, secretPrograms, metadataAccess, upload, stream, copy, served, names, socketWrites]
