@@ -31,6 +31,7 @@ import * as Flags from "./Flags.ts"
 import * as History from "./interactive/History.ts"
 import * as Interactive from "./interactive/Interactive.ts"
 import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
+import * as Neutral from "./render/Neutral.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import * as PluginsDialog from "./PluginsDialog.ts"
 import { Program, type Start } from "./Program.ts"
@@ -43,7 +44,7 @@ const historyFile = "history.jsonl"
 const confirmHook: Effect.Effect<Start["confirmHook"], never, Prompt.Environment> = Effect.map(
   Effect.context<Prompt.Environment>(),
   (context) => (hook, consent) => {
-    const message = `${consent === "changed" ? "The program changed since you agreed to it. " : ""}Run "${hook.command}" on ${hook.event}?`
+    const message = `${consent === "changed" ? "The program changed since you agreed to it. " : ""}Run "${Neutral.line(hook.command)}" on ${hook.event}?`
     return Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(
       Effect.provideContext(context),
       // Who leaves the question has not said yes.

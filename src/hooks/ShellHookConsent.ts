@@ -120,7 +120,7 @@ export const make = (
     /** Replaces the file by what `change` makes of it. */
     const update = <A>(change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]) =>
       Effect.gen(function*() {
-        yield* fs.makeDirectory(home, { recursive: true })
+        yield* fs.makeDirectory(home, { recursive: true, mode: 0o700 })
         return yield* withLock(`${file}.lock`, Effect.gen(function*() {
           const [approvals, result] = change(yield* read)
           const temporary = `${file}.${yield* Ids.hex(8)}.tmp`

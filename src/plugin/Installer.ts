@@ -148,7 +148,7 @@ export const install = Effect.fn("Installer.install")(function*(
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const tidy = orRefused(source)
-  yield* tidy(fs.makeDirectory(plugins, { recursive: true }))
+  yield* tidy(fs.makeDirectory(plugins, { recursive: true, mode: 0o700 }))
   // Beside its place, so that moving it there is one step; hidden, so that nobody takes it for a plugin.
   const staging = yield* tidy(fs.makeTempDirectoryScoped({ directory: plugins, prefix: ".install-" }))
   const fetched = paths.join(staging, "new")

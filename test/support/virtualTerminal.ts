@@ -21,6 +21,7 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
   let top = 0
   let visible = true
   let written = ""
+  let saved: [row: number, column: number] = [0, 0]
 
   const line = (): Array<string> => {
     while (cells.length <= row) cells.push([])
@@ -50,6 +51,24 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
         return
       case "C":
         column = Math.min(terminal.columns - 1, column + count)
+        return
+      case "B":
+        row = Math.min(top + terminal.rows - 1, row + count)
+        return
+      case "D":
+        column = Math.max(0, column - count)
+        return
+      case "G":
+        column = Math.min(terminal.columns, count) - 1
+        return
+      case "K":
+        cells[row] = parameters === "2" ? [] : line().slice(0, column)
+        return
+      case "s":
+        saved = [row, column]
+        return
+      case "u":
+        ;[row, column] = saved
         return
       case "H":
         row = top
@@ -84,6 +103,11 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
           continue
         }
         const char = rest.charAt(0)
+        // A bell is heard, not seen.
+        if (char === "\u0007") {
+          rest = rest.slice(1)
+          continue
+        }
         if (char === "\u001b") throw new Error(`an escape that drives the terminal: ${JSON.stringify(rest.slice(0, 20))}`)
         if (char === "\n") {
           down()
