@@ -35,7 +35,7 @@ import * as YamlEdit from "./internal/YamlEdit.ts"
 import * as Keys from "./Keys.ts"
 import * as RouteStatement from "./RouteStatement.ts"
 import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
-import { remarks, withoutUnsupported } from "./Unsupported.ts"
+import { remarksAt, withoutUnsupported } from "./Unsupported.ts"
 import * as Yaml from "./Yaml.ts"
 
 /** What was changed. */
@@ -211,4 +211,4 @@ export const get = Effect.fn("Edit.get")(function*(
 /** The warnings about what has no effect yet in the value of a key. */
 export const unsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.map(Keys.names(key), (names) =>
-    remarks(value, Shape.ofPath(names), names).map(({ path, text }) => `${Tree.show(path)}: ${text}`))
+    remarksAt(names, value).map(({ path, text }) => `${Tree.show(path)}: ${text}`))

@@ -28,6 +28,8 @@ export interface Facts {
   /** What separates the items where the list is one text; a comma when absent. */
   readonly separator?: string
   readonly unsupported?: Unsupported
+  /** Names in a map whose entries nothing reads yet. */
+  readonly unsupportedNames?: ReadonlyArray<string>
 }
 
 /** A key that is accepted although nothing reads it yet, and what its user is told. */
@@ -89,6 +91,10 @@ export const optional = <S extends Schema.Constraint>(schema: S) => Schema.optio
 
 /** A mapping whose keys the user chooses. */
 export const mapOf = <S extends Schema.Constraint>(item: S) => Schema.Record(Schema.String, item)
+
+/** A {@link mapOf} in which the entries of some names are accepted although nothing reads them yet. */
+export const mapWithout = <S extends Schema.Constraint>(item: S, unsupportedNames: ReadonlyArray<string>) =>
+  mapOf(item).annotate(facts({ unsupportedNames }))
 
 /** Any text. */
 export const text = Schema.String.annotate({ expected: "a string" })

@@ -38,7 +38,11 @@ const fields = {
   fallbackModel: F.optional(Model.fallback),
   credentialPoolStrategies: F.withDefault(F.mapOf(Model.poolStrategy), {}),
   providerRouting: Model.providerRouting,
-  auxiliary: F.withDefault(F.mapOf(Model.auxiliary), {}),
+  /** By task; these tasks are the contract's, and not done yet. */
+  auxiliary: F.withDefault(
+    F.mapWithout(Model.auxiliary, ["compression", "summary", "session_search", "skills_hub", "flush_memories"]),
+    {}
+  ),
   bedrock: Model.bedrock,
   network: Model.network,
 

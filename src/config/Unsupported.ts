@@ -21,38 +21,48 @@ export interface Remark {
   readonly stops: boolean
 }
 
-const remark = (shape: Shape.Shape, value: unknown): Omit<Remark, "path"> | undefined => {
-  const mark = Shape.unsupported(shape)
+type Said = Omit<Remark, "path">
+
+const withoutEffect = (remedy = "remove it"): Said => ({ text: `not supported yet, has no effect; ${remedy}`, stops: false })
+
+/** The remark about the value under a name of `parent`; undefined where it has an effect, or may have in its parts. */
+const remark = (parent: Shape.Shape, name: string | number, value: unknown): Said | undefined => {
+  if (parent._tag === "MapOf" && parent.facts.unsupportedNames?.includes(String(name)) === true) return withoutEffect()
+  const shape = Shape.at(parent, [name])
+  const mark = shape === undefined ? undefined : Shape.unsupported(shape)
   if (mark === undefined || mark.holds === "any") return undefined
   const said = JSON.stringify(value)
   if (mark.holds.some((holds) => JSON.stringify(holds) === said)) return undefined
-  const remedy = mark.remedy ?? "remove it"
   return mark.stops === true
-    ? { text: `${String(value)} is not supported yet: ${remedy}`, stops: true }
-    : { text: `not supported yet, has no effect; ${remedy}`, stops: false }
+    ? { text: `${String(value)} is not supported yet: ${mark.remedy ?? "remove it"}`, stops: true }
+    : withoutEffect(mark.remedy)
 }
 
-/** The remarks about settings, or about a part of them at a path: as they stand in the file, or decoded. */
+/** The remarks about the parts of settings, or of a value at a path: as they stand in the file, or decoded. */
 export const remarks = (value: unknown, shape: Shape.Shape | undefined = Shape.root(), path: Tree.Path = []): ReadonlyArray<Remark> => {
-  if (shape === undefined) return []
-  const found = remark(shape, value)
-  if (found !== undefined) return [{ path, ...found }]
-  if (shape._tag === "Value" || typeof value !== "object" || value === null) return []
+  if (shape === undefined || shape._tag === "Value" || typeof value !== "object" || value === null) return []
   return Object.entries(value).flatMap(([name, item]) => {
     // Fields of a section are camelCase once decoded; names of a map and positions of a list are the user's.
     const key = shape._tag === "Section" ? fileKey(name) : shape._tag === "ListOf" ? Number(name) : name
-    return remarks(item, Shape.at(shape, [key]), [...path, key])
+    const found = remark(shape, key, item)
+    return found === undefined ? remarks(item, Shape.at(shape, [key]), [...path, key]) : [{ path: [...path, key], ...found }]
   })
+}
+
+/** The remarks about the value of one key. */
+export const remarksAt = (path: ReadonlyArray<string>, value: unknown): ReadonlyArray<Remark> => {
+  const parent = path.length === 1 ? Shape.root() : Shape.ofPath(path.slice(0, -1))
+  const found = parent === undefined ? undefined : remark(parent, path.at(-1) ?? "", value)
+  return found === undefined ? remarks(value, Shape.ofPath(path), path) : [{ path, ...found }]
 }
 
 /** Settings in the words of the file, without the values that have no effect. */
 export const withoutUnsupported = (tree: Tree.Mapping): Tree.Mapping => {
   const without = (value: Tree.Mapping, shape: Shape.Shape): Tree.Mapping =>
     Object.fromEntries(Object.entries(value).flatMap(([key, item]) => {
+      if (remark(shape, key, item) !== undefined) return []
       const inside = Shape.at(shape, [key])
-      if (inside === undefined) return [[key, item]]
-      if (remark(inside, item) !== undefined) return []
-      if (!Tree.isMapping(item) || Object.keys(item).length === 0) return [[key, item]]
+      if (inside === undefined || !Tree.isMapping(item) || Object.keys(item).length === 0) return [[key, item]]
       const left = without(item, inside)
       return Object.keys(left).length === 0 ? [] : [[key, left]]
     }))

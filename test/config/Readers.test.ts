@@ -241,4 +241,14 @@ describe("the keys of the settings", () => {
     })
     assert.deepStrictEqual(read, [])
   })
+
+  it("of side tasks name those that nothing does", () => {
+    const auxiliary = Shape.ofPath(["auxiliary"])
+    const marked = auxiliary?._tag === "MapOf" ? auxiliary.facts.unsupportedNames ?? [] : []
+    assert.isNotEmpty(marked)
+    const all = sources.map(code)
+    const done = (task: string) => all.some((text) => new RegExp(String.raw`\b(?:ask|call)\("${task}"`).test(text))
+    assert.deepStrictEqual(marked.filter(done), [])
+    assert.deepStrictEqual(["vision", "web_extract", "mcp", "title", "approval", "plugin"].filter((task) => !done(task)), [])
+  })
 })

@@ -19,6 +19,7 @@ export interface Section {
 export interface MapOf {
   readonly _tag: "MapOf"
   readonly item: Shape
+  readonly facts: Facts
 }
 
 /** A list. */
@@ -70,7 +71,7 @@ const of = (ast: SchemaAST.AST): Shape => {
   switch (ast._tag) {
     case "Objects": {
       const [index] = ast.indexSignatures
-      return index === undefined ? section(ast) : { _tag: "MapOf", item: of(index.type) }
+      return index === undefined ? section(ast) : { _tag: "MapOf", item: of(index.type), facts: factsOf(ast) }
     }
     case "Arrays": {
       const [item] = ast.rest
