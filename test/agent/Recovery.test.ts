@@ -189,20 +189,24 @@ describe("calls that can not be tried", () => {
     })
   })
 
-  it.effect("a valid call beside an unknown one runs, and the count starts anew", () => {
+  it.effect("a valid call beside an unknown one runs, and the count goes on; a step of valid calls starts it anew", () => {
     const bad = Fake.call("c1", "teleport", {})
-    const fake = Fake.make(
+    const good = Fake.call("c2", "echo", { text: "x" })
+    const reset = setup(Fake.make(
       Fake.calls(bad),
-      Fake.calls(bad),
-      Fake.calls(bad, Fake.call("c2", "echo", { text: "x" })),
+      Fake.calls(bad, good),
+      Fake.calls(good),
+      Fake.calls(good, bad),
       Fake.calls(bad),
       Fake.text("done")
-    )
-    const { layer, ran } = setup(fake)
+    ))
+    const stuck = setup(Fake.make(Fake.calls(bad), Fake.calls(bad, good)))
     return Effect.gen(function*() {
-      assert.deepInclude(yield* Agent.run({ prompt: "go" }), { text: "done", steps: 5 })
-      assert.deepStrictEqual(ran, ["echo x"])
-    }).pipe(Effect.provide(layer))
+      assert.deepInclude(yield* Effect.provide(Agent.run({ prompt: "go" }), reset.layer), { text: "done", steps: 6 })
+      assert.deepStrictEqual(reset.ran, ["echo x", "echo x", "echo x"])
+      assert.deepInclude(yield* Effect.provide(Agent.run({ prompt: "go" }), stuck.layer), { exit: "invalid_tool_calls", steps: 3 })
+      assert.deepStrictEqual(stuck.ran, ["echo x", "echo x"])
+    })
   })
 
   it.effect("a call that repeats another of the same message runs once", () => {
