@@ -16,6 +16,7 @@ import { Home } from "../config/Home.ts"
 import { Settings } from "../config/Settings.ts"
 import * as JobFiles from "../runner/cron/JobFiles.ts"
 import { insideVariable } from "../tool/cron/CronContext.ts"
+import { layer as leasesIn } from "../platform/Leases.ts"
 import * as CronJobs from "../tool/cron/CronJobs.ts"
 import type { Draft } from "../tool/cron/Draft.ts"
 import type { CronError, Job } from "../tool/cron/Job.ts"
@@ -48,7 +49,7 @@ export const told = (error: CronError): Failure =>
   error._tag === "CronRefused" ? usage(error.message) : notDone(error.message)
 
 /** The jobs of the home directory. */
-export const jobsOfHome = Layer.unwrap(Effect.map(Home, ({ cron }) => CronJobs.layer(cron)))
+export const jobsOfHome = Layer.unwrap(Effect.map(Home, ({ cron, database }) => Layer.provide(CronJobs.layer(cron), leasesIn(database))))
 
 /** Works on the jobs of the home directory. */
 const onJobs = <A>(work: (jobs: CronJobs.Service) => Effect.Effect<A, CronError>) =>

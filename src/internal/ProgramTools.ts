@@ -7,6 +7,7 @@ import type { Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
+import { layer as leasesIn } from "../platform/Leases.ts"
 import { CodeSettings } from "../tool/builtin/code/CodeSettings.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 
@@ -40,7 +41,7 @@ export const told = (settings: Values, environment: Environment["Service"], home
     ),
     ([urls, search, cron, { CronDefaults }, Snapshot]) =>
       Layer.mergeAll(
-        Layer.provide(cron.layer(home.cron), ChildProcesses.layer),
+        cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
         Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: Snapshot.take(settings, environment) })),
         Layer.succeed(urls.UrlPolicy, { ...urls.strict, allowPrivate: settings.security.allowPrivateUrls }),
         Layer.succeed(search.WebSearch, search.fromEnvironment(environment.get)),

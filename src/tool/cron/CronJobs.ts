@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * A run is {@link Service.claim}ed before it begins: the job's next time is set then, under the lock of the file, so that
+ * A run is {@link Service.claim}ed before it begins: the job's next time is set then, under the lease of the file, so that
  * two tickers never run one moment twice, and one that dies in a run does not begin it again. A claim is a lease that its
  * holder renews; a job whose lease is over counts as failed. How a run ended is {@link Service.settle}d.
  *
@@ -40,6 +40,7 @@ import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Ids from "../../domain/Ids.ts"
+import type { Leases } from "../../platform/Leases.ts"
 import * as Claim from "./Claim.ts"
 import * as Draft from "./Draft.ts"
 import { type CronError, type CronRefused, type CronStoreError, type Job, refused } from "./Job.ts"
@@ -255,8 +256,8 @@ export const make = (file: JobFile.JobFile): Service => {
   }
 }
 
-/** Jobs in a directory, which need not exist yet. */
-export const layer = (directory: string): Layer.Layer<CronJobs, never, FileSystem.FileSystem | Path.Path> =>
+/** Jobs in a directory, which need not exist yet; all processes that share the leases change them one at a time. */
+export const layer = (directory: string): Layer.Layer<CronJobs, never, FileSystem.FileSystem | Leases | Path.Path> =>
   Layer.effect(CronJobs, Effect.map(JobFile.make(directory), make))
 
 /** Jobs that go with the process. */

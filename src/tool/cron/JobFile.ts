@@ -17,8 +17,8 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import { withLock } from "../../config/FileLock.ts"
 import * as Json from "../../domain/Json.ts"
+import { type Lease, Leases } from "../../platform/Leases.ts"
 import { CronStoreError, Job } from "./Job.ts"
 
 /** What the file holds. */
@@ -71,15 +71,17 @@ const encoder = new TextEncoder()
 
 const failed = (path: string, what: string) => (cause: PlatformError): CronStoreError =>
   new CronStoreError({
-    message: cause.reason._tag === "AlreadyExists"
-      ? `${path} is being changed by another process: try again, or remove ${path}.lock`
-      : `${path} can not be ${what}: ${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
+    message: `${path} can not be ${what}: ${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
     cause
   })
 
-/** The file in a directory, which need not exist yet. */
-export const make = (directory: string): Effect.Effect<JobFile, never, FileSystem.FileSystem | Path.Path> =>
+/** Names the lease of everybody who changes the jobs of a home directory. */
+const leaseName = "the list of scheduled jobs"
+
+/** The file in a directory, which need not exist yet; changed by whoever has the lease. */
+export const make = (directory: string): Effect.Effect<JobFile, never, FileSystem.FileSystem | Leases | Path.Path> =>
   Effect.gen(function*() {
+    const leases = yield* Leases
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
     const path = paths.join(directory, "jobs.json")
@@ -91,7 +93,7 @@ export const make = (directory: string): Effect.Effect<JobFile, never, FileSyste
       Effect.flatMap((text) => text === undefined ? Effect.succeed(nothing) : Effect.fromResult(contentOf(path, text)))
     )
 
-    const write = (content: Content, jobs: ReadonlyArray<Job>) =>
+    const write = (content: Content, jobs: ReadonlyArray<Job>, lease: Lease) =>
       Effect.gen(function*() {
         const text = `${JSON.stringify({ version: 1, jobs: [...jobs, ...content.strange] }, null, 2)}\n`
         const drafts = yield* fs.makeTempDirectoryScoped({ directory, prefix: ".draft-" })
@@ -100,25 +102,30 @@ export const make = (directory: string): Effect.Effect<JobFile, never, FileSyste
           fs.open(draft, { flag: "wx", mode: 0o600 }),
           (file) => Effect.andThen(file.writeAll(encoder.encode(text)), file.sync)
         ))
+        if (!(yield* Effect.mapError(lease.isHeld, ({ message }) => new CronStoreError({ message })))) {
+          return yield* new CronStoreError({ message: `${path} was not changed: another process took its turn; try again` })
+        }
         yield* fs.rename(draft, path)
-      }).pipe(Effect.scoped)
+      }).pipe(Effect.scoped, Effect.catchTag("PlatformError", (error) => Effect.fail(failed(path, "written")(error))))
 
     return {
       read,
       change: (work) => {
-        const inside = Effect.gen(function*() {
+        const inside = Effect.fnUntraced(function*(lease: Lease) {
           const content = yield* read
           const [result, jobs] = yield* work(content)
-          if (jobs !== undefined) yield* Effect.mapError(write(content, jobs), failed(path, "written"))
+          if (jobs !== undefined) yield* write(content, jobs, lease)
           return result
         })
         return fs.makeDirectory(directory, { recursive: true, mode: 0o700 }).pipe(
-          Effect.andThen(withLock(`${path}.lock`, Effect.result(inside))),
           Effect.mapError(failed(path, "written")),
+          Effect.andThen(Effect.mapError(
+            leases.during(leaseName, (lease) => Effect.result(inside(lease))),
+            ({ message }) => new CronStoreError({ message })
+          )),
           Effect.flatMap(Effect.fromResult),
-          // Who waits for the lock of a file polls; who waits in this process does not.
-          turn.withPermit,
-          Effect.provideService(FileSystem.FileSystem, fs)
+          // Who waits for another process polls; who waits in this process does not.
+          turn.withPermit
         )
       }
     }

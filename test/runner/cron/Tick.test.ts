@@ -20,6 +20,7 @@ import * as Tick from "../../../src/runner/cron/Tick.ts"
 import { Attendance } from "../../../src/tool/approval/Attendance.ts"
 import { leaseMillis } from "../../../src/tool/cron/Claim.ts"
 import { InsideJob } from "../../../src/tool/cron/CronContext.ts"
+import { layer as leasesIn, type Leases } from "../../../src/platform/Leases.ts"
 import * as CronJobs from "../../../src/tool/cron/CronJobs.ts"
 import type { Job } from "../../../src/tool/cron/Job.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
@@ -57,7 +58,7 @@ interface World {
 
 /** A home directory with an agent that answers as it is told. */
 const world = <A, E>(
-  work: (world: World) => Effect.Effect<A, E, CronJobs.CronJobs | JobAgent | NodeServices.NodeServices>,
+  work: (world: World) => Effect.Effect<A, E, CronJobs.CronJobs | JobAgent | Leases | NodeServices.NodeServices>,
   { ask = () => Effect.succeed(answer("all is well")), open = Effect.void }: Partial<Agent> = {}
 ) =>
   Effect.gen(function*() {
@@ -87,7 +88,7 @@ const world = <A, E>(
           }))
     })
     return yield* Effect.flatMap(CronJobs.CronJobs, (jobs) => work({ jobs, settings, asked, shown, keep })).pipe(
-      Effect.provide(CronJobs.layer(settings.places.cron).pipe(Layer.provideMerge(NodeServices.layer))),
+      Effect.provide(CronJobs.layer(settings.places.cron).pipe(Layer.provideMerge(leasesIn(join(settings.places.cron, "..", "state.db"))), Layer.provideMerge(NodeServices.layer))),
       Effect.provideService(JobAgent, agent),
       Effect.provideService(Delivery, (one) => Effect.sync(() => void shown.push(one)))
     )

@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
-import { readFileSync, statSync, writeFileSync, mkdirSync, readdirSync } from "node:fs"
+import { readFileSync, statSync, writeFileSync, mkdirSync, readdirSync, utimesSync } from "node:fs"
 import { join } from "node:path"
+import { layer as leasesIn } from "../../../src/platform/Leases.ts"
 import { leaseMillis, retryMillis } from "../../../src/tool/cron/Claim.ts"
 import * as CronJobs from "../../../src/tool/cron/CronJobs.ts"
 import type { Job } from "../../../src/tool/cron/Job.ts"
@@ -228,9 +231,10 @@ describe("the file of jobs", () => {
     Effect.gen(function*() {
       const directory = join(yield* temporaryDirectory, "cron")
       return yield* Effect.flatMap(CronJobs.CronJobs, (jobs) => work(directory, jobs)).pipe(
-        Effect.provide(CronJobs.layer(directory).pipe(Layer.provide(NodeServices.layer)))
+        Effect.provide(CronJobs.layer(directory).pipe(Layer.provide(machine(directory))))
       )
     })
+  const machine = (directory: string) => Layer.merge(leasesIn(join(directory, "..", "state.db")), NodeServices.layer)
 
   it.effect("is for its owner, and leaves no drafts and no lock behind", () =>
     inDirectory((directory, jobs) =>
@@ -274,10 +278,34 @@ describe("the file of jobs", () => {
   it.live("changed by several writers at once loses nothing", () =>
     inDirectory((directory, jobs) =>
       Effect.gen(function*() {
-        const other = yield* Effect.provide(CronJobs.CronJobs, CronJobs.layer(directory).pipe(Layer.provide(NodeServices.layer)))
+        const context = yield* Layer.build(CronJobs.layer(directory).pipe(Layer.provide(machine(directory))))
+        const other = Context.get(context, CronJobs.CronJobs)
         yield* Effect.forEach(Array.from({ length: 10 }), (_, i) => (i % 2 === 0 ? jobs : other).create({ ...daily, name: `j${i}` }), {
           concurrency: "unbounded"
         })
         assert.lengthOf((yield* jobs.list).jobs, 10)
-      })))
+      }).pipe(Effect.scoped)))
+
+  it.live("is changed by one writer at a time, however slow each is, and whatever a dead one left behind", () =>
+    inDirectory((directory, jobs) =>
+      Effect.gen(function*() {
+        // A file system that waits after each look and before each removal, for the time that the other needs.
+        const slow = (read: number, remove: number) =>
+          Layer.effect(FileSystem.FileSystem, Effect.map(FileSystem.FileSystem, (fs) => ({
+            ...fs,
+            readFileString: (...args: Parameters<typeof fs.readFileString>) => Effect.tap(fs.readFileString(...args), Effect.sleep(read)),
+            remove: (...args: Parameters<typeof fs.remove>) => Effect.delay(fs.remove(...args), remove)
+          })))
+        const writer = Effect.fnUntraced(function*(read: number, remove: number) {
+          const services = Layer.provideMerge(slow(read, remove), machine(directory))
+          return Context.get(yield* Layer.build(CronJobs.layer(directory).pipe(Layer.provide(services))), CronJobs.CronJobs)
+        })
+        yield* jobs.create({ ...daily, name: "first" })
+        const left = join(directory, "jobs.json.lock")
+        writeFileSync(left, "")
+        utimesSync(left, 0, 0)
+        const writers = [yield* writer(0, 100), yield* writer(300, 0)]
+        yield* Effect.forEach(writers, (one, i) => one.create({ ...daily, name: `j${i}` }), { concurrency: 2 })
+        assert.sameMembers((yield* jobs.list).jobs.map(({ name }) => name), ["first", "j0", "j1"])
+      }).pipe(Effect.scoped)))
 })
