@@ -28,15 +28,23 @@
  * @since 0.1.0
  */
 import type * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Stdio from "effect/Stdio"
+import * as Terminal from "effect/Terminal"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Secrets from "./domain/Secrets.ts"
+import type { TupleLike } from "./domain/TupleLike.ts"
 import * as Agent from "./agent/Agent.ts"
 import { BackgroundWork } from "./agent/BackgroundWork.ts"
 import { Children } from "./agent/Children.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
-import * as Inherited from "./config/Inherited.ts"
 import { Environment } from "./config/Environment.ts"
+import * as Inherited from "./config/Inherited.ts"
 import { Home } from "./config/Home.ts"
 import { Settings, type Values } from "./config/Settings.ts"
 import * as Unsupported from "./config/Unsupported.ts"
@@ -59,7 +67,6 @@ import type { Provider } from "./provider/Provider.ts"
 import type { Auxiliary } from "./routing/Auxiliary.ts"
 import { ModelRouter, type Retry } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
-import * as Secrets from "./domain/Secrets.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
 import * as SqliteSessionStore from "./session/SqliteSessionStore.ts"
@@ -73,10 +80,39 @@ import * as Approvals from "./tool/Approvals.ts"
 import type { ApprovalJudge } from "./tool/approval/Judge.ts"
 import * as BoundsFile from "./tool/BoundsFile.ts"
 import * as Scanner from "./tool/fence/Scanner.ts"
-import { type ErrorOf, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
+import { type ListOf as ToolsetList, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
 
-/** What a runtime is made of; each part has a default. */
+/** The lists that an application brings, and the settings of its agent. Each has a default. */
+export interface Parts<
+  Tools extends ReadonlyArray<AnyToolset>,
+  Listeners extends ReadonlyArray<Hook<unknown>>,
+  Plugged extends ReadonlyArray<Plugin<unknown>>
+> extends Omit<AgentSettings, "tools"> {
+  readonly tools?: (Tools & ToolsetList<Tools>) | undefined
+  readonly hooks?: (Listeners & Hooks.ListOf<Listeners>) | undefined
+  /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
+  readonly plugins?: (Plugged & PluginList<Plugged>) | undefined
+  /** Settings of all hooks. */
+  readonly hookSettings?: Hooks.Settings | undefined
+}
+
+/** The services that a runtime has a default for. */
+export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> {
+  /** The model. Default: the embedded offline stand-in. */
+  readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
+  /** How often a provider that fails is asked again. Default: as the program does. */
+  readonly retry?: Retry | undefined
+  /** Where sessions are kept. Default: memory. */
+  readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  /**
+   * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
+   * `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
+   */
+  readonly approvals?: Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge> | undefined
+}
+
+/** {@link Runtime.layer}'s options. */
 export interface Options<
   Tools extends ReadonlyArray<AnyToolset>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
@@ -86,70 +122,186 @@ export interface Options<
   ProviderNeeds,
   StoreError,
   StoreNeeds
-> extends Omit<AgentSettings, "tools"> {
-  readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
-  readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
-  readonly tools?: Tools | undefined
-  readonly hooks?: Listeners | undefined
-  /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
-  readonly plugins?: Plugged | undefined
-  readonly middleware?: Middlewares & ([Middleware.Errors<Middlewares>] extends [never] ? unknown : never) | undefined
-  /**
-   * Who decides what dangerous calls may run: `Approvals.layerCallback`, …; nobody, which means no, when absent. The judge
-   * of `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
-   */
-  readonly approvals?: Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge> | undefined
-  /** How often a provider that fails is asked again; as the program does when absent. */
-  readonly retry?: Retry | undefined
-  /** What is said about all hooks. */
-  readonly hookSettings?: Hooks.Settings | undefined
+> extends Parts<Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> {
+  /** The first is outermost. It must not add failures; see {@link make}. */
+  readonly middleware?: (Middlewares & Middleware.AtMost<never, Middlewares>) | undefined
 }
 
 type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
-type HookNeeds<Listener> = Listener extends Hook<infer R> ? R : never
+type PluginList<Plugged extends ReadonlyArray<Plugin<unknown>>> = TupleLike<Plugin<PluginNeeds<Plugged[number]>>>
 
-/** What the built-in toolsets share with the runtime. */
-type Support = Places | FileState | TodoState | ProcessRegistry | ProcessEvents
+/** The services of a program's runtime. */
+export type Services =
+  | Agent.Agent
+  | Approvals.Approvals
+  | Auxiliary
+  | BackgroundWork
+  | Children
+  | ModelRouter
+  | Plugins
+  | ToolRegistry
+  | SessionStore
+  | SessionSearch
+  | Hooks.Hooks
 
-const support = (places: Layer.Layer<Places, never, NodeServices.NodeServices>): Layer.Layer<Support> =>
+/** What the layers under an agent are made of, besides the lists of the application. */
+interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
+  readonly places: Layer.Layer<Places, never, PlacesNeeds>
+  /** Where long tool results are kept. */
+  readonly results: Layer.Layer<never, never, NodeServices.NodeServices>
+  readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
+  readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
+  /** The models that may be asked for side tasks. */
+  readonly helpers: SideTasks.Given
+}
+
+/** A platform service that the application gives, or Node's. */
+const givenOrNode = <Self extends NodeServices.NodeServices, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
+  Layer.effect(
+    key,
+    Effect.flatMap(Effect.serviceOption(key), (given) =>
+      Option.isSome(given) ? Effect.succeed(given.value) : Effect.map(Layer.build(ChildProcesses.layer), (node) => Context.get(node, key)))
+  )
+
+/** The platform of one runtime. */
+const platform = (): Layer.Layer<NodeServices.NodeServices> =>
   Layer.mergeAll(
+    givenOrNode(ChildProcessSpawner),
+    givenOrNode(FileSystem.FileSystem),
+    givenOrNode(Path.Path),
+    givenOrNode(Stdio.Stdio),
+    givenOrNode(Terminal.Terminal)
+  )
+
+/** Adds what an agent works with in the background. */
+const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
+  agent.pipe(
+    Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
+    Layer.provideMerge(Layer.fresh(Children.layer))
+  )
+
+/** Services that `Agent.make` silently does without; a runtime has them. */
+const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState])
+
+/** An agent under `key` that works with the plugins of its surroundings. */
+const agentUnder = <Self, E, R>(
+  key: Context.Key<Self, Agent.Service<E>>,
+  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E>, never, R>
+) =>
+  withBackground(Layer.effect(
+    key,
+    Effect.gen(function*() {
+      yield* complete
+      const plugins = yield* Plugins
+      const service = yield* agent((yield* plugins.loaded).middleware)
+      yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
+      return service
+    })
+  ))
+
+/** The layers of a runtime in their order: what is below is there for what is above. */
+const assemble = <
+  Tools extends ReadonlyArray<AnyToolset>,
+  Listeners extends ReadonlyArray<Hook<unknown>>,
+  Middlewares extends ReadonlyArray<Middleware.Any>,
+  A,
+  AgentNeeds,
+  StoreError,
+  StoreNeeds,
+  PlacesNeeds,
+  PluggedNeeds,
+  RouterError,
+  RouterNeeds
+>(
+  agent: Layer.Layer<A, never, AgentNeeds>,
+  options: Pick<Parts<Tools, Listeners, []>, "hooks" | "hookSettings" | "tools"> & {
+    readonly approvals: Defaults<never, never, never, never>["approvals"]
+    readonly middleware: Middlewares | undefined
+    readonly store: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  },
+  { helpers, places, plugged, results, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
+) => {
+  // Layers are shared by reference; two runtimes of one application have a store and approvals of their own.
+  const sessions: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> =
+    options.store ?? Layer.fresh(MemorySessionStore.layer)
+  const approvals = options.approvals ?? Layer.fresh(Approvals.layerDeny())
+  const side = SideTasks.make(helpers, options.middleware ?? [])
+  const toolsets: ToolsetList<Tools> = options.tools ?? []
+  const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
+  const listening = Layer.effectDiscard(
+    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => register(hook), { discard: true }))
+  )
+  const support = Layer.mergeAll(
     places,
     FileState.layer,
     TodoState.layer,
     ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
-  ).pipe(Layer.provide(ChildProcesses.layer))
+  )
+  return agent.pipe(
+    Layer.provideMerge(approvals.pipe(Layer.provide(side.forApprovals))),
+    Layer.provideMerge(side.service),
+    Layer.provideMerge(router),
+    Layer.provideMerge(listening),
+    Layer.provideMerge(plugged),
+    Layer.provideMerge(ToolRegistry.layerOf(toolsets).pipe(Layer.provide(side.forTools))),
+    Layer.provideMerge(Hooks.layer([], options.hookSettings)),
+    Layer.provideMerge(sessions),
+    Layer.provide(Layer.merge(support, results)),
+    Layer.provide(platform())
+  )
+}
 
-/** The services of a runtime. */
-export type Services = Agent.Agent | Approvals.Approvals | Auxiliary | BackgroundWork | Children | ModelRouter | Plugins | Registries
+/** The surroundings of an application's runtime. */
+const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderError, ProviderNeeds>(
+  plugins: PluginList<Plugged>,
+  { provider, retry }: Pick<Defaults<ProviderError, ProviderNeeds, never, never>, "provider" | "retry">
+) => {
+  const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
+  return {
+    // A variable that can not be read is a defect of the host.
+    places: Layer.orDie(Places.layerConfig),
+    results: BoundsFile.layerTemporary,
+    plugged: LoadPlugins.ofApplication(plugins),
+    router: ModelRouter.layerWith(retry).pipe(Layer.provide(model)),
+    helpers: SideTasks.ownProvider
+  }
+}
 
-/** What plugins find when they are loaded, besides what the application brings. */
-type Registries = ToolRegistry | SessionStore | SessionSearch | Hooks.Hooks
+/**
+ * An agent over services of its surroundings, for applications that bring all of them: the router, the session store, the
+ * tools, hooks, approvals, and what file and process tools share. A layer that is missing does not compile.
+ *
+ * **Example** (Every service named)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import {
+ *   Agent, Approvals, FileState, Hooks, MemorySessionStore, ModelRouter, Offline, ProcessEvents, ProcessRegistry, Runtime, ToolRegistry
+ * } from "hermes-effect"
+ *
+ * const agent = Runtime.layerNoDeps({ instructions: "Answer in one word." }).pipe(
+ *   Layer.provide([
+ *     ModelRouter.ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
+ *     MemorySessionStore.layer,
+ *     ToolRegistry.ToolRegistry.layer([]),
+ *     Approvals.layerDeny(),
+ *     FileState.FileState.layer,
+ *     ProcessRegistry.ProcessRegistry.layer
+ *   ]),
+ *   Layer.provide([Hooks.layer([]), ProcessEvents.ProcessEvents.layer, NodeServices.layer])
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), agent))).text)
+ * // => hello
+ * ```
+ */
+export const layerNoDeps = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
+  options: Agent.BoundedOptions<never, Middlewares> = {}
+) => withBackground(Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, Middlewares>(options))))
 
-/** The Layer of a runtime, with exactly what its parts fail with and need. */
-type Built<
-  Tools extends ReadonlyArray<AnyToolset>,
-  Listeners extends ReadonlyArray<Hook<unknown>>,
-  Middlewares extends ReadonlyArray<Middleware.Any>,
-  Plugged extends ReadonlyArray<Plugin<unknown>>,
-  ProviderError,
-  ProviderNeeds,
-  StoreError,
-  StoreNeeds
-> = Layer.Layer<
-  Services,
-  ProviderError | StoreError | ErrorOf<Tools[number]>,
-  Exclude<
-    | ProviderNeeds
-    | StoreNeeds
-    | NeedsOf<Tools[number]>
-    | HookNeeds<Listeners[number]>
-    | Middleware.Needs<Middlewares>
-    | Exclude<PluginNeeds<Plugged[number]>, Registries>,
-    NodeServices.NodeServices | SessionSearch | SessionStore | Support | Scope.Scope
-  >
->
-
-/** See the module. */
+/** A runtime with a default for every service; see the top of this file. */
 export const layer = <
   const Tools extends ReadonlyArray<AnyToolset> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
@@ -161,73 +313,65 @@ export const layer = <
   StoreNeeds = never
 >(
   options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> = {}
-): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> =>
-  Secrets.providedLayer(assemble(options, {
-    // A variable that can not be read is a defect of the host.
-    places: Layer.orDie(Places.layerConfig),
-    results: BoundsFile.layerTemporary,
-    plugged: LoadPlugins.ofApplication(options.plugins ?? []),
-    router: ModelRouter.layerWith(options.retry).pipe(Layer.provide(options.provider ?? Offline.layer())),
-    helpers: SideTasks.ownProvider
-  }))
-
-/** Parts that an application and a program come by in different ways. */
-interface Parts {
-  readonly places: Layer.Layer<Places, never, NodeServices.NodeServices>
-  /** Where long tool results are kept. */
-  readonly results: Layer.Layer<never, never, NodeServices.NodeServices>
-  readonly plugged: ReturnType<typeof LoadPlugins.ofApplication>
-  readonly router: Layer.Layer<ModelRouter, unknown, unknown>
-  /** Who does side tasks. */
-  readonly helpers: SideTasks.Given
+) => {
+  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, store, tools, ...settings } = options
+  return Secrets.providedLayer(assemble(
+    agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, Middlewares>({ ...settings, middleware, outermost })),
+    { approvals, hooks, hookSettings, middleware, store, tools },
+    ofApplication<Plugged, ProviderError, ProviderNeeds>(plugins ?? [], { provider, retry })
+  ))
 }
 
-const assemble = <
+/**
+ * A runtime whose middleware fails in ways of its own: an agent under the application's key, whose `run` has those failures
+ * in its type. There is no other agent beside it.
+ *
+ * **Example** (A budget that ends a run with its own error)
+ *
+ * ```ts
+ * import * as Context from "effect/Context"
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import { Agent, Middleware, Runtime } from "hermes-effect"
+ *
+ * class Overspent extends Schema.TaggedError<Overspent>()("Overspent", {}) {}
+ * class Clerk extends Context.Service<Clerk, Agent.Service<Overspent>>()("app/Clerk") {}
+ *
+ * const limit = Middleware.wrapModelCall<never, Overspent>({ name: "limit", wrap: () => () => Effect.fail(new Overspent()) })
+ *
+ * const program = Clerk.use((clerk) => clerk.run({ prompt: "Reply exactly hello" })).pipe(
+ *   Effect.catchTag("Overspent", () => Effect.succeed({ text: "the budget is used up" })),
+ *   Effect.provide(Runtime.make(Clerk, { middleware: [limit] }))
+ * )
+ *
+ * console.log((await Effect.runPromise(program)).text)
+ * // => the budget is used up
+ * ```
+ */
+export const make = <
+  Self,
+  E,
+  const Middlewares extends ReadonlyArray<Middleware.Any>,
   const Tools extends ReadonlyArray<AnyToolset> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
-  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
   const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
   ProviderError = never,
   ProviderNeeds = never,
   StoreError = never,
   StoreNeeds = never
 >(
-  options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds>,
-  { helpers, places, plugged, results, router }: Parts
-): Built<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> => {
-  const { approvals, hooks, hookSettings, middleware, plugins: _, provider: __, retry: ___, store, tools, ...settings } = options
-  // Layers are shared by reference; two runtimes of one application have a router and a memory of their own.
-  const sessions = store ?? Layer.fresh(MemorySessionStore.layer)
-  const side = SideTasks.make(helpers, middleware ?? [])
-  const registries = Layer.mergeAll(
-    sessions,
-    ToolRegistry.layer(tools ?? []).pipe(Layer.provide([sessions, side.forTools])),
-    Hooks.layer([], hookSettings)
-  )
-  const listening = Layer.effectDiscard(
-    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks ?? [], register, { discard: true }))
-  )
-  const agent = Layer.unwrap(Effect.map(Plugins.use(({ loaded }) => loaded), (loaded) =>
-    // The condition on `options.middleware` and the border of plugins have proved that none of them adds a failure.
-    Agent.layer({ ...settings, middleware: [...loaded.middleware, ...middleware ?? []] as unknown as [] })))
-  const serving = Layer.effectDiscard(Effect.gen(function*() {
-    const { callTool } = yield* Agent.Agent
-    const plugins = yield* Plugins
-    yield* plugins.serve({ dispatch: callTool, complete: yield* SideTasks.ofPlugins })
-  }))
-  return serving.pipe(
-    Layer.provideMerge(agent),
-    Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
-    Layer.provideMerge(Layer.fresh(Children.layer)),
-    Layer.provideMerge((approvals ?? Layer.fresh(Approvals.layerDeny())).pipe(Layer.provide(side.forApprovals))),
-    Layer.provideMerge(side.service),
-    Layer.provideMerge(router),
-    Layer.provideMerge(listening),
-    Layer.provideMerge(plugged),
-    Layer.provideMerge(registries),
-    Layer.provide(Layer.provideMerge(Layer.merge(support(places), results), ChildProcesses.layer))
-    // The lists' exact types say what their members fail with and need; inside they are lists of `unknown`.
-  ) as never
+  key: Context.Key<Self, Agent.Service<E>>,
+  options: Parts<Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> & {
+    /** The first is outermost. It adds at most the failures that the type of `key` names. */
+    readonly middleware: Middlewares & Middleware.AtMost<E, Middlewares>
+  }
+) => {
+  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, store, tools, ...settings } = options
+  return Secrets.providedLayer(assemble(
+    agentUnder(key, (outermost) => Agent.makeBounded<E, Middlewares>({ ...settings, middleware, outermost })),
+    { approvals, hooks, hookSettings, middleware, store, tools },
+    ofApplication<Plugged, ProviderError, ProviderNeeds>(plugins ?? [], { provider, retry })
+  ))
 }
 
 /** What one start of a program says besides its settings. */
@@ -287,41 +431,43 @@ export const program = (
       ])
     )
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
-    return assemble(
-      {
-        store: SqliteSessionStore.layer({ path: home.database }),
-        tools: [files, terminal, todo, delegation, ...yield* ProgramTools.toolsets],
-        hooks: yield* shellHooks(settings, start),
-        hookSettings: Said.hooks(settings),
-        platform: "cli",
-        instructions: settings.agent.environmentHint,
-        prefill: yield* Said.prefill(settings, environment, home),
-        maxIterations: settings.agent.maxTurns,
-        budget: Said.budget(settings),
-        maxOutputTokens: settings.model.maxTokens,
-        reasoningEffort: settings.agent.reasoningEffort,
-        approvals: Approvals.layer().pipe(
-          Layer.provide([AllowListFile.layer, Scanner.layer]),
-          Layer.provide(Layer.succeed(Settings, settings)),
-          Layer.provide([configured, ChildProcesses.layer])
-        ),
-        loopGuard: Said.loopGuard(settings),
-        delegation: yield* Said.delegation(settings, { environment, logins }, start)
-      },
-      {
-        places: Places.layer({
-          home: environment.get("HOME") ?? environment.get("USERPROFILE"),
-          agentHome: home.root,
-          safeRoots: settings.security.writeSafeRoot,
-          inherited: inherited?.roots
-        }),
-        results: BoundsFile.layer(home.results),
-        plugged: Layer.merge(
-          LoadPlugins.ofProgram(settings, process.cwd(), start.reserved),
-          ProgramTools.servers(settings)
-        ).pipe(Layer.provide(configured)),
-        router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured)),
-        helpers: OpenRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
-      }
-    ).pipe(Layer.provide([Said.tools(settings, inherited), ProgramTools.told(settings, environment, home)]))
+    const parts = {
+      store: SqliteSessionStore.layer({ path: home.database }),
+      tools: [files, terminal, todo, delegation, ...yield* ProgramTools.toolsets] as const,
+      hooks: yield* shellHooks(settings, start),
+      hookSettings: Said.hooks(settings),
+      middleware: undefined,
+      approvals: Approvals.layer().pipe(
+        Layer.provide([AllowListFile.layer, Scanner.layer]),
+        Layer.provide(Layer.succeed(Settings, settings)),
+        Layer.provide([configured, ChildProcesses.layer])
+      )
+    }
+    const own: AgentSettings = {
+      platform: "cli",
+      instructions: settings.agent.environmentHint,
+      prefill: yield* Said.prefill(settings, environment, home),
+      maxIterations: settings.agent.maxTurns,
+      budget: Said.budget(settings),
+      maxOutputTokens: settings.model.maxTokens,
+      reasoningEffort: settings.agent.reasoningEffort,
+      loopGuard: Said.loopGuard(settings),
+      delegation: yield* Said.delegation(settings, { environment, logins }, start)
+    }
+    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never>({ ...own, outermost }))
+    return assemble(agent, parts, {
+      places: Places.layer({
+        home: environment.get("HOME") ?? environment.get("USERPROFILE"),
+        agentHome: home.root,
+        safeRoots: settings.security.writeSafeRoot,
+        inherited: inherited?.roots
+      }),
+      results: BoundsFile.layer(home.results),
+      plugged: Layer.merge(
+        LoadPlugins.ofProgram(settings, process.cwd(), start.reserved),
+        ProgramTools.servers(settings)
+      ).pipe(Layer.provide(configured)),
+      router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured)),
+      helpers: OpenRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
+    }).pipe(Layer.provide([Said.tools(settings, inherited), ProgramTools.told(settings, environment, home)]))
   })).pipe(Layer.provide(ChildProcesses.layer)))

@@ -1,4 +1,5 @@
 // What a runtime fails with and needs is exactly what its parts fail with and need. This file is compiled, never run.
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -9,7 +10,10 @@ import type { Environment } from "../src/config/Environment.ts"
 import type { Home } from "../src/config/Home.ts"
 import { Settings } from "../src/config/Settings.ts"
 import type { ConfigError } from "../src/domain/AgentError.ts"
-import { Files, Hooks, Provider, Runtime, Terminal, Toolset } from "../src/index.ts"
+import {
+  Agent, Approvals, Files, FileState, Hooks, MemorySessionStore, Middleware, ModelRouter, Offline, ProcessEvents, ProcessRegistry,
+  Provider, Runtime, SessionStore, Terminal, ToolRegistry, Toolset
+} from "../src/index.ts"
 import * as Todo from "../src/tool/builtin/Todo.ts"
 
 class Weather extends Context.Service<Weather, { readonly celsius: number }>()("test/Weather") {}
@@ -50,3 +54,69 @@ same<NeedsOf<typeof failing>, never>(true)
 const program = Effect.map(Settings, (settings) => Runtime.program(settings))
 same<ErrorOf<Effect.Success<typeof program>>, ConfigError>(true)
 same<NeedsOf<Effect.Success<typeof program>>, Home | Environment>(true)
+
+// An agent over services of its surroundings needs each of them, and nothing else.
+const bare = Runtime.layerNoDeps()
+same<
+  NeedsOf<typeof bare>,
+  | Approvals.Approvals
+  | FileState.FileState
+  | Hooks.Hooks
+  | ModelRouter.ModelRouter
+  | ProcessEvents.ProcessEvents
+  | ProcessRegistry.ProcessRegistry
+  | SessionStore.SessionStore
+  | ToolRegistry.ToolRegistry
+>(true)
+
+const services = {
+  approvals: Approvals.layerDeny().pipe(Layer.provide(Hooks.layer([]))),
+  files: FileState.FileState.layer,
+  hooks: Hooks.layer([]),
+  router: ModelRouter.ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
+  events: ProcessEvents.ProcessEvents.layer,
+  processes: ProcessRegistry.ProcessRegistry.layer.pipe(
+    Layer.provide([ProcessEvents.ProcessEvents.layer, NodeServices.layer])
+  ),
+  store: MemorySessionStore.layer,
+  tools: ToolRegistry.ToolRegistry.layer([])
+}
+const complete = <A, E>(layer: Layer.Layer<A, E>): Layer.Layer<A, E> => layer
+const { approvals, events, files, hooks, processes, router, store, tools } = services
+complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, store, tools])))
+// @ts-expect-error: no approvals
+complete(bare.pipe(Layer.provide([events, files, hooks, processes, router, store, tools])))
+// @ts-expect-error: no process events
+complete(bare.pipe(Layer.provide([approvals, files, hooks, processes, router, store, tools])))
+// @ts-expect-error: no file state
+complete(bare.pipe(Layer.provide([approvals, events, hooks, processes, router, store, tools])))
+// @ts-expect-error: no hooks
+complete(bare.pipe(Layer.provide([approvals, events, files, processes, router, store, tools])))
+// @ts-expect-error: no processes
+complete(bare.pipe(Layer.provide([approvals, events, files, hooks, router, store, tools])))
+// @ts-expect-error: no router
+complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, store, tools])))
+// @ts-expect-error: no store
+complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, tools])))
+// @ts-expect-error: no tools
+complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, store])))
+
+// Middleware that fails needs an agent whose type says so, and there is no other agent beside it.
+const limit = Middleware.wrapModelCall<never, Broken>({ name: "limit", wrap: () => () => Effect.fail(new Broken()) })
+class Clerk extends Context.Service<Clerk, Agent.Service<Broken>>()("test/Clerk") {}
+class Other extends Context.Service<Other, Agent.Service<never>>()("test/Other") {}
+const clerk = Runtime.make(Clerk, { middleware: [limit], tools: [weather] })
+same<NeedsOf<typeof clerk>, Weather>(true)
+same<Extract<Layer.Success<typeof clerk>, Clerk | Agent.Agent>, Clerk>(true)
+// @ts-expect-error: the key promises that nothing is added
+Runtime.make(Other, { middleware: [limit] })
+// @ts-expect-error: an agent whose type says nothing of failures
+Runtime.layer({ middleware: [limit] })
+// @ts-expect-error: the same
+Runtime.layerNoDeps({ middleware: [limit] })
+
+// Lists may begin with a spread.
+const more: ReadonlyArray<typeof diary> = [diary]
+same<NeedsOf<ReturnType<typeof spread>>, Weather | Diary>(true)
+const tooled = [weather]
+const spread = () => Runtime.layer({ hooks: [...more, diary], tools: [...tooled, Files.toolset] })

@@ -146,6 +146,13 @@ const silent = Effect.runSync(Hooks.make())
 export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
   /** The first is outermost. */
   readonly middleware?: Middlewares | undefined
+  /** Middleware around that: what plugins bring. */
+  readonly outermost?: ReadonlyArray<Middleware.Contained> | undefined
+}
+
+/** {@link Options} whose middleware adds at most the failures `E`. */
+export interface BoundedOptions<E, Middlewares extends ReadonlyArray<Middleware.Any>> extends Omit<Options<Middlewares>, "middleware"> {
+  readonly middleware?: (Middlewares & Middleware.AtMost<E, Middlewares>) | undefined
 }
 
 /**
@@ -153,7 +160,7 @@ export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> exte
  * the result, what it needs in the requirements of this effect. When the scope closes its sessions are given up.
  */
 export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  { middleware, ...settings }: Options<Middlewares> = {}
+  { middleware, outermost = [], ...settings }: Options<Middlewares> = {}
 ): Effect.Effect<
   Service<Middleware.Errors<Middlewares>>,
   never,
@@ -167,7 +174,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       registry: yield* ToolRegistry,
       store: yield* SessionStore,
       interceptors: {
-        stack: middleware === undefined ? Stack.empty : Stack.make(middleware),
+        stack: Stack.make([...outermost, ...middleware ?? []]),
         hooks
       },
       // What needs an approval does not run where nobody decides.
@@ -257,19 +264,22 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     return { run, stream, stop, callTool, finalize }
   })
 
+/** {@link make} for middleware that adds at most the failures `E`, for a key whose type names them. */
+export const makeBounded = <E, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
+  options: BoundedOptions<E, Middlewares>
+): Effect.Effect<Service<E>, never, ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>> =>
+  // The type of `options.middleware` has proved the bound, which a generic function cannot see.
+  make<Middlewares>(options) as Effect.Effect<
+    Service<E>,
+    never,
+    ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>
+  >
+
 /** {@link make} as a Layer of {@link Agent}, for middleware that adds no failure. */
 export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  options: Options<Middlewares> & ([Middleware.Errors<Middlewares>] extends [never] ? unknown : never)
+  options: BoundedOptions<never, Middlewares>
 ): Layer.Layer<Agent, never, ModelRouter | ToolRegistry | SessionStore | Middleware.Needs<Middlewares>> =>
-  Layer.effect(
-    Agent,
-    // The condition on the parameter has proved that `E` is `never`.
-    make<Middlewares>(options) as Effect.Effect<
-      Service,
-      never,
-      ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>
-    >
-  )
+  Layer.effect(Agent, makeBounded<never, Middlewares>(options))
 
 /** Runs the agent of the surroundings. */
 export const run = (input: RunInput): Effect.Effect<RunResult, AgentError, Agent> =>

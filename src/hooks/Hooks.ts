@@ -27,6 +27,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import type { TupleLike } from "../domain/TupleLike.ts"
 import { nearest } from "../config/Nearest.ts"
 import { type Answers, rules } from "./Answers.ts"
 import type { Hook, Listener } from "./Hook.ts"
@@ -266,17 +267,20 @@ export type Needs<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends in
   ? One extends Hook<infer R> ? R : never
   : never
 
+/** A list of hooks, each seen as the union of what all of them need. */
+export type ListOf<H extends ReadonlyArray<Hook<unknown>>> = TupleLike<Hook<Needs<H>>>
+
 /** These hooks, in this order. */
 export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
-  hooks: H,
+  hooks: H & ListOf<H>,
   settings?: Settings
 ): Layer.Layer<Hooks, never, Exclude<Needs<H>, Scope.Scope>> =>
   Layer.effect(
     Hooks,
     Effect.gen(function*() {
       const service = yield* make(settings)
-      for (const hook of hooks) yield* service.register(hook)
+      const list: ListOf<H> = hooks
+      for (const hook of list) yield* service.register(hook)
       return service
     })
-    // The union over the list is what each `register` adds; the loop variable only knows `unknown`.
-  ) as never
+  )

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import type * as Scope from "effect/Scope"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
@@ -21,13 +22,14 @@ type Loading<R = never> = Layer.Layer<Plugins, never, Hooks | ToolRegistry | Fil
 
 const nothing: Loading = Layer.succeed(Plugins, none)
 
-const load = (options: Options): Loading =>
+const load = <R = never>(options: Options<R>): Loading<Exclude<R, Scope.Scope>> =>
   Layer.unwrap(
     Effect.map(Effect.promise(() => import("../plugin/PluginManager.ts")), ({ layer }) => layer(options))
   )
 
 /** The plugins of an application. */
-export const ofApplication = (plugins: ReadonlyArray<Plugin<unknown>>): Loading => plugins.length === 0 ? nothing : load({ plugins })
+export const ofApplication = <R>(plugins: ReadonlyArray<Plugin<R>>): Loading<Exclude<R, Scope.Scope>> =>
+  plugins.length === 0 ? nothing : load({ plugins })
 
 /** The plugins of a program: those that its user enabled. */
 export const ofProgram = (settings: Values, cwd: string, reserved: Reserved | undefined): Loading<Home | Environment> =>

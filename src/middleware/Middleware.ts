@@ -148,6 +148,9 @@ export type Any =
   | WrapModelCall<unknown, unknown, unknown>
   | WrapToolCall<unknown, unknown, unknown>
 
+/** An entry that adds no failure and needs nothing: what a plugin brings once it is loaded. */
+export type Contained = Any & Branded<unknown, never, never>
+
 /** What an entry needs. */
 export type NeedsOf<M> = M extends Branded<unknown, unknown, infer Needs> ? Needs : never
 
@@ -169,6 +172,9 @@ type Fold<List extends ReadonlyArray<Any>, K extends Kind, E> = number extends L
  * call is an error result for the model.
  */
 export type Errors<List extends ReadonlyArray<Any>> = Fold<List, "wrap_model_call", Fold<List, "llm_execution", never>>
+
+/** Nothing to ask of a list that adds at most the failures `E`; what no list can meet otherwise. */
+export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends [E] ? unknown : never
 
 /** How an entry is registered. */
 export interface Registration {
@@ -261,6 +267,14 @@ export const wrapModelCall = <Caught = never, Fails = never, Needs = never>(
 export const wrapToolCall = <Caught = never, Fails = never, Needs = never>(
   options: Registration & { readonly wrap: ToolWrap<Caught, Fails, Needs> }
 ): WrapToolCall<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
+  make("wrap_tool_call", options.name, { ...base("wrap_tool_call", options), singleUse: false, wrap: options.wrap })
+
+/** A {@link WrapModelCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
+export const wrapModelCallUndeclared = (options: Registration & Pick<ModelCallWrapper, "wrap">): WrapModelCall =>
+  make("wrap_model_call", options.name, { ...base("wrap_model_call", options), singleUse: false, wrap: options.wrap })
+
+/** A {@link WrapToolCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
+export const wrapToolCallUndeclared = (options: Registration & Pick<ToolWrapper, "wrap">): WrapToolCall =>
   make("wrap_tool_call", options.name, { ...base("wrap_tool_call", options), singleUse: false, wrap: options.wrap })
 
 export { rewritten, unchanged } from "./Pipeline.ts"

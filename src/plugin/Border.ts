@@ -20,8 +20,8 @@ import { AgentError, ExecutionBlocked, TranslatedFailure } from "../domain/Agent
 import * as Json from "../domain/Json.ts"
 import type { Next, Wrapper } from "../middleware/Frame.ts"
 import type { Kind } from "../middleware/Kind.ts"
-import type * as Middleware from "../middleware/Middleware.ts"
-import type { Rewriter } from "../middleware/Pipeline.ts"
+import * as Middleware from "../middleware/Middleware.ts"
+import type { Answer, Rewriter } from "../middleware/Pipeline.ts"
 import type { BoundTool, Toolset } from "../tool/Toolset.ts"
 
 const isAgentError = Schema.is(AgentError)
@@ -78,13 +78,17 @@ const modelWrapper = <Req, Options, A, Info>(
   }
 }
 
+interface ContainedRewriter<Payload, Info> extends Middleware.Registration {
+  readonly rewrite: (payload: Payload, info: Info) => Effect.Effect<Answer<Payload>, unknown>
+}
+
 const rewriter = <Payload, Info>(
   given: Rewriter<Payload, Info>,
   context: Context.Context<never>,
   name: string
-): Rewriter<Payload, Info> => ({
-  ...given,
+): ContainedRewriter<Payload, Info> => ({
   name,
+  onFailure: given.onFailure,
   rewrite: (payload, info) => bring(context)(Effect.suspend(() => given.rewrite(payload, info)))
 })
 
@@ -93,20 +97,20 @@ export const middleware = (
   entry: Middleware.Any,
   context: Context.Context<never>,
   name: string
-): Middleware.Any => {
+): Middleware.Contained => {
   switch (entry.kind) {
     case "llm_request":
-      return { ...entry, name, run: rewriter(entry.run, context, name) }
+      return Middleware.llmRequest(rewriter(entry.run, context, name))
     case "tool_request":
-      return { ...entry, name, run: rewriter(entry.run, context, name) }
+      return Middleware.toolRequest(rewriter(entry.run, context, name))
     case "llm_execution":
-      return { ...entry, name, run: modelWrapper(entry.run, context, name) }
+      return Middleware.llmExecutionUndeclared(modelWrapper(entry.run, context, name))
     case "tool_execution":
-      return { ...entry, name, run: wrapper(entry.run, context, name) }
+      return Middleware.toolExecutionUndeclared(wrapper(entry.run, context, name))
     case "wrap_model_call":
-      return { ...entry, name, run: modelWrapper(entry.run, context, name) }
+      return Middleware.wrapModelCallUndeclared(modelWrapper(entry.run, context, name))
     case "wrap_tool_call":
-      return { ...entry, name, run: wrapper(entry.run, context, name) }
+      return Middleware.wrapToolCallUndeclared(wrapper(entry.run, context, name))
   }
 }
 

@@ -72,7 +72,7 @@ export interface Loaded {
   /** By key. */
   readonly plugins: ReadonlyArray<PluginInfo>
   /** In the order in which they were loaded: outermost in the stack of an agent. */
-  readonly middleware: ReadonlyArray<Middleware.Any>
+  readonly middleware: ReadonlyArray<Middleware.Contained>
   readonly providers: ReadonlyArray<ProviderSource>
   readonly commands: ReadonlyArray<Command>
   readonly cliCommands: ReadonlyArray<CliCommand>

@@ -34,10 +34,10 @@ import { Plugins, type Service } from "./Plugins.ts"
 import type { Reserved } from "./Registration.ts"
 import * as ToolDesk from "./ToolDesk.ts"
 
-/** What a runtime says about its plugins. */
-export interface Options {
+/** What a runtime says about its plugins. `R` is what those of the application need. */
+export interface Options<out R = never> {
   /** Values of the application, loaded first, in this order. */
-  readonly plugins?: ReadonlyArray<Plugin<unknown>> | undefined
+  readonly plugins?: ReadonlyArray<Plugin<R>> | undefined
   /** Where to look for others; nowhere when absent. */
   readonly places?: Discovery.Places | undefined
   /** `plugins` of the configuration. */
@@ -75,10 +75,10 @@ interface Current {
 type Services = Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path
 
 /** Plugins for as long as the scope lives. */
-export const make = Effect.fnUntraced(function*(
-  { places, plugins = [], reserved = nothingReserved, settings = nothingSaid }: Options
-): Effect.fn.Return<Service, never, Services | Scope.Scope> {
-  const context = yield* Effect.context<Services | Scope.Scope>()
+export const make = Effect.fnUntraced(function*<R = never>(
+  { places, plugins = [], reserved = nothingReserved, settings = nothingSaid }: Options<R>
+): Effect.fn.Return<Service, never, R | Services | Scope.Scope> {
+  const context = yield* Effect.context<R | Services | Scope.Scope>()
   const parent = yield* Effect.scope
   const inbox = Inbox.make()
   const desk = ToolDesk.make()
@@ -130,5 +130,5 @@ export const make = Effect.fnUntraced(function*(
 })
 
 /** The plugins of a runtime, loaded. */
-export const layer = (options: Options): Layer.Layer<Plugins, never, Services> =>
+export const layer = <R = never>(options: Options<R>): Layer.Layer<Plugins, never, Exclude<R, Scope.Scope> | Services> =>
   Layer.effect(Plugins, Effect.tap(make(options), ({ loaded }) => loaded))

@@ -34,7 +34,7 @@ export interface Registrant {
 export interface Registered {
   readonly tools: ReadonlyArray<string>
   readonly listeners: number
-  readonly middleware: ReadonlyArray<Middleware.Any>
+  readonly middleware: ReadonlyArray<Middleware.Contained>
   readonly providers: ReadonlyArray<ProviderSource>
   readonly commands: ReadonlyArray<Command>
   readonly cliCommands: ReadonlyArray<CliCommand>

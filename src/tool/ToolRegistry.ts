@@ -31,6 +31,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
+import type { TupleLike } from "../domain/TupleLike.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
 import * as Availability from "./Availability.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
@@ -74,6 +75,9 @@ export type ErrorOf<Set> = Set extends Toolset<infer E, unknown> ? E : never
 
 /** What building a toolset needs. */
 export type NeedsOf<Set> = Set extends Toolset<unknown, infer R> ? R : never
+
+/** A list of toolsets, each seen as the union of what all of them fail with and need. */
+export type ListOf<Sets extends ReadonlyArray<Any>> = TupleLike<Toolset<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>>
 
 type Tools = ReadonlyMap<string, BoundTool>
 
@@ -196,20 +200,20 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
 
   /** A registry of these toolsets, in this order. */
   static readonly layer = <const Sets extends ReadonlyArray<Any>>(
-    toolsets: Sets
-  ): Layer.Layer<
-    ToolRegistry,
-    ErrorOf<Sets[number]>,
-    Exclude<NeedsOf<Sets[number]>, Scope.Scope>
-  > =>
+    toolsets: Sets & ListOf<Sets>
+  ): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, Exclude<NeedsOf<Sets[number]>, Scope.Scope>> =>
+    ToolRegistry.layerOf<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
+
+  /** The same of a list whose members are seen as one type. */
+  static readonly layerOf = <E, R>(
+    toolsets: ReadonlyArray<Toolset<E, R>>
+  ): Layer.Layer<ToolRegistry, E, Exclude<R, Scope.Scope>> =>
     Layer.effect(
       ToolRegistry,
       Effect.gen(function*() {
         const registry = yield* ToolRegistry.make
-        // Whatever is in such a list was made by this module's siblings, and has its `bind`.
-        for (const toolset of toolsets) yield* registry.register(toolset as Toolset<unknown, unknown>)
+        for (const toolset of toolsets) yield* registry.register(toolset)
         return registry
       })
-      // The union over the tuple is what each `register` adds; the loop variable only knows `unknown`.
-    ) as never
+    )
 }

@@ -76,7 +76,7 @@ const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
     get: () => Effect.succeed(undefined),
     post: () => Effect.succeed(undefined)
   })
-  const layer = Agent.layer({ cwd: "/tmp", ...options.settings, middleware: options.middleware ?? [] }).pipe(
+  const layer = Agent.layer({ cwd: "/tmp", ...options.settings, middleware: options.middleware }).pipe(
     Layer.provideMerge(Layer.mergeAll(
       RoutedModelRouter.layer({
         chain: [{ route: route("first") }, ...options.second === undefined ? [] : [{ route: route("second") }]],

@@ -7,6 +7,22 @@
  * Each is kept as it was named and as it really is with symbolic links followed, so that a path is judged alike whichever
  * way it is written.
  *
+ * **Example** (File tools that write below one directory only)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Places } from "hermes-effect"
+ *
+ * const confined = Places.Places.layer({ home: "/home/ada", safeRoots: ["/home/ada/project"] })
+ *
+ * const program = Effect.map(Places.Places, ({ safeRoots }) => safeRoots)
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Layer.provide(confined, NodeServices.layer))))
+ * // => [ '/home/ada/project' ]
+ * ```
+ *
  * Source: `hermes-llm.md` §19.6.
  *
  * @since 0.1.0

@@ -1,0 +1,151 @@
+// Composition of a runtime: services that an application gives are the ones that are used.
+import { assert, describe, it } from "@effect/vitest"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Sink from "effect/Sink"
+import * as Stream from "effect/Stream"
+import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
+import { temporaryDirectory } from "./support/temporaryDirectory.ts"
+import { Agent, AgentError, Approvals, Files, Middleware, Plugin, Runtime, Scripted, Terminal } from "../src/index.ts"
+
+/** The platform's file system with `/project` in another place. */
+const moved = (place: string) =>
+  Layer.effect(
+    FileSystem.FileSystem,
+    Effect.map(FileSystem.FileSystem, (files) => {
+      const there = (value: unknown): unknown => typeof value === "string" ? value.replace(/^\/project(?=\/|$)/, place) : value
+      return new Proxy(files, {
+        get: (target, name) => {
+          const member: unknown = Reflect.get(target, name)
+          if (typeof member !== "function") return member
+          const call = (...args: ReadonlyArray<unknown>): unknown => Reflect.apply(member, target, args.map(there))
+          return name === "realPath"
+            ? (path: string) => Effect.map(files.realPath(String(there(path))), (real) => real.replace(place, "/project"))
+            : call
+        }
+      })
+    })
+  ).pipe(Layer.provide(NodeFileSystem.layer))
+
+const yes = Approvals.layerCallback(() => Effect.succeed({ decision: "once" }))
+
+describe("Runtime", () => {
+  it.live("files are read and written in the file system that the application gives", () =>
+    Effect.gen(function*() {
+      const folder = yield* temporaryDirectory
+      writeFileSync(join(folder, "notes.txt"), "alpha\n")
+      const script = Scripted.layer([
+        Scripted.complete({ toolCalls: [{ name: "read_file", params: { path: "/project/notes.txt" } }] }),
+        Scripted.complete({ toolCalls: [{ name: "write_file", params: { path: "/project/new.txt", content: "beta\n" } }] }),
+        Scripted.complete("done")
+      ])
+      const results: Array<string> = []
+      yield* Agent.run({
+        prompt: "go",
+        cwd: "/project",
+        onEvent: (events) =>
+          Effect.sync(() => {
+            for (const event of events) if (event._tag === "ToolFinished") results.push(event.status)
+          })
+      }).pipe(
+        Effect.provide(
+          Runtime.layer({ provider: script, tools: [Files.toolset], approvals: yes }).pipe(Layer.provide(moved(folder)))
+        )
+      )
+      assert.deepStrictEqual(results, ["ok", "ok"])
+      assert.strictEqual(readFileSync(join(folder, "new.txt"), "utf8"), "beta\n")
+    }))
+
+  it.live("commands are started by the spawner that the application gives", () =>
+    Effect.gen(function*() {
+      let started = 0
+      const outputs: Array<unknown> = []
+      const spawner = Layer.succeed(
+        ChildProcessSpawner.ChildProcessSpawner,
+        ChildProcessSpawner.make((command) =>
+          Effect.sync(() => {
+            started++
+            assert.strictEqual(command._tag, "StandardCommand")
+            return ChildProcessSpawner.makeHandle({
+              pid: ChildProcessSpawner.ProcessId(1),
+              exitCode: Effect.succeed(ChildProcessSpawner.ExitCode(0)),
+              isRunning: Effect.succeed(false),
+              kill: () => Effect.void,
+              stdin: Sink.drain,
+              stdout: Stream.make(new TextEncoder().encode("from the fake\n")),
+              stderr: Stream.empty,
+              all: Stream.empty,
+              getInputFd: () => Sink.drain,
+              getOutputFd: () => Stream.empty,
+              unref: Effect.succeed(Effect.void)
+            })
+          })
+        )
+      )
+      const script = Scripted.layer([
+        Scripted.complete({ toolCalls: [{ name: "terminal", params: { command: "echo hello" } }] }),
+        Scripted.complete("done")
+      ])
+      yield* Agent.run({
+        prompt: "go",
+        onEvent: (events) =>
+          Effect.sync(() => {
+            for (const event of events) if (event._tag === "ToolFinished") outputs.push(JSON.parse(String(event.output)))
+          })
+      }).pipe(
+        Effect.provide(
+          Runtime.layer({ provider: script, tools: [Terminal.toolset], approvals: yes }).pipe(Layer.provide(spawner))
+        )
+      )
+      assert.strictEqual(started, 1)
+      assert.deepStrictEqual(outputs, [{ output: "from the fake", exit_code: 0, error: null }])
+    }))
+
+  class Overspent extends Schema.TaggedError<Overspent>()("Overspent", { calls: Schema.Int }) {}
+  class Clerk extends Context.Service<Clerk, Agent.Service<Overspent>>()("test/Clerk") {}
+
+  it.effect("middleware that fails is given to the runtime, whose agent is the only one and has plugins like any other", () =>
+    Effect.gen(function*() {
+      let seen = 0
+      const counting = Plugin.value({
+        name: "counting",
+        middleware: [Middleware.wrapModelCall({
+          name: "count",
+          wrap: (next) => (params) => Effect.suspend(() => {
+            seen++
+            return next(params)
+          })
+        })]
+      })
+      let calls = 0
+      const limit = Middleware.wrapModelCall<never, Overspent>({
+        name: "limit",
+        wrap: (next) => (params) =>
+          Effect.flatMap(Effect.sync(() => ++calls), (count) => {
+            const answer = next(params)
+            return count > 1 ? Effect.andThen(new Overspent({ calls: count }), answer) : answer
+          })
+      })
+      const runtime = Runtime.make(Clerk, {
+        middleware: [limit],
+        plugins: [counting],
+        provider: Scripted.layer([Scripted.complete("one"), Scripted.complete("two")])
+      })
+      yield* Effect.gen(function*() {
+        const clerk = yield* Clerk
+        assert.strictEqual((yield* clerk.run({ prompt: "a" })).text, "one")
+        const error = yield* Effect.flip(clerk.run({ prompt: "b" }))
+        assert.deepInclude(error, { _tag: "Overspent", calls: 2 })
+        assert.isFalse(Schema.is(AgentError.AgentError)(error))
+        assert.strictEqual(seen, 2)
+        assert.isTrue(Option.isNone(yield* Effect.serviceOption(Agent.Agent)))
+      }).pipe(Effect.provide(runtime))
+    }))
+})
