@@ -31,6 +31,15 @@ export interface Service {
   readonly file: Variables
 }
 
+/**
+ * Looks up the keys of a service whose address the user may name: in the one source that names the address, so that no other
+ * source's key follows it; in both where none does.
+ */
+export const besideAddress = (environment: Service, addresses: ReadonlyArray<string>): Service["get"] => {
+  const source = [environment.process, environment.file].find((variables) => addresses.some((name) => variables[name]))
+  return source === undefined ? environment.get : (name) => source[name] || undefined
+}
+
 /** An environment of these variables. */
 export const make = (process: Variables, file: Variables = {}): Service => ({
   get: (name) => process[name] || file[name] || undefined,

@@ -3,7 +3,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type { Environment } from "../config/Environment.ts"
+import { besideAddress, type Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
@@ -44,7 +44,9 @@ export const told = (settings: Values, environment: Environment["Service"], home
         cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
         Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: Snapshot.take(settings, environment) })),
         Layer.succeed(urls.UrlPolicy, { ...urls.strict, allowPrivate: settings.security.allowPrivateUrls }),
-        Layer.succeed(search.WebSearch, search.fromEnvironment(environment.get)),
+        Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
+          // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
+          besideAddress(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),
         Layer.succeed(CodeSettings, {
           mode: settings.codeExecution.mode,
           timeoutSeconds: settings.codeExecution.timeout,

@@ -31,7 +31,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import { Environment } from "../config/Environment.ts"
+import { besideAddress, Environment } from "../config/Environment.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import * as LangfuseSettings from "./langfuse/LangfuseSettings.ts"
@@ -49,7 +49,9 @@ export const hooks = (options: LangfuseSettings.Options): Effect.Effect<Readonly
 
 /** The hook that the environment asks for, or none. */
 export const fromEnvironment: Effect.Effect<ReadonlyArray<Hook>, never, Environment | Scope.Scope> = Effect.gen(function*() {
-  const { get } = yield* Environment
+  const environment = yield* Environment
+  const beside = besideAddress(environment, ["HERMES_LANGFUSE_BASE_URL", "LANGFUSE_BASE_URL"])
+  const get = (name: string) => name.endsWith("_KEY") ? beside(name) : environment.get(name)
   const { settings, warnings } = LangfuseSettings.fromVariables(get)
   for (const warning of warnings) yield* Effect.logWarning(`langfuse: ${warning}`)
   return settings === undefined ? [] : yield* hooks(settings)

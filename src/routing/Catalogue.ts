@@ -316,7 +316,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
 
   const extraBody = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Route["extraBody"]> {
     const contextLength = Stated.window(settings, route)
-    const ollamaNumCtx = Stated.isMain(settings.model, route.model) ? settings.model.ollamaNumCtx : undefined
+    const ollamaNumCtx = Stated.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
     const found = ollamaNumCtx === undefined
       ? yield* Effect.timeoutOrElse(served(route), { duration: patience, orElse: () => Effect.succeed(undefined) })
       : undefined

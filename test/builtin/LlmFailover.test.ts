@@ -81,6 +81,15 @@ describe("LlmFailover", () => {
       })
     }))
 
+  it.effect("another port of this machine is another server", () =>
+    Effect.gen(function*() {
+      const local = { ...primary, baseUrl: "http://127.0.0.1:1/v1" }
+      const elsewhere = yield* derived({ base_url: "http://127.0.0.1:2/v1" }, local)
+      assert.deepStrictEqual(elsewhere, { provider: "custom", model: "vendor/big", apiMode: "chat_completions", baseUrl: "http://127.0.0.1:2/v1" })
+      const there = yield* derived({ base_url: "http://127.0.0.1:1/v2" }, local)
+      assert.deepStrictEqual([there?.apiKey, there?.headers], [local.apiKey, local.headers])
+    }))
+
   it.effect("a provider that is named has its own address and protocol", () =>
     Effect.gen(function*() {
       const route = yield* derived({ provider: "anthropic", model: "claude-haiku-4-5", api_key: "k" })

@@ -94,6 +94,13 @@ describe("the sources of a route", () => {
       const moved = yield* settingsOf(lab, { HERMES_CUSTOM_PROVIDERS: JSON.stringify([{ name: "lab", base_url: b }]) }, {})
       assert.strictEqual(moved.customProviders[0]?.baseUrl, b)
       assert.isUndefined(moved.model.apiKey)
+      const spare = { provider: "lab", model: "m", api_key: "planted" }
+      const behind = yield* settingsOf(
+        { custom_providers: lab.custom_providers, fallback_providers: [spare, { ...spare, base_url: a }] },
+        {},
+        { HERMES_CUSTOM_PROVIDERS: JSON.stringify([{ name: "lab", base_url: b }]) }
+      )
+      assert.deepStrictEqual(behind.fallbackProviders.map(({ apiKey, baseUrl }) => [baseUrl, apiKey === undefined]), [[undefined, true], [a, false]])
     }))
 
   it.effect("are told by name, with what is not used", () =>
@@ -108,4 +115,14 @@ describe("the sources of a route", () => {
           `config.yaml: model.${key} is not used: it is for another route than .env: OPENAI_BASE_URL names`)
       )
     }))
+
+  it("a key of a service beside its address comes from the source that names the address", () => {
+    const beside = (process: Record<string, string>, file: Record<string, string>) =>
+      Environment.besideAddress(Environment.make(process, file), ["TAVILY_BASE_URL"])("TAVILY_API_KEY")
+    assert.strictEqual(beside({ TAVILY_API_KEY: "shell" }, { TAVILY_API_KEY: "dotenv" }), "shell")
+    assert.strictEqual(beside({}, { TAVILY_API_KEY: "dotenv" }), "dotenv")
+    assert.isUndefined(beside({ TAVILY_BASE_URL: b }, { TAVILY_API_KEY: "dotenv" }))
+    assert.isUndefined(beside({ TAVILY_API_KEY: "shell" }, { TAVILY_BASE_URL: b }))
+    assert.strictEqual(beside({ TAVILY_API_KEY: "shell" }, { TAVILY_BASE_URL: b, TAVILY_API_KEY: "dotenv" }), "dotenv")
+  })
 })

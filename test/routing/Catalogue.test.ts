@@ -61,6 +61,32 @@ const make = (options: Partial<Catalogue.Options> = {}) =>
 const scratch = Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped())
 
 describe("Catalogue", () => {
+  it.live("a server that answers with another's address takes no key there", () =>
+    Effect.gen(function*() {
+      const other = yield* HttpServer.make((_, response) => HttpServer.json(response, 200, { data: [] }))
+      const server = yield* HttpServer.make(({ url }, response) => response.writeHead(307, { location: `${other.url}${url}` }).end())
+      const { get, post } = yield* AskJson.lazy
+      const window = make({ get, post }).window({ ...route("custom", "m", `${server.url}/v1`), apiKey: Redacted.make("planted-key") })
+      assert.strictEqual((yield* window).source, "default")
+      assert.isTrue(server.requests.some(({ headers }) => headers.authorization === "Bearer planted-key"))
+      assert.notInclude(JSON.stringify(other.requests.map(({ body, headers, url }) => [body, headers, url])), "planted")
+    }))
+
+  it.effect("options of the main model are for its route, not for a model of the same name elsewhere", () =>
+    Effect.gen(function*() {
+      const local = { provider: "custom", default: "a/b", baseUrl: "https://mine.example/v1/?tenant=a", contextLength: 9_000, ollamaNumCtx: 9_000 }
+      const { extraBody, window } = make({ settings: settings(local) })
+      const main = route("custom", "a/b", "https://mine.example/v1")
+      assert.deepStrictEqual(yield* window(main), { tokens: 9_000, source: "config" })
+      assert.deepStrictEqual(yield* extraBody(main), { options: { num_ctx: 9_000 } })
+      for (const other of [route("openrouter", "a/b", "https://openrouter.ai/api/v1"), route("custom", "a/b", "https://other.example/v1")]) {
+        assert.strictEqual((yield* window(other)).source, "default")
+        assert.isUndefined(yield* extraBody(other))
+      }
+      const named = make({ settings: settings({ provider: "lab", default: "m", contextLength: 9_000 }) })
+      assert.deepStrictEqual(yield* named.window(route("custom:lab", "m", "https://lab.example/v1")), { tokens: 9_000, source: "config" })
+    }))
+
   it.effect("the window comes from the user, then refusals, then who serves it, then the table, then the default", () =>
     Effect.gen(function*() {
       const own = make({ settings: settings({ default: "claude-opus-4.6", contextLength: 90_000 }) })

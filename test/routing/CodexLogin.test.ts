@@ -78,6 +78,23 @@ describe("CodexLogin", () => {
       assert.deepStrictEqual(renewed, ["r-0"])
     }).pipe(Effect.provide(NodeServices.layer)))
 
+  it.effect("a refresh token goes to the service that issued it, whichever the settings name now", () =>
+    Effect.gen(function*() {
+      const store = yield* TokenStore.file(yield* scratch)
+      const asked: Array<string> = []
+      const http: CodexLogin.Http = {
+        json: () => Effect.succeed({ status: 500, body: undefined }),
+        form: (url) => Effect.sync(() => (asked.push(url), { status: 200, body: { access_token: "new", refresh_token: "r-1", expires_in: 0 } }))
+      }
+      const tokens = { access: Redacted.make("old"), refresh: Redacted.make("r-0"), expiresAt: 0 }
+      yield* store.set(CodexLogin.provider, { ...tokens, issuer: "http://127.0.0.1:7" })
+      yield* CodexLogin.make(store, http, CodexLogin.endpointsAt("http://127.0.0.1:8")).token
+      assert.strictEqual((yield* store.get(CodexLogin.provider))?.issuer, "http://127.0.0.1:7")
+      yield* store.set(CodexLogin.provider, tokens)
+      yield* CodexLogin.make(store, http, CodexLogin.endpointsAt("http://127.0.0.1:8")).token
+      assert.deepStrictEqual(asked, ["http://127.0.0.1:7/oauth/token", "https://auth.openai.com/oauth/token"])
+    }).pipe(Effect.provide(NodeServices.layer)))
+
   it.effect("a token that another process has renewed is taken from the store", () =>
     Effect.gen(function*() {
       const home = yield* scratch

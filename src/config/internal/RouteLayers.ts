@@ -67,6 +67,19 @@ const isMoved = (before: unknown, after: unknown, section: Tree.Path): boolean =
   return (baseUrl ?? "") === "" && old.has(name) && old.get(name) !== endpointsOf(after).get(name)
 }
 
+/** Positions of fallbacks whose named endpoint a stronger source moves. */
+const movedFallbacks = (before: unknown, after: unknown): ReadonlyArray<number> => {
+  const list = Tree.get(before, ["fallback_providers"])
+  return (Array.isArray(list) ? list : []).flatMap((_, index) => isMoved(before, after, ["fallback_providers", index]) ? [index] : [])
+}
+
+const withoutItemKey = (tree: unknown, at: number, key: string): unknown => {
+  const list = Tree.get(tree, ["fallback_providers"])
+  return Array.isArray(list)
+    ? Tree.set(tree, ["fallback_providers"], list.map((entry: unknown, index) => index === at ? Tree.remove(entry, [key]) : entry))
+    : tree
+}
+
 /** The settings that the file and the sources above it make, weakest first, and what of the weaker ones is not used. */
 export const layered = (
   file: unknown,
@@ -99,6 +112,9 @@ export const layered = (
       if (isMoved(tree, next, section)) for (const member of RouteStatement.ofAddress) gone.add(snakeCase(member))
       const by = level.find(({ path }) => path[0] === section[0] && ["provider", "base_url"].includes(path.at(-1) ?? ""))?.origin ?? first.origin
       for (const key of gone) remove([...section, key], by)
+    }
+    for (const index of movedFallbacks(tree, next)) {
+      for (const member of RouteStatement.ofAddress) tree = withoutItemKey(tree, index, snakeCase(member))
     }
     if (forProvider !== undefined) tree = Tree.set(tree, ["model", "provider"], forProvider)
     tree = set(tree, level)
