@@ -3,11 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
 import * as Agent from "../../src/agent/Agent.ts"
 import { Configurable } from "../../src/domain/ApiMode.ts"
-import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import type { RunEvent, RunResult } from "../../src/domain/RunEvent.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as OpenRoute from "../../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
+import * as Runtime from "../../src/Runtime.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
@@ -126,4 +130,48 @@ for (const mode of Configurable.literals) {
         }))
     })
   }
+}
+
+for (const mode of Configurable.literals) {
+  describe(`an embedded provider whose connection is lost: ${mode}`, () => {
+    const embedded = Effect.fnUntraced(function*(cuts: number) {
+      const { requests, url } = yield* server(mode, cuts, "lost")
+      const ended: Array<unknown> = []
+      const shown: Array<string> = []
+      const clock = yield* FastClock.make(500)
+      const outcome = yield* Effect.gen(function*() {
+        const result = yield* Agent.stream({ prompt: "go" }).pipe(
+          Stream.runFold(() => undefined as RunResult | undefined, (last, event) => {
+            if (event._tag === "TextDelta") shown.push(event.text)
+            return event._tag === "RunFinished" ? event : last
+          })
+        )
+        assert(result !== undefined)
+        const session = yield* Effect.flatMap(SessionStore, (store) => store.get(result.sessionId))
+        return { result, reason: Option.getOrThrow(session).endReason }
+      }).pipe(
+        Effect.provide(Runtime.layer({
+          provider: protocols[mode].layer(url),
+          hooks: [Hooks.on("on_session_end", ({ completed, reason }) => Effect.sync(() => void ended.push({ completed, reason })))]
+        })),
+        Effect.provideService(Clock.Clock, clock)
+      )
+      return { ...outcome, ended, shown: shown.join(""), requests }
+    })
+
+    it.live("is asked for the rest of what a reader of the stream has", () =>
+      Effect.gen(function*() {
+        const { reason, requests, result, shown } = yield* embedded(1)
+        assert.deepInclude(result, { exit: "text_response", text: sentence })
+        assert.deepStrictEqual([shown, requests.length, reason], [sentence, 2, "text_response"])
+      }))
+
+    it.live("and never has it: store and hooks say that the answer is not whole", () =>
+      Effect.gen(function*() {
+        const { ended, reason, result, shown } = yield* embedded(Infinity)
+        assert.deepStrictEqual([result.exit, reason], ["partial_stream_recovery", "partial_stream_recovery"])
+        assert.deepStrictEqual(ended, [{ completed: false, reason: "partial_stream_recovery" }])
+        assert.strictEqual(result.text, shown)
+      }))
+  })
 }

@@ -4,8 +4,8 @@
  * **Details**
  *
  * Each content block is one part, grouped by the block's index. A call's arguments stream as they come and are parsed
- * when its block stops. `finish` comes with `message_stop`; gateways that never send it, but did say why the answer
- * stopped, are believed at the end of the stream. An `error` event, and an event that is not JSON, end the stream; what
+ * when its block stops. `finish` comes with `message_stop`; gateways that never send it, but ended every block and said why
+ * the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not JSON, end the stream; what
  * stood before them has been read.
  *
  * Source: `hermes-llm.md` §4.2.
@@ -216,7 +216,7 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
   const end = (): ReadonlyArray<StreamPart> => {
     const out: Array<StreamPart> = []
     if (failure !== undefined) return out
-    if (stopReason === null && !finished) failure = SdkError.cut(context)
+    if (!finished && (stopReason === null || open.size > 0)) failure = SdkError.cut(context)
     else finish(out)
     return out
   }
