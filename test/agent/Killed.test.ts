@@ -1,0 +1,110 @@
+// Runs that are killed or interrupted at any moment and resumed, over the wire in all four protocols: what the model reads of
+// each call is true. `HERMES_TEST_KILLS` says how many of each kind (`npm run test:kill`).
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Prompt from "effect/ai/Prompt"
+import { readFileSync } from "node:fs"
+import * as Conversation from "../../src/domain/Conversation.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
+import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
+import { runScript } from "../support/runScript.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { protocols, type WireTurn } from "../support/wireModel.ts"
+
+const kills = Number(process.env["HERMES_TEST_KILLS"] ?? 4)
+const perProtocol = Math.ceil(kills / Object.keys(protocols).length)
+const seed = Number(process.env["HERMES_TEST_SEED"] ?? Date.now() % 100_000)
+
+/** Numbers from 0 to 1, the same for the same seed. */
+const random = (start: number) => {
+  let state = start >>> 0
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 0x1_0000_0000
+  }
+}
+
+const call = (id: string, name: string) => ({ id, name, args: JSON.stringify({ path: id }) })
+
+/** Two calls side by side, two after one another, an answer. */
+const turns: ReadonlyArray<WireTurn> = [
+  { text: "now", calls: [call("a", "note"), call("b", "note")] },
+  { text: "then", calls: [call("c", "step"), call("d", "step")] },
+  { text: "done" }
+]
+/** Lines that a whole run prints: that it is ready, and two for each call. */
+const lines = 9
+
+const toldOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<readonly [id: string, told: unknown]> =>
+  messages.flatMap((message) =>
+    message.role === "tool"
+      ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result] as const] : [])
+      : []
+  )
+
+const count = (text: string, part: string): number => text.split(part).length - 1
+
+const trial = Effect.fnUntraced(function*(
+  mode: keyof typeof protocols,
+  signal: "SIGKILL" | "SIGINT",
+  { delay, line }: { readonly delay: number; readonly line: number }
+) {
+  const directory = yield* temporaryDirectory
+  const [path, traces] = [`${directory}/state.db`, `${directory}/traces`]
+  let served = 0
+  let isResumed = false
+  const server = yield* HttpServer.make((_, response) => {
+    const turn = isResumed ? { text: "looked" } : turns[Math.min(served++, turns.length - 1)] ?? {}
+    HttpServer.json(response, 200, protocols[mode].whole(turn))
+  })
+  const run = (prompt: string, onLine?: Parameters<typeof runScript>[2]) =>
+    runScript("killedRun.ts", [mode, server.url, path, traces, "s", prompt], onLine)
+
+  let seen = 0
+  yield* run("work", (_, child) => {
+    if (++seen === line) setTimeout(() => child.kill(signal), delay)
+  })
+  isResumed = true
+  const resumed = yield* run("go on")
+  assert.deepStrictEqual([resumed.lines.at(-1), resumed.code], ["exit text_response", 0], resumed.errors)
+
+  const messages = yield* Effect.provide(
+    SessionStore.use((store) => store.messages(SessionId.make("s"))),
+    SqliteSessionStore.layer({ path }),
+    { local: true }
+  )
+  const told = toldOf(messages)
+  const left = readFileSync(traces, "utf8")
+  // Nothing is lost, asked twice or run twice.
+  assert.deepStrictEqual(told.map(([id]) => id).toSorted(), messages.flatMap(Conversation.toolCalls).map(({ id }) => id).toSorted())
+  assert.deepStrictEqual(Conversation.openCalls(messages), [])
+  for (const [id, what] of told) {
+    const [began, ended] = [count(left, `begin ${id}\n`), count(left, `end ${id}\n`)]
+    assert.isAtMost(began, 1, `${id} ran twice`)
+    if (what === `did ${id}`) assert.deepStrictEqual([began, ended], [1, 1], id)
+    else if (what === Conversation.cancelledResult) assert.deepStrictEqual([began, ended], [0, 0], `${id} ran, and was told cancelled`)
+    else assert.strictEqual(what, Conversation.mayHaveHappenedResult, id)
+  }
+  // What ran without a result is told as such to the model, over the wire.
+  const unknown = told.filter(([, what]) => what === Conversation.mayHaveHappenedResult)
+  assert.strictEqual(count(server.requests.at(-1)?.body ?? "", "may have happened"), unknown.length)
+}, Effect.scoped)
+
+describe("a run", () => {
+  for (const mode of Object.keys(protocols) as ReadonlyArray<keyof typeof protocols>) {
+    for (const [how, signal] of [["killed", "SIGKILL"], ["interrupted", "SIGINT"]] as const) {
+      it.live(`that is ${how} at any moment is resumed with the truth about its calls (${mode})`, () => {
+        const next = random(seed + mode.length * 31 + signal.length)
+        const moments = Array.from({ length: perProtocol }, () => ({
+          line: 1 + Math.floor(next() * lines),
+          delay: Math.floor(next() * 9)
+        }))
+        return Effect.forEach(moments, (moment) =>
+          Effect.onError(trial(mode, signal, moment), () =>
+            Effect.logError(`HERMES_TEST_SEED=${seed}: ${JSON.stringify(moment)}`)), { concurrency: 2 })
+      }, 20_000 + perProtocol * 10_000)
+    }
+  }
+})
