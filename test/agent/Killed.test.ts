@@ -104,7 +104,7 @@ describe("a run", () => {
         return Effect.forEach(moments, (moment) =>
           Effect.onError(trial(mode, signal, moment), () =>
             Effect.logError(`HERMES_TEST_SEED=${seed}: ${JSON.stringify(moment)}`)), { concurrency: 2 })
-      }, 20_000 + perProtocol * 10_000)
+      }, 60_000 + perProtocol * 20_000)
     }
   }
 })

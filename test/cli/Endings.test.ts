@@ -62,7 +62,7 @@ describe("a result", () => {
         })
         assert.strictEqual(code, 130, stderr)
         assert.deepStrictEqual(results(stdout).map(({ exit_code }) => exit_code), [130])
-      }), 20_000)
+      }), 60_000)
   }
 
   it.live("is told when the grace after a signal is over and something still hangs", () =>
@@ -81,7 +81,7 @@ describe("a result", () => {
       const [result, ...others] = results(stdout)
       assert.deepStrictEqual([result?.["exit_code"], others], [143, []])
       assert.match(String(result?.["error"]), /^interrupted: go on with `hermes chat --resume \S+`$/u)
-    }), 20_000)
+    }), 60_000)
 
   const killers: Readonly<Record<string, string>> = {
     "ends the process as if all was well": "ctx.registerHook('pre_llm_call', () => process.exit(0))",
@@ -98,7 +98,7 @@ describe("a result", () => {
         const [result, ...others] = results(stdout)
         assert.deepStrictEqual([result?.["exit_code"], others], [1, []])
         assert.match(String(result?.["error"]), /^the process was ended in the middle of the run, by a plugin or a library: /u)
-      }), 20_000)
+      }), 60_000)
   }
 })
 
@@ -122,7 +122,7 @@ describe("a session is given up once", () => {
       })
       ids.push(sessionIdOf(interrupted.stderr))
       assert.deepStrictEqual(finalized(), ids.map((id) => `${id} cli shutdown`))
-    }), 30_000)
+    }), 60_000)
 
   it.live("by a scheduled job", () =>
     Effect.gen(function*() {
@@ -132,7 +132,7 @@ describe("a session is given up once", () => {
       assert.strictEqual(code, 0, stderr)
       assert.strictEqual(finalized().length, 1)
       assert.match(finalized()[0] ?? "", /^\S+ cli shutdown$/u)
-    }), 20_000)
+    }), 60_000)
 
   it.live("by an MCP server that ran several turns of it", () =>
     Effect.gen(function*() {
@@ -155,7 +155,7 @@ describe("a session is given up once", () => {
       yield* Effect.promise(() => client.close())
       while (finalized().length === 0) yield* Effect.sleep(20)
       assert.deepStrictEqual(finalized(), [`${id} cli shutdown`])
-    }), 20_000)
+    }), 60_000)
 
   it.live("by a runtime that is closed, for every session that it ran", () =>
     Effect.gen(function*() {

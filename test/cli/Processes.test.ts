@@ -126,7 +126,7 @@ for (const [what, { args, before, config, files, turns }] of Object.entries(scen
           assert.strictEqual(known.length, 2, `${ended.stdout}${ended.stderr}`)
           assert.strictEqual(ended.signal ?? ended.code, how === "SIGKILL" ? "SIGKILL" : 130, ended.stderr)
           while (known.some(isAlive)) yield* Effect.sleep(20)
-        }), 20_000)
+        }), 60_000)
     }
   })
 }
