@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
+import * as Conversation from "../domain/Conversation.ts"
 import type { Limit, RunResult } from "../domain/RunEvent.ts"
 import * as Ask from "./Ask.ts"
 import * as Budget from "./Budget.ts"
@@ -49,19 +50,32 @@ const without = (run: RunState, limit: Limit, why: string): string => {
 /** Every way in which there is no summary that is not the end of the run. */
 type Failed = { readonly _tag: "Failed"; readonly why: string }
 
+/** A summary, with the mark of one whose rest could not be had. */
+interface Said {
+  readonly _tag: "Said"
+  readonly text: string
+  readonly options: Prompt.ProviderOptions
+}
+
 const failed = (why: string): Failed => ({ _tag: "Failed", why })
 
 const ask = <E>(
   services: Services<E>,
   run: RunState,
   limit: Limit
-): Effect.Effect<string | Failed, SessionStoreError | Exclude<E, AiError.AiError>> => {
+): Effect.Effect<Said | Failed, SessionStoreError | Exclude<E, AiError.AiError>> => {
   const asked = Ask.ask(services, run, {
     last: request(limit),
     tools: [],
     toolChoice: "none"
   }).pipe(
-    Effect.flatMap(({ response }) => Ask.showText(run, response.parts)),
+    Effect.flatMap(({ brokenOff, response }) =>
+      Effect.map(Ask.showText(run, response.parts), (text): Said | Failed => ({
+        _tag: "Said",
+        text,
+        options: brokenOff === undefined ? {} : Conversation.brokenOff
+      }))
+    ),
     Effect.catch((error): Effect.Effect<Failed, SessionStoreError | Exclude<E, AiError.AiError>> =>
       AiError.isAiError(error)
         ? Effect.succeed(failed(`, and the summary failed (${error.reason.message})`))
@@ -87,10 +101,11 @@ export const summarise = Effect.fnUntraced(function*<E>(
   const exit = limit === "iterations" ? "max_iterations_reached" : "budget_exhausted"
   run.outputTokens = undefined
   for (let tried = 0; tried < tries; tried++) {
-    const text = yield* ask(services, run, limit)
-    if (typeof text !== "string") return result(run, exit, without(run, limit, text.why), limit)
+    const said = yield* ask(services, run, limit)
+    if (said._tag === "Failed") return result(run, exit, without(run, limit, said.why), limit)
+    const { options, text } = said
     if (text.trim() === "") continue
-    yield* Step.append(services, run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }))
+    yield* Step.append(services, run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
     run.textStored = true
     return result(run, exit, text, limit)
   }

@@ -166,6 +166,26 @@ for (const mode of Configurable.literals) {
         assert.deepStrictEqual([shown, requests.length, reason], [sentence, 2, "text_response"])
       }))
 
+    it.live("in the summary of a run at its limit is marked in the store", () =>
+      Effect.gen(function*() {
+        const { url } = yield* server(mode, Infinity, "lost")
+        const clock = yield* FastClock.make(500)
+        const messages = yield* Effect.gen(function*() {
+          const { exit, sessionId } = yield* Agent.run({
+            prompt: "go",
+            streaming: true,
+            maxIterations: 0,
+            onEvent: () => Effect.void
+          })
+          assert.strictEqual(exit, "max_iterations_reached")
+          return yield* Effect.flatMap(SessionStore, (store) => store.messages(sessionId))
+        }).pipe(
+          Effect.provide(Runtime.layer({ provider: protocols[mode].layer(url) })),
+          Effect.provideService(Clock.Clock, clock)
+        )
+        assert.deepStrictEqual(messages.at(-1)?.options, { "hermes-effect": { broken_off: true } })
+      }))
+
     it.live("and never has it: store and hooks say that the answer is not whole", () =>
       Effect.gen(function*() {
         const { ended, reason, result, shown } = yield* embedded(Infinity)
