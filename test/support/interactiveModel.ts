@@ -39,8 +39,9 @@ const handlers = toolkit.toLayer({
     name === "broken" ? Effect.die(new Error("no bed")) : Effect.as(Effect.sleep(millis), `${name} slept`)
 })
 
+/** Text of the last thing that the user said: a turn that failed leaves its own before it, in the same message. */
 const textOf = (message: Prompt.Message | undefined): string =>
-  message?.role === "user" ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("") : ""
+  message?.role === "user" ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).at(-1) ?? "" : ""
 
 /** Streams with pauses of so many milliseconds. */
 const say = (texts: ReadonlyArray<string>, millis: number): Fake.Turn => (_, options) =>
