@@ -110,13 +110,17 @@ const dialogue = Effect.gen(function*() {
   return yield* notDone("no model answered, and nothing was changed. Check the key and the name of the model.")
 })
 
-/** Shows the model; on a terminal asks for another one. */
+/** Shows the model; on a terminal asks for another one, elsewhere says how to set one up where there is none. */
 export const run = Effect.fn("hermes model")(function*(flags: Flags.Globals, form: { readonly json: boolean }) {
   const { streams, terminal } = yield* Output
   const isDialogue = terminal.input && streams.answer.terminal && !form.json &&
     Inherited.read((yield* Environment).process) === undefined
   yield* Actions.show(flags, form)
-  if (!isDialogue) return
+  if (!isDialogue) {
+    const { model } = yield* Settings
+    const isUnset = model.default === undefined && flags.model === undefined && !form.json
+    return isUnset ? yield* note("No model is set up. Run `hermes model` in a terminal, or: hermes model set NAME --provider PROVIDER") : undefined
+  }
   const interrupted = yield* InterruptCode
   yield* Effect.catchTag(dialogue, "QuitError", () => silent(interrupted()))
 }, (effect) => Effect.provide(effect, Config.layerAll()))

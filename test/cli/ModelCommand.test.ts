@@ -50,6 +50,7 @@ describe("hermes model", () => {
       const shown = yield* hermes(["model"])
       assert.strictEqual(shown.code, 0)
       assert.include(shown.stdout, "set model.provider and model.default")
+      assert.strictEqual(shown.stderr, "No model is set up. Run `hermes model` in a terminal, or: hermes model set NAME --provider PROVIDER\n")
     }))
 
   it.live("lists what the provider lists", () =>
