@@ -65,6 +65,7 @@ import * as ChildProcesses from "./platform/ChildProcesses.ts"
 import * as Offline from "./provider/Offline.ts"
 import type { Provider } from "./provider/Provider.ts"
 import type { Auxiliary } from "./routing/Auxiliary.ts"
+import { UsageAccounts } from "./routing/UsageAccounts.ts"
 import { ModelRouter, type Retry } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
@@ -181,7 +182,7 @@ const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
   )
 
 /** Services that `Agent.make` silently does without; a runtime has them. */
-const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState])
+const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState, UsageAccounts])
 
 /** An agent under `key` that works with the plugins of its surroundings. */
 const agentUnder = <Self, E, R>(
@@ -246,7 +247,7 @@ const assemble = <
     Layer.provideMerge(ToolRegistry.layerOf(toolsets).pipe(Layer.provide(side.forTools))),
     Layer.provideMerge(Hooks.layer([], options.hookSettings)),
     Layer.provideMerge(sessions),
-    Layer.provide(Layer.merge(support, results)),
+    Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, results)),
     Layer.provide(platform())
   )
 }

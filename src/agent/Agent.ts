@@ -42,12 +42,14 @@ import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { CompactionPort } from "../routing/CompactionPort.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
+import { type Charge, UsageAccounts } from "../routing/UsageAccounts.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import { FileState } from "../tool/builtin/file/FileState.ts"
 import { Delegator } from "../tool/Delegator.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Ask from "./Ask.ts"
 import * as CallTool from "./CallTool.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
 import { Children, make as makeChildren } from "./Children.ts"
@@ -58,7 +60,7 @@ import * as Loop from "./Loop.ts"
 import * as Opening from "./Opening.ts"
 import * as Refusal from "./Refusal.ts"
 import type { AgentSettings, RunInput } from "./RunInput.ts"
-import { emit, result } from "./RunState.ts"
+import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
@@ -93,6 +95,12 @@ export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agen
 /** Sessions that an agent keeps open; the one that was idle longest is given up for another one. */
 const maxOpenSessions = 1000
 
+/** Runs an effect while side tasks of its session are charged to the run. */
+const accounted = <A, Error, R, E>(services: Services<E>, run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R> => {
+  const charge: Charge = (entry) => Effect.catch(Ask.pay(services, run, entry), (error) => Effect.logError(error.message))
+  return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, charge, effect)
+}
+
 const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   { cwd, notice, resumed, run }: Opening.Opened,
@@ -119,7 +127,7 @@ const conduct = Effect.fnUntraced(function*<E>(
       cwd
     })
   )
-  const outcome = yield* Effect.raceFirst(looped, Deferred.await(stopped)).pipe(
+  const outcome = yield* Effect.raceFirst(accounted(services, run, looped), Deferred.await(stopped)).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit)
         ? Effect.void
@@ -181,6 +189,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
       compaction: yield* CompactionPort,
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
+      accounts: Option.getOrUndefined(yield* Effect.serviceOption(UsageAccounts)),
       files: Option.getOrUndefined(yield* Effect.serviceOption(FileState)),
       settings
     }

@@ -14,6 +14,7 @@ import * as AnswerLimits from "../domain/AnswerLimits.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { ContentPart, ModelCall, OnPart, StreamPart } from "../domain/Model.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
+import type { RouteInfo } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
@@ -123,6 +124,29 @@ const unpriced = (model: string): RunEvent => ({
   level: "warning",
   message: `Nobody names a price for ${model}: its calls do not count for the money that the run may spend`
 })
+
+/** What was spent, by the run itself or by a side task of this name. */
+export interface Payment {
+  readonly route: RouteInfo
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Cost
+  readonly task?: string
+}
+
+/** Takes what was spent into the run's budget, its session and its events; an interruption does not come between them. */
+export const pay = <E>(
+  { store }: Pick<Services<E>, "store">,
+  run: RunState,
+  { cost, route: { model, provider }, task, usage }: Payment
+): Effect.Effect<void, SessionStoreError> => {
+  Budget.charge(run.budget, usage, cost)
+  const paid = { provider, model, usage, cost: Cost.spent(cost) }
+  return Effect.uninterruptible(Effect.gen(function*() {
+    if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(model))
+    yield* store.recordUsage(run.sessionId, paid)
+    yield* emit(run, { _tag: "UsageReported", step: run.steps, ...paid, ...(task === undefined ? {} : { origin: task }) })
+  }))
+}
 
 /** What is asked, besides the conversation. */
 export interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
@@ -263,13 +287,7 @@ export const ask = Effect.fnUntraced(function*<E>(
   }
   const usage = Usage.fromResponse(answer.response.usage)
   if (run.outputTokens === undefined) run.outputBase = outputBase(services, attempts, usage)
-  const cost = answer.cost ?? noPrice
-  Budget.charge(run.budget, usage, cost)
-  if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(answer.route.model))
-  const { provider, model } = answer.route
-  const paid = { provider, model, usage, cost: Cost.spent(cost) }
-  yield* services.store.recordUsage(run.sessionId, paid)
-  if (run.emit !== undefined) yield* run.emit([{ _tag: "UsageReported", step: run.steps, ...paid }])
+  yield* pay(services, run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
   const { overflow, response } = AnswerLimits.bounded(answer.response)
   if (overflow !== undefined) {
     yield* emit(run, {

@@ -56,7 +56,8 @@ export const watch = (
         return undefined
       case "UsageReported":
         watched.usage = Usage.add(watched.usage, event.usage)
-        return undefined
+        // Of its children too, who are told apart.
+        return { ...event, origin: event.origin?.startsWith("sa-") === true ? event.origin : subagentId }
       case "ToolStarted":
         sizes.set(event.callId, JSON.stringify(event.params).length)
         watched.text = ""
@@ -77,9 +78,8 @@ export const watch = (
         watched.below.push(event.sessionId)
         return event
       case "SubagentFinished":
-        watched.usage = Usage.add(watched.usage, event.usage)
-        return event
       case "SubagentProgress":
+      case "RouteChanged":
         return event
       default:
         return undefined

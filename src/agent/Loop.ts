@@ -16,6 +16,7 @@ import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import type { CompressionExhausted, SessionStoreError } from "../domain/AgentError.ts"
+import type { RouteInfo } from "../domain/Route.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
 import * as AnswerKind from "./AnswerKind.ts"
@@ -59,10 +60,11 @@ const factsOf = (run: RunState, outcome: Outcome): Recovery.Facts => {
 
 /** Turns to another route because this one's answers are empty; false when there is none. */
 const leaveRoute = <E>({ router }: Services<E>, run: RunState): Effect.Effect<boolean> =>
-  Effect.map(
-    router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty"),
-    (next) => next !== undefined
-  )
+  Effect.flatMap(router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty"), (next) => {
+    if (next === undefined) return Effect.succeed(false)
+    const place = ({ model, provider }: RouteInfo) => ({ provider, model })
+    return Effect.as(emit(run, { _tag: "RouteChanged", from: place(run.route), to: place(next), reason: "empty_answers" }), true)
+  })
 
 /** Tells the model, once, that its time comes to an end. */
 const announceTime = (run: RunState, now: number): Effect.Effect<void> => {

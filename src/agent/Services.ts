@@ -6,6 +6,7 @@
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { Service as Compaction } from "../routing/CompactionPort.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
+import type { UsageAccounts } from "../routing/UsageAccounts.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
 import type { Service as Approvals } from "../tool/Approvals.ts"
 import type { Service as ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -25,6 +26,8 @@ export interface Services<out E = never> {
   readonly compaction: Compaction
   /** The children at work, of all runs. */
   readonly children: Children
+  /** Where side tasks charge the runs that they work for; absent where there are none. */
+  readonly accounts: UsageAccounts["Service"] | undefined
   /** What is known of who read and wrote which file; absent where there are no file tools. */
   readonly files: FileState | undefined
   readonly settings: AgentSettings

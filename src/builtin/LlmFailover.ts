@@ -85,6 +85,17 @@ const tell = (context: Middleware.CallContext, from: string, to: string, error: 
     : context.notify([{ _tag: "Notice", level: "warning", message }])
 }
 
+/** Tells which route is left for which, where both are known. */
+const moved = (
+  context: Middleware.CallContext,
+  from: Pick<Route, "provider" | "model"> | undefined,
+  to: Pick<Route, "provider" | "model"> | undefined
+): Effect.Effect<void> => {
+  if (context.notify === undefined || from === undefined || to === undefined) return Effect.void
+  const place = ({ model, provider }: Pick<Route, "provider" | "model">) => ({ provider, model })
+  return context.notify([{ _tag: "RouteChanged", from: place(from), to: place(to), reason: "llm_failover" }])
+}
+
 const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middleware.WrapModelCall => {
   const matches = (error: unknown): boolean => Trigger.matches(trigger, error)
   const breaker = limits === undefined ? undefined : FailoverBreaker.make({
@@ -97,16 +108,25 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
     ask: Ask<E, R>,
     context: Middleware.CallContext,
     params: Middleware.ModelCallParams,
-    failed: { readonly from: string; readonly index: number; readonly primary: Route | undefined; readonly cause: Cause.Cause<E | Given> }
+    failed: {
+      readonly from: string
+      readonly route: Route | undefined
+      readonly index: number
+      readonly primary: Route | undefined
+      readonly cause: Cause.Cause<E | Given>
+    }
   ): Effect.Effect<Middleware.ModelAnswer, E | Given, R> => {
-    const { cause, from, index, primary } = failed
+    const { cause, from, index, primary, route } = failed
     const failure = failureOf(cause)
     const fallback = fallbacks[index]
     if (failure === undefined || fallback === undefined) return Effect.failCause(cause)
+    const next = FallbackRoute.params(fallback, primary, params)
+    const nextRoute = Result.isSuccess(next) ? next.success.route : route
     return tell(context, from, fallback.name, failure.error).pipe(
-      Effect.andThen(Effect.fromResult(FallbackRoute.params(fallback, primary, params))),
+      Effect.andThen(Effect.fromResult(next)),
+      Effect.tap(() => moved(context, route, nextRoute)),
       Effect.flatMap(ask),
-      Effect.catchCause((cause) => fallBack(ask, context, params, { from: fallback.name, index: index + 1, primary, cause }))
+      Effect.catchCause((cause) => fallBack(ask, context, params, { from: fallback.name, route: nextRoute, index: index + 1, primary, cause }))
     )
   }
 
@@ -121,7 +141,7 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
         const skipped = failure.error instanceof FailoverBreaker.Skipped
         if (!skipped && !matches(failure.error)) return yield* Effect.failCause(cause)
         const route = params.route ?? (context.primary === undefined ? undefined : yield* context.primary)
-        return yield* fallBack(ask, context, params, { from: nameOf(route), index: 0, primary: route, cause })
+        return yield* fallBack(ask, context, params, { from: nameOf(route), route, index: 0, primary: route, cause })
       }))
   }
 

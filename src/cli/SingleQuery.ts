@@ -60,6 +60,8 @@ interface Known {
   sessionId: string
   usage: Usage.Usage
   cost: Cost.Total
+  /** The route that answered last, or that was to. */
+  route: View.Ending["route"]
   begun: boolean
   /** How the run ended, if it did: what comes after it does not change that. */
   result: RunResult | undefined
@@ -69,7 +71,7 @@ interface Known {
 
 const endingOf = (
   exit: Exit.Exit<RunResult, unknown>,
-  { cost, sessionId, usage }: Known,
+  { cost, route, sessionId, usage }: Known,
   interruptCode: number
 ): View.Ending => {
   if (Exit.isSuccess(exit)) {
@@ -81,6 +83,7 @@ const endingOf = (
       text: value.text,
       usage: value.usage,
       cost: value.cost,
+      route: value,
       error: Ending.reason(value),
       exit: isCompleted(value) ? undefined : value.exit
     }
@@ -88,7 +91,7 @@ const endingOf = (
   const { code, line } = Exit.hasInterrupts(exit)
     ? { code: interruptCode, line: Ending.interrupted(sessionId) }
     : ErrorLine.ofCause(exit.cause)
-  return { exitCode: code, sessionId, text: "", usage, cost: Cost.spent(cost), error: line }
+  return { exitCode: code, sessionId, text: "", usage, cost: Cost.spent(cost), route, error: line }
 }
 
 const converse = Effect.fnUntraced(function*(
@@ -105,7 +108,7 @@ const converse = Effect.fnUntraced(function*(
   return yield* Effect.provideService(
     Agent.run({ ...asked, ...input, readsText: live && !isQuiet(flags) }),
     Attendance,
-    unattended("single query", settings.approvals.singleQueryMode)
+    unattended("single query", settings.approvals.singleQueryMode, true)
   )
 })
 
@@ -122,7 +125,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
   const interruptCode = yield* InterruptCode
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, begun: false, result: undefined, ended: false }
+  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, ended: false }
 
   const begin = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -137,6 +140,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
         known.usage = Usage.add(known.usage, event.usage)
         known.cost = Cost.plus(known.cost, Cost.fromSpent(event.cost))
       }
+      if (event._tag === "RunStarted" || (event._tag === "UsageReported" && event.origin === undefined)) known.route = event
       if (event._tag === "RunStarted") started = output.err(`session_id: ${event.sessionId}\n`)
     }
     return Effect.andThen(started, view.events(events))

@@ -6,8 +6,9 @@
  * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every case.
  * The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart by a
  * blank line. A run that ended early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
- * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. What
- * child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), which the document does not have.
+ * its `tokens`, as `estimated_cost_usd`, `cost_status` and `cost_source`. Each
+ * fallback is a line of the type `fallback` (`from`, `to`, `reason`), and the `result` names the `model` and `provider` that
+ * answered. What child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), which the document does not have.
  *
  * Source: `hermes-product.md` §1.5.
  *
@@ -71,6 +72,8 @@ export const make = ({ out }: Output.Service): View => {
           }
         ]
       }
+      case "RouteChanged":
+        return [{ type: "fallback", from: event.from, to: event.to, reason: event.reason }]
       case "SubagentStarted":
         return [{ ...subagent("start", event), session_id: event.sessionId, goal: event.goal }]
       case "SubagentProgress":
@@ -103,13 +106,14 @@ export const make = ({ out }: Output.Service): View => {
     },
     begin: ({ model, sessionId }) => write([{ type: "system", subtype: "init", model, session_id: sessionId }]),
     events: (events) => write(events.flatMap(factsOf)),
-    end: ({ cost, error, exit, exitCode, sessionId, text: final, usage }) =>
+    end: ({ cost, error, exit, exitCode, route, sessionId, text: final, usage }) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
         const rest = texts(shown.rest(final))
         return write([...rest, {
           type: "result",
           session_id: sessionId,
           exit_code: exitCode,
+          ...(route === undefined ? {} : { model: route.model, provider: route.provider }),
           ...(exit === undefined ? {} : { exit }),
           text: shown.all(),
           tokens: {

@@ -30,6 +30,8 @@ export interface Ending {
   readonly text: string
   readonly usage: Usage
   readonly cost: Spent
+  /** The route that answered last, or that was to; absent where nothing was asked. */
+  readonly route?: { readonly provider: string; readonly model: string } | undefined
   /** Why it is not a completed run. */
   readonly error: string | undefined
   /** The exit of a run that ended early with a result; absent for a completed run and for one that failed. */

@@ -5,6 +5,7 @@
  * @since 0.1.0
  */
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as Response from "effect/ai/Response"
 import * as AnswerLimits from "./AnswerLimits.ts"
 import * as Json from "./Json.ts"
@@ -32,6 +33,8 @@ export interface Assembled {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
+  /** See `ModelResponse`. */
+  readonly reportedCost?: number
   readonly model: string | undefined
   readonly id: string | undefined
   /** Whether a `finish` part came: a stream that ends without one was cut. */
@@ -44,6 +47,15 @@ export interface Assembler {
   readonly result: () => Assembled
   /** The bound of an answer that was crossed: nothing more need be read. */
   readonly overflow: () => AnswerLimits.Overflow | undefined
+}
+
+/** The metadata of a `finish` part whose provider says what the answer cost, in US dollars. */
+export const costMetadata = (cost: number | undefined): Response.ProviderMetadata =>
+  cost === undefined ? {} : { hermes: { reported_cost: cost } }
+
+const costOf = ({ metadata }: Response.FinishPart): number | undefined => {
+  const own = metadata["hermes"]
+  return Predicate.hasProperty(own, "reported_cost") && typeof own.reported_cost === "number" ? own.reported_cost : undefined
 }
 
 const noMetadata: Response.ProviderMetadata = {}
@@ -72,6 +84,7 @@ export const make = (): Assembler => {
   const calls = new Map<string, number>()
   let finishReason: Response.FinishReason = "unknown"
   let usage: Response.Usage | undefined
+  let reportedCost: number | undefined
   let model: string | undefined
   let id: string | undefined
   let finished = false
@@ -158,6 +171,7 @@ export const make = (): Assembler => {
         case "finish":
           finishReason = part.reason
           usage = part.usage
+          reportedCost = costOf(part)
           finished = true
           break
       }
@@ -183,6 +197,7 @@ export const make = (): Assembler => {
     parts: order.flatMap((entry) => close(entry) ?? []),
     finishReason,
     usage: usage ?? toResponse({ input: 0, output: 0 }),
+    ...(reportedCost === undefined ? {} : { reportedCost }),
     model,
     id,
     finished

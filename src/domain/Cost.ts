@@ -30,8 +30,8 @@ export const Status = Schema.Literals(["included", "estimated", "actual", "unkno
 /** See {@link Status}. */
 export type Status = typeof Status.Type
 
-/** Who named the price; `subagent` where it is what a child spent. */
-export const Source = Schema.Literals(["provider_models_api", "official_docs_snapshot", "user_override", "subagent", "none"])
+/** Who named the price, `provider_usage` where the provider told the amount with its answer; `subagent` where it is what a child spent. */
+export const Source = Schema.Literals(["provider_usage", "provider_models_api", "official_docs_snapshot", "user_override", "subagent", "none"])
 /** See {@link Source}. */
 export type Source = typeof Source.Type
 
@@ -74,6 +74,12 @@ export const unknown = (note: string): Cost => ({ amount: undefined, status: "un
 
 /** Part of a subscription. */
 export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
+
+/** What the provider itself says that a call cost, in US dollars. */
+export const reported = (usd: number): Cost => {
+  const amount = BigDecimal.fromNumberUnsafe(usd)
+  return { amount, status: "actual", label: label(amount, "actual"), source: "provider_usage", notes: [] }
+}
 
 /** An amount with one more cost; what is not known adds nothing. */
 export const add = (total: BigDecimal.BigDecimal, { amount }: Pick<Cost, "amount">): BigDecimal.BigDecimal =>

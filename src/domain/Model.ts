@@ -114,6 +114,8 @@ export interface ModelResponse {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
+  /** US dollars that the API says the answer cost; absent where it does not say. */
+  readonly reportedCost?: number | undefined
   /** The model that answered, as the API names it. */
   readonly model: string | undefined
   /** The API's id of the answer. */

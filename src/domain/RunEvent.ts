@@ -146,8 +146,14 @@ export const UsageReported = Schema.TaggedStruct("UsageReported", {
   provider: Schema.String,
   model: Schema.String,
   usage: Usage,
-  cost: Spent
+  cost: Spent,
+  /** Who spent it beside the run's own steps: the name of a side task, or the id of a child agent. */
+  origin: Schema.optionalKey(Schema.String)
 })
+/** Where a model is asked. */
+const Place = Schema.Struct({ provider: Schema.String, model: Schema.String })
+/** A model call goes on with another route, because the one before cannot answer. */
+export const RouteChanged = Schema.TaggedStruct("RouteChanged", { from: Place, to: Place, reason: Schema.String })
 /** One pass of the loop is over. */
 export const StepFinished = Schema.TaggedStruct("StepFinished", {
   step: Schema.Int,
@@ -193,6 +199,7 @@ export const RunEvent = Schema.Union([
   Waiting,
   Heartbeat,
   UsageReported,
+  RouteChanged,
   StepFinished,
   Notice,
   RunFinished

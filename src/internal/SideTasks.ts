@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
+import * as Cost from "../domain/Cost.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -22,6 +23,8 @@ import type { Credential } from "../routing/CredentialPool.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import type { Lookup } from "../routing/RouteKeys.ts"
 import { RouterStatus } from "../routing/RouterStatus.ts"
+import { UsageAccounts } from "../routing/UsageAccounts.ts"
+import { SessionStore } from "../session/SessionStore.ts"
 import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/Judge.ts"
 import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
 
@@ -72,6 +75,17 @@ const poolOf = (
     return key === undefined ? undefined : { _tag: "Key", key }
   })
 
+/** Charges the run of a session, else the session alone; a task of nobody's session is in the sums of its task only. */
+const accountOf = (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
+(sessionId, entry) => {
+  const charge = accounts.of(sessionId)
+  if (charge !== undefined) return charge(entry)
+  const { cost, route: { model, provider }, usage } = entry
+  return store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) }).pipe(
+    Effect.catch((error) => Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`))
+  )
+}
+
 /** The layers of one runtime; they share the promise, so each runtime has its own. */
 export const make = (given: Given, middleware: ReadonlyArray<Middleware.Any>) => {
   const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
@@ -89,6 +103,7 @@ export const make = (given: Given, middleware: ReadonlyArray<Middleware.Any>) =>
         lookup: given.lookup,
         router: yield* ModelRouter,
         interceptors: { stack: Stack.make([...plugged.middleware, ...middleware]), hooks },
+        account: accountOf(yield* UsageAccounts, yield* SessionStore),
         pool: poolOf(given, status)
       })
       const auxiliary: Auxiliary.Service = {

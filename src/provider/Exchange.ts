@@ -56,12 +56,13 @@ const response = (
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
   const failure = machine.failure()
   if (failure !== undefined) return Effect.fail(failure)
-  const { parts, finishReason, usage, model, id } = seen.result()
+  const { parts, finishReason, usage, reportedCost, model, id } = seen.result()
   let raw: unknown
   return Effect.succeed({
     parts,
     finishReason,
     usage,
+    ...(reportedCost === undefined ? {} : { reportedCost }),
     model,
     id,
     get raw() {

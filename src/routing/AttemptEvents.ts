@@ -21,6 +21,7 @@ import type { Fields } from "../hooks/Payloads.ts"
 import type * as Spans from "../hooks/Spans.ts"
 import type { LlmContext } from "../middleware/Kind.ts"
 import * as Classification from "./Classification.ts"
+import type { Try } from "./ModelRouter.ts"
 
 /** What the events of an attempt are made of. */
 export interface Sent {
@@ -30,7 +31,7 @@ export interface Sent {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly maxRetries: number
   readonly facts: (() => Classification.Facts) | undefined
-  readonly cost: ((usage: Usage.Usage) => Cost.Cost) | undefined
+  readonly cost: Try["cost"]
   readonly startedAt: number
   /** When the first piece of an answer that streams was there; noted as it comes by. */
   firstPartAt: number | undefined
@@ -152,7 +153,7 @@ export const closing = (
       ...common(sent),
       ...timing(sent),
       ...ApiPayload.answer(exit.value),
-      ...Cost.toWire(Cost.spent(sent.cost?.(Usage.fromResponse(exit.value.usage)) ?? Cost.unknown("nobody knows prices"))),
+      ...Cost.toWire(Cost.spent(sent.cost?.(Usage.fromResponse(exit.value.usage), exit.value.reportedCost) ?? Cost.unknown("nobody knows prices"))),
       message_count: requestMessages(sent).length,
       request: ApiPayload.request(sent.request)
     })]

@@ -10,8 +10,8 @@
  * a run, and what it does there (compaction, failover) may itself ask for a side task.
  *
  * An automatic choice goes on to the next provider when the account of one is empty or it can not be reached; an explicit
- * one never does. Each call has its task's own deadline. Usage is counted for each task, apart from the run's; the
- * caller may have each count on its own account by `record`.
+ * one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the run and the session
+ * that it works for (`UsageAccounts`).
  *
  * **Gotchas**
  *
@@ -45,7 +45,7 @@ import * as Derived from "../config/Derived.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
-import { TurnId } from "../domain/Ids.ts"
+import { type SessionId, TurnId } from "../domain/Ids.ts"
 import type { ModelCall, ModelResponse } from "../domain/Model.ts"
 import type { RouteInfo } from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
@@ -56,6 +56,7 @@ import * as Chain from "./auxiliary/Chain.ts"
 import * as Elsewhere from "./auxiliary/Elsewhere.ts"
 import type { Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
+import type { Entry } from "./UsageAccounts.ts"
 
 /** Tasks that the runtime itself has; an application may name others. */
 export type Task =
@@ -127,6 +128,8 @@ export interface Options {
   readonly lookup?: Lookup | undefined
   /** Keys of pools and of logins, which win over the environment; those of the configuration when absent. */
   readonly pool?: ((provider: string) => Effect.Effect<Chain.PoolKey | undefined>) | undefined
+  /** Charges what a task spent to the session that it works for. */
+  readonly account?: ((sessionId: SessionId, entry: Entry) => Effect.Effect<void>) | undefined
   /** Providers that must not be asked for now (a rate limit that others have met). */
   readonly resting?: Effect.Effect<ReadonlySet<string>> | undefined
 }
@@ -241,6 +244,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       const cost = answer.cost ?? Cost.unknown("whoever answered does not know prices")
       const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
       used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.plus(before.cost, cost) })
+      if (options.account !== undefined) yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
       if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
       return { text: textOf(answer.response), response: answer.response, route: answer.route, usage, cost }
     }),

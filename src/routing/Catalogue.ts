@@ -42,7 +42,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { Values } from "../config/Settings.ts"
-import type * as Costs from "../domain/Cost.ts"
+import * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Usage } from "../domain/Usage.ts"
 import * as OutputLimits from "../provider/anthropic/OutputLimits.ts"
@@ -85,8 +85,8 @@ export type Asked = Pick<Route, "provider" | "model" | "baseUrl" | "apiKey">
 /** What every call on a route needs to know. */
 export interface Known {
   readonly window: Window
-  /** What usage of the model costs there. */
-  readonly cost: (usage: Usage) => Costs.Cost
+  /** What a call costs there: what the provider says, where its word is an account of money; else its usage at the known price. */
+  readonly cost: (usage: Usage, reported?: number) => Costs.Cost
 }
 
 /** See the module. */
@@ -144,6 +144,17 @@ const endpointPatience = "1 second"
 const openRouter = "https://openrouter.ai/api/v1"
 
 const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
+
+/** OpenRouter's credits are dollars; what others call cost may be anything. */
+const tellsCost = ({ baseUrl, provider }: Asked): boolean =>
+  provider === "openrouter" || Detection.isUnder(Detection.address(baseUrl).host, "openrouter.ai")
+
+const costOf = (route: Asked, price: Pricing.Pricing | undefined): Known["cost"] => {
+  const billing = Pricing.billing(route)
+  const isTold = tellsCost(route)
+  return (usage, reported) =>
+    isTold && reported !== undefined ? Costs.reported(reported) : Cost.estimate(usage, price, billing)
+}
 
 /** See the module. */
 export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
@@ -283,15 +294,14 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     const price = billing === "official_docs_snapshot" ? Pricing.tabledPrice(route) : undefined
     return {
       window: family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" },
-      cost: (usage) => Cost.estimate(usage, price, billing)
+      cost: costOf(route, price)
     }
   }
 
   const lookUp = (route: Asked): Effect.Effect<Known> =>
     Effect.all([described(route), listing(route)]).pipe(
       Effect.flatMap(([window, listed]) => Effect.map(priceOf(route, listed), (price): Known => {
-        const billing = Pricing.billing(route)
-        return { window, cost: (usage) => Cost.estimate(usage, price, billing) }
+        return { window, cost: costOf(route, price) }
       })),
       Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(tabled(route)) })
     )

@@ -32,6 +32,8 @@ interface Place {
   reason: Reason | undefined
 }
 
+const placeOf = ({ info: { model, provider } }: Lane.Lane) => ({ provider, model })
+
 const rejected = { _tag: "Rejected" } as const
 
 const isReady = ({ pool }: Lane.Lane): Effect.Effect<boolean> =>
@@ -64,10 +66,13 @@ export const run = Effect.fnUntraced(function*<E, R>(
     return Effect.map(Clock.currentTimeMillis, (now) => sessions.move(turn, position, place.reason, now))
   }
 
-  const leaves = (lane: Lane.Lane, why: string, to: Lane.Lane | undefined): Effect.Effect<void> =>
+  const leaves = (lane: Lane.Lane, why: string, reason: string, to: Lane.Lane | undefined): Effect.Effect<void> =>
     notify === undefined || to === undefined
       ? Effect.void
-      : notify([{ _tag: "Notice", level: "warning", message: `${Lane.name(lane)} ${why}: going on with ${Lane.name(to)}` }])
+      : notify([
+        { _tag: "RouteChanged", from: placeOf(lane), to: placeOf(to), reason },
+        { _tag: "Notice", level: "warning", message: `${Lane.name(lane)} ${why}: going on with ${Lane.name(to)}` }
+      ])
 
   for (const [position, lane] of lanes.entries()) {
     if (position < from) continue
@@ -82,12 +87,12 @@ export const run = Effect.fnUntraced(function*<E, R>(
         return yield* Effect.fail(outcome.error)
       case "Rejected":
         passedOver.push(position)
-        yield* leaves(lane, "is left alone for now", next)
+        yield* leaves(lane, "is left alone for now", "circuit_open", next)
         break
       case "Elsewhere":
         failure = outcome.error
         place.reason = outcome.decision.reason
-        yield* leaves(lane, `can not answer (${place.reason})`, next)
+        yield* leaves(lane, `can not answer (${place.reason})`, place.reason, next)
         yield* settle(position + 1)
         break
     }

@@ -105,7 +105,7 @@ const attempt = <E, R>(
         response: PartialAnswer.joined(response, delivered),
         route: provider.info,
         attempt: number,
-        cost: cost(Usage.fromResponse(response.usage))
+        cost: cost(Usage.fromResponse(response.usage), response.reportedCost)
       }),
     onFailure: (error) => Effect.map(onlyAi(error), (error) => ({ error, shown: watched.shown }))
   }))

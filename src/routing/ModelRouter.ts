@@ -50,8 +50,8 @@ export interface Try {
     | undefined
   /** How large the call is, for those who have to judge its failure. */
   readonly facts?: (() => Facts) | undefined
-  /** What usage of the route's model costs. */
-  readonly cost?: ((usage: Usage.Usage) => Cost) | undefined
+  /** What an answer of the route's model costs, by its usage and by what the provider says of it. */
+  readonly cost?: ((usage: Usage.Usage, reported?: number) => Cost) | undefined
 }
 
 /** The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn. */

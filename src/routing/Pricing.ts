@@ -30,7 +30,7 @@ export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
 export type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
 
 /** Where a price was found. */
-export type Source = Exclude<Cost.Source, "none" | "subagent">
+export type Source = Exclude<Cost.Source, "none" | "subagent" | "provider_usage">
 
 /** US dollars for a million tokens of each kind; undefined where nobody named a price. */
 export interface Pricing {

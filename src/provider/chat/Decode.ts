@@ -114,10 +114,12 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
   }
   const parts = partsOf(message)
   if (typeof parts === "string") return invalid(parts)
+  const reportedCost = Usage.costOf(body["usage"])
   return Result.succeed({
     parts,
     finishReason: reasonOf(choice, message, parts),
     usage: Usage.fromWire(body["usage"]),
+    ...(reportedCost === undefined ? {} : { reportedCost }),
     model: Raw.string(body["model"]),
     id: Raw.string(body["id"]),
     raw: body

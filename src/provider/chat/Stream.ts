@@ -16,6 +16,7 @@
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
+import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
 import type { StreamPart } from "../../domain/Model.ts"
 import * as Raw from "../Raw.ts"
@@ -226,7 +227,12 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
         )
       }
       calls.end(out)
-      out.push(Response.makePart("finish", { reason: finishReason(), usage: Usage.fromWire(usage), response: undefined }))
+      out.push(Response.makePart("finish", {
+        reason: finishReason(),
+        usage: Usage.fromWire(usage),
+        response: undefined,
+        metadata: Assembler.costMetadata(Usage.costOf(usage))
+      }))
       return flush()
     },
     failure: () => failure,

@@ -38,3 +38,16 @@ export const fromWire = (value: unknown): Response.Usage => {
     )
   })
 }
+
+/**
+ * US dollars that the `usage` object of OpenRouter says the answer cost, with what a provider of the user's own key charges
+ * beside it; undefined where it does not say.
+ */
+export const costOf = (value: unknown): number | undefined => {
+  const usage = Raw.fields(value)
+  const { cost } = usage
+  if (typeof cost !== "number" || !Number.isFinite(cost) || cost < 0) return undefined
+  const upstream = Raw.fields(usage["cost_details"])["upstream_inference_cost"]
+  const own = usage["is_byok"] === true && typeof upstream === "number" && Number.isFinite(upstream) && upstream > 0 ? upstream : 0
+  return cost + own
+}

@@ -72,7 +72,7 @@ const tables: Readonly<Record<string, Table>> = {
       "gpt-4o": "2.50 10 1.25 -",
       "gpt-4o-mini": "0.15 0.60 0.075 -",
       "o1": "15 60 7.50 -",
-      "o3": "10 40 2.50 -",
+      "o3": "2 8 0.50 -",
       "o3-mini": "1.10 4.40 0.55 -",
       "o4-mini": "1.10 4.40 0.275 -"
     }
@@ -90,7 +90,7 @@ const tables: Readonly<Record<string, Table>> = {
   },
   deepseek: {
     url: "https://api-docs.deepseek.com/quick_start/pricing",
-    rows: { "deepseek-chat": "0.14 0.28 0.014 -", "deepseek-reasoner": "0.55 2.19 0.14 -" }
+    rows: { "deepseek-chat": "0.28 0.42 0.028 -", "deepseek-reasoner": "0.28 0.42 0.028 -" }
   },
   minimax: {
     url: "https://platform.minimax.io/docs/guides/pricing",

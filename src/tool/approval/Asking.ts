@@ -104,6 +104,10 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
   }
 }
 
+/** Whether a model rules before anybody is asked, or nobody. */
+const isJudged = (mode: Mode, presence: Presence): boolean =>
+  mode === "smart" && (presence._tag === "Attended" || presence.judged)
+
 /** Decided without a question, and told to whoever reads the log. */
 const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<Answered> =>
   Effect.as(
@@ -169,17 +173,17 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
     who: Approver | undefined,
     question: Question
   ): Effect.fn.Return<Answered> {
+    const ruled = isJudged(mode, presence) ? yield* judged(session, question) : undefined
+    if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
       return yield* alone(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")
     }
-    const ruled = mode === "smart" ? yield* judged(session, question) : undefined
-    if (ruled !== undefined) return ruled
     return yield* who === undefined ? alone(question, "no user", "deny") : asked(who, policy.timeout, question)
   })
 
   const surfaceOf = (mode: Mode, presence: Presence, who: Approver | undefined): string => {
-    if (presence._tag === "Unattended") return presence.who
-    return mode === "smart" && judge !== undefined ? "smart" : who?.surface ?? "none"
+    if (judge !== undefined && isJudged(mode, presence)) return "smart"
+    return presence._tag === "Unattended" ? presence.who : who?.surface ?? "none"
   }
 
   const approvedOf = ({ target: whole }: Request) => ({ key, permanent, target = whole }: Concern): Approved => ({ target, permanent, reason: key })

@@ -33,13 +33,16 @@ export type Presence =
     /** Who runs, for people: `child agent`, `cron`, `single query`. */
     readonly who: string
     readonly otherwise: "deny" | "approve"
+    /** Whether the judge of `approvals.mode: smart` rules first. */
+    readonly judged: boolean
   }
 
 /** Somebody can be asked, as far as this fiber knows. */
 export const attended: Presence = { _tag: "Attended" }
 
-/** Nobody can. */
-export const unattended = (who: string, otherwise: "deny" | "approve" = "deny"): Presence => ({ _tag: "Unattended", who, otherwise })
+/** Nobody can. Without `judged`, no model decides in the user's place either. */
+export const unattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence =>
+  ({ _tag: "Unattended", who, otherwise, judged })
 
 /** The presence for what the fiber does; `Effect.provideService(Attendance, unattended("child agent"))`. */
 export const Attendance = Context.Reference<Presence>("hermes-effect/tool/approval/Attendance", { defaultValue: () => attended })
