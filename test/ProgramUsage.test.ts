@@ -3,9 +3,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { ServerResponse } from "node:http"
+import * as Layer from "effect/Layer"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as Agent from "../src/agent/Agent.ts"
+import * as OpenRoute from "../src/routing/OpenRoute.ts"
+import * as RoutedModelRouter from "../src/routing/RoutedModelRouter.ts"
+import * as MemorySessionStore from "../src/session/MemorySessionStore.ts"
+import { ToolRegistry } from "../src/tool/ToolRegistry.ts"
 import * as HttpServer from "./provider/HttpServer.ts"
+import * as S from "./routing/support.ts"
 import { machine } from "./support/hermes.ts"
 
 interface Asked {
@@ -83,7 +90,8 @@ describe("what a run spends", () => {
         assert.strictEqual(code, failing ? 1 : 0)
         assert.strictEqual(totalOf(lines), failing ? 220 : 330)
         const shown = yield* hermes(["sessions", "list", "--json"])
-        assert.include(shown.stdout, failing ? "220" : "330", shown.stdout)
+        const stored = JSON.parse(shown.stdout) as ReadonlyArray<{ readonly usage: { readonly total_tokens: number } }>
+        assert.deepStrictEqual(stored.map(({ usage }) => usage.total_tokens), [failing ? 220 : 330])
       }))
   }
 
@@ -121,4 +129,26 @@ describe("who answered", () => {
       )
       assert.deepInclude(lines.at(-1), { type: "result", provider: "custom", model: "o", exit_code: 0 })
     }))
+})
+
+describe("what OpenRouter says a call cost", () => {
+  const costOf = (provider: string, streaming: boolean) =>
+    Effect.gen(function*() {
+      const usage = { ...tokens, cost: 0.0125, cost_details: { upstream_inference_cost: null } }
+      const server = yield* model(() => ({ text: "done", usage }))
+      // Its catalogue has the bundled tables alone: nobody else is asked.
+      const router = RoutedModelRouter.layer({ chain: [{ route: S.route(provider, "m", `${server.url}/v1`) }], open: OpenRoute.open })
+      const layer = Agent.layer({ cwd: "/tmp" }).pipe(
+        Layer.provideMerge(Layer.mergeAll(router, MemorySessionStore.layer, ToolRegistry.layer([])))
+      )
+      const { cost } = yield* Effect.provide(Agent.run({ prompt: "begin", streaming }), layer)
+      return cost
+    })
+  for (const streaming of [true, false]) {
+    it.live(`is what it cost, ${streaming ? "streaming" : "whole"}`, () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* costOf("openrouter", streaming), { usd: 0.0125, status: "actual", source: "provider_usage" })
+        assert.deepInclude(yield* costOf("custom", streaming), { status: "unknown" }, "another's word for cost is not taken for dollars")
+      }))
+  }
 })

@@ -66,11 +66,11 @@ describe("side tasks of a runtime", () => {
       assert.include(resultsOf(after), "a black pixel")
       assert.deepStrictEqual(platforms, ["library", "auxiliary:vision", "library"])
       assert.deepStrictEqual(wrapped, platforms)
-      assert.strictEqual(result.usage.requestCount, 2, "the side task is on an account of its own")
+      assert.strictEqual(result.usage.requestCount, 3, "the side task is in the sums of the run")
       const used = yield* Auxiliary.use(({ used }) => used)
       assert.deepInclude(used.get("vision")?.usage, { requestCount: 1, inputTokens: 10 })
       const store = yield* SessionStore
-      assert.strictEqual((yield* store.usageByModel(result.sessionId))[0]?.usage.requestCount, 2)
+      assert.strictEqual((yield* store.usageByModel(result.sessionId))[0]?.usage.requestCount, 3)
     }).pipe(Effect.provide(runtime))
   })
 

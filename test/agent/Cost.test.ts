@@ -83,7 +83,7 @@ describe("the cost of a run", () => {
     )
     return Effect.gen(function*() {
       const { reported, result } = yield* run("delegate")
-      assert.strictEqual(reported.length, 2, "the parent's own calls")
+      assert.strictEqual(reported.length, 3, "the child's call is told when it is made")
       assert.deepStrictEqual(result.cost, estimated(0.000525))
       assert.strictEqual(result.usage.requestCount, 3)
     }).pipe(Effect.provide(layer))
