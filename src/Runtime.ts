@@ -182,7 +182,7 @@ const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
   )
 
 /** Services that `Agent.make` silently does without; a runtime has them. */
-const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState, UsageAccounts])
+const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState])
 
 /** An agent under `key` that works with the plugins of its surroundings. */
 const agentUnder = <Self, E, R>(
