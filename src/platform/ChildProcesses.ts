@@ -14,7 +14,7 @@
  *   has one of their marks, also what had left its group.
  *
  * The watchdog is told of a mark before the process is started, so that there is no moment in which it does not know it. Its
- * cost is two lines on a pipe for each process, and one start of `/bin/sh` for all of them.
+ * cost is one write to a pipe for each process, and one start of `/bin/sh` for all of them.
  *
  * **Gotchas**
  *
@@ -65,7 +65,7 @@ done
 [ -d /proc/self ] || exit 0
 round=0
 while [ $round -lt 10 ]; do
-  found=$(grep -ls $patterns /proc/[0-9]*/environ 2>/dev/null)
+  found=$(grep -lsF $patterns /proc/[0-9]*/environ 2>/dev/null)
   [ -n "$found" ] || exit 0
   for file in $found; do
     pid=\${file#/proc/}
@@ -77,6 +77,13 @@ done
 
 /** Process groups by mark; undefined while the process is being started. */
 const live = new Map<string, number | undefined>()
+
+/** Of this process, so that its marks are nobody else's. */
+const markPrefix = randomUUID().slice(-12)
+let marks = 0
+
+/** A mark that is no beginning of another one, and short: the watchdog reads it byte by byte. */
+const nextMark = (): string => `${markPrefix}${(++marks).toString(36)}.`
 
 let watchdog: NodeProcess | undefined
 
@@ -101,10 +108,31 @@ const startWatchdog = (): NodeProcess => {
   return started
 }
 
-const tell = (line: string): void => {
-  if (process.platform === "win32") return
+/** What the watchdog need not know at once. */
+let pending = ""
+let isScheduled = false
+const flushAfterMillis = 100
+
+const write = (lines: string): void => {
+  pending = ""
   if (watchdog === undefined) watchdog = startWatchdog()
-  else watchdog.stdin?.write(line)
+  else watchdog.stdin?.write(lines)
+}
+
+/** Tells the watchdog before anything else happens. */
+const tellNow = (line: string): void => {
+  if (process.platform !== "win32") write(pending + line)
+}
+
+/** Tells the watchdog soon: every write wakes it, and a short command must not have to wait for that. */
+const tellSoon = (line: string): void => {
+  pending += line
+  if (isScheduled || process.platform === "win32") return
+  isScheduled = true
+  setTimeout(() => {
+    isScheduled = false
+    if (pending !== "" && watchdog !== undefined) write(pending)
+  }, flushAfterMillis).unref()
 }
 
 /** Kills every process group that is still running, at once. */
@@ -125,18 +153,17 @@ const enter = (mark: string): void => {
   if (!exitIsWatched) process.on("exit", killAll)
   exitIsWatched = true
   live.set(mark, undefined)
-  tell(`+ ${mark}\n`)
+  tellNow(`+ ${mark}\n`)
 }
 
 const started = (mark: string, group: number): void => {
   live.set(mark, group)
-  tell(`= ${mark} ${group}\n`)
+  tellSoon(`= ${mark} ${group}\n`)
 }
 
 const leave = (mark: string): void => {
   live.delete(mark)
-  // A watchdog that is gone need not be told.
-  watchdog?.stdin?.write(`- ${mark}\n`)
+  tellSoon(`- ${mark}\n`)
 }
 
 const marked = (command: ChildProcess.Command, mark: string): ChildProcess.Command =>
@@ -153,7 +180,7 @@ const marked = (command: ChildProcess.Command, mark: string): ChildProcess.Comma
 export const guarded = (inner: ChildProcessSpawner["Service"]): ChildProcessSpawner["Service"] =>
   makeSpawner(Effect.fnUntraced(function*(command) {
     if (yield* Outlives) return yield* inner.spawn(command)
-    const mark = randomUUID()
+    const mark = nextMark()
     // Released after the process, whose scope closes first.
     yield* Effect.acquireRelease(Effect.sync(() => enter(mark)), () => Effect.sync(() => leave(mark)))
     const handle = yield* inner.spawn(marked(command, mark))
