@@ -12,6 +12,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { SqlError } from "effect/sql/SqlError"
 import { SessionBusy, SessionStoreError } from "../../domain/AgentError.ts"
 import * as Conversation from "../../domain/Conversation.ts"
+import { type Registry, Secrets } from "../../domain/Secrets.ts"
 import * as Leases from "../../platform/Leases.ts"
 import * as Envelope from "../Envelope.ts"
 import * as Reference from "../Reference.ts"
@@ -23,10 +24,32 @@ import * as Title from "../Title.ts"
 import type { Database } from "./Database.ts"
 import * as Rows from "./Rows.ts"
 
-/** The columns of a new message. */
-const encode = (message: Prompt.Message): Effect.Effect<Rows.NewMessage, SessionStoreError> =>
+/** JSON whose texts hold no value that the runtime keeps secret; the same JSON when none did. */
+const maskedJson = (json: string, secrets: Registry): string => {
+  if (secrets.version() === 0) return json
+  let masked = false
+  const value: unknown = JSON.parse(json, (_, item: unknown) => {
+    if (typeof item !== "string") return item
+    const text = secrets.mask(item)
+    masked ||= text !== item
+    return text
+  })
+  return masked ? JSON.stringify(value) : json
+}
+
+/** The columns of a new message, without the values that the runtime keeps secret. */
+const encode = (secrets: Registry) => (message: Prompt.Message): Effect.Effect<Rows.NewMessage, SessionStoreError> =>
   Result.match(Envelope.encode(message), {
-    onSuccess: (envelope) => Effect.succeed({ role: message.role, envelope, ...SearchText.fromMessage(message) }),
+    onSuccess: (envelope) => {
+      const { content, toolCalls, toolNames } = SearchText.fromMessage(message)
+      return Effect.succeed({
+        role: message.role,
+        envelope: maskedJson(envelope, secrets),
+        content: secrets.mask(content),
+        toolNames,
+        toolCalls: secrets.mask(toolCalls)
+      })
+    },
     onFailure: (problem) =>
       Effect.fail(
         new SessionStoreError({
@@ -79,7 +102,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
 
   return SessionStore.SessionStore.of({
     create: Effect.fnUntraced(function*(session) {
-      const title = session.title === undefined ? null : yield* Title.clean("create", session.title)
+      const title = session.title === undefined ? null : yield* Title.clean("create", (yield* Secrets).mask(session.title))
       const now = yield* Clock.currentTimeMillis
       const row: Rows.SessionRow = Rows.newSession(session, title, now)
       return yield* write("create", Effect.gen(function*() {
@@ -108,7 +131,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
 
     append: Effect.fnUntraced(function*(id, messages) {
       if (!(yield* isHeld(id))) return yield* StoreFailure.sessionLost(id)
-      const rows = yield* Effect.forEach(messages, encode)
+      const rows = yield* Effect.forEach(messages, encode(yield* Secrets))
       const answered = messages.flatMap(Conversation.resultIds)
       const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
       const now = yield* Clock.currentTimeMillis
@@ -170,7 +193,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
     }),
 
     rename: Effect.fnUntraced(function*(id, wanted) {
-      const title = yield* Title.clean("rename", wanted)
+      const title = yield* Title.clean("rename", (yield* Secrets).mask(wanted))
       yield* write("rename", Effect.gen(function*() {
         yield* titleIsFree("rename", id, title)
         yield* touched("rename", id, yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`)
