@@ -37,6 +37,7 @@ import * as Path from "effect/Path"
 import * as Stdio from "effect/Stdio"
 import * as Terminal from "effect/Terminal"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as RunContext from "./domain/RunContext.ts"
 import * as Secrets from "./domain/Secrets.ts"
 import type { TupleLike } from "./domain/TupleLike.ts"
 import * as Agent from "./agent/Agent.ts"
@@ -81,19 +82,23 @@ import * as Approvals from "./tool/Approvals.ts"
 import type { ApprovalJudge } from "./tool/approval/Judge.ts"
 import * as BoundsFile from "./tool/BoundsFile.ts"
 import * as Scanner from "./tool/fence/Scanner.ts"
-import { type ListOf as ToolsetList, ToolRegistry } from "./tool/ToolRegistry.ts"
+import { type ListOf as ToolsetList, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
 
-/** The lists that an application brings, and the settings of its agent. Each has a default. */
+/**
+ * The lists that an application brings, and the settings of its agent. Each has a default. `R` is what they read of each run
+ * (`RunContext`).
+ */
 export interface Parts<
+  R,
   Tools extends ReadonlyArray<AnyToolset>,
   Listeners extends ReadonlyArray<Hook<unknown>>,
   Plugged extends ReadonlyArray<Plugin<unknown>>
 > extends Omit<AgentSettings, "tools"> {
-  readonly tools?: (Tools & ToolsetList<Tools>) | undefined
-  readonly hooks?: (Listeners & Hooks.ListOf<Listeners>) | undefined
+  readonly tools?: (Tools & ToolsetList<Tools> & RunContext.AtMost<R, NeedsOf<Tools[number]>>) | undefined
+  readonly hooks?: (Listeners & Hooks.ListOf<Listeners> & RunContext.AtMost<R, Hooks.Needs<Listeners>>) | undefined
   /** Loaded before everything else: their hooks are told first, their middleware is outermost. */
-  readonly plugins?: (Plugged & PluginList<Plugged>) | undefined
+  readonly plugins?: (Plugged & PluginList<Plugged> & RunContext.AtMost<R, PluginNeeds<Plugged[number]>>) | undefined
   /** Settings of all hooks. */
   readonly hookSettings?: Hooks.Settings | undefined
 }
@@ -123,9 +128,9 @@ export interface Options<
   ProviderNeeds,
   StoreError,
   StoreNeeds
-> extends Parts<Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> {
-  /** The first is outermost. It must not add failures; see {@link make}. */
-  readonly middleware?: (Middlewares & Middleware.AtMost<never, Middlewares>) | undefined
+> extends Parts<never, Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> {
+  /** The first is outermost. It must add no failures and read nothing of a run; see {@link make}. */
+  readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
 }
 
 type PluginNeeds<One> = One extends Plugin<infer R> ? R : never
@@ -185,9 +190,9 @@ const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
 const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState])
 
 /** An agent under `key` that works with the plugins of its surroundings. */
-const agentUnder = <Self, E, R>(
-  key: Context.Key<Self, Agent.Service<E>>,
-  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E>, never, R>
+const agentUnder = <Self, E, R, Needs>(
+  key: Context.Key<Self, Agent.Service<E, R>>,
+  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, never, Needs>
 ) =>
   withBackground(Layer.effect(
     key,
@@ -215,7 +220,9 @@ const assemble = <
   RouterNeeds
 >(
   agent: Layer.Layer<A, never, AgentNeeds>,
-  options: Pick<Parts<Tools, Listeners, []>, "hooks" | "hookSettings" | "tools"> & {
+  options: Pick<Parts<never, [], [], []>, "hookSettings"> & {
+    readonly tools: (Tools & ToolsetList<Tools>) | undefined
+    readonly hooks: (Listeners & Hooks.ListOf<Listeners>) | undefined
     readonly approvals: Defaults<never, never, never, never>["approvals"]
     readonly middleware: Middlewares | undefined
     readonly store: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
@@ -230,7 +237,7 @@ const assemble = <
   const toolsets: ToolsetList<Tools> = options.tools ?? []
   const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
   const listening = Layer.effectDiscard(
-    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => register(hook), { discard: true }))
+    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => RunContext.later(register(hook)), { discard: true }))
   )
   const support = Layer.mergeAll(
     places,
@@ -299,8 +306,8 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
  * ```
  */
 export const layerNoDeps = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  options: Agent.BoundedOptions<never, Middlewares> = {}
-) => withBackground(Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, Middlewares>(options))))
+  options: Agent.BoundedOptions<never, never, Middlewares> = {}
+) => withBackground(Layer.effect(Agent.Agent, Effect.andThen(complete, Agent.makeBounded<never, never, Middlewares>(options))))
 
 /** A runtime with a default for every service; see the top of this file. */
 export const layer = <
@@ -317,15 +324,15 @@ export const layer = <
 ) => {
   const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
-    agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, Middlewares>({ ...settings, middleware, outermost })),
+    agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, hooks, hookSettings, middleware, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds>(plugins ?? [], { provider, retry })
   ))
 }
 
 /**
- * A runtime whose middleware fails in ways of its own: an agent under the application's key, whose `run` has those failures
- * in its type. There is no other agent beside it.
+ * A runtime with an agent under the application's key, whose type names what its middleware fails with and what is read of
+ * each run (`RunContext`). There is no other agent beside it.
  *
  * **Example** (A budget that ends a run with its own error)
  *
@@ -352,7 +359,8 @@ export const layer = <
 export const make = <
   Self,
   E,
-  const Middlewares extends ReadonlyArray<Middleware.Any>,
+  R,
+  const Middlewares extends ReadonlyArray<Middleware.Any> = [],
   const Tools extends ReadonlyArray<AnyToolset> = [],
   const Listeners extends ReadonlyArray<Hook<unknown>> = [],
   const Plugged extends ReadonlyArray<Plugin<unknown>> = [],
@@ -361,15 +369,15 @@ export const make = <
   StoreError = never,
   StoreNeeds = never
 >(
-  key: Context.Key<Self, Agent.Service<E>>,
-  options: Parts<Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> & {
-    /** The first is outermost. It adds at most the failures that the type of `key` names. */
-    readonly middleware: Middlewares & Middleware.AtMost<E, Middlewares>
+  key: Context.Key<Self, Agent.Service<E, R>>,
+  options: Parts<R, Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> & {
+    /** The first is outermost. It adds at most the failures, and reads at most what of a run, that the type of `key` names. */
+    readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
   }
 ) => {
   const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
-    agentUnder(key, (outermost) => Agent.makeBounded<E, Middlewares>({ ...settings, middleware, outermost })),
+    agentUnder(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, hooks, hookSettings, middleware, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds>(plugins ?? [], { provider, retry })
   ))
@@ -455,7 +463,7 @@ export const program = (
       loopGuard: Said.loopGuard(settings),
       delegation: yield* Said.delegation(settings, { environment, logins }, start)
     }
-    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never>({ ...own, outermost }))
+    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, outermost }))
     return assemble(agent, parts, {
       places: Places.layer({
         home: environment.get("HOME") ?? environment.get("USERPROFILE"),

@@ -13,7 +13,9 @@ import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
-import { Agent, AgentError, Approvals, Files, Middleware, Plugin, Runtime, Scripted, Terminal } from "../src/index.ts"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Agent, AgentError, Approvals, Files, Hooks, Middleware, Plugin, RunContext, Runtime, Scripted, Terminal, Toolset } from "../src/index.ts"
 
 /** The platform's file system with `/project` in another place. */
 const moved = (place: string) =>
@@ -147,5 +149,42 @@ describe("Runtime", () => {
         assert.strictEqual(seen, 2)
         assert.isTrue(Option.isNone(yield* Effect.serviceOption(Agent.Agent)))
       }).pipe(Effect.provide(runtime))
+    }))
+
+  class Tenant extends RunContext.Key<Tenant, { readonly name: string }>()("test/Tenant") {}
+  class Desk extends Context.Service<Desk, Agent.Service<never, Tenant>>()("test/Desk") {}
+
+  it.live("what belongs to a run is read by its tools, middleware and hooks, and by nobody else's", () =>
+    Effect.gen(function*() {
+      const who = Tool.make("who", { description: "The tenant", success: Schema.String, dependencies: [Tenant] })
+        .annotate(Tool.Readonly, true)
+      const toolkit = Toolkit.make(who)
+      const seen: Array<readonly [where: string, tenant: string]> = []
+      const note = (where: string) => Effect.map(Tenant, ({ name }) => void seen.push([where, name]))
+      const inline = Hooks.on("post_tool_call", () => note("hook"))
+      const queued = Hooks.observer({ label: "queued", mode: "queued" }, { post_tool_call: () => note("queue") })
+      const middleware = Middleware.toolRequest({
+        name: "note",
+        rewrite: () => Effect.as(note("middleware"), Middleware.unchanged)
+      })
+      const tools = Toolset.make("tenants", toolkit, toolkit.toLayer({ who: () => Effect.tap(Tenant.useSync(({ name }) => name), () => note("tool")) }))
+      const turn = [Scripted.complete({ toolCalls: [{ name: "who", params: {} }] }), Scripted.complete("done")]
+      const runtime = Runtime.make(Desk, {
+        provider: Scripted.layer([...turn, ...turn]),
+        tools: [tools],
+        hooks: [inline, queued],
+        middleware: [middleware]
+      })
+      yield* Effect.gen(function*() {
+        const desk = yield* Desk
+        for (const name of ["acme", "globex"]) {
+          yield* desk.run({ prompt: "who", context: Tenant.context({ name }) })
+        }
+        const call = { name: "who", args: {} }
+        assert.isTrue((yield* desk.callTool(call)).isFailure)
+        assert.deepInclude(yield* desk.callTool({ ...call, context: Tenant.context({ name: "initech" }) }), { isFailure: false })
+      }).pipe(Effect.provide(runtime))
+      const of = (tenant: string) => seen.flatMap(([where, name]) => name === tenant ? [where] : []).toSorted()
+      for (const name of ["acme", "globex", "initech"]) assert.deepStrictEqual(of(name), ["hook", "middleware", "queue", "tool"], name)
     }))
 })

@@ -12,7 +12,7 @@ import { Settings } from "../src/config/Settings.ts"
 import type { ConfigError } from "../src/domain/AgentError.ts"
 import {
   Agent, Approvals, Files, FileState, Hooks, MemorySessionStore, Middleware, ModelRouter, Offline, ProcessEvents, ProcessRegistry,
-  Provider, Runtime, SessionStore, Terminal, ToolRegistry, Toolset
+  Provider, RunContext, Runtime, SessionStore, Terminal, ToolRegistry, Toolset
 } from "../src/index.ts"
 import * as Todo from "../src/tool/builtin/Todo.ts"
 
@@ -120,3 +120,30 @@ const more: ReadonlyArray<typeof diary> = [diary]
 same<NeedsOf<ReturnType<typeof spread>>, Weather | Diary>(true)
 const tooled = [weather]
 const spread = () => Runtime.layer({ hooks: [...more, diary], tools: [...tooled, Files.toolset] })
+
+// A tool, a middleware and a hook that read what belongs to a run make `run` need it; nothing given at build stands in.
+class Tenant extends RunContext.Key<Tenant, { readonly name: string }>()("test/Tenant") {}
+class Desk extends Context.Service<Desk, Agent.Service<never, Tenant>>()("test/Desk") {}
+class Plain extends Context.Service<Plain, Agent.Service>()("test/Plain") {}
+const who = Tool.make("who", { description: "The tenant", success: Schema.String, dependencies: [Tenant] })
+const whoKit = Toolkit.make(who)
+const tenants = Toolset.make("tenants", whoKit, whoKit.toLayer({ who: () => Tenant.useSync(({ name }) => name) }))
+const tenantHook = Hooks.on("post_tool_call", () => Effect.asVoid(Tenant))
+const tenantMiddleware = Middleware.llmRequest({ name: "tenant", rewrite: () => Effect.as(Tenant, Middleware.unchanged) })
+const desk = Runtime.make(Desk, { tools: [tenants, weather], hooks: [tenantHook], middleware: [tenantMiddleware] })
+same<NeedsOf<typeof desk>, Weather>(true)
+// @ts-expect-error: the agent's type does not say that a run gives it
+Runtime.make(Plain, { tools: [tenants] })
+// @ts-expect-error: the same
+Runtime.make(Plain, { hooks: [tenantHook] })
+// @ts-expect-error: the same
+Runtime.make(Plain, { middleware: [tenantMiddleware] })
+// @ts-expect-error: the same
+Runtime.layer({ tools: [tenants] })
+export const runs = (service: Agent.Service<never, Tenant>) => [
+  service.run({ prompt: "a", context: Tenant.context({ name: "acme" }) }),
+  // @ts-expect-error: a run without it
+  service.run({ prompt: "a" }),
+  // @ts-expect-error: a stream without it
+  service.stream({ prompt: "a" })
+]

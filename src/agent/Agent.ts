@@ -36,6 +36,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
+import * as RunContext from "../domain/RunContext.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -59,20 +60,23 @@ import type { Lineage } from "./Lineage.ts"
 import * as Loop from "./Loop.ts"
 import * as Opening from "./Opening.ts"
 import * as Refusal from "./Refusal.ts"
-import type { AgentSettings, RunInput } from "./RunInput.ts"
+import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
 import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
 const streamBuffer = 256
 
-/** See the module. `E` is what its middleware adds to the ways in which a run can fail. */
-export interface Service<out E = never> {
-  readonly run: (input: RunInput) => Effect.Effect<RunResult, AgentError | E>
+/**
+ * An agent. `E` is what its middleware adds to the ways in which a run can fail, `R` what its tools, middleware and hooks read
+ * of each run (`RunContext`).
+ */
+export interface Service<out E = never, R = never> {
+  readonly run: (input: RunInput<R>) => Effect.Effect<RunResult, AgentError | E>
   /** The events of a run; the last one is its `RunFinished`. Ending the stream early interrupts the run. */
-  readonly stream: (input: RunInput) => Stream.Stream<RunEvent, AgentError | E>
+  readonly stream: (input: RunInput<R>) => Stream.Stream<RunEvent, AgentError | E>
   /** Runs a tool as a model's call would be run, outside of any run; see `CallTool`. */
-  readonly callTool: (call: CallTool.Call) => Effect.Effect<CallTool.Outcome>
+  readonly callTool: (call: CallTool.Call<R>) => Effect.Effect<CallTool.Outcome>
   /** Asks the run of a session to stop with what it has; false when none is under way. */
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
   /**
@@ -158,9 +162,15 @@ export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> exte
   readonly outermost?: ReadonlyArray<Middleware.Contained> | undefined
 }
 
-/** {@link Options} whose middleware adds at most the failures `E`. */
-export interface BoundedOptions<E, Middlewares extends ReadonlyArray<Middleware.Any>> extends Omit<Options<Middlewares>, "middleware"> {
-  readonly middleware?: (Middlewares & Middleware.AtMost<E, Middlewares>) | undefined
+/** A list of middleware that adds at most the failures `E` and reads at most `R` of each run. */
+export type Bounded<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> =
+  & Middlewares
+  & Middleware.AtMost<E, Middlewares>
+  & RunContext.AtMost<R, Middleware.Needs<Middlewares>>
+
+/** {@link Options} whose middleware is {@link Bounded}. */
+export interface BoundedOptions<E, R, Middlewares extends ReadonlyArray<Middleware.Any>> extends Omit<Options<Middlewares>, "middleware"> {
+  readonly middleware?: Bounded<E, R, Middlewares> | undefined
 }
 
 /**
@@ -170,11 +180,11 @@ export interface BoundedOptions<E, Middlewares extends ReadonlyArray<Middleware.
 export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
   { middleware, outermost = [], ...settings }: Options<Middlewares> = {}
 ): Effect.Effect<
-  Service<Middleware.Errors<Middlewares>>,
+  Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>,
   never,
-  ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>
+  ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Exclude<Middleware.Needs<Middlewares>, RunContext.PerRun>
 > =>
-  Effect.gen(function*() {
+  RunContext.later(Effect.gen(function*() {
     type E = Middleware.Errors<Middlewares>
     const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
     const services: Services<E> = {
@@ -224,7 +234,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
       })
 
-    const start = (input: RunInput, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | E> =>
+    const start = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | E> =>
       Effect.scoped(Effect.gen(function*() {
         const id = input.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(input.sessionId)
         const stopped = Deferred.makeUnsafe<void, SessionBusy>()
@@ -243,8 +253,14 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         )
       }))
 
-    const run: Service<E>["run"] = (input) =>
-      Effect.updateContext(start(input, undefined), (given: Context.Context<never>) => Context.merge(needs, given))
+    /** An effect with what middleware needs, and with what the application gives to this run or call. */
+    const within = <A, Failure>(effect: Effect.Effect<A, Failure>, own: Context.Context<never> | undefined) =>
+      Effect.updateContext(effect, (given: Context.Context<never>) => {
+        const surroundings = Context.merge(needs, given)
+        return own === undefined ? surroundings : Context.merge(surroundings, own)
+      })
+
+    const run: Service<E>["run"] = ({ context, ...input }) => within(start(input, undefined), context)
 
     const stream: Service<E>["stream"] = (input) =>
       Stream.unwrap(Effect.gen(function*() {
@@ -263,32 +279,31 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return Stream.fromQueue(queue)
       }))
 
-    const callTool: Service["callTool"] = (call) =>
-      Effect.updateContext(CallTool.callTool(services, call), (given: Context.Context<never>) => Context.merge(needs, given))
+    const callTool: Service["callTool"] = ({ context, ...call }) => within(CallTool.callTool(services, call), context)
 
     const finalizeAll = Effect.suspend(() =>
       Effect.forEach(Array.from(open), (id) => finalize(id, { reason: "shutdown" }), { discard: true }))
     yield* Effect.addFinalizer(() => finalizeAll)
 
-    return { run, stream, stop, callTool, finalize }
-  })
+    const service: Service<E> = { run, stream, stop, callTool, finalize }
+    // The context of a run is merged whatever is in it; the type says what has to be.
+    return service as Service<E, RunContext.Of<Middleware.Needs<Middlewares>>>
+  }))
 
-/** {@link make} for middleware that adds at most the failures `E`, for a key whose type names them. */
-export const makeBounded = <E, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  options: BoundedOptions<E, Middlewares>
-): Effect.Effect<Service<E>, never, ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>> =>
-  // The type of `options.middleware` has proved the bound, which a generic function cannot see.
-  make<Middlewares>(options) as Effect.Effect<
-    Service<E>,
-    never,
-    ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Middleware.Needs<Middlewares>
-  >
+/** {@link make} for a key whose type names the failures `E`, and what is read of each run, `R`. */
+export const makeBounded = <E, R, const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
+  options: BoundedOptions<E, R, Middlewares>
+) =>
+  Effect.map(
+    make<Middlewares>(options),
+    // The type of `options.middleware` has proved the bounds, which a generic function cannot see.
+    (service) => service as Service<unknown, never> as Service<E, R>
+  )
 
 /** {@link make} as a Layer of {@link Agent}, for middleware that adds no failure. */
 export const layer = <const Middlewares extends ReadonlyArray<Middleware.Any> = []>(
-  options: BoundedOptions<never, Middlewares>
-): Layer.Layer<Agent, never, ModelRouter | ToolRegistry | SessionStore | Middleware.Needs<Middlewares>> =>
-  Layer.effect(Agent, makeBounded<never, Middlewares>(options))
+  options: BoundedOptions<never, never, Middlewares>
+) => Layer.effect(Agent, makeBounded<never, never, Middlewares>(options))
 
 /** Runs the agent of the surroundings. */
 export const run = (input: RunInput): Effect.Effect<RunResult, AgentError, Agent> =>

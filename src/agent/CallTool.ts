@@ -6,6 +6,7 @@
  *
  * @since 0.1.0
  */
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
@@ -21,14 +22,16 @@ import { everything } from "../tool/ToolRegistry.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import type { Services } from "./Services.ts"
 
-/** See the module. */
-export interface Call {
+/** A tool call. `R` is what tools read of a run. */
+export interface Call<R = never> {
   readonly name: string
   readonly args: unknown
   /** The session that it is made for, which must exist; one of its own when absent. Nothing is stored in it. */
   readonly sessionId?: string | undefined
   /** Absolute; the agent's when absent. */
   readonly cwd?: string | undefined
+  /** What tools read of a run (`RunContext`); one that needs it fails without. */
+  readonly context?: Context.Context<R> | undefined
 }
 
 /** What it gave. */
@@ -54,7 +57,7 @@ const sessionOf = Effect.fnUntraced(function*(
 /** Runs a call; a call that cannot be made is a failed one. */
 export const callTool = Effect.fn("Agent.callTool")(function*<E>(
   services: Services<E>,
-  { args, cwd, name, sessionId: wanted }: Call
+  { args, cwd, name, sessionId: wanted }: Omit<Call, "context">
 ): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError> {
   const { approvals, interceptors, registry, settings } = services
   const tools = yield* registry.snapshot(settings.tools ?? everything)

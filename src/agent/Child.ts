@@ -20,13 +20,13 @@ import type * as Delegator from "../tool/Delegator.ts"
 import * as ChildTools from "./ChildTools.ts"
 import * as ChildWatch from "./ChildWatch.ts"
 import type { Lineage } from "./Lineage.ts"
-import type { RunInput } from "./RunInput.ts"
+import type { RunOptions } from "./RunInput.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** How children are run and stopped. */
 export interface Agent {
-  readonly run: (input: RunInput, lineage: Lineage) => Effect.Effect<RunResult, unknown>
+  readonly run: (input: RunOptions, lineage: Lineage) => Effect.Effect<RunResult, unknown>
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
 }
 
@@ -51,7 +51,7 @@ export interface Child {
   readonly lineage: Lineage
   /** Of one in the background. */
   readonly delegationId: string | undefined
-  readonly input: RunInput
+  readonly input: RunOptions
   readonly watched: ChildWatch.Watched
   readonly startedAt: number
   /** The ids of the hook payloads. */

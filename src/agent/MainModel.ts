@@ -14,12 +14,12 @@ import * as Effect from "effect/Effect"
 import type { ConfigError } from "../domain/AgentError.ts"
 import * as ContextWindow from "../routing/ContextWindow.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
-import type { RunInput } from "./RunInput.ts"
+import type { RunOptions } from "./RunInput.ts"
 
 /** See the module. The line is for the user, once for each model. */
 export const check = Effect.fnUntraced(function*(
   { catalogue, primary, primaryRoute }: ModelRouter,
-  { onEvent, route }: RunInput
+  { onEvent, route }: RunOptions
 ): Effect.fn.Return<string | undefined, ConfigError> {
   if (catalogue === undefined) return undefined
   const asked = route ?? (yield* primaryRoute ?? primary)

@@ -29,7 +29,7 @@ import * as Budget from "./Budget.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import type { Lineage } from "./Lineage.ts"
 import * as MainModel from "./MainModel.ts"
-import type { RunInput } from "./RunInput.ts"
+import type { RunOptions } from "./RunInput.ts"
 import { noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -56,7 +56,7 @@ interface Place {
 const typed = (text: string): string => TextFences.strip(TextHygiene.withoutControls(TextHygiene.wellFormed(text)))
 
 /** What a user asks, in the form in which it came. */
-const cleaned = (prompt: RunInput["prompt"]): RunInput["prompt"] =>
+const cleaned = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
   typeof prompt === "string"
     ? typed(prompt)
     : prompt.map((part) => part.type === "text" ? Prompt.textPart({ text: typed(part.text), options: part.options }) : part)
@@ -69,7 +69,7 @@ const sizeOf = (part: Prompt.UserMessagePart): number => {
   return typeof part.data === "string" || part.data instanceof Uint8Array ? part.data.length : 0
 }
 
-const userMessage = (prompt: RunInput["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
+const userMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.UserMessage, InvalidInput> => {
   const content = typeof prompt === "string" ? [Prompt.textPart({ text: prompt })] : prompt
   if (content.reduce((size, part) => size + sizeOf(part), 0) > longestPrompt) {
     const most = longestPrompt.toLocaleString("en-US")
@@ -108,7 +108,7 @@ const closingOf = Effect.fnUntraced(function*(
 const openSession = Effect.fnUntraced(function*(
   services: Pick<Services, "interceptors" | "settings" | "store">,
   id: Ids.SessionId,
-  input: RunInput,
+  input: RunOptions,
   place: Place
 ): Effect.fn.Return<OpenedSession, SessionStoreError> {
   const { interceptors, settings, store } = services
@@ -159,7 +159,7 @@ const askListeners = (
   }))
 
 /** Begins a run on the session `id`, which the caller owns. */
-export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Ids.SessionId, input: RunInput, lineage?: Lineage) {
+export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { settings, store } = services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleaned(input.prompt)

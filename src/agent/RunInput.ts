@@ -6,6 +6,7 @@
 import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import type { ReasoningEffort } from "../domain/Model.ts"
+import type * as RunContext from "../domain/RunContext.ts"
 import type { Route } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { Limits as ResultLimits } from "../tool/Bounds.ts"
@@ -13,8 +14,11 @@ import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import type { Limits } from "./Budget.ts"
 
-/** One run. Only `prompt` is needed. */
-export interface RunInput {
+/** One run. Only `prompt` is needed, and `context` where something of the runtime reads it. */
+export type RunInput<R = never> = RunOptions & RunContext.Given<R>
+
+/** {@link RunInput} without what belongs to the application. */
+export interface RunOptions {
   /** The user's message: text, or text and files. */
   readonly prompt: string | ReadonlyArray<Prompt.UserMessagePart>
   /** Continues this session; an id that the store does not know starts it. Absent: a new session. */

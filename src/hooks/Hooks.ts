@@ -29,6 +29,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { TupleLike } from "../domain/TupleLike.ts"
 import { nearest } from "../config/Nearest.ts"
+import * as RunContext from "../domain/RunContext.ts"
 import { type Answers, rules } from "./Answers.ts"
 import type { Hook, Listener } from "./Hook.ts"
 import { attempt, type Restore } from "./internal/Attempt.ts"
@@ -103,6 +104,8 @@ interface Bound {
 interface Queue {
   readonly listener: Bound
   readonly payload: object
+  /** The context of the run that the event is from. */
+  readonly context: Context.Context<never>
 }
 
 /** What is made of a listener's answer; undefined when it is none. */
@@ -152,8 +155,8 @@ const makeUnsafe = (settings: Settings): Service => {
     )
 
   const enqueue = (listener: Bound, queue: Queued.Queued<Queue>, payload: object): Effect.Effect<undefined> =>
-    Effect.suspend(() =>
-      queue.offer({ listener, payload }) === 0
+    Effect.contextWith((context: Context.Context<never>) =>
+      queue.offer({ listener, payload, context }) === 0
         ? nothing
         : Effect.as(warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`), undefined)
     )
@@ -199,8 +202,10 @@ const makeUnsafe = (settings: Settings): Service => {
       const queue = hook.delivery.mode === "inline" ? undefined : yield* Queued.make<Queue>({
         capacity: hook.delivery.capacity,
         flush: flushDeadline,
-        handle: ({ listener, payload }) =>
-          Effect.uninterruptibleMask((restore) => Effect.asVoid(call(listener, payload, identity, restore))),
+        handle: ({ context, listener, payload }) =>
+          Effect.uninterruptibleMask((restore) => Effect.asVoid(call(listener, payload, identity, restore))).pipe(
+            Effect.updateContext((own: Context.Context<never>) => Context.merge(own, context))
+          ),
         onLost: (count) => Effect.logWarning(`hook ${hook.label}: ${count} events were lost at the end`)
       })
       const bound = hook.listeners.map((listener): Bound => ({
@@ -274,13 +279,13 @@ export type ListOf<H extends ReadonlyArray<Hook<unknown>>> = TupleLike<Hook<Need
 export const layer = <const H extends ReadonlyArray<Hook<unknown>>>(
   hooks: H & ListOf<H>,
   settings?: Settings
-): Layer.Layer<Hooks, never, Exclude<Needs<H>, Scope.Scope>> =>
+): Layer.Layer<Hooks, never, RunContext.AtBuild<Needs<H>>> =>
   Layer.effect(
     Hooks,
     Effect.gen(function*() {
       const service = yield* make(settings)
       const list: ListOf<H> = hooks
-      for (const hook of list) yield* service.register(hook)
+      for (const hook of list) yield* RunContext.later(service.register(hook))
       return service
     })
   )

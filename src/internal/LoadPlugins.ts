@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import type * as Scope from "effect/Scope"
+import type * as RunContext from "../domain/RunContext.ts"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
@@ -22,13 +22,13 @@ type Loading<R = never> = Layer.Layer<Plugins, never, Hooks | ToolRegistry | Fil
 
 const nothing: Loading = Layer.succeed(Plugins, none)
 
-const load = <R = never>(options: Options<R>): Loading<Exclude<R, Scope.Scope>> =>
+const load = <R = never>(options: Options<R>): Loading<RunContext.AtBuild<R>> =>
   Layer.unwrap(
     Effect.map(Effect.promise(() => import("../plugin/PluginManager.ts")), ({ layer }) => layer(options))
   )
 
 /** The plugins of an application. */
-export const ofApplication = <R>(plugins: ReadonlyArray<Plugin<R>>): Loading<Exclude<R, Scope.Scope>> =>
+export const ofApplication = <R>(plugins: ReadonlyArray<Plugin<R>>): Loading<RunContext.AtBuild<R>> =>
   plugins.length === 0 ? nothing : load({ plugins })
 
 /** The plugins of a program: those that its user enabled. */

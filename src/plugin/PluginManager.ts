@@ -20,6 +20,7 @@ import type * as Path from "effect/Path"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
+import * as RunContext from "../domain/RunContext.ts"
 import type { Values } from "../config/Settings.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -130,5 +131,5 @@ export const make = Effect.fnUntraced(function*<R = never>(
 })
 
 /** The plugins of a runtime, loaded. */
-export const layer = <R = never>(options: Options<R>): Layer.Layer<Plugins, never, Exclude<R, Scope.Scope> | Services> =>
-  Layer.effect(Plugins, Effect.tap(make(options), ({ loaded }) => loaded))
+export const layer = <R = never>(options: Options<R>): Layer.Layer<Plugins, never, RunContext.AtBuild<R> | Services> =>
+  Layer.effect(Plugins, Effect.tap(RunContext.later(make(options)), ({ loaded }) => loaded))

@@ -33,6 +33,7 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { TupleLike } from "../domain/TupleLike.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
+import * as RunContext from "../domain/RunContext.ts"
 import * as Availability from "./Availability.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 
@@ -201,18 +202,18 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
   /** A registry of these toolsets, in this order. */
   static readonly layer = <const Sets extends ReadonlyArray<Any>>(
     toolsets: Sets & ListOf<Sets>
-  ): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, Exclude<NeedsOf<Sets[number]>, Scope.Scope>> =>
+  ): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, RunContext.AtBuild<NeedsOf<Sets[number]>>> =>
     ToolRegistry.layerOf<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
 
   /** The same of a list whose members are seen as one type. */
   static readonly layerOf = <E, R>(
     toolsets: ReadonlyArray<Toolset<E, R>>
-  ): Layer.Layer<ToolRegistry, E, Exclude<R, Scope.Scope>> =>
+  ): Layer.Layer<ToolRegistry, E, RunContext.AtBuild<R>> =>
     Layer.effect(
       ToolRegistry,
       Effect.gen(function*() {
         const registry = yield* ToolRegistry.make
-        for (const toolset of toolsets) yield* registry.register(toolset)
+        for (const toolset of toolsets) yield* RunContext.later(registry.register(toolset))
         return registry
       })
     )

@@ -1,0 +1,86 @@
+/**
+ * Services that belong to one run: a value of the application's own (tenant, user, limits) that is given to `Agent.run` as
+ * `context`, and read through its key by the tools, middleware and hooks of that run and of its children.
+ *
+ * **Details**
+ *
+ * A tool names the key among its `dependencies`. The runtime that has such a tool is made by `Runtime.make`, under a key of
+ * the application whose `Agent.Service` names it, so that a run without the value does not compile. A value that is there
+ * when the Layer is built does not count. Code that may do without reads {@link option}.
+ *
+ * **Gotchas**
+ *
+ * A call that no run makes (`callTool` without `context`) has no such value: a tool that needs one fails then.
+ *
+ * **Example** (A tool that knows its tenant)
+ *
+ * ```ts
+ * import * as Context from "effect/Context"
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import * as Tool from "effect/ai/Tool"
+ * import * as Toolkit from "effect/ai/Toolkit"
+ * import { Agent, RunContext, Runtime, Scripted, Toolset } from "hermes-effect"
+ *
+ * class Tenant extends RunContext.Key<Tenant, { readonly name: string }>()("app/Tenant") {}
+ * class Clerk extends Context.Service<Clerk, Agent.Service<never, Tenant>>()("app/Clerk") {}
+ *
+ * const WhoAmI = Tool.make("who_am_i", { description: "The tenant", success: Schema.String, dependencies: [Tenant] })
+ * const toolkit = Toolkit.make(WhoAmI)
+ * const tools = Toolset.make("tenant", toolkit, toolkit.toLayer({ who_am_i: () => Tenant.useSync(({ name }) => name) }))
+ *
+ * const provider = Scripted.layer([Scripted.complete({ toolCalls: [{ name: "who_am_i", params: {} }] }), Scripted.complete("done")])
+ * const runtime = Runtime.make(Clerk, { provider, tools: [tools], middleware: [] })
+ *
+ * const program = Clerk.use((clerk) => clerk.run({ prompt: "Who am I?", context: Tenant.context({ name: "acme" }) }))
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, runtime))).text)
+ * // => done
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §5.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+
+const TypeId = "~hermes-effect/domain/RunContext"
+
+/** Marks the identifier of a key whose service belongs to a run. */
+export interface PerRun {
+  readonly [TypeId]: typeof TypeId
+}
+
+/** A class-style key whose service belongs to a run. */
+export interface KeyClass<in out Self, in out Identifier extends string, in out Shape> extends Context.Service<Self, Shape> {
+  new(_: never): Context.ServiceClass.Shape<Identifier, Shape> & PerRun
+  readonly key: Identifier
+}
+
+/** Makes a key: `class Tenant extends RunContext.Key<Tenant, Shape>()("app/Tenant") {}`. */
+export const Key = <Self, Shape>() => <const Identifier extends string>(key: Identifier): KeyClass<Self, Identifier, Shape> =>
+  // The mark is in the type alone, as the members of every class-style key are.
+  Context.Service<Self, Shape>()(key) as KeyClass<Self, Identifier, Shape>
+
+/** The keys among some requirements that belong to a run. */
+export type Of<R> = Extract<R, PerRun>
+
+/** The part of some requirements that has to be there when a Layer is built. */
+export type AtBuild<R> = Exclude<Exclude<R, PerRun>, Scope.Scope>
+
+/** Nothing to ask of requirements whose keys of a run are all in `R`; what nothing can meet otherwise. */
+export type AtMost<R, Needs> = [Of<Needs>] extends [R] ? unknown : never
+
+/** The `context` of a run: needed where something of the runtime reads it. */
+export type Given<R> = [R] extends [never] ? { readonly context?: Context.Context<never> | undefined }
+  : { readonly context: Context.Context<R> }
+
+/** Leaves the keys of a run for the run to give: what is built only keeps code that reads them later. */
+export const later = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, Exclude<R, PerRun>> =>
+  // Building looks none of them up; the run's context wins over the one of the build when the code runs.
+  effect as Effect.Effect<A, E, Exclude<R, PerRun>>
+
+/** The value of a key in the run at hand, for code that may do without. */
+export const option = <Self extends PerRun, Shape>(key: Context.Key<Self, Shape>): Effect.Effect<Option.Option<Shape>> =>
+  Effect.serviceOption(key)
