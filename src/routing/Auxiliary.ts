@@ -52,7 +52,7 @@ import * as Usage from "../domain/Usage.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
 import * as Attempt from "./Attempt.ts"
-import * as Chain from "./auxiliary/Chain.ts"
+import * as TaskRoutes from "./auxiliary/TaskRoutes.ts"
 import * as Elsewhere from "./auxiliary/Elsewhere.ts"
 import type { Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
@@ -73,7 +73,7 @@ export type Task =
   | (string & {})
 
 /** What is asked, and for whom. */
-export interface Ask extends Chain.Overrides {
+export interface Ask extends TaskRoutes.Overrides {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly tools?: ModelCall["tools"] | undefined
   readonly toolChoice?: ModelCall["toolChoice"] | undefined
@@ -101,7 +101,7 @@ export interface Answer {
 export interface Service<out E = never> {
   readonly call: (task: Task, ask: Ask) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
   /** Who would be asked first, undefined when nobody could be. */
-  readonly resolve: (task: Task, overrides?: Chain.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
+  readonly resolve: (task: Task, overrides?: TaskRoutes.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
   /** What tasks have used so far, for all sessions together. */
   readonly used: Effect.Effect<ReadonlyMap<string, Used>>
 }
@@ -127,7 +127,7 @@ export interface Options {
   /** Keys of the environment; none when absent. */
   readonly lookup?: Lookup | undefined
   /** Keys of pools and of logins, which win over the environment; those of the configuration when absent. */
-  readonly pool?: ((provider: string) => Effect.Effect<Chain.PoolKey | undefined>) | undefined
+  readonly pool?: ((provider: string) => Effect.Effect<TaskRoutes.PoolKey | undefined>) | undefined
   /** Charges what a task spent to the session that it works for. */
   readonly account?: ((sessionId: SessionId, entry: Entry) => Effect.Effect<void>) | undefined
   /** Providers that must not be asked for now (a rate limit that others have met). */
@@ -165,14 +165,14 @@ export const make = <E = never>(options: Options): Service<E> => {
   const used = new Map<string, Used>()
   let count = 0
 
-  const poolKey = (provider: string): Effect.Effect<Chain.PoolKey | undefined> => {
+  const poolKey = (provider: string): Effect.Effect<TaskRoutes.PoolKey | undefined> => {
     if (options.pool !== undefined) return options.pool(provider)
     const key = Object.hasOwn(settings.credentials, provider) ? settings.credentials[provider]?.apiKeys[0] : undefined
     return Effect.succeed(key === undefined ? undefined : { _tag: "Key", key })
   }
 
-  const world: Effect.Effect<Chain.World> = Effect.gen(function*() {
-    const keys = new Map<string, Chain.PoolKey>()
+  const world: Effect.Effect<TaskRoutes.World> = Effect.gen(function*() {
+    const keys = new Map<string, TaskRoutes.PoolKey>()
     for (const provider of new Set([...pooled, ...Object.keys(settings.credentials)])) {
       const key = yield* poolKey(provider)
       if (key !== undefined) keys.set(provider, key)
@@ -186,8 +186,8 @@ export const make = <E = never>(options: Options): Service<E> => {
     }
   })
 
-  const choose = (task: string, overrides: Chain.Overrides, images: boolean) =>
-    Effect.flatMap(world, (world) => Effect.fromResult(Chain.choose(world, task, overrides, images)))
+  const choose = (task: string, overrides: TaskRoutes.Overrides, images: boolean) =>
+    Effect.flatMap(world, (world) => Effect.fromResult(TaskRoutes.choose(world, task, overrides, images)))
 
   /** The ids of one call: those of the run, told apart by task and number. */
   const contextOf = (task: string, { context }: Ask): CallContext => ({
@@ -197,7 +197,7 @@ export const make = <E = never>(options: Options): Service<E> => {
     apiCallCount: 1
   })
 
-  const ask = (task: string, { label, route }: Chain.Candidate, given: Ask): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const ask = (task: string, { label, route }: TaskRoutes.Candidate, given: Ask): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
     const call: ModelCall = {
       messages: given.messages,
       tools: given.tools ?? [],
@@ -217,7 +217,7 @@ export const make = <E = never>(options: Options): Service<E> => {
 
   const through = (
     task: string,
-    { candidates, explicit }: Chain.Choice,
+    { candidates, explicit }: TaskRoutes.Choice,
     given: Ask,
     index = 0
   ): Effect.Effect<ModelAnswer, AiError.AiError | ConfigError | E> => {

@@ -52,7 +52,7 @@ import * as LocalServer from "./catalogue/LocalServer.ts"
 import * as ModelId from "./catalogue/ModelId.ts"
 import * as ModelList from "./catalogue/ModelList.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
-import * as Stated from "./catalogue/Stated.ts"
+import * as ModelOverrides from "./catalogue/ModelOverrides.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as Cost from "./Cost.ts"
 import * as Detection from "./Detection.ts"
@@ -235,7 +235,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   }
 
   const described = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Window> {
-    const own = Stated.window(settings, route)
+    const own = ModelOverrides.window(settings, route)
     if (own !== undefined) return { tokens: own, source: "config" }
     const learnt = yield* windows.get(route)
     if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
@@ -265,8 +265,8 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
         return Effect.succeed(Pricing.tabledPrice(route))
       case "official_models_api":
         return route.provider === "nous" && route.baseUrl !== undefined
-          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => Stated.price(ModelList.find(models, route.model), route.baseUrl))
-          : Effect.succeed(Stated.price(listed, route.baseUrl))
+          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => ModelOverrides.price(ModelList.find(models, route.model), route.baseUrl))
+          : Effect.succeed(ModelOverrides.price(listed, route.baseUrl))
       default:
         return Effect.succeed(undefined)
     }
@@ -325,8 +325,8 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   })
 
   const extraBody = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Route["extraBody"]> {
-    const contextLength = Stated.window(settings, route)
-    const ollamaNumCtx = Stated.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
+    const contextLength = ModelOverrides.window(settings, route)
+    const ollamaNumCtx = ModelOverrides.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
     const found = ollamaNumCtx === undefined
       ? yield* Effect.timeoutOrElse(served(route), { duration: patience, orElse: () => Effect.succeed(undefined) })
       : undefined

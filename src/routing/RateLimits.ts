@@ -17,7 +17,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Buckets from "./rate/Buckets.ts"
 import * as LearntRate from "./rate/LearntRate.ts"
-import * as Pace from "./rate/Pace.ts"
+import * as RequestPacing from "./rate/RequestPacing.ts"
 
 /** An admitted call. */
 export interface Slot {
@@ -82,7 +82,7 @@ const leave = ({ waiting }: Queue, waiter: Waiter): void => {
 /** Queues of keys that were never used. */
 export const make: Effect.Effect<RateLimits> = Effect.sync(() => {
   const queues = new Map<string, Queue>()
-  const paces = new Map<string, Pace.Pace>()
+  const paces = new Map<string, RequestPacing.Pace>()
   let places = 0
 
   const queueOf = (key: string): Queue => {
@@ -119,7 +119,7 @@ export const make: Effect.Effect<RateLimits> = Effect.sync(() => {
     Effect.map(Clock.currentTimeMillis, (now) => {
       const buckets = Buckets.read(get, now)
       if (buckets.length === 0) return
-      const pace = paces.get(key) ?? Pace.make()
+      const pace = paces.get(key) ?? RequestPacing.make()
       paces.set(key, pace)
       pace.told(buckets, now)
     })

@@ -33,11 +33,11 @@ import * as Backoff from "./Backoff.ts"
 import * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
-import * as ChainCall from "./ChainCall.ts"
+import * as Failover from "./Failover.ts"
 import * as CredentialPool from "./CredentialPool.ts"
-import type { Shared } from "./lane/Here.ts"
-import * as Lane from "./lane/Lane.ts"
-import * as LaneCall from "./LaneCall.ts"
+import type { Shared } from "./RouteCallState.ts"
+import * as ManagedRoute from "./ManagedRoute.ts"
+import * as RouteRetry from "./RouteRetry.ts"
 import { ModelRouter, type Service } from "./ModelRouter.ts"
 import * as OpenProviders from "./OpenProviders.ts"
 import type { Open } from "./OpenRoute.ts"
@@ -106,7 +106,7 @@ const isSame = (a: Route.Route, b: Route.Route): boolean =>
 
 const lanesOf = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
-  const lanes: Array<Lane.Lane> = []
+  const lanes: Array<ManagedRoute.ManagedRoute> = []
   for (const entry of [...chain, ...apart]) {
     const { credentials = [], limits, provider, route, strategy } = entry
     const keys = keysOf(entry)
@@ -115,7 +115,7 @@ const lanesOf = Effect.fnUntraced(function*({ apart = [], chain, store }: Option
       pool = yield* CredentialPool.make({ name: poolName(route.provider, pools), credentials, strategy, store })
       pools.set(keys, pool)
     }
-    lanes.push(Lane.make({ route, pool, limits, provider }))
+    lanes.push(ManagedRoute.make({ route, pool, limits, provider }))
   }
   return { lanes: lanes.slice(0, chain.length), apart: lanes.slice(chain.length) }
 })
@@ -129,7 +129,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const { apart, lanes } = yield* lanesOf(options)
   const breakers = lanes.length < 2 ? Breakers.none : yield* Breakers.make(options.breaker ?? Breakers.defaults)
   const sessions = RouteState.make()
-  const own = new WeakMap<Route.Route, Lane.Lane>()
+  const own = new WeakMap<Route.Route, ManagedRoute.ManagedRoute>()
   const catalogue = options.catalogue ?? Catalogue.bundled()
   const shared: Shared = {
     catalogue,
@@ -141,21 +141,21 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     streamRetries: options.streamRetries ?? PartialAnswer.mostContinuations,
     maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
   }
-  const chain: ChainCall.Chain = { shared, lanes, breakers, sessions }
+  const chain: Failover.Chain = { shared, lanes, breakers, sessions }
   const primaryRoute = options.chain[0].route
   const primary = Route.info(primaryRoute)
 
-  const laneOf = (route: Route.Route): Lane.Lane => {
+  const laneOf = (route: Route.Route): ManagedRoute.ManagedRoute => {
     const known = own.get(route)
     if (known !== undefined) return known
-    const lane = apart.find((lane) => isSame(lane.route, route)) ?? Lane.make({ route, pool: undefined, limits: undefined })
+    const lane = apart.find((lane) => isSame(lane.route, route)) ?? ManagedRoute.make({ route, pool: undefined, limits: undefined })
     own.set(route, lane)
     return lane
   }
 
-  const alone = <E, R>(lane: Lane.Lane, call: LaneCall.Call<E, R>) =>
+  const alone = <E, R>(lane: ManagedRoute.ManagedRoute, call: RouteRetry.Call<E, R>) =>
     Effect.flatMap(
-      LaneCall.run(shared, lane, call, { hasNext: false, isPrimary: true }),
+      RouteRetry.run(shared, lane, call, { hasNext: false, isPrimary: true }),
       (outcome) => outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
     )
 
@@ -164,7 +164,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       const call = { attempt, about, count: 0, dirty: false }
       if (route !== undefined && route !== primaryRoute) return alone(laneOf(route), call)
       const [only, second] = lanes
-      return only !== undefined && second === undefined ? alone(only, call) : ChainCall.run(chain, call)
+      return only !== undefined && second === undefined ? alone(only, call) : Failover.run(chain, call)
     })
 
   const advance: Service["advance"] = Effect.fnUntraced(function*(turn, why) {
@@ -173,7 +173,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     const lane = lanes[to]
     if (lane === undefined) return undefined
     sessions.move(turn, to, undefined, now)
-    yield* Effect.logDebug(`session ${turn.session} goes on with ${Lane.name(lane)}: ${why}`)
+    yield* Effect.logDebug(`session ${turn.session} goes on with ${ManagedRoute.name(lane)}: ${why}`)
     return lane.info
   })
 

@@ -10,7 +10,7 @@ import * as TestClock from "effect/testing/TestClock"
 import type { Route } from "../../src/domain/Route.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Auxiliary from "../../src/routing/Auxiliary.ts"
-import * as Chain from "../../src/routing/auxiliary/Chain.ts"
+import * as TaskRoutes from "../../src/routing/auxiliary/TaskRoutes.ts"
 import * as Feasibility from "../../src/routing/auxiliary/Feasibility.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as Failover from "../support/failover.ts"
@@ -32,8 +32,8 @@ const lookupOf = (variables: Readonly<Record<string, string>>) => (name: string)
 
 const world = (
   variables: Readonly<Record<string, string>>,
-  rest: Partial<Chain.World> & { readonly main?: Chain.World["main"] } = {}
-): Chain.World => ({
+  rest: Partial<TaskRoutes.World> & { readonly main?: TaskRoutes.World["main"] } = {}
+): TaskRoutes.World => ({
   settings: settings(),
   lookup: lookupOf(variables),
   main: { provider: "", model: "", apiMode: "chat_completions", baseUrl: undefined },
@@ -42,11 +42,11 @@ const world = (
   ...rest
 })
 
-const labels = (world: Chain.World, task = "compression", overrides: Chain.Overrides = {}): ReadonlyArray<string> =>
-  Result.getOrThrow(Chain.choose(world, task, overrides, task === "vision")).candidates.map(({ label }) => label)
+const labels = (world: TaskRoutes.World, task = "compression", overrides: TaskRoutes.Overrides = {}): ReadonlyArray<string> =>
+  Result.getOrThrow(TaskRoutes.choose(world, task, overrides, task === "vision")).candidates.map(({ label }) => label)
 
-const first = (world: Chain.World, task = "compression", overrides: Chain.Overrides = {}): Route | undefined =>
-  Result.getOrThrow(Chain.choose(world, task, overrides, task === "vision")).candidates[0]?.route
+const first = (world: TaskRoutes.World, task = "compression", overrides: TaskRoutes.Overrides = {}): Route | undefined =>
+  Result.getOrThrow(TaskRoutes.choose(world, task, overrides, task === "vision")).candidates[0]?.route
 
 const main = (provider: string, model: string) => ({ provider, model, apiMode: "chat_completions" as const, baseUrl: undefined })
 
@@ -95,7 +95,7 @@ describe("hermes-llm auxiliary roles", () => {
     })
     const unavailable = settings({ auxiliary: { vision: { provider: "zai" } } })
     assert.strictEqual(first(world(keys, { settings: unavailable }), "vision")?.provider, "nous")
-    const text = Chain.choose(world(keys, { settings: settings({ auxiliary: { title: { provider: "zai" } } }) }), "title", {}, false)
+    const text = TaskRoutes.choose(world(keys, { settings: settings({ auxiliary: { title: { provider: "zai" } } }) }), "title", {}, false)
     assert.isTrue(Result.isFailure(text))
   })
 

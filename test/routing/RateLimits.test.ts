@@ -10,7 +10,7 @@ import * as AiError from "effect/ai/AiError"
 import type { OnHeaders } from "../../src/domain/Model.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
 import * as Buckets from "../../src/routing/rate/Buckets.ts"
-import * as Pace from "../../src/routing/rate/Pace.ts"
+import * as RequestPacing from "../../src/routing/rate/RequestPacing.ts"
 import * as RateGuard from "../../src/routing/RateGuard.ts"
 import * as Ask from "../provider/Ask.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
@@ -75,7 +75,7 @@ describe("what providers say of their limits", () => {
 describe("pace", () => {
   const none = () => 0
   it("takes calls out of what is left, then one after the other as it fills up", () => {
-    const pace = Pace.make()
+    const pace = RequestPacing.make()
     assert.strictEqual(pace.take(none, 0), 0)
     // One request in a second.
     pace.told([{ kind: "requests", limit: 60, remaining: 2, resetMillis: 58_000, refills: true }], 0)
@@ -83,8 +83,8 @@ describe("pace", () => {
     assert.strictEqual(Math.round(pace.take(none, 10_000)), 0)
   })
   it("waits for tokens by the size of the call, and never for more than there can be", () => {
-    const tokens = (): Pace.Pace => {
-      const pace = Pace.make()
+    const tokens = (): RequestPacing.Pace => {
+      const pace = RequestPacing.make()
       pace.told([{ kind: "tokens", limit: 1_000, remaining: 500, resetMillis: 50_000, refills: true }], 0)
       return pace
     }
@@ -93,7 +93,7 @@ describe("pace", () => {
     assert.strictEqual(tokens().take(() => 1_000_000, 0), 50_000)
   })
   it("what fills up at once is waited for whole, and forgotten then", () => {
-    const pace = Pace.make()
+    const pace = RequestPacing.make()
     pace.told([{ kind: "requests", limit: undefined, remaining: 0, resetMillis: 9_000, refills: false }], 0)
     assert.deepStrictEqual([pace.take(none, 0), pace.take(none, 4_000), pace.take(none, 9_000)], [9_000, 5_000, 0])
     assert.deepStrictEqual(pace.left(9_000), [])

@@ -12,15 +12,15 @@ import type * as AiError from "effect/ai/AiError"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import type { Breakers } from "./Breakers.ts"
 import type { Reason } from "./classification/Reason.ts"
-import type { Manner, Shared } from "./lane/Here.ts"
-import * as Lane from "./lane/Lane.ts"
-import * as LaneCall from "./LaneCall.ts"
+import type { Manner, Shared } from "./RouteCallState.ts"
+import * as ManagedRoute from "./ManagedRoute.ts"
+import * as RouteRetry from "./RouteRetry.ts"
 import type { RouteState } from "./RouteState.ts"
 
 /** What all calls over a chain share. */
 export interface Chain {
   readonly shared: Shared
-  readonly lanes: ReadonlyArray<Lane.Lane>
+  readonly lanes: ReadonlyArray<ManagedRoute.ManagedRoute>
   readonly breakers: Breakers
   readonly sessions: RouteState
 }
@@ -32,16 +32,16 @@ interface Place {
   reason: Reason | undefined
 }
 
-const placeOf = ({ info: { model, provider } }: Lane.Lane) => ({ provider, model })
+const placeOf = ({ info: { model, provider } }: ManagedRoute.ManagedRoute) => ({ provider, model })
 
 const rejected = { _tag: "Rejected" } as const
 
-const isReady = ({ pool }: Lane.Lane): Effect.Effect<boolean> =>
+const isReady = ({ pool }: ManagedRoute.ManagedRoute): Effect.Effect<boolean> =>
   pool === undefined || pool.size < 2 ? Effect.succeed(true) : pool.isReady
 
 /** Asks a lane, unless its keys are all set aside or its circuit is open. */
-const ask = <E, R>({ breakers, shared }: Chain, lane: Lane.Lane, call: LaneCall.Call<E, R>, manner: Manner) => {
-  const asked = breakers.guard(lane.id, LaneCall.run(shared, lane, call, manner))
+const ask = <E, R>({ breakers, shared }: Chain, lane: ManagedRoute.ManagedRoute, call: RouteRetry.Call<E, R>, manner: Manner) => {
+  const asked = breakers.guard(lane.id, RouteRetry.run(shared, lane, call, manner))
   return manner.hasNext
     ? Effect.flatMap(isReady(lane), (ready) => ready ? asked : Effect.succeed(rejected))
     : asked
@@ -50,7 +50,7 @@ const ask = <E, R>({ breakers, shared }: Chain, lane: Lane.Lane, call: LaneCall.
 /** See the module. */
 export const run = Effect.fnUntraced(function*<E, R>(
   chain: Chain,
-  call: LaneCall.Call<E, R>
+  call: RouteRetry.Call<E, R>
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | E, R> {
   const { lanes, sessions, shared } = chain
   const { notify, turn } = call.about
@@ -66,12 +66,12 @@ export const run = Effect.fnUntraced(function*<E, R>(
     return Effect.map(Clock.currentTimeMillis, (now) => sessions.move(turn, position, place.reason, now))
   }
 
-  const leaves = (lane: Lane.Lane, why: string, reason: string, to: Lane.Lane | undefined): Effect.Effect<void> =>
+  const leaves = (lane: ManagedRoute.ManagedRoute, why: string, reason: string, to: ManagedRoute.ManagedRoute | undefined): Effect.Effect<void> =>
     notify === undefined || to === undefined
       ? Effect.void
       : notify([
         { _tag: "RouteChanged", from: placeOf(lane), to: placeOf(to), reason },
-        { _tag: "Notice", level: "warning", message: `${Lane.name(lane)} ${why}: going on with ${Lane.name(to)}` }
+        { _tag: "Notice", level: "warning", message: `${ManagedRoute.name(lane)} ${why}: going on with ${ManagedRoute.name(to)}` }
       ])
 
   for (const [position, lane] of lanes.entries()) {
@@ -101,7 +101,7 @@ export const run = Effect.fnUntraced(function*<E, R>(
     const lane = lanes[position]
     if (lane === undefined) continue
     const manner = { hasNext: position !== passedOver.at(-1), isPrimary: position === 0 }
-    const outcome = yield* LaneCall.run(shared, lane, call, manner)
+    const outcome = yield* RouteRetry.run(shared, lane, call, manner)
     if (outcome._tag === "Answered") {
       yield* settle(position)
       return outcome.answer

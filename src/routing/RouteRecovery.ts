@@ -9,15 +9,15 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
-import type { Change } from "../Adaptation.ts"
-import * as Backoff from "../Backoff.ts"
-import * as Parameters from "../classification/Parameters.ts"
-import type { Decision } from "../Classification.ts"
-import * as ResetTime from "../pool/ResetTime.ts"
-import * as Recovery from "../Recovery.ts"
-import { giveBack, type Here, notice, takeLease, takeNext, wait } from "./Here.ts"
-import * as Lane from "./Lane.ts"
-import * as Rate from "./Rate.ts"
+import type { Change } from "./Adaptation.ts"
+import * as Backoff from "./Backoff.ts"
+import * as Parameters from "./classification/Parameters.ts"
+import type { Decision } from "./Classification.ts"
+import * as ResetTime from "./pool/ResetTime.ts"
+import * as Recovery from "./Recovery.ts"
+import { giveBack, type RouteCallState, notice, takeLease, takeNext, wait } from "./RouteCallState.ts"
+import * as ManagedRoute from "./ManagedRoute.ts"
+import * as RateLimitGate from "./RateLimitGate.ts"
 
 /** How a call goes on: with another attempt here, on another lane, or not. */
 export type Onward = "again" | "elsewhere" | "given-up"
@@ -33,7 +33,7 @@ type Attempted = Effect.Effect<Onward | undefined>
 const again = Effect.succeed("again" as const)
 const impossible = Effect.succeed(undefined)
 
-const refresh = ({ lane: { pool }, state }: Here): Attempted => {
+const refresh = ({ lane: { pool }, state }: RouteCallState): Attempted => {
   const { lease, renewed } = state
   if (pool === undefined || lease === undefined || renewed.has(lease.number)) return impossible
   renewed.add(lease.number)
@@ -44,12 +44,12 @@ const refresh = ({ lane: { pool }, state }: Here): Attempted => {
   })
 }
 
-const rotate = Effect.fnUntraced(function*(here: Here, { decision: { reason }, error }: Failed) {
+const rotate = Effect.fnUntraced(function*(here: RouteCallState, { decision: { reason }, error }: Failed) {
   const { lane: { info, pool }, shared, state } = here
   const { lease } = state
   if (pool === undefined || lease === undefined) return undefined
   const resetAfter = ResetTime.read(error, yield* Clock.currentTimeMillis)
-  if (reason === "rate_limit") yield* Rate.refused(here, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
+  if (reason === "rate_limit") yield* RateLimitGate.refused(here, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
   const next = yield* takeNext(here, { reason, resetAfter })
   if (next === undefined) return undefined
   yield* notice(
@@ -60,16 +60,16 @@ const rotate = Effect.fnUntraced(function*(here: Here, { decision: { reason }, e
 })
 
 /** What an endpoint can not take stays so; the reasoning that one conversation carries says nothing about the endpoint. */
-const adapt = (here: Here, change: Change): Attempted => {
+const adapt = (here: RouteCallState, change: Change): Attempted => {
   const { lane, state } = here
   const known = change === "without_reasoning" ? state.changes : lane.changes
   if (known.has(change)) return impossible
   known.add(change)
   const what = Recovery.describe({ _tag: "Adapt", change })
-  return Effect.andThen(notice(here, `${Lane.name(lane)} can not take the request as it is: ${what}`), again)
+  return Effect.andThen(notice(here, `${ManagedRoute.name(lane)} can not take the request as it is: ${what}`), again)
 }
 
-const adaptParameters = (here: Here, names: ReadonlyArray<string>): Attempted => {
+const adaptParameters = (here: RouteCallState, names: ReadonlyArray<string>): Attempted => {
   const { lane, state: { request } } = here
   if (request === undefined) return impossible
   const { info: { apiMode }, parameters: changes } = lane
@@ -78,7 +78,7 @@ const adaptParameters = (here: Here, names: ReadonlyArray<string>): Attempted =>
     if (to === null) continue
     changes.set(name, to)
     const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
-    return notice(here, `${Lane.name(lane)} does not take ${name}: ${what}`).pipe(
+    return notice(here, `${ManagedRoute.name(lane)} does not take ${name}: ${what}`).pipe(
       Effect.andThen(here.shared.endpoints?.setParameters(lane.id, changes) ?? Effect.void),
       Effect.andThen(again)
     )
@@ -86,11 +86,11 @@ const adaptParameters = (here: Here, names: ReadonlyArray<string>): Attempted =>
   return impossible
 }
 
-const lowerOutputCap = (here: Here, to: number): Attempted => {
+const lowerOutputCap = (here: RouteCallState, to: number): Attempted => {
   const { lane, state } = here
   if (state.outputCap !== undefined && state.outputCap <= to) return impossible
   state.outputCap = to
-  return Effect.andThen(notice(here, `${Lane.name(lane)} allows an answer of ${to} tokens`), again)
+  return Effect.andThen(notice(here, `${ManagedRoute.name(lane)} allows an answer of ${to} tokens`), again)
 }
 
 /** Why it waits: the words for a connection are ours and say what to do; those of a provider are for the end. */
@@ -98,7 +98,7 @@ const whyOf = ({ decision: { message, reason }, error }: Failed): string =>
   error.reason._tag === "NetworkError" && message !== "" ? message : reason
 
 /** Another key may be ready by now. */
-const changeKey = (here: Here): Effect.Effect<void> => {
+const changeKey = (here: RouteCallState): Effect.Effect<void> => {
   const { pool } = here.lane
   if (pool === undefined || pool.size < 2) return Effect.void
   giveBack(here)
@@ -106,22 +106,22 @@ const changeKey = (here: Here): Effect.Effect<void> => {
 }
 
 /** Goes back to the queue of the key. */
-const requeue = Effect.fnUntraced(function*(here: Here, { error }: Failed, asked: Duration.Duration | undefined) {
+const requeue = Effect.fnUntraced(function*(here: RouteCallState, { error }: Failed, asked: Duration.Duration | undefined) {
   const { shared, state } = here
   const now = yield* Clock.currentTimeMillis
   const after = asked ?? ResetTime.read(error, now)
-  const free = Rate.isFree(here, after, now)
+  const free = RateLimitGate.isFree(here, after, now)
   if (!free) state.failures++
   if (state.failures >= shared.maxAttempts) return undefined
   if (after === undefined) state.refusals++
-  yield* Rate.refused(here, yield* Backoff.wait(shared.backoff, state.refusals, after))
+  yield* RateLimitGate.refused(here, yield* Backoff.wait(shared.backoff, state.refusals, after))
   yield* changeKey(here)
   return "again" as const
 })
 
 type Retry = Extract<Recovery.Recovery, { readonly _tag: "Retry" }>
 
-const retry = Effect.fnUntraced(function*(here: Here, failed: Failed, { after, exact }: Retry) {
+const retry = Effect.fnUntraced(function*(here: RouteCallState, failed: Failed, { after, exact }: Retry) {
   const { lane: { info }, shared, state } = here
   if (state.spent) return undefined
   if (failed.decision.reason === "rate_limit") return yield* requeue(here, failed, after)
@@ -133,7 +133,7 @@ const retry = Effect.fnUntraced(function*(here: Here, failed: Failed, { after, e
   return "again" as const
 })
 
-const rebuild = Effect.fnUntraced(function*(here: Here, { error }: Failed) {
+const rebuild = Effect.fnUntraced(function*(here: RouteCallState, { error }: Failed) {
   const { lane, manner, shared, state } = here
   if (state.rebuilt || !manner.isPrimary || !lane.isDirect || error.reason._tag !== "NetworkError") return undefined
   state.rebuilt = true
@@ -144,16 +144,16 @@ const rebuild = Effect.fnUntraced(function*(here: Here, { error }: Failed) {
   return "again" as const
 })
 
-const fallBack = Effect.fnUntraced(function*(here: Here, { decision: { reason }, error }: Failed) {
+const fallBack = Effect.fnUntraced(function*(here: RouteCallState, { decision: { reason }, error }: Failed) {
   if (!here.manner.hasNext) return undefined
   if (reason === "rate_limit") {
     const resetAfter = ResetTime.read(error, yield* Clock.currentTimeMillis)
-    yield* Rate.refused(here, resetAfter ?? Duration.fromInputUnsafe(here.shared.backoff.base))
+    yield* RateLimitGate.refused(here, resetAfter ?? Duration.fromInputUnsafe(here.shared.backoff.base))
   }
   return "elsewhere" as const
 })
 
-const attempt = (here: Here, recovery: Recovery.Recovery, failed: Failed): Attempted => {
+const attempt = (here: RouteCallState, recovery: Recovery.Recovery, failed: Failed): Attempted => {
   switch (recovery._tag) {
     case "Refresh":
       return refresh(here)
@@ -177,8 +177,8 @@ const attempt = (here: Here, recovery: Recovery.Recovery, failed: Failed): Attem
 }
 
 /** See the module. */
-export const recover = Effect.fnUntraced(function*(here: Here, failed: Failed): Effect.fn.Return<Onward> {
-  if (failed.decision.reason === "rate_limit") yield* Rate.judge(here, failed.error)
+export const recover = Effect.fnUntraced(function*(here: RouteCallState, failed: Failed): Effect.fn.Return<Onward> {
+  if (failed.decision.reason === "rate_limit") yield* RateLimitGate.judge(here, failed.error)
   for (const recovery of failed.decision.recoveries) {
     const onward = yield* attempt(here, recovery, failed)
     if (onward !== undefined) return onward

@@ -6,18 +6,18 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { ModelRequest } from "../../domain/Model.ts"
-import type { RunEvent } from "../../domain/RunEvent.ts"
-import type { Change } from "../Adaptation.ts"
-import type { EndpointMemory } from "../catalogue/EndpointMemory.ts"
-import type { Service as Catalogue } from "../Catalogue.ts"
-import type * as Backoff from "../Backoff.ts"
-import type { CredentialPool, Lease } from "../CredentialPool.ts"
-import type { About } from "../ModelRouter.ts"
-import type { OpenProviders } from "../OpenProviders.ts"
-import type { RateGuard } from "../RateGuard.ts"
-import type * as RateLimits from "../RateLimits.ts"
-import type { Lane } from "./Lane.ts"
+import type { ModelRequest } from "../domain/Model.ts"
+import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Change } from "./Adaptation.ts"
+import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
+import type { Service as Catalogue } from "./Catalogue.ts"
+import type * as Backoff from "./Backoff.ts"
+import type { CredentialPool, Lease } from "./CredentialPool.ts"
+import type { About } from "./ModelRouter.ts"
+import type { OpenProviders } from "./OpenProviders.ts"
+import type { RateGuard } from "./RateGuard.ts"
+import type * as RateLimits from "./RateLimits.ts"
+import type { ManagedRoute } from "./ManagedRoute.ts"
 
 /** What all calls of a router share. */
 export interface Shared {
@@ -71,9 +71,9 @@ export interface State {
 }
 
 /** See the module. */
-export interface Here {
+export interface RouteCallState {
   readonly shared: Shared
-  readonly lane: Lane
+  readonly lane: ManagedRoute
   readonly about: About
   readonly manner: Manner
   readonly state: State
@@ -98,11 +98,11 @@ export const fresh = (startedAt: number): State => ({
 })
 
 /** Tells whoever listens. */
-export const tell = ({ about }: Here, event: RunEvent): Effect.Effect<void> =>
+export const tell = ({ about }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
   about.notify === undefined ? Effect.void : about.notify([event])
 
 /** Tells what changes nothing for the user. */
-export const notice = (here: Here, message: string): Effect.Effect<void> =>
+export const notice = (here: RouteCallState, message: string): Effect.Effect<void> =>
   tell(here, { _tag: "Notice", level: "info", message })
 
 /** A wait, and the attempt that follows it. */
@@ -113,7 +113,7 @@ export interface Wait {
 }
 
 /** Says that the call waits. */
-export const waiting = (here: Here, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
+export const waiting = (here: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
   tell(here, {
     _tag: "Waiting",
     reason,
@@ -123,11 +123,11 @@ export const waiting = (here: Here, { attempt, duration, reason }: Wait): Effect
   })
 
 /** Says that the call waits, then does. */
-export const wait = (here: Here, options: Wait): Effect.Effect<void> =>
+export const wait = (here: RouteCallState, options: Wait): Effect.Effect<void> =>
   Effect.andThen(waiting(here, options), Effect.sleep(options.duration))
 
 /** Takes a key of the lane's pool, if it has one. */
-export const takeLease = ({ lane, state }: Here): Effect.Effect<void> =>
+export const takeLease = ({ lane, state }: RouteCallState): Effect.Effect<void> =>
   lane.pool === undefined
     ? Effect.void
     : Effect.uninterruptible(Effect.map(lane.pool.lease, (lease) => {
@@ -136,7 +136,7 @@ export const takeLease = ({ lane, state }: Here): Effect.Effect<void> =>
 
 /** Sets the key aside and takes the next one of the pool; undefined when there is none to go on with. */
 export const takeNext = (
-  { lane: { pool }, state }: Here,
+  { lane: { pool }, state }: RouteCallState,
   why: Parameters<CredentialPool["rotate"]>[1]
 ): Effect.Effect<Lease | undefined> => {
   const { lease } = state
@@ -149,7 +149,7 @@ export const takeNext = (
 }
 
 /** Gives the key back. */
-export const giveBack = ({ lane, state }: Here): void => {
+export const giveBack = ({ lane, state }: RouteCallState): void => {
   if (state.lease !== undefined) lane.pool?.release(state.lease)
   state.lease = undefined
 }

@@ -8,10 +8,10 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
-import * as Backoff from "../Backoff.ts"
-import * as CallSize from "../CallSize.ts"
-import * as Buckets from "../rate/Buckets.ts"
-import { type Here, takeNext, wait, waiting } from "./Here.ts"
+import * as Backoff from "./Backoff.ts"
+import * as CallSize from "./CallSize.ts"
+import * as Buckets from "./rate/Buckets.ts"
+import { type RouteCallState, takeNext, wait, waiting } from "./RouteCallState.ts"
 
 /** A wait that is over sooner is waited for, even where there is another lane. */
 const shortWait = Duration.seconds(2)
@@ -27,7 +27,7 @@ const notYet = (delay: Duration.Duration, body: string): AiError.AiError =>
   })
 
 /** A failure if the account has used up its limit; the next key of the pool is taken first. */
-const guarded: (here: Here) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(here) {
+const guarded: (here: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(here) {
   const { lane, shared, state } = here
   for (;;) {
     const key = lane.guardKey(state.lease)
@@ -39,16 +39,16 @@ const guarded: (here: Here) => Effect.Effect<AiError.AiError | undefined> = Effe
   }
 })
 
-const tooLong = ({ manner }: Here, delay: Duration.Duration): boolean =>
+const tooLong = ({ manner }: RouteCallState, delay: Duration.Duration): boolean =>
   manner.hasNext && Duration.isGreaterThan(delay, shortWait)
 
-const elsewhere = ({ lane }: Here, delay: Duration.Duration): AiError.AiError =>
+const elsewhere = ({ lane }: RouteCallState, delay: Duration.Duration): AiError.AiError =>
   notYet(delay, `${lane.info.provider} asked others to wait, and they still do`)
 
-const why = ({ lane: { info }, state }: Here): string =>
+const why = ({ lane: { info }, state }: RouteCallState): string =>
   state.refused ? `${info.provider}: rate_limit` : `the rate limit of ${info.provider}`
 
-const paced: (here: Here) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(here) {
+const paced: (here: RouteCallState) => Effect.Effect<AiError.AiError | undefined> = Effect.fnUntraced(function*(here) {
   const { about, lane, shared: { limits }, state } = here
   const key = lane.limitKey(state.lease)
   const expected = yield* limits.expected(key)
@@ -75,13 +75,13 @@ const paced: (here: Here) => Effect.Effect<AiError.AiError | undefined> = Effect
  * Waits until the key may be used; gives a failure instead when that would take too long and there is another lane, or when
  * the account has used up its limit.
  */
-export const pass = (here: Here): Effect.Effect<AiError.AiError | undefined> =>
+export const pass = (here: RouteCallState): Effect.Effect<AiError.AiError | undefined> =>
   here.lane.guardKey(here.state.lease) === undefined
     ? paced(here)
     : Effect.flatMap(guarded(here), (failure) => failure === undefined ? paced(here) : Effect.succeed(failure))
 
 /** The call was refused, and its key with it for this long. */
-export const refused = ({ shared, state }: Here, duration: Duration.Duration): Effect.Effect<void> => {
+export const refused = ({ shared, state }: RouteCallState, duration: Duration.Duration): Effect.Effect<void> => {
   state.refused = true
   return state.slot === undefined
     ? Effect.void
@@ -89,17 +89,17 @@ export const refused = ({ shared, state }: Here, duration: Duration.Duration): E
 }
 
 /** Gives back the slot of an attempt that ended without a word about the rate. */
-export const release = ({ shared, state }: Here): void => {
+export const release = ({ shared, state }: RouteCallState): void => {
   if (state.slot !== undefined) shared.limits.release(state.slot)
   state.slot = undefined
 }
 
 /** The call is being answered with these headers. */
-export const told = ({ shared, state }: Here, get: Buckets.GetHeader): Effect.Effect<void> =>
+export const told = ({ shared, state }: RouteCallState, get: Buckets.GetHeader): Effect.Effect<void> =>
   state.slot === undefined ? Effect.void : shared.limits.accepted(state.slot, get)
 
 /** Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered. */
-export const isFree = ({ about, lane, shared, state }: Here, retryAfter: Duration.Duration | undefined, now: number): boolean => {
+export const isFree = ({ about, lane, shared, state }: RouteCallState, retryAfter: Duration.Duration | undefined, now: number): boolean => {
   if (retryAfter !== undefined && Duration.isGreaterThan(retryAfter, Backoff.longestRetryAfter)) return false
   if (about.deadline !== undefined) return now < about.deadline
   const answered = shared.limits.answeredAt(lane.limitKey(state.lease)) ?? 0
@@ -107,7 +107,7 @@ export const isFree = ({ about, lane, shared, state }: Here, retryAfter: Duratio
 }
 
 /** Learns from a refusal for the rate, and closes the account to everybody if it has used up its limit. */
-export const judge = Effect.fnUntraced(function*(here: Here, { reason }: AiError.AiError) {
+export const judge = Effect.fnUntraced(function*(here: RouteCallState, { reason }: AiError.AiError) {
   const { lane, shared, state } = here
   const headers = "http" in reason ? reason.http?.response?.headers : undefined
   if (headers !== undefined) {
@@ -121,7 +121,7 @@ export const judge = Effect.fnUntraced(function*(here: Here, { reason }: AiError
 })
 
 /** The call was answered: its key takes calls at this rate, and its account is open. */
-export const answered = ({ lane, shared, state }: Here): Effect.Effect<void> => {
+export const answered = ({ lane, shared, state }: RouteCallState): Effect.Effect<void> => {
   const key = lane.guardKey(state.lease)
   const accepted = state.slot === undefined || state.slot.decided ? Effect.void : shared.limits.accepted(state.slot)
   return key === undefined ? accepted : Effect.andThen(accepted, shared.guard.open(key))

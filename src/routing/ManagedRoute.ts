@@ -5,16 +5,16 @@
  * @since 0.1.0
  */
 import * as Redacted from "effect/Redacted"
-import * as Route from "../../domain/Route.ts"
-import type { Service as Provider } from "../../provider/Provider.ts"
-import type { Change } from "../Adaptation.ts"
-import type { CredentialPool, Lease } from "../CredentialPool.ts"
-import * as Fingerprint from "../internal/Fingerprint.ts"
-import * as RateGuard from "../RateGuard.ts"
-import * as Timeouts from "../Timeouts.ts"
+import * as Route from "../domain/Route.ts"
+import type { Service as Provider } from "../provider/Provider.ts"
+import type { Change } from "./Adaptation.ts"
+import type { CredentialPool, Lease } from "./CredentialPool.ts"
+import * as Fingerprint from "./internal/Fingerprint.ts"
+import * as RateGuard from "./RateGuard.ts"
+import * as Timeouts from "./Timeouts.ts"
 
 /** See the module. */
-export interface Lane {
+export interface ManagedRoute {
   /** Names the lane to breakers and limits. */
   readonly id: string
   readonly info: Route.RouteInfo
@@ -54,7 +54,7 @@ export interface Options {
 const aggregators = new Set(["openrouter", "nous"])
 
 /** The lane of a route. */
-export const make = ({ limits, pool, provider, route }: Options): Lane => {
+export const make = ({ limits, pool, provider, route }: Options): ManagedRoute => {
   const routes = new Map<string, Route.Route>()
   const info = Route.info(route)
   const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
@@ -87,4 +87,4 @@ export const make = ({ limits, pool, provider, route }: Options): Lane => {
 }
 
 /** A lane in words. */
-export const name = ({ info }: Pick<Lane, "info">): string => `${info.provider} (${info.model})`
+export const name = ({ info }: Pick<ManagedRoute, "info">): string => `${info.provider} (${info.model})`

@@ -29,13 +29,13 @@ import type { Known } from "./Catalogue.ts"
 import * as Classification from "./Classification.ts"
 import * as Parameters from "./classification/Parameters.ts"
 import * as WrongAddress from "./classification/WrongAddress.ts"
-import * as Here from "./lane/Here.ts"
-import * as Lane from "./lane/Lane.ts"
-import * as Rate from "./lane/Rate.ts"
-import * as Recover from "./lane/Recover.ts"
+import * as RouteCallState from "./RouteCallState.ts"
+import * as ManagedRoute from "./ManagedRoute.ts"
+import * as RateLimitGate from "./RateLimitGate.ts"
+import * as RouteRecovery from "./RouteRecovery.ts"
 import type { About, Try } from "./ModelRouter.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
-import * as Watch from "./Watch.ts"
+import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** What a call came to. `decision` is why it failed. */
 export type Outcome =
@@ -58,14 +58,14 @@ export interface Call<E, R> {
 /** How one attempt failed, and what of it had streamed by. */
 interface Broken {
   readonly error: AiError.AiError
-  readonly shown: Watch.Watched["shown"]
+  readonly shown: StreamTimeout.Watched["shown"]
 }
 
 /** What is not a provider's failure is the attempt's own, and ends the call. */
 const onlyAi = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
-const adapted = (provider: Provider, { lane, state }: Here.Here, contextWindow: number, delivered: string): Provider => {
+const adapted = (provider: Provider, { lane, state }: RouteCallState.RouteCallState, contextWindow: number, delivered: string): Provider => {
   const { outputCap } = state
   const changes = new Set([...lane.changes, ...state.changes])
   const abilities = Route.abilities(provider.info)
@@ -80,7 +80,7 @@ const adapted = (provider: Provider, { lane, state }: Here.Here, contextWindow: 
 }
 
 const attempt = <E, R>(
-  here: Here.Here,
+  here: RouteCallState.RouteCallState,
   call: Call<E, R>,
   { cost, window }: Known,
   facts: () => Classification.Facts,
@@ -88,8 +88,8 @@ const attempt = <E, R>(
 ): Effect.Effect<ModelAnswer | Broken, E, R> => {
   const { about, lane, shared } = here
   const { notify } = about
-  const onHeaders: OnHeaders = (get) => Rate.told(here, get)
-  const watched = Watch.attempt(provider, { patience: lane.patience, notify, call: about.call, onHeaders })
+  const onHeaders: OnHeaders = (get) => RateLimitGate.told(here, get)
+  const watched = StreamTimeout.attempt(provider, { patience: lane.patience, notify, call: about.call, onHeaders })
   const number = call.count++
   const delivered = about.delivered?.text() ?? ""
   return call.attempt({
@@ -124,7 +124,7 @@ const discard = <E, R>(call: Call<E, R>): Effect.Effect<void> =>
  * asked for often enough on this lane.
  */
 const brokeOff = Effect.fnUntraced(function*<E, R>(
-  here: Here.Here,
+  here: RouteCallState.RouteCallState,
   call: Call<E, R>,
   { shown }: Broken,
   { reason }: Classification.Decision
@@ -137,16 +137,16 @@ const brokeOff = Effect.fnUntraced(function*<E, R>(
   else call.dirty = true
   const mayGoOn = !isRead || ++here.state.continuations <= here.shared.streamRetries
   const next = isRead ? "asking for the rest" : "asking again"
-  yield* Here.tell(here, {
+  yield* RouteCallState.tell(here, {
     _tag: "Notice",
     level: "warning",
-    message: `${Lane.name(here.lane)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
+    message: `${ManagedRoute.name(here.lane)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
   })
   return mayGoOn
 })
 
 /** Takes over what earlier runs learnt of the endpoint. */
-const recall = ({ endpoints }: Here.Shared, lane: Lane.Lane): Effect.Effect<void> => {
+const recall = ({ endpoints }: RouteCallState.Shared, lane: ManagedRoute.ManagedRoute): Effect.Effect<void> => {
   if (lane.recalled || endpoints === undefined) return Effect.void
   lane.recalled = true
   return Effect.map(endpoints.parameters(lane.id), (changes) => {
@@ -156,20 +156,20 @@ const recall = ({ endpoints }: Here.Shared, lane: Lane.Lane): Effect.Effect<void
 
 /** See the module. */
 export const run = <E, R>(
-  shared: Here.Shared,
-  lane: Lane.Lane,
+  shared: RouteCallState.Shared,
+  lane: ManagedRoute.ManagedRoute,
   call: Call<E, R>,
-  manner: Here.Manner
+  manner: RouteCallState.Manner
 ): Effect.Effect<Outcome, E, R> => {
-  const loop = Effect.fnUntraced(function*(here: Here.Here): Effect.fn.Return<Outcome, E, R> {
+  const loop = Effect.fnUntraced(function*(here: RouteCallState.RouteCallState): Effect.fn.Return<Outcome, E, R> {
     const { state } = here
     yield* recall(shared, lane)
     const known = yield* shared.catalogue.known(lane.route)
     const facts = (): Classification.Facts => CallSize.facts(call.about.call, known.window.tokens)
     const ask = (provider: Provider) => attempt(here, call, known, facts, provider)
-    yield* Here.takeLease(here)
+    yield* RouteCallState.takeLease(here)
     for (;;) {
-      const limited = yield* Rate.pass(here)
+      const limited = yield* RateLimitGate.pass(here)
       if (limited !== undefined) {
         return { _tag: "Elsewhere", error: limited, decision: Classification.classify(limited) }
       }
@@ -181,7 +181,7 @@ export const run = <E, R>(
       )
       if ("response" in result) {
         yield* shared.catalogue.probing.succeeded(lane.route)
-        yield* Rate.answered(here)
+        yield* RateLimitGate.answered(here)
         return { _tag: "Answered", answer: result, decision: undefined }
       }
       const { error } = result
@@ -189,8 +189,8 @@ export const run = <E, R>(
       if (!(yield* brokeOff(here, call, result, decision))) {
         return { _tag: manner.hasNext ? "Elsewhere" : "GivenUp", error, decision }
       }
-      const onward = yield* Recover.recover(here, { error, decision })
-      Rate.release(here)
+      const onward = yield* RouteRecovery.recover(here, { error, decision })
+      RateLimitGate.release(here)
       if (onward === "again") continue
       const { status, wrongAddress } = decision
       const { provider } = lane.info
@@ -199,10 +199,10 @@ export const run = <E, R>(
     }
   })
   return Effect.flatMap(Clock.currentTimeMillis, (now) => {
-    const here: Here.Here = { shared, lane, about: call.about, manner, state: Here.fresh(now) }
+    const here: RouteCallState.RouteCallState = { shared, lane, about: call.about, manner, state: RouteCallState.fresh(now) }
     const close = (): void => {
-      Rate.release(here)
-      Here.giveBack(here)
+      RateLimitGate.release(here)
+      RouteCallState.giveBack(here)
     }
     return Effect.ensuring(loop(here), Effect.sync(close))
   })
