@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import { redactText } from "../domain/Redaction.ts"
 import * as Trace from "./Trace.ts"
 import * as Diff from "./trace/Diff.ts"
+import type { Data, Sum } from "./trace/PageData.ts"
 import { script } from "./trace/PageScript.ts"
 import { style } from "./trace/PageStyle.ts"
 import * as Pool from "./trace/Pool.ts"
@@ -24,24 +25,6 @@ import * as TraceStats from "./TraceStats.ts"
 export interface Named {
   readonly name: string
   readonly trace: Trace.Trace
-}
-
-/** A number of a run, for people: `3 tool calls`. */
-export interface Sum {
-  readonly value: string
-  readonly name: string
-  readonly bad: boolean
-}
-
-/** What the page shows. */
-export interface Data {
-  readonly runs: ReadonlyArray<{ readonly name: string; readonly sums: ReadonlyArray<Sum>; readonly rows: ReadonlyArray<Row> }>
-  /** Texts that rows point to. */
-  readonly pool: ReadonlyArray<string>
-  /** Of the first two runs. */
-  readonly diff?: ReadonlyArray<Diff.Change> | undefined
-  /** The difference in numbers. */
-  readonly changes?: ReadonlyArray<Sum> | undefined
 }
 
 const sum = (value: string | number, name: string, bad = false): Sum => ({ value: String(value), name, bad })

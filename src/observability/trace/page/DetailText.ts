@@ -1,0 +1,124 @@
+/** Texts of the details: JSON as a tree, long texts folded, and a button that copies. */
+import { el } from "./Elements.ts"
+import { exact } from "./Figures.ts"
+import { holdsQuery, marked, query } from "./PageSearch.ts"
+
+/** Bounds from which on a text is folded. */
+const longLines = 24
+const longText = 3000
+
+/** Characters from which on a string of a JSON tree is a block. */
+const longString = 160
+
+/** Characters up to which a text is read as JSON. */
+const longestJson = 400_000
+
+/** Entries of one JSON value that are shown, and that are shown at once. */
+const mostEntries = 500
+const openEntries = 30
+
+/** Reads a text that is a JSON object or array. */
+export const parsed = (text: string): unknown => {
+  if (text.length > longestJson || !/^\s*[[{]/u.test(text)) return undefined
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** Shows a text; the rest of a long one is behind a button. */
+export const folded = (text: string): HTMLElement => {
+  const lines = text.split("\n")
+  const pre = el("pre")
+  if (lines.length <= longLines && text.length <= longText) return marked(pre, text)
+  const begin = lines.slice(0, longLines).join("\n").slice(0, longText)
+  const all = `show all: ${exact(lines.length)} lines, ${exact(text.length)} characters`
+  const asked = query()
+  let isWhole = asked !== "" && !begin.toLowerCase().includes(asked) && text.toLowerCase().includes(asked)
+  const more = el("button", "more")
+  const draw = (): void => {
+    pre.replaceChildren()
+    marked(pre, isWhole ? text : begin)
+    more.textContent = isWhole ? "show less" : all
+  }
+  more.addEventListener("click", () => {
+    isWhole = !isWhole
+    draw()
+  })
+  draw()
+  const box = el("div", "long")
+  box.append(pre, more)
+  return box
+}
+
+const label = (key: string | undefined): ReadonlyArray<string | HTMLElement> => key === undefined ? [] : [el("span", "j-key", key), ": "]
+
+const scalarLine = (key: string | undefined, value: unknown): HTMLElement => {
+  const line = el("div", "j-line")
+  line.append(...label(key))
+  if (typeof value === "string" && (value.includes("\n") || value.length > longString)) {
+    const block = folded(value)
+    block.classList.add("j-text")
+    line.append(block)
+  } else line.append(marked(el("span", value === null ? "j-null" : `j-${typeof value}`), JSON.stringify(value)))
+  return line
+}
+
+/** Shows a JSON value as a tree; what is folded is made when it is opened. */
+const jsonTree = (key: string | undefined, value: unknown, depth: number): HTMLElement => {
+  if (value === null || typeof value !== "object") return scalarLine(key, value)
+  const [open, close] = Array.isArray(value) ? ["[", "]"] as const : ["{", "}"] as const
+  // Of an array, too, with the places as keys.
+  const entries: ReadonlyArray<readonly [string, unknown]> = Object.entries(value)
+  if (entries.length === 0) {
+    const line = el("div", "j-line")
+    line.append(...label(key), open + close)
+    return line
+  }
+  const box = el("details", "j")
+  const head = el("summary")
+  head.append(...label(key), open, el("span", "j-count", ` ${entries.length} `), close)
+  box.append(head)
+  let isFilled = false
+  const fill = (): void => {
+    if (isFilled) return
+    isFilled = true
+    for (const [one, inner] of entries.slice(0, mostEntries)) box.append(jsonTree(one, inner, depth + 1))
+    if (entries.length > mostEntries) box.append(el("div", "j-line dim", `… ${entries.length - mostEntries} more, see the text`))
+  }
+  box.addEventListener("toggle", () => {
+    if (box.open) fill()
+  })
+  if ((depth < 2 && entries.length <= openEntries) || holdsQuery(value)) {
+    fill()
+    box.open = true
+  }
+  return box
+}
+
+/** Shows a text: as a tree when it is JSON. */
+export const shownText = (text: string): HTMLElement => {
+  const value = parsed(text)
+  return value === undefined ? folded(text) : jsonTree(undefined, value, 0)
+}
+
+/** A button that copies a text. */
+export const copier = (text: string): HTMLElement => {
+  const button = el("button", "copy", "copy")
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text)
+      button.textContent = "copied"
+    } catch {
+      button.textContent = "not allowed here"
+    }
+    setTimeout(() => {
+      button.textContent = "copy"
+    }, 1500)
+  }
+  button.addEventListener("click", () => {
+    void copy()
+  })
+  return button
+}

@@ -1,0 +1,94 @@
+/** Details of a change: the row of both runs, and their texts compared line by line. */
+import type { Change } from "../Diff.ts"
+import type { Detail, Row } from "../Row.ts"
+import { folded } from "./DetailText.ts"
+import { el } from "./Elements.ts"
+import { data, sides } from "./PageState.ts"
+import { facts } from "./RowDetails.ts"
+import { kindOf } from "./Timeline.ts"
+
+/** Cells of the table of a comparison, at most; beyond, both texts are shown. */
+const mostCells = 4e6
+
+type Line = readonly [sign: " " | "-" | "+", text: string]
+
+/** Lines of two texts in one list, paired by their longest common subsequence. */
+const lineDiff = (left: string, right: string): ReadonlyArray<Line> | undefined => {
+  const a = left.split("\n")
+  const b = right.split("\n")
+  if (a.length * b.length > mostCells) return undefined
+  // Length of the longest common subsequence of a from i on and b from j on.
+  const width = b.length + 1
+  const table = new Uint32Array((a.length + 1) * width)
+  const common = (i: number, j: number): number => table[i * width + j] ?? 0
+  for (let i = a.length - 1; i >= 0; i--) {
+    for (let j = b.length - 1; j >= 0; j--) {
+      table[i * width + j] = a[i] === b[j] ? common(i + 1, j + 1) + 1 : Math.max(common(i + 1, j), common(i, j + 1))
+    }
+  }
+  const lines: Array<Line> = []
+  let [i, j] = [0, 0]
+  while (i < a.length || j < b.length) {
+    const [one, other] = [a[i], b[j]]
+    if (one !== undefined && one === other) {
+      lines.push([" ", one])
+      i++
+      j++
+    } else if (one !== undefined && (other === undefined || common(i + 1, j) >= common(i, j + 1))) {
+      lines.push(["-", one])
+      i++
+    } else {
+      lines.push(["+", other ?? ""])
+      j++
+    }
+  }
+  return lines
+}
+
+const textOf = (one: Detail | undefined): string =>
+  one === undefined ? "" : [one.text, ...(one.parts ?? []).map((part) => data.pool[part])].filter(Boolean).join("\n")
+
+const classes: Readonly<Record<Line[0], string>> = { " ": "", "-": "minus", "+": "plus" }
+
+/** Compares two texts, or shows one after the other when they are too long. */
+const comparison = (left: string, right: string): ReadonlyArray<HTMLElement> => {
+  const lines = lineDiff(left, right)
+  if (lines === undefined) return [folded(left), folded(right)]
+  const pre = el("pre", "lines")
+  pre.append(...lines.map(([sign, line]) => el("span", classes[sign], `${sign} ${line}\n`)))
+  return [pre]
+}
+
+/** Compares all details of two rows; those without a difference come last, folded. */
+const compared = (left: Row | undefined, right: Row | undefined): HTMLElement => {
+  const box = el("div")
+  const same = el("div")
+  const of = (row: Row | undefined): ReadonlyArray<Detail> => row?.details ?? []
+  for (const title of new Set([...of(left), ...of(right)].map((one) => one.title))) {
+    const [a, b] = [textOf(of(left).find((one) => one.title === title)), textOf(of(right).find((one) => one.title === title))]
+    if (a === b) {
+      const kept = el("details", "message")
+      kept.append(el("summary", "", `${title}: the same in both`), folded(a))
+      same.append(kept)
+    } else box.append(el("h3", "", title), ...comparison(a, b))
+  }
+  box.append(same)
+  return box
+}
+
+/** Shows both sides of a change. */
+export const changeDetails = (change: Change): HTMLElement => {
+  const [left, right] = sides(change)
+  const box = el("div")
+  const head = el("h2")
+  const row = left ?? right
+  if (row !== undefined) head.append(kindOf(row), " ", row.name, el("span", "status", change.state))
+  const both = el("div", "sides")
+  for (const [index, one] of [left, right].entries()) {
+    const side = el("div")
+    side.append(el("h3", "", data.runs[index]?.name), one === undefined ? el("p", "dim", "not in this run") : facts(one))
+    both.append(side)
+  }
+  box.append(head, both, compared(left, right))
+  return box
+}

@@ -1,0 +1,73 @@
+/** Elements of the page: those of its markup, new ones, and the colours that its style defines. */
+import type { Kind } from "../Row.ts"
+
+/** Returns the element with an id. */
+export const byId = (id: string): HTMLElement => {
+  const found = document.getElementById(id)
+  if (found === null) throw new Error(`the page has no element with the id ${id}`)
+  return found
+}
+
+/** Returns the first element with a tag. */
+const byTag = <Tag extends keyof HTMLElementTagNameMap>(tag: Tag): HTMLElementTagNameMap[Tag] => {
+  const found = document.querySelector(tag)
+  if (found === null) throw new Error(`the page has no ${tag}`)
+  return found
+}
+
+/** Scrolls the timeline. */
+export const list = byId("list")
+/** Holds the drawn rows, and is as tall as all of them. */
+export const room = byId("room")
+export const detail = byId("detail")
+export const map = byTag("canvas")
+export const search = byTag("input")
+export const help = byTag("dialog")
+
+/** Height of a row of the timeline, in pixels. */
+export const rowHeight = 26
+
+/** Creates an element. Its text is never read as markup. */
+export const el = <Tag extends keyof HTMLElementTagNameMap>(tag: Tag, className = "", text?: string): HTMLElementTagNameMap[Tag] => {
+  const made = document.createElement(tag)
+  if (className !== "") made.className = className
+  if (text !== undefined) made.textContent = text
+  return made
+}
+
+/** Sets the attribute of a button that is on or off. */
+export const setPressed = (button: Element, on: boolean): void => button.setAttribute("aria-pressed", String(on))
+
+/** Kinds of rows, in the order of their filters. */
+export const kinds: ReadonlyArray<Kind> = ["agent", "user", "system", "llm", "tool", "approval", "mark"]
+
+export const glyphs: Readonly<Record<Kind, string>> = { agent: "◆", user: "›", system: "§", llm: "✦", tool: "⚙", approval: "?", mark: "·" }
+
+type Colours = Readonly<Record<Kind | "bad" | "line" | "dim" | "fg" | "hot", string>>
+
+const read = (): Colours => {
+  const style = getComputedStyle(document.documentElement)
+  const colour = (name: string): string => style.getPropertyValue(`--${name}`).trim()
+  return {
+    agent: colour("agent"),
+    user: colour("user"),
+    system: colour("system"),
+    llm: colour("llm"),
+    tool: colour("tool"),
+    approval: colour("approval"),
+    mark: colour("mark"),
+    bad: colour("bad"),
+    line: colour("line"),
+    dim: colour("dim"),
+    fg: colour("fg"),
+    hot: colour("hot")
+  }
+}
+
+/** CSS colours of the scheme in use, light or dark. */
+export let colours = read()
+
+/** Reads the colours again, after the scheme changed. */
+export const readColours = (): void => {
+  colours = read()
+}

@@ -1,0 +1,172 @@
+/** The map above the timeline: the whole run at once, parallel rows in lanes. Dragging zooms. */
+import type { Row } from "../Row.ts"
+import { byId, colours, el, map } from "./Elements.ts"
+import { lasted } from "./Figures.ts"
+import { type Extent, extent, inScale, isDiff, redraw, rows, state, visible, whole } from "./PageState.ts"
+import { reveal } from "./Selection.ts"
+import { colourOf } from "./Timeline.ts"
+
+/** Height of a lane and of the axis above the lanes, in pixels. */
+const laneHeight = 7
+const axisHeight = 16
+const lanes = 10
+
+/** A movement in pixels from which on a click is a drag. */
+const dragFrom = 6
+
+/** Round amounts between 0 and the length of an interval, about as many as asked for. */
+const ticks = ({ from, to }: Extent, most: number): ReadonlyArray<number> => {
+  const raw = (to - from) / most
+  const power = Math.pow(10, Math.floor(Math.log10(raw)))
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= raw) ?? raw
+  const found: Array<number> = []
+  for (let at = step; at < to - from; at += step) found.push(at)
+  return found
+}
+
+/** Draws the axis in the head of the timeline. */
+const drawAxis = (): void => {
+  const { from, to } = visible()
+  const marks = ticks(visible(), 5).filter((at) => at / (to - from) < 0.9)
+  byId("axis").replaceChildren(...marks.map((at) => {
+    const tick = el("span", "", inScale(from - whole().from + at))
+    tick.style.left = `${at / (to - from) * 100}%`
+    return tick
+  }))
+}
+
+/** Tells if a row has a bar of its own; the agent at the top is as long as everything. */
+const isOnMap = (row: Row): boolean => row.kind !== "agent" || row.depth > 0
+
+const laneOf = (row: Row): number => Math.min(row.depth - 1 + row.lane, lanes - 1)
+
+const shownRows = (): ReadonlyArray<Row> => {
+  const all = rows()
+  return state.shown.flatMap((key) => all[key] ?? [])
+}
+
+let dragged: { readonly from: number; to: number } | undefined
+
+const drawTicks = (pen: CanvasRenderingContext2D, width: number, height: number): void => {
+  const { from, to } = visible()
+  pen.font = "11px system-ui, sans-serif"
+  pen.textBaseline = "top"
+  for (const at of ticks(visible(), Math.max(2, Math.floor(width / 120)))) {
+    const x = Math.round(at / (to - from) * width) + 0.5
+    pen.fillStyle = colours.line
+    pen.fillRect(x, 0, 1, height)
+    pen.fillStyle = colours.dim
+    pen.fillText(inScale(from - whole().from + at), x + 4, 2)
+  }
+}
+
+const drawBar = (pen: CanvasRenderingContext2D, row: Row, width: number): void => {
+  const where = extent(row)
+  if (where === undefined || !isOnMap(row)) return
+  const { from, to } = visible()
+  const left = Math.max(0, (where.from - from) / (to - from) * width)
+  const right = Math.min(width, (where.to - from) / (to - from) * width)
+  if (right < 0 || left > width || right < left) return
+  const y = axisHeight + Math.max(0, laneOf(row)) * laneHeight
+  pen.globalAlpha = row.kind === "agent" ? 0.35 : 1
+  pen.fillStyle = colourOf(row)
+  pen.fillRect(left, y, Math.max(1.5, right - left), laneHeight - 2)
+  pen.globalAlpha = 1
+  if (row.id === state.selected) {
+    pen.fillStyle = colours.fg
+    pen.fillRect(left, y + laneHeight - 2, Math.max(3, right - left), 2)
+  }
+}
+
+/** Draws the map and the axis; the difference has neither. */
+export const drawMinimap = (): void => {
+  document.body.classList.toggle("diff", isDiff())
+  byId("unzoom").hidden = isDiff() || state.zoom === undefined
+  if (isDiff()) return
+  drawAxis()
+  const { clientHeight: height, clientWidth: width } = map
+  const scale = window.devicePixelRatio || 1
+  map.width = width * scale
+  map.height = height * scale
+  const pen = map.getContext("2d")
+  if (pen === null) return
+  pen.scale(scale, scale)
+  pen.clearRect(0, 0, width, height)
+  drawTicks(pen, width, height)
+  for (const row of shownRows()) drawBar(pen, row, width)
+  // Once more, above the others.
+  const selected = rows()[state.selected]
+  if (selected !== undefined) drawBar(pen, selected, width)
+  if (dragged !== undefined) {
+    pen.fillStyle = colours.hot
+    pen.globalAlpha = 0.6
+    pen.fillRect(Math.min(dragged.from, dragged.to), 0, Math.abs(dragged.to - dragged.from), height)
+    pen.globalAlpha = 1
+  }
+}
+
+/** The time or the tokens at a place of the map. */
+const amountAt = (x: number): number => {
+  const { from, to } = visible()
+  return from + Math.max(0, Math.min(1, x / map.clientWidth)) * (to - from)
+}
+
+/** Place of the shown row that is nearest to a point of the map; -1 when none has a bar. */
+const nearest = (x: number, y: number): number => {
+  const at = amountAt(x)
+  const { from, to } = visible()
+  const lane = Math.floor((y - axisHeight) / laneHeight)
+  let best = -1
+  let distance = Infinity
+  shownRows().forEach((row, place) => {
+    const where = extent(row)
+    if (where === undefined || !isOnMap(row)) return
+    // Among rows around the point the shortest wins.
+    const away = at < where.from ? where.from - at : at > where.to ? at - where.to : (where.to - where.from) / 1e6
+    const off = away / (to - from) + Math.abs(laneOf(row) - lane) * 0.02
+    if (off < distance) {
+      distance = off
+      best = place
+    }
+  })
+  return best
+}
+
+const zoomTo = (zoom: Extent | undefined): void => {
+  state.zoom = zoom
+  redraw.emit()
+}
+
+/** Listens to the map and to the buttons of its scale. */
+export const startMinimap = (): void => {
+  map.addEventListener("pointerdown", (event) => {
+    if (event.button !== 0) return
+    dragged = { from: event.offsetX, to: event.offsetX }
+    map.setPointerCapture(event.pointerId)
+  })
+  map.addEventListener("pointermove", (event) => {
+    if (dragged !== undefined) {
+      dragged.to = event.offsetX
+      drawMinimap()
+      return
+    }
+    const row = shownRows()[nearest(event.offsetX, event.offsetY)]
+    map.title = row === undefined ? "" : [row.name, row.text.slice(0, 80), lasted(row)].filter(Boolean).join("\n")
+  })
+  map.addEventListener("pointerup", (event) => {
+    if (dragged === undefined) return
+    const { from, to } = dragged
+    dragged = undefined
+    if (Math.abs(to - from) < dragFrom) {
+      reveal(nearest(event.offsetX, event.offsetY))
+      drawMinimap()
+    } else zoomTo({ from: amountAt(Math.min(from, to)), to: amountAt(Math.max(from, to)) })
+  })
+  map.addEventListener("dblclick", () => zoomTo(undefined))
+  byId("unzoom").addEventListener("click", () => zoomTo(undefined))
+  byId("scale").addEventListener("click", () => {
+    state.scale = state.scale === "time" ? "tokens" : "time"
+    byId("scale").textContent = `by ${state.scale}`
+    zoomTo(undefined)
+  })
+}

@@ -1,0 +1,86 @@
+/** Keys of the page; the dialog that lists them is in `TraceView`. */
+import { byId, detail, help, list, rowHeight, search } from "./Elements.ts"
+import { clearQuery, fold } from "./Filters.ts"
+import { isDiff, isParent, placeOf, rows, state } from "./PageState.ts"
+import { go, nextFailure, reveal } from "./Selection.ts"
+
+const hasModifier = (event: KeyboardEvent): boolean => event.ctrlKey || event.metaKey || event.altKey
+
+/** Place that a key moves the selection to, before it is kept within the list. */
+const moved = (key: string, from: number, last: number): number | undefined => {
+  const page = Math.max(1, Math.floor(list.clientHeight / rowHeight) - 1)
+  switch (key) {
+    case "ArrowDown":
+    case "j":
+      return from + 1
+    case "ArrowUp":
+    case "k":
+      return from - 1
+    case "PageDown":
+      return from + page
+    case "PageUp":
+      return from - page
+    case "Home":
+      return 0
+    case "End":
+      return last
+    default:
+      return undefined
+  }
+}
+
+/** Right unfolds a row, then goes in; left folds it, then goes out. */
+const foldOrStep = (event: KeyboardEvent, place: number): void => {
+  const row = rows()[state.selected]
+  if (row === undefined) return
+  const isFolded = state.folded.has(row.id)
+  event.preventDefault()
+  if (event.key === "ArrowRight") {
+    if (isParent(row) && isFolded) fold(row, false)
+    else if (isParent(row) && place < state.shown.length - 1) reveal(place + 1)
+  } else if (isParent(row) && !isFolded) fold(row, true)
+  else if (row.parent >= 0) go(row.parent)
+}
+
+const onList = (event: KeyboardEvent): void => {
+  if (hasModifier(event) || state.shown.length === 0) return
+  const place = placeOf(state.selected)
+  const last = state.shown.length - 1
+  const to = moved(event.key, place, last)
+  if (to !== undefined) {
+    event.preventDefault()
+    reveal(Math.max(0, Math.min(last, to)))
+  } else if (isDiff() || place < 0) return
+  else if (event.key === "ArrowRight" || event.key === "ArrowLeft") foldOrStep(event, place)
+  else if (event.key === "Enter") detail.focus()
+}
+
+const onSearch = (event: KeyboardEvent): void => {
+  if (event.key === "Escape") {
+    clearQuery()
+    list.focus()
+  } else if ((event.key === "Enter" || event.key === "ArrowDown") && state.shown.length > 0) {
+    event.preventDefault()
+    list.focus()
+    if (placeOf(state.selected) < 0) reveal(0)
+  }
+}
+
+const anywhere = (event: KeyboardEvent): void => {
+  if (hasModifier(event) || event.target === search) return
+  if (event.key === "/") {
+    event.preventDefault()
+    search.focus()
+    search.select()
+  } else if (event.key === "n") nextFailure(1)
+  else if (event.key === "N") nextFailure(-1)
+  else if (event.key === "?") help.showModal()
+  else if (event.key === "Escape" && event.target !== list) list.focus()
+}
+
+export const startKeys = (): void => {
+  list.addEventListener("keydown", onList)
+  search.addEventListener("keydown", onSearch)
+  document.addEventListener("keydown", anywhere)
+  byId("keys").addEventListener("click", () => help.showModal())
+}

@@ -1,0 +1,51 @@
+/** Search: which rows hold the query, and texts with its hits marked. */
+import type { Row } from "../Row.ts"
+import { el } from "./Elements.ts"
+import { data, state } from "./PageState.ts"
+
+/** Hits that are marked in one text, at most. */
+const mostMarks = 100
+
+/** The query in lower case; empty without one. */
+export const query = (): string => state.query.trim().toLowerCase()
+
+const haystacks = new Map<Row, string>()
+
+const haystack = (row: Row): string => {
+  const known = haystacks.get(row)
+  if (known !== undefined) return known
+  const text = [row.name, row.text, row.model, row.status, ...row.details.map((one) => one.text)].join("\n").toLowerCase()
+  haystacks.set(row, text)
+  return text
+}
+
+/** Returns a test for rows that hold the query. */
+export const matcher = (): (row: Row) => boolean => {
+  const asked = query()
+  if (asked === "") return () => true
+  const hits = new Set<number>()
+  data.pool.forEach((text, index) => {
+    if (text.toLowerCase().includes(asked)) hits.add(index)
+  })
+  return (row) => haystack(row).includes(asked) || row.details.some((one) => one.parts?.some((part) => hits.has(part)) ?? false)
+}
+
+/** Tells if a value, written as JSON, holds the query. */
+export const holdsQuery = (value: unknown): boolean => query() !== "" && JSON.stringify(value).toLowerCase().includes(query())
+
+/** Appends a text to an element, with the hits of the query marked, and returns the element. */
+export const marked = <E extends HTMLElement>(node: E, text: string): E => {
+  const asked = query()
+  const lower = asked === "" ? "" : text.toLowerCase()
+  let from = 0
+  // Where lower case has another length, places would not fit.
+  const most = asked === "" || lower.length !== text.length ? 0 : mostMarks
+  for (let found = 0; found < most; found++) {
+    const at = lower.indexOf(asked, from)
+    if (at < 0) break
+    node.append(text.slice(from, at), el("mark", "", text.slice(at, at + asked.length)))
+    from = at + asked.length
+  }
+  node.append(text.slice(from))
+  return node
+}

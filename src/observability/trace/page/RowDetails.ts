@@ -1,0 +1,93 @@
+/** Details of a row: the rows around it, its numbers, and everything that it holds, as text. */
+import type { Detail, Row } from "../Row.ts"
+import { copier, parsed, shownText } from "./DetailText.ts"
+import { el } from "./Elements.ts"
+import { dollars, exact, lasted, tokens } from "./Figures.ts"
+import { holdsQuery } from "./PageSearch.ts"
+import { data, isBad, rows } from "./PageState.ts"
+import { go } from "./Selection.ts"
+import { kindOf } from "./Timeline.ts"
+
+/** Role and beginning of a message of a request. */
+const summaryOf = (text: string, index: number): string => {
+  const value = parsed(text)
+  const { content, role }: { readonly content?: unknown; readonly role?: unknown } = typeof value === "object" && value !== null ? value : {}
+  const begin = typeof content === "string" ? content.replace(/\s+/gu, " ").slice(0, 90) : ""
+  return `${role ? String(role) : `message ${index + 1}`}${begin === "" ? "" : `: ${begin}`}`
+}
+
+/** A message of a request, made when it is opened; the last one is open. */
+const messageBox = (text: string, index: number, isOpen: boolean): HTMLElement => {
+  const box = el("details", "message")
+  box.append(el("summary", "", summaryOf(text, index)))
+  box.addEventListener("toggle", () => {
+    if (box.open && box.children.length === 1) box.append(shownText(text))
+  })
+  if (isOpen || holdsQuery(text)) {
+    box.append(shownText(text))
+    box.open = true
+  }
+  return box
+}
+
+const section = (one: Detail): HTMLElement => {
+  const parts = one.parts ?? []
+  const box = el("section")
+  const head = el("h3", "", parts.length > 0 ? `${one.title} (${parts.length})` : one.title)
+  box.append(head)
+  if (one.text !== "") {
+    head.append(copier(one.text))
+    box.append(shownText(one.text))
+  }
+  box.append(...parts.map((part, index) => messageBox(data.pool[part] ?? "", index, index === parts.length - 1)))
+  return box
+}
+
+const cached = (row: Row): string =>
+  row.cachedTokens > 0
+    ? `${exact(row.cachedTokens)} (${Math.round(row.cachedTokens / Math.max(1, row.promptTokens) * 100)} % of the prompt)`
+    : ""
+
+/** Numbers of a row, without those that are unknown. */
+export const facts = (row: Row): HTMLElement => {
+  const start = row.start > 0 ? new Date(row.start).toISOString().replace("T", " ").replace("Z", " UTC") : ""
+  const found: ReadonlyArray<readonly [name: string, value: string]> = [
+    ["kind", row.kind],
+    ["model", row.model],
+    ["status", row.status],
+    ["start", start],
+    ["time", lasted(row)],
+    ["tokens", tokens(row)],
+    ["cached", cached(row)],
+    ["cost", dollars(row.cost)]
+  ]
+  const box = el("dl")
+  for (const [name, value] of found) {
+    if (value !== "") box.append(el("dt", "", name), el("dd", name === "status" && isBad(row) ? "bad" : "", value))
+  }
+  return box
+}
+
+/** Links to the rows around a row, from the outermost to the nearest. */
+const trail = (row: Row): HTMLElement => {
+  const nav = el("nav", "trail")
+  nav.setAttribute("aria-label", "Around this")
+  const all = rows()
+  for (let at = all[row.parent]; at !== undefined; at = all[at.parent]) {
+    const { id } = at
+    const link = el("button", "link", at.name)
+    link.addEventListener("click", () => go(id))
+    nav.prepend(link, " ▸ ")
+  }
+  return nav
+}
+
+/** Shows all of a row. */
+export const rowDetails = (row: Row): HTMLElement => {
+  const box = el("div")
+  if (row.parent >= 0) box.append(trail(row))
+  const head = el("h2")
+  head.append(kindOf(row), " ", row.name)
+  box.append(head, facts(row), ...row.details.map(section))
+  return box
+}

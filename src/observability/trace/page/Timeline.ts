@@ -1,0 +1,134 @@
+/** The timeline: a tree of rows, or the rows of two runs side by side. Only rows in sight exist. */
+import type { Change } from "../Diff.ts"
+import type { Row } from "../Row.ts"
+import { colours, el, glyphs, list, room, rowHeight } from "./Elements.ts"
+import { dollars, lasted, tokens } from "./Figures.ts"
+import { fold } from "./Filters.ts"
+import { marked } from "./PageSearch.ts"
+import { changes, extent, isBad, isDiff, isParent, placeOf, rows, sides, state, visible } from "./PageState.ts"
+import { select } from "./Selection.ts"
+
+/** Rows that are drawn above and below the ones in sight. */
+const margin = 8
+
+/** Depth from which on rows are not indented further. */
+const deepest = 24
+
+/** Colour of a row's bar. */
+export const colourOf = (row: Row): string => isBad(row) ? colours.bad : colours[row.kind]
+
+/** The glyph of a row's kind. */
+export const kindOf = (row: Row): HTMLElement => {
+  const mark = el("span", "kind", glyphs[row.kind])
+  mark.style.color = colourOf(row)
+  mark.title = row.kind
+  return mark
+}
+
+const barOf = (row: Row): HTMLElement => {
+  const track = el("span", "track")
+  const where = extent(row)
+  const { from, to } = visible()
+  if (where === undefined || !(where.to >= from && where.from <= to)) return track
+  const percent = (at: number): number => (at - from) / (to - from) * 100
+  const left = Math.max(0, percent(where.from))
+  const right = Math.min(100, percent(where.to))
+  const bar = el("span", "bar")
+  bar.style.left = `${Math.min(left, 99.6)}%`
+  bar.style.width = `${Math.max(0, right - left)}%`
+  bar.style.background = colourOf(row)
+  if (row.kind === "agent") bar.classList.add("around")
+  track.append(bar)
+  return track
+}
+
+const hasNotableStatus = (row: Row): boolean => row.status !== "" && row.status !== "ok"
+
+/** An entry of the list, with what assistive technology needs of it. */
+const entry = (className: string, key: number, place: number): HTMLElement => {
+  const node = el("div", `row${className}${state.selected === key ? " on" : ""}`)
+  node.id = `row-${key}`
+  node.setAttribute("role", "treeitem")
+  node.setAttribute("aria-selected", String(state.selected === key))
+  node.setAttribute("aria-posinset", String(place + 1))
+  node.setAttribute("aria-setsize", String(state.shown.length))
+  node.style.top = `${place * rowHeight}px`
+  node.addEventListener("click", () => select(key))
+  return node
+}
+
+const rowEntry = (row: Row, place: number): HTMLElement => {
+  const node = entry(isBad(row) ? " bad" : "", row.id, place)
+  const isFolded = state.folded.has(row.id)
+  node.setAttribute("aria-level", String(row.depth + 1))
+  const what = el("span", "what")
+  what.style.paddingLeft = `${Math.min(row.depth, deepest) * 16}px`
+  const caret = el("span", "fold", isParent(row) ? isFolded ? "▸" : "▾" : "")
+  if (isParent(row)) {
+    node.setAttribute("aria-expanded", String(!isFolded))
+    caret.addEventListener("click", (event) => {
+      event.stopPropagation()
+      fold(row, !isFolded)
+    })
+  }
+  const text = marked(el("span", "text"), row.text)
+  if (hasNotableStatus(row)) text.prepend(el("span", isBad(row) ? "status bad" : "status", row.status), " ")
+  what.append(caret, kindOf(row), marked(el("span", "name"), row.name), text)
+  node.append(what, el("span", "cost", tokens(row)), barOf(row), el("span", "time", lasted(row)))
+  const used = tokens(row)
+  node.title = [row.name, row.status, lasted(row), used === "" ? "" : `${used} tokens`, dollars(row.cost)].filter(Boolean).join(" · ")
+  return node
+}
+
+const signs: Readonly<Record<Change["state"], string>> = { same: "=", changed: "~", removed: "−", added: "+" }
+
+/** One side of a change; empty when the run has no such row. */
+const half = (row: Row | undefined): HTMLElement => {
+  const node = el("span", "half")
+  if (row === undefined) return node
+  const what = el("span", "what")
+  what.style.paddingLeft = `${Math.min(row.depth, deepest) * 12}px`
+  const text = `${hasNotableStatus(row) ? `${row.status} ` : ""}${row.text}`
+  what.append(kindOf(row), marked(el("span", "name"), row.name), marked(el("span", "text"), text))
+  node.append(what)
+  return node
+}
+
+const changeEntry = (change: Change, key: number, place: number): HTMLElement => {
+  const node = entry(` ${change.state}`, key, place)
+  const sign = el("span", "sign", signs[change.state])
+  const [left, right] = sides(change)
+  sign.title = change.state
+  node.append(sign, half(left), half(right))
+  return node
+}
+
+const entryAt = (place: number): ReadonlyArray<HTMLElement> => {
+  const key = state.shown[place] ?? -1
+  const change = isDiff() ? changes[key] : undefined
+  if (change !== undefined) return [changeEntry(change, key, place)]
+  const row = rows()[key]
+  return row === undefined ? [] : [rowEntry(row, place)]
+}
+
+let isScheduled = false
+
+/** Draws the rows in sight. */
+export const drawTimeline = (): void => {
+  isScheduled = false
+  const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - margin)
+  const last = Math.min(state.shown.length, Math.ceil((list.scrollTop + list.clientHeight) / rowHeight) + margin)
+  const nodes: Array<HTMLElement> = []
+  for (let place = first; place < last; place++) nodes.push(...entryAt(place))
+  room.replaceChildren(...nodes)
+  if (placeOf(state.selected) >= 0) list.setAttribute("aria-activedescendant", `row-${state.selected}`)
+  else list.removeAttribute("aria-activedescendant")
+}
+
+/** Draws the rows again when the list scrolls, once for each frame. */
+export const startTimeline = (): void =>
+  list.addEventListener("scroll", () => {
+    if (isScheduled) return
+    isScheduled = true
+    requestAnimationFrame(drawTimeline)
+  })
