@@ -13,7 +13,7 @@
 import * as Context from "effect/Context"
 import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
-import { nearest } from "../config/Nearest.ts"
+import { nearest } from "../domain/Similarity.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
 
 /** See the module. Without a message everything was said already. */

@@ -9,7 +9,7 @@
 import type * as CliError from "effect/cli/CliError"
 import type { HelpDoc } from "effect/cli/HelpDoc"
 import { render } from "./ErrorLine.ts"
-import { closest } from "./Similar.ts"
+import { closest } from "../domain/Similarity.ts"
 
 const maxSuggestions = 3
 

@@ -19,7 +19,7 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
-import { nearest } from "../config/Nearest.ts"
+import { nearest } from "../domain/Similarity.ts"
 import { type HookName, isHookName, names } from "./Payloads.ts"
 
 /** The form of the block, for those who document or check a configuration. */

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { nearest } from "../config/Nearest.ts"
+import { nearest } from "../domain/Similarity.ts"
 import type { Contribution } from "./Plugin.ts"
 
 type Mapping = Readonly<Record<string, unknown>>

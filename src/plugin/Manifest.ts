@@ -13,7 +13,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { nearest } from "../config/Nearest.ts"
+import { nearest } from "../domain/Similarity.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 

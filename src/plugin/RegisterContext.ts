@@ -15,7 +15,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { nearest } from "../config/Nearest.ts"
+import { nearest } from "../domain/Similarity.ts"
 import * as Hook from "../hooks/Hook.ts"
 import { type Registrable, registrable } from "../middleware/Kind.ts"
 import type * as Middleware from "../middleware/Middleware.ts"

@@ -6,7 +6,7 @@
  * @since 0.1.0
  */
 import * as KnownProviders from "../config/KnownProviders.ts"
-import * as Nearest from "../config/Nearest.ts"
+import * as Similarity from "../domain/Similarity.ts"
 import { address, isUnder } from "../domain/EndpointAddress.ts"
 
 /** One provider. */
@@ -91,4 +91,4 @@ export const atHost = (host: string): Entry | undefined =>
 
 /** The known name or alias that looks most like `name`; undefined when none is near. */
 export const nearest = (name: string, others: ReadonlyArray<string> = []): string | undefined =>
-  Nearest.nearest(name.trim(), [...byName.keys(), ...others])
+  Similarity.nearest(name.trim(), [...byName.keys(), ...others])

@@ -16,7 +16,7 @@
  *
  * @since 0.1.0
  */
-import { nearest } from "../config/Nearest.ts"
+import { nearest } from "../domain/Similarity.ts"
 import type { Selection } from "./ToolRegistry.ts"
 
 /** One toolset: its tools, the toolsets that it is composed of, and those that it leaves out of them. */

@@ -6,7 +6,6 @@ import * as Shape from "../../src/config/internal/Shape.ts"
 import * as Tree from "../../src/config/internal/Tree.ts"
 import { nameOf } from "../../src/config/internal/Variables.ts"
 import * as Keys from "../../src/config/Keys.ts"
-import { nearest } from "../../src/config/Nearest.ts"
 
 /** Expands `a.{b, c.{d}}` as the specifications write keys. */
 const expand = (keys: string): ReadonlyArray<string> => {
@@ -172,16 +171,5 @@ describe("Keys", () => {
     for (const names of [["model", "api_key"], ["token"], ["model", "max_tokens"], ["api_key_env"]]) {
       assert.isUndefined(Keys.secretVariable(names))
     }
-  })
-})
-
-describe("Nearest", () => {
-  it("finds what was meant, and nothing that is far away", () => {
-    const names = ["agent", "approvals", "model", "memory", "max_turns"]
-    assert.strictEqual(nearest("agnet", names), "agent")
-    assert.strictEqual(nearest("Modell", names), "model")
-    assert.strictEqual(nearest("maxturns", names), "max_turns")
-    assert.isUndefined(nearest("xyz", names))
-    assert.isUndefined(nearest("", names))
   })
 })

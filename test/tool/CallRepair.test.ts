@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as ArgumentRepair from "../../src/tool/calls/ArgumentRepair.ts"
 import * as NameRepair from "../../src/tool/calls/NameRepair.ts"
-import { ratio } from "../../src/tool/calls/Similarity.ts"
 import { prop } from "../support/property.ts"
 
 const tools = (...names: ReadonlyArray<string>): ReadonlyArray<NameRepair.Candidate> =>
@@ -36,13 +35,6 @@ describe("names", () => {
 
   it("names of objects are names of no tool", () => {
     for (const name of ["constructor", "__proto__", "toString"]) assert.strictEqual(meantBy(name), undefined)
-  })
-
-  it("the ratio is that of Ratcliff and Obershelp", () => {
-    assert.strictEqual(ratio("", ""), 1)
-    assert.strictEqual(ratio("abcd", "bcde"), 0.75)
-    assert.strictEqual(ratio("abc", "xyz"), 0)
-    assert.closeTo(ratio("read_fil", "read_file"), 16 / 17, 1e-9)
   })
 
   prop("any name is repaired to a known one or to none", [Schema.String], ([name]) => {

@@ -12,7 +12,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type { RunInput } from "../../agent/RunInput.ts"
-import { closest } from "../Similar.ts"
+import { closest } from "../../domain/Similarity.ts"
 
 /** What the session does after a command. */
 export type Next =

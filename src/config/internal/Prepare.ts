@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { nearest } from "../Nearest.ts"
+import { nearest } from "../../domain/Similarity.ts"
 import { providerKeysKey } from "../Settings.ts"
 import * as Unsupported from "../Unsupported.ts"
 import * as Coerce from "./Coerce.ts"

@@ -13,7 +13,7 @@
  *
  * @since 0.1.0
  */
-import { nearest } from "../Nearest.ts"
+import { nearest } from "../../domain/Similarity.ts"
 import * as Coerce from "./Coerce.ts"
 import { type Assignment, type Level, named } from "./Origin.ts"
 import type { Variables } from "./ProcessVariables.ts"

@@ -23,6 +23,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { PathArguments } from "../Annotations.ts"
+import { closest, similarity } from "../../domain/Similarity.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import * as Binary from "./file/Binary.ts"
 import { FileLimits } from "./file/FileLimits.ts"
@@ -32,7 +33,6 @@ import * as Notebook from "./file/Notebook.ts"
 import * as Office from "./file/Office.ts"
 import * as Pieces from "./file/Pieces.ts"
 import * as Problem from "./file/Problem.ts"
-import * as Similar from "./file/Similar.ts"
 import { Targets } from "./file/Target.ts"
 import type { Target } from "./file/Target.ts"
 
@@ -125,6 +125,16 @@ const refuseKind = ({ given }: Target, kind: string) =>
       : "Use a command line tool that understands it, in the terminal."
   })
 
+const stem = (name: string): string => name.replace(/(?<!^)\.[^.]*$/, "")
+
+/** Likeness of two file names, 0 to 1: edits, another suffix, or one name within the other. */
+const fileLikeness = (wanted: string, name: string): number => {
+  if (wanted === name) return 1
+  if (stem(wanted) === stem(name)) return 0.95
+  const contained = wanted.length >= 3 && (name.includes(wanted) || wanted.includes(name) && name.length >= 3)
+  return Math.max(similarity(wanted, name), contained ? 0.7 : 0)
+}
+
 /** The error for a file that is not there, with the names in its directory that it may have meant. */
 const missing = Effect.fnUntraced(function*({ given, path }: Target) {
   const fs = yield* FileSystem.FileSystem
@@ -136,7 +146,7 @@ const missing = Effect.fnUntraced(function*({ given, path }: Target) {
     })
   }
   const prefix = given.slice(0, given.length - basename(given).length)
-  const similar = Similar.closest(basename(path), names, 5).map((name) => prefix + name)
+  const similar = closest(basename(path), names.toSorted((a, b) => a.localeCompare(b)), 5, fileLikeness).map((name) => prefix + name)
   return yield* Problem.fail(
     `no such file: ${given}`,
     similar.length === 0 ? { hint: "Find it with search_files and target \"files\"." } : { similar_files: similar }

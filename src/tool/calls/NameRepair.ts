@@ -16,7 +16,7 @@
  *
  * Source: `hermes-llm.md` §13.2, changed by `ARCHITECTURE.md` §7 (name repair).
  */
-import { ratio } from "./Similarity.ts"
+import { ratio } from "../../domain/Similarity.ts"
 
 /** Least similarity of a name that is a typing error of another. */
 export const cutoff = 0.7

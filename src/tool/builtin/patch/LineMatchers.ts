@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import { similarity } from "../file/Similar.ts"
+import { similarity } from "../../../domain/Similarity.ts"
 import * as Indent from "./Indent.ts"
 import { linesAt, sourceOf } from "./Match.ts"
 import type { Line, Match, Matcher, Source } from "./Match.ts"

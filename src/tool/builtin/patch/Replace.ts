@@ -14,7 +14,7 @@
  * @since 0.1.0
  */
 import * as Result from "effect/Result"
-import { similarity } from "../file/Similar.ts"
+import { similarity } from "../../../domain/Similarity.ts"
 import { blockAnchor, contextAware, indentationFlexible, lineTrimmed } from "./LineMatchers.ts"
 import { lineNumber, sourceOf } from "./Match.ts"
 import type { Match, Matcher, Source } from "./Match.ts"

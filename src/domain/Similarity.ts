@@ -1,0 +1,98 @@
+/**
+ * Likeness of two short texts, and the names that a misspelt one may have meant. Pure; time grows with the product of the
+ * lengths, so callers bound what they compare.
+ *
+ * **Details**
+ *
+ * {@link distance} counts edits and suits names and lines that somebody typed. {@link ratio} is the measure that the contract
+ * names for tools and commands (Ratcliff and Obershelp, as `difflib` computes it).
+ *
+ * Source: `hermes-llm.md` §13.2 (ratio), `hermes-product.md` §1.1 (a likeness of at least 0.6).
+ */
+
+/** Number of edits from one text to the other: a character inserted, deleted or replaced, or two neighbours swapped. */
+export const distance = (a: string, b: string): number => {
+  let before: ReadonlyArray<number> = []
+  let previous: ReadonlyArray<number> = Array.from({ length: b.length + 1 }, (_, index) => index)
+  for (let i = 0; i < a.length; i++) {
+    const row = [i + 1]
+    for (let j = 0; j < b.length; j++) {
+      const replaced = (previous[j] ?? 0) + (a[i] === b[j] ? 0 : 1)
+      const swapped = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j] ? (before[j - 1] ?? 0) + 1 : Infinity
+      row.push(Math.min(replaced, swapped, (previous[j + 1] ?? 0) + 1, (row[j] ?? 0) + 1))
+    }
+    before = previous
+    previous = row
+  }
+  return previous[b.length] ?? 0
+}
+
+/** Share of the longer text that needs no edit: 1 for equal texts, 0 for nothing in common. */
+export const similarity = (a: string, b: string): number => {
+  const longest = Math.max(a.length, b.length)
+  return longest === 0 ? 1 : 1 - distance(a, b) / longest
+}
+
+/** The longest run that two ranges share; the earliest of several. */
+const longestRun = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number) => {
+  let best = { a: aFrom, b: bFrom, size: 0 }
+  let lengths = new Map<number, number>()
+  for (let i = aFrom; i < aTo; i++) {
+    const next = new Map<number, number>()
+    for (let j = bFrom; j < bTo; j++) {
+      if (a[i] !== b[j]) continue
+      const size = (lengths.get(j - 1) ?? 0) + 1
+      next.set(j, size)
+      if (size > best.size) best = { a: i - size + 1, b: j - size + 1, size }
+    }
+    lengths = next
+  }
+  return best
+}
+
+const matching = (a: string, b: string, aFrom: number, aTo: number, bFrom: number, bTo: number): number => {
+  const run = longestRun(a, b, aFrom, aTo, bFrom, bTo)
+  return run.size === 0
+    ? 0
+    : run.size + matching(a, b, aFrom, run.a, bFrom, run.b) + matching(a, b, run.a + run.size, aTo, run.b + run.size, bTo)
+}
+
+/**
+ * Twice the number of matching characters over the number of all characters, 0 to 1. The longest common run matches first,
+ * then what lies on either side of it.
+ */
+export const ratio = (a: string, b: string): number =>
+  a.length + b.length === 0 ? 1 : (2 * matching(a, b, 0, a.length, 0, b.length)) / (a.length + b.length)
+
+/** The one name closest to a word by edits, when no more than a third of it is wrong. */
+export const nearest = (word: string, names: Iterable<string>): string | undefined => {
+  let best: string | undefined
+  let least = Infinity
+  for (const name of names) {
+    const allowed = Math.max(1, Math.floor(name.length / 3))
+    // A word of another length is at least that far away.
+    if (Math.abs(name.length - word.length) > allowed) continue
+    const edits = distance(word.toLowerCase(), name)
+    if (edits <= allowed && edits < least) {
+      best = name
+      least = edits
+    }
+  }
+  return best
+}
+
+const alike = 0.6
+
+/** The names most like `wanted` by a measure (0 to 1) of lower-case texts: best first (in the given order where equal), at most `count`, none below 0.6. */
+export const closest = (
+  wanted: string,
+  names: ReadonlyArray<string>,
+  count: number,
+  measure: (wanted: string, name: string) => number = ratio
+): ReadonlyArray<string> =>
+  names
+    .map((name) => ({ name, likeness: measure(wanted.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ likeness }) => likeness >= alike)
+    .sort((a, b) => b.likeness - a.likeness)
+    .slice(0, count)
+    .map(({ name }) => name)
