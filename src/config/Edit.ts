@@ -70,14 +70,15 @@ const typed = (text: string, path: ReadonlyArray<string>, parse: YamlEdit.Parse)
 }
 
 /** Changes `config.yaml`: `decide` says where and what, given the file as it is; `undefined` removes the place. */
-const change = Effect.fnUntraced(function*<E, R>(
+const change = Effect.fnUntraced(function*(
   key: string,
-  decide: (tree: unknown, parse: YamlEdit.Parse) => Effect.Effect<{ readonly path: ReadonlyArray<string>; readonly value: unknown }, E, R>
-): Effect.fn.Return<Change, ConfigError | E, Needs | R> {
+  decide: (tree: unknown, parse: YamlEdit.Parse) => Effect.Effect<{ readonly path: ReadonlyArray<string>; readonly value: unknown }, ConfigError>
+): Effect.fn.Return<Change, ConfigError, Needs> {
   const home = yield* Home
   const yaml = yield* Yaml.reader
   yield* home.ensure
   return yield* Files.update(
+    home.database,
     home.config,
     Effect.fnUntraced(function*(text) {
       const tree = yield* yaml.read(text, "config.yaml")
@@ -95,7 +96,7 @@ const change = Effect.fnUntraced(function*<E, R>(
 const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string) => string): Effect.fn.Return<Change, ConfigError, Needs> {
   const home = yield* Home
   yield* home.ensure
-  return yield* Files.update(home.env, (text) =>
+  return yield* Files.update(home.database, home.env, (text) =>
     Effect.succeed({
       text: edit(text),
       result: { file: ".env" as const, key: name, wasSet: Object.hasOwn(DotEnv.parse(text), name), warnings: [] }
@@ -131,6 +132,7 @@ export const setModel = Effect.fn("Edit.setModel")(function*(wanted: ModelChange
   const yaml = yield* Yaml.reader
   yield* home.ensure
   return yield* Files.update(
+    home.database,
     home.config,
     Effect.fnUntraced(function*(before) {
       const tree = yield* yaml.read(before, "config.yaml")

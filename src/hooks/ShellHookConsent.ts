@@ -10,7 +10,7 @@
  * changed. The contract keeps only the time of the file's last change, which says less and is easily set; where the two
  * disagree, the safer one is taken.
  *
- * Writers take a lock and replace the file whole. A file that can not be read approves nothing.
+ * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that can not be read approves nothing.
  *
  * Source: `hermes-contract.md` §3.7.
  *
@@ -24,7 +24,7 @@ import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Digest from "effect/crypto/Digest"
 import * as Ids from "../domain/Ids.ts"
-import { withLock } from "./internal/FileLock.ts"
+import * as Leases from "../platform/Leases.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
 import { argumentsOf, type Surroundings } from "./ShellHookProcess.ts"
 
@@ -121,8 +121,9 @@ export const make = (
     const update = <A>(change: (approvals: ReadonlyArray<Approval>) => readonly [ReadonlyArray<Approval>, A]) =>
       Effect.gen(function*() {
         yield* fs.makeDirectory(home, { recursive: true, mode: 0o700 })
-        return yield* withLock(`${file}.lock`, Effect.gen(function*() {
+        return yield* Leases.duringIn(paths.join(home, "state.db"), file, (lease) => Effect.gen(function*() {
           const [approvals, result] = change(yield* read)
+          if (!(yield* lease.isHeld)) return yield* unusable({ message: "another process took over while this one waited" })
           const temporary = `${file}.${yield* Ids.hex(8)}.tmp`
           yield* fs.writeFileString(temporary, `${JSON.stringify({ approvals }, null, 2)}\n`, { mode: 0o600 })
           yield* fs.rename(temporary, file)
@@ -130,7 +131,7 @@ export const make = (
         }))
       }).pipe(
         Effect.provideService(FileSystem.FileSystem, fs),
-        Effect.mapError((error) => error._tag === "PlatformError" ? unusable(error) : error)
+        Effect.mapError((error) => error._tag === "ConsentError" ? error : unusable(error))
       )
 
     const status: Service["status"] = Effect.fnUntraced(function*(hook) {

@@ -18,7 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
@@ -166,11 +166,23 @@ export const make = <E>(
   }
 }
 
+const open = (path: string) => Effect.flatMap(Effect.promise(() => import("./LeaseFile.ts")), (file) => file.open(path))
+
+/**
+ * Runs an Effect while holding a lease of the database file at `path`, for those who change a file of its directory now and
+ * then: the database is open for this one lease only.
+ */
+export const duringIn = <A, E, R>(
+  path: string,
+  name: string,
+  use: (lease: Lease) => Effect.Effect<A, E, R>
+): Effect.Effect<A, LeaseTaken | LeaseFailed | E, R> =>
+  Effect.scopedWith((scope) => Effect.flatMap(Scope.provide(open(path), scope), ({ during }) => during(name, use)))
+
 /** The leases in the database file at `path`, which is opened by the first one that is taken. */
 export const layer = (path: string): Layer.Layer<Leases> =>
   Layer.effect(Leases, Effect.gen(function*() {
-    const open = Effect.flatMap(Effect.promise(() => import("./LeaseFile.ts")), (file) => file.open(path))
-    const opened = yield* openOnce(open)
+    const opened = yield* openOnce(open(path))
     return {
       take: (name) => Effect.flatMap(opened, ({ take }) => take(name)),
       during: (name, use) => Effect.flatMap(opened, ({ during }) => during(name, use))

@@ -139,7 +139,7 @@ openrouter:
       assert.strictEqual(statSync(elsewhere).mode & 0o777, 0o600)
       yield* run(Edit.set("X_TOKEN", "v"))
       assert.strictEqual(statSync(join(root, ".env")).mode & 0o777, 0o600)
-      assert.deepStrictEqual(readdirSync(root).toSorted(), [".env", "config.yaml"])
+      assert.deepStrictEqual(readdirSync(root).toSorted(), [".env", "config.yaml", "state.db"])
     }))
 
   it.live("writers at the same time lose nothing of each other", () =>
@@ -162,9 +162,9 @@ openrouter:
           inHome(root)
         )
       )
-      assert.match(message, /config\.yaml: can not be written: no such file/)
+      assert.match(message, /config\.yaml: cannot be written: no such file/)
       assert.strictEqual(text(), "agent:\n  max_turns: 3\n")
-      assert.deepStrictEqual(readdirSync(root), ["config.yaml"])
+      assert.deepStrictEqual(readdirSync(root).toSorted(), ["config.yaml", "state.db"])
     }).pipe(Effect.provide(NodeServices.layer)))
 })
 

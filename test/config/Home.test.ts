@@ -84,6 +84,6 @@ describe("Config.layerAll", () => {
       const other = yield* temporaryDirectory
       mkdirSync(join(other, "config.yaml"))
       const unreadable = yield* Effect.flip(settingsIn(other))
-      assert.match(unreadable.message, /config\.yaml: can not be read: /)
+      assert.match(unreadable.message, /config\.yaml: cannot be read: /)
     }))
 })

@@ -241,17 +241,6 @@ describe("consent", () => {
       assert.strictEqual(approvals[0].by, "me")
     }).pipe(Effect.scoped, Effect.provide(platform)))
 
-  it.live("a lock that somebody left behind is taken over", () =>
-    Effect.gen(function*() {
-      const { has, home, settings } = yield* place
-      const lock = join(home, `${Consent.fileName}.lock`)
-      writeFileSync(lock, "")
-      utimesSync(lock, 0, 0)
-      yield* registered(settings({ pre_tool_call: [{ command: "true" }] }))
-      assert.isTrue(has(`home/${Consent.fileName}`))
-      assert.isFalse(has(`home/${Consent.fileName}.lock`))
-    }).pipe(Effect.scoped, Effect.provide(platform)))
-
   it.live("a file that can not be read approves nothing and is not overwritten", () =>
     withWarnings((warnings) =>
       Effect.gen(function*() {

@@ -7,14 +7,14 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import { PlatformError } from "effect/PlatformError"
+import type { PlatformError } from "effect/PlatformError"
 import { ConfigError } from "../../domain/AgentError.ts"
 import { reasonOf } from "../../domain/PathProblem.ts"
-import { withLock } from "../FileLock.ts"
+import * as Leases from "../../platform/Leases.ts"
 
 /** The error of a path that the system refused. */
 export const refused = (path: string, what: string) => (error: PlatformError): ConfigError =>
-  new ConfigError({ path, message: `${path}: can not be ${what}: ${reasonOf(error)}` })
+  new ConfigError({ path, message: `${path}: cannot be ${what}: ${reasonOf(error)}` })
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"
 
@@ -43,29 +43,37 @@ const replace = (path: string, text: string): Effect.Effect<void, PlatformError,
     yield* fs.rename(draft, path)
   }).pipe(Effect.scoped)
 
-const writeRefused = (path: string) => (error: PlatformError): ConfigError =>
-  error.reason._tag === "AlreadyExists"
-    ? new ConfigError({ path, message: `${path}: another command is changing it: try again, or remove ${path}.lock` })
-    : refused(path, "written")(error)
+const leaseRefused = (path: string, error: Leases.LeaseTaken | Leases.LeaseFailed): ConfigError =>
+  new ConfigError({
+    path,
+    message: error._tag === "LeaseTaken"
+      ? `${path}: ${error.isOwn ? "this process" : `process ${error.pid}`} is changing it: try again`
+      : `${path}: cannot be written: ${error.message}`
+  })
 
 /**
- * Changes a file: `change` makes the new text out of the old one. Writers take turns, so that no change is lost; a link is
- * followed, so that a file that is kept elsewhere stays there.
+ * Changes a file: `change` makes the new text out of the old one. Writers of all processes that share `database` take turns,
+ * so that no change is lost. A link is followed: a file that is kept elsewhere stays there.
  */
-export const update = <A, E, R>(
+export const update = <A, R>(
+  database: string,
   path: string,
-  change: (text: string) => Effect.Effect<{ readonly text: string; readonly result: A }, E, R>
-): Effect.Effect<A, E | ConfigError, R | FileSystem.FileSystem | Path.Path> =>
+  change: (text: string) => Effect.Effect<{ readonly text: string; readonly result: A }, ConfigError, R>
+): Effect.Effect<A, ConfigError, R | FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const target = yield* Effect.orElseSucceed(fs.realPath(path), () => path)
-    const changed = Effect.gen(function*() {
-      const before = Option.getOrElse(yield* read(target), () => "")
-      const { result, text } = yield* change(before)
-      if (text !== before) yield* replace(target, text)
-      return result
-    })
-    return yield* withLock(`${target}.lock`, changed).pipe(
-      Effect.mapError((error) => error instanceof PlatformError ? writeRefused(target)(error) : error)
+    return yield* Leases.duringIn(database, target, (lease) =>
+      Effect.gen(function*() {
+        const before = Option.getOrElse(yield* read(target), () => "")
+        const { result, text } = yield* change(before)
+        if (text === before) return result
+        if (!(yield* lease.isHeld)) {
+          return yield* new ConfigError({ path: target, message: `${target}: another process took over while this one waited: try again` })
+        }
+        yield* Effect.mapError(replace(target, text), refused(target, "written"))
+        return result
+      })).pipe(
+      Effect.mapError((error) => error._tag === "ConfigError" ? error : leaseRefused(target, error))
     )
   })
