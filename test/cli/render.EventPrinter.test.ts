@@ -226,6 +226,35 @@ describe("EventPrinter", () => {
       assert.deepStrictEqual(yield* shown([step, text("one "), step, text("two"), ended("one two")]), ["one", "", "two"])
     }))
 
+  it.effect("the open block is drawn again as it grows, and is written once when it is final", () =>
+    Effect.gen(function*() {
+      const { printer, screen, terminal } = setup()
+      screen.live(() => ({ lines: ["busy"] }))
+      yield* printer.events([step, text("one *two")])
+      assert.deepStrictEqual(terminal.lines(), ["one *two", "busy"])
+      yield* printer.events([text("*\n\n- a\n")])
+      assert.deepStrictEqual(terminal.lines(), ["one two", "", "- a", "busy"])
+      yield* TestClock.adjust("1 second")
+      yield* printer.events([text("- b")])
+      assert.deepStrictEqual(terminal.lines(), ["one two", "", "- a", "- b", "busy"])
+      yield* printer.close
+      screen.live(Screen.nothing)
+      assert.deepStrictEqual(terminal.lines(), ["one two", "", "- a", "- b"])
+      assert.strictEqual(terminal.written().split("one two").length, 2)
+    }))
+
+  it.effect("of an open block that is higher than the terminal its end is drawn, and all of it when it is final", () =>
+    Effect.gen(function*() {
+      const { printer, screen, terminal } = setup()
+      const code = Array.from({ length: 80 }, (_, index) => `line ${index}`)
+      yield* printer.events([step, text(`\`\`\`\n${code.join("\n")}\n`)])
+      assert.deepStrictEqual(terminal.lines(), code.slice(-49))
+      yield* printer.events([text("```\n")])
+      yield* printer.close
+      screen.live(Screen.nothing)
+      assert.deepStrictEqual(terminal.lines(), code)
+    }))
+
   it.effect("a note waits for the end of the text that is being written", () =>
     Effect.gen(function*() {
       const { printer, terminal } = setup()

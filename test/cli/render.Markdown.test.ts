@@ -1,17 +1,31 @@
 // Markdown as terminal text: what each construct becomes, and that it does not matter how the text was cut.
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Markdown from "../../src/cli/render/Markdown.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Width from "../../src/cli/render/Width.ts"
 import { prop } from "../support/property.ts"
 
+const makers = {
+  render: await Effect.runPromise(Markdown.load("render")),
+  strip: await Effect.runPromise(Markdown.load("strip")),
+  raw: await Effect.runPromise(Markdown.load("raw"))
+}
+
+const make = (options: Markdown.Options): Markdown.Renderer => makers[options.mode](options)
+
+const render = (text: string, options: Markdown.Options): string => {
+  const renderer = make(options)
+  return renderer.push(text) + renderer.end()
+}
+
 const shown = (text: string, mode: Markdown.Mode = "render", columns?: number): string =>
-  Markdown.render(text, { mode, paint: Paint.plain, columns: () => columns })
+  render(text, { mode, paint: Paint.plain, columns: () => columns })
 
 const painted = (text: string, options: Paint.Options = { color: true, hyperlinks: false }): string =>
-  Markdown.render(text, { mode: "render", paint: Paint.make(options), columns: () => undefined })
+  render(text, { mode: "render", paint: Paint.make(options), columns: () => undefined })
 
 describe("Markdown render", () => {
   it("takes the marks of headings, emphasis and code away", () => {
@@ -168,7 +182,7 @@ const anyText = Arbitrary.schema(Schema.String)
 const cuts = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 4 }))), { minLength: 1 })
 
 const inPieces = (text: string, sizes: ReadonlyArray<number>, options: Markdown.Options): string => {
-  const renderer = Markdown.make(options)
+  const renderer = make(options)
   let out = ""
   for (let at = 0, index = 0; at < text.length; index++) {
     const size = sizes[index % sizes.length] ?? 1
@@ -186,19 +200,19 @@ describe("Markdown of any text", () => {
 
   prop("is the same in one piece and in pieces of any cut", [texts, cuts], ([text, sizes]) => {
     for (const options of each) {
-      assert.strictEqual(inPieces(text, sizes, options), Markdown.render(text, options))
+      assert.strictEqual(inPieces(text, sizes, options), render(text, options))
     }
   })
 
   prop("is the same for text that is nothing in particular", [anyText, cuts], ([text, sizes]) => {
     for (const options of each) {
-      assert.strictEqual(inPieces(text, sizes, options), Markdown.render(text, options))
+      assert.strictEqual(inPieces(text, sizes, options), render(text, options))
     }
   })
 
   prop("holds no control character but line ends, tabs and what Paint writes, and ends with a line end", [texts], ([text]) => {
     for (const options of each) {
-      const out = Markdown.render(text, options)
+      const out = render(text, options)
       assert.notMatch(Paint.strip(out), /(?![\n\t])\p{Cc}/u)
       assert.isTrue(out === "" || out.endsWith("\n"))
       if (!options.paint.color) assert.notInclude(out, "\u001b")
@@ -207,14 +221,14 @@ describe("Markdown of any text", () => {
 
   prop("loses no letter of what was said", [texts], ([text]) => {
     const letters = (value: string): string => value.replaceAll(/[^ab漢字한글]/gu, "")
-    const out = Markdown.render(text, { mode: "strip", paint: Paint.plain, columns: () => undefined })
+    const out = render(text, { mode: "strip", paint: Paint.plain, columns: () => undefined })
     // A link's address is shown once where it is the text too; a language of a code block is no part of the text.
     const said = text.replaceAll(/http:\/\/x\.y|<https:\/\/a\.b>/g, "")
     if (said === text && !/`{3}|~{3}|<br/.test(text)) assert.strictEqual(letters(out), letters(text))
   })
 
   prop("fits the terminal, except for words that fit no line and code", [texts], ([text]) => {
-    const out = Markdown.render(text, { mode: "render", paint: Paint.plain, columns: () => 40 })
+    const out = render(text, { mode: "render", paint: Paint.plain, columns: () => 40 })
     if (/`{3}|~{3}|\t/.test(text)) return
     for (const line of out.split("\n")) {
       assert.isTrue(Width.of(line) <= 40 || !/\S\s+\S/u.test(line.trim()), line)

@@ -1,7 +1,9 @@
 // Text of models, tools, pages and people is read in time linear in its length, wherever it passes a pattern.
 import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import * as Block from "../../src/cli/render/Block.ts"
+import * as Markdown from "../../src/cli/render/Markdown.ts"
+import * as Paint from "../../src/cli/render/Paint.ts"
 import * as LogLine from "../../src/cli/LogLine.ts"
 import * as Redaction from "../../src/domain/Redaction.ts"
 import * as TextFences from "../../src/domain/TextFences.ts"
@@ -16,15 +18,27 @@ const units = [
   "-----BEGIN PRIVATE KEY-----", "_KEY=", "Bearer ", "é", "\u200b"
 ]
 
+const markdown = await Effect.runPromise(Markdown.load("render"))
+
+const rendered = (text: string): string => {
+  const renderer = markdown({ mode: "render", paint: Paint.plain, columns: () => 80 })
+  return renderer.push(text) + renderer.end()
+}
+
+const markdownUnits = [
+  "> ", "- a\n", "  - a\n", "1. ", "* ", "- - ", "| a ", "|-|\n", "| a |\n", "~~~\n", "[a](", "**_", "    a\n", "a\n\n", "> a\n", "a\n> ", "[x]: y\n"
+]
+
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "Redaction.redactText": Redaction.redactText,
   "Redaction.redactKeys": Redaction.redactKeys,
   "TextFences.strip": TextFences.strip,
   "Injection.scan": (text) => Injection.scan(text, "web"),
   "Injection.scan, of a file": (text) => Injection.scan(text, "context file"),
-  "Block.of": (text) => Block.of(text.replaceAll("\n", " "), true),
-  "Block.of, heading": (text) => Block.of(`# ${text.replaceAll("\n", " ")}x\t`, true),
-  "Block.closes": (text) => Block.closes({ char: "`", count: 3, indent: "", language: "" }, `${text}x`, true),
+  "Markdown": (text) => rendered(text),
+  "Markdown, one line": (text) => rendered(text.replaceAll("\n", " ")),
+  "Markdown, heading": (text) => rendered(`# ${text.replaceAll("\n", " ")}x\t`),
+  "Markdown, code": (text) => rendered(`\`\`\`\n${text}x`),
   "LogLine.render": (text) => LogLine.render("Info", text),
   "ArgumentRepair.repair": ArgumentRepair.repair,
   "V4A.parse": (text) => V4A.parse(`*** Begin Patch\n*** Move File: ${text} -> ${text}\n*** Add File:${text}\n*** End Patch`),
@@ -42,7 +56,7 @@ const cost = (read: (text: string) => unknown, text: string): number => {
 describe("LinearText", () => {
   for (const [name, read] of Object.entries(readers)) {
     it(`${name} does not do the work of a square`, { timeout: 60_000 }, () => {
-      const found = units.flatMap((unit) => {
+      const found = (name.startsWith("Markdown") ? [...units, ...markdownUnits] : units).flatMap((unit) => {
         const at = (size: number) => unit.repeat(Math.ceil(size / unit.length))
         if (cost(read, at(64_000)) < 40_000) return []
         const least = (text: string) => Math.min(cost(read, text), cost(read, text), cost(read, text))

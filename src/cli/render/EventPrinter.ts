@@ -20,8 +20,9 @@ import * as Schedule from "../../tool/Schedule.ts"
 import * as ChildFeed from "./ChildFeed.ts"
 import * as Markdown from "./Markdown.ts"
 import * as Neutral from "./Neutral.ts"
+import * as Paint from "./Paint.ts"
 import * as Reasoning from "./Reasoning.ts"
-import type { Screen, Size } from "./Screen.ts"
+import type { Draft, Screen, Size } from "./Screen.ts"
 import * as ToolFeed from "./ToolFeed.ts"
 import * as ToolText from "./ToolText.ts"
 import * as UsageText from "./UsageText.ts"
@@ -66,6 +67,8 @@ export const make = (screen: Screen, options: Options): Printer => {
   const feed = ToolFeed.make(options, screen.asidePaint)
   const children = ChildFeed.make(options, screen.asidePaint)
   let kind: Kind = "nothing"
+  /** Loaded before the first text. */
+  let markdown: Markdown.Make | undefined
   let text: Markdown.Renderer | undefined
   let reasoning: Reasoning.Renderer | undefined
   /** What was shown of the answer, as the model wrote it. */
@@ -74,6 +77,8 @@ export const make = (screen: Screen, options: Options): Printer => {
   let notes: ReadonlyArray<string> = []
   let under: { readonly what: string; readonly since: number } | undefined
   let lastOutput = 0
+  /** When the open block was drawn last without waiting for the next frame. */
+  let drawnAt = -Infinity
   let over = false
 
   /** A blank line between things of different kinds, where both are seen. */
@@ -110,7 +115,8 @@ export const make = (screen: Screen, options: Options): Printer => {
   const show = (delta: string): void => {
     closeReasoning()
     if (text === undefined) {
-      text = Markdown.make({ mode: options.markdown, paint: screen.answerPaint, columns: screen.answerColumns })
+      if (markdown === undefined) return
+      text = markdown({ mode: options.markdown, paint: screen.answerPaint, columns: screen.answerColumns })
       if (said !== "" && kind === "text") kind = "feed"
     }
     printText(text.push(delta))
@@ -214,10 +220,33 @@ export const make = (screen: Screen, options: Options): Printer => {
     return [`${paint.text("┊", "dim")} ${paint.text(frame, "cyan")} ${paint.text(Width.cut(line, columns - 5), "dim")}`]
   }
 
+  /** Lines of the block that is still written, no more than there is room for. */
+  const openBlock: Draft = ({ columns, rows }) => {
+    const open = screen.answerColumns() === undefined ? "" : text?.open() ?? ""
+    if (open === "") return []
+    const lines = open.split("\n").slice(0, -1).map((line) =>
+      Width.of(Paint.strip(line)) < columns ? line : Width.cut(Paint.strip(line), columns - 1))
+    const apart = kind !== "text" && kind !== "nothing" && (screen.joined || said.trim() !== "") ? [""] : []
+    return [...apart, ...lines].slice(-rows)
+  }
+
+  screen.draft(openBlock)
+
+  const load = Effect.map(Markdown.load(options.markdown), (make) => {
+    markdown = make
+  })
+
   return {
     events: (events) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        for (const event of events) take(event, now)
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const printed = Effect.sync(() => {
+          for (const event of events) take(event, now)
+          if (text === undefined || now - drawnAt < frameMillis) return
+          drawnAt = now
+          screen.refresh()
+        })
+        const writes = markdown === undefined && events.some(({ _tag }) => _tag === "TextDelta" || _tag === "RunFinished")
+        return writes ? Effect.andThen(load, printed) : printed
       }),
     note: (line) => {
       if (text === undefined) say([line])
@@ -226,6 +255,8 @@ export const make = (screen: Screen, options: Options): Printer => {
     close: Effect.sync(() => {
       closeText()
       closeReasoning()
+      screen.draft(undefined)
+      screen.refresh()
     }),
     view: ({ columns }, now) => {
       if (over) return []

@@ -49,6 +49,11 @@ export interface Lines {
 /** Makes the live lines whenever they are drawn. */
 export type View = (size: Size) => Lines
 
+/** Makes the lines of text that is not final yet, for the room that live lines leave; drawn above them. */
+export type Draft = (room: Size) => ReadonlyArray<string>
+
+const noDraft: Draft = () => []
+
 /** No live lines. */
 export const nothing: View = () => ({ lines: [] })
 
@@ -84,6 +89,8 @@ export interface Screen {
   readonly endLine: () => void
   /** What the live lines are from now on. */
   readonly live: (view: View) => void
+  /** What stands above them from now on; nothing is drawn by this. */
+  readonly draft: (draft: Draft | undefined) => void
   /** Draws the live lines, if they changed. */
   readonly refresh: () => void
   /** Draws the live lines after the terminal's size changed. */
@@ -111,6 +118,7 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   /** Where the text on the terminal ends. */
   let column = 0
   let view = nothing
+  let draft = noDraft
   let drawn: Drawn | undefined
   let hidden = false
   /** The cursor came back to a full line, behind which the terminal does not go on in the next line by itself any more. */
@@ -137,7 +145,11 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
   }
 
   const layOut = (): { readonly lines: ReadonlyArray<string>; readonly drawn: Drawn; readonly visible: boolean } => {
-    const { cursor, lines } = view(size())
+    const { columns, rows } = size()
+    const { cursor: below, lines: live } = view({ columns, rows })
+    const above = draft({ columns, rows: Math.max(1, rows - live.length - 1) })
+    const lines = above.length === 0 ? live : [...above, ...live]
+    const cursor = below === undefined ? undefined : { row: above.length + below.row, column: below.column }
     const widths = lines.map((line) => Width.of(Paint.strip(line)))
     const last = Math.max(0, lines.length - 1)
     const at = cursor ?? { row: last, column: widths[last] ?? 0 }
@@ -190,6 +202,9 @@ export const make = ({ answer, aside, size }: Streams): Screen => {
     live: (next) => {
       view = next
       refresh()
+    },
+    draft: (next) => {
+      draft = next ?? noDraft
     },
     refresh,
     redraw,

@@ -1,10 +1,9 @@
 /**
  * Tables of Markdown, laid out for a terminal: columns as wide as they must be, and narrower with broken lines where the
  * terminal has no room. A table that fits in no way becomes a list of its rows.
- *
- * @since 0.1.0
  */
-import * as Inline from "./Inline.ts"
+import * as MarkdownInline from "./MarkdownInline.ts"
+import type { MarkdownTheme } from "./MarkdownTheme.ts"
 import { type Paint, type Span, strip } from "./Paint.ts"
 import * as Width from "./Width.ts"
 import * as Wrap from "./Wrap.ts"
@@ -13,13 +12,6 @@ type Align = "left" | "right" | "center"
 
 /** Columns of a column that is still of use. */
 const narrowest = 5
-
-/** What a table is drawn with. */
-export interface Lines {
-  readonly vertical: string
-  readonly horizontal: string
-  readonly cross: string
-}
 
 const trimmed = (row: string): string => row.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "")
 
@@ -42,15 +34,7 @@ const cellsOf = (row: string, count = 0): ReadonlyArray<string> => {
   return (cells.length < count ? line.split(bar) : cells).map(content)
 }
 
-const isDelimiter = (cell: string): boolean => /^:?-+:?$/.test(cell)
-
 const alignOf = (cell: string): Align => cell.endsWith(":") ? cell.startsWith(":") ? "center" : "right" : "left"
-
-/** Whether the second row makes a table of the first. */
-export const begins = (header: string, row: string): boolean => {
-  const cells = cellsOf(row)
-  return cells.every(isDelimiter) && cells.length === cellsOf(header, cells.length).length
-}
 
 /** Widths that fit, the widest columns cut first; `undefined` when there is no room for all. */
 const fit = (natural: ReadonlyArray<number>, room: number): ReadonlyArray<number> | undefined => {
@@ -76,8 +60,7 @@ const bold = ({ style, text }: Span): Span => ({ text, style: { ...style, attrib
 export const render = (
   rows: ReadonlyArray<string>,
   columns: number,
-  paint: Paint,
-  lines: Lines
+  { paint, table: lines }: MarkdownTheme
 ): ReadonlyArray<string> => {
   const [first = "", delimiter = "", ...others] = rows
   const aligns = cellsOf(delimiter).map(alignOf)
@@ -85,7 +68,7 @@ export const render = (
     const found = cellsOf(row, aligns.length)
     // Cells that have no column are not lost.
     const last = found.slice(aligns.length - 1).join(" | ")
-    return aligns.map((_, index) => Inline.render(index < aligns.length - 1 ? found[index] ?? "" : last, paint))
+    return aligns.map((_, index) => MarkdownInline.render(index < aligns.length - 1 ? found[index] ?? "" : last, paint))
   }
   const header = cells(first).map((spans) => spans.map(bold))
   const body = others.map(cells)

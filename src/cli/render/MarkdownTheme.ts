@@ -1,27 +1,25 @@
 /**
- * How the blocks of Markdown look in a terminal, and how without any marks.
- *
- * @since 0.1.0
+ * Styles and characters of Markdown blocks: for a terminal, and without any marks.
  */
 import * as Paint from "./Paint.ts"
-import type * as Table from "./Table.ts"
 
-/** See the module. */
-export interface Look {
+/** Styles and characters of blocks. */
+export interface MarkdownTheme {
   readonly paint: Paint.Paint
-  /** What stands before a quoted line, once for each level: two columns. */
+  /** Beginning of a quoted line, once for each level: two columns. */
   readonly quote: string
   readonly bullet: (marker: string) => string
   readonly codeIndent: string
-  /** The line above code of a language; empty for none. */
+  /** Line above code of a language; empty for none. */
   readonly label: (language: string) => string
   readonly rule: (columns: number) => string
-  readonly table: Table.Lines
+  /** Characters of the lines inside of a table. */
+  readonly table: { readonly vertical: string; readonly horizontal: string; readonly cross: string }
   readonly heading: (level: number) => ReadonlyArray<Paint.Attribute>
 }
 
 /** Blocks with styles and drawn lines. */
-export const rendered = (paint: Paint.Paint): Look => ({
+export const rendered = (paint: Paint.Paint): MarkdownTheme => ({
   paint,
   quote: `${paint.text("│", "dim")} `,
   bullet: (marker) => marker === "-" || marker === "*" ? "•" : marker,
@@ -32,8 +30,8 @@ export const rendered = (paint: Paint.Paint): Look => ({
   heading: (level) => level <= 2 ? ["bold", "magenta"] : ["bold"]
 })
 
-/** The same without styles, in plain characters; code stands as it is. */
-export const stripped: Look = {
+/** Blocks without styles, in plain characters; code stands as it is. */
+export const stripped: MarkdownTheme = {
   paint: Paint.plain,
   quote: "> ",
   bullet: (marker) => marker === "*" ? "-" : marker,

@@ -1,0 +1,349 @@
+/**
+ * Blocks of Markdown, read by the lexer of `marked` and laid out for a terminal.
+ *
+ * The rules are those of GitHub's Markdown, made stricter where they take characters out of text that is no Markdown: HTML,
+ * link references and underlined headings are text, and the inside of a line follows `MarkdownInline`. A paragraph keeps
+ * the line ends that its author gave it. Lines are broken between words; code is never broken, and loses nothing but the
+ * indentation of its block, so that it can be copied.
+ *
+ * Lists and quotes are nested at most {@link deepest} levels; marks below that are text.
+ */
+import { Lexer, type MarkedToken, type Token, Tokenizer, type Tokens } from "marked"
+import type { Options, Renderer } from "./Markdown.ts"
+import * as MarkdownInline from "./MarkdownInline.ts"
+import * as MarkdownTable from "./MarkdownTable.ts"
+import * as MarkdownTheme from "./MarkdownTheme.ts"
+import * as Neutral from "./Neutral.ts"
+import type { Span } from "./Paint.ts"
+import * as Width from "./Width.ts"
+import * as Wrap from "./Wrap.ts"
+
+/** Levels of lists and quotes. */
+const deepest = 8
+
+/** Columns of a rule where lines have no end. */
+const ruleColumns = 40
+
+/** Characters of an open block above which it is no longer repainted; it is written when it ends. */
+const repaintable = 65_536
+
+class BlockTokenizer extends Tokenizer {
+  #depth = 0
+
+  #nested<A>(read: () => A | undefined): A | undefined {
+    if (this.#depth === deepest) return undefined
+    this.#depth++
+    const found = read()
+    this.#depth--
+    return found
+  }
+
+  override blockquote(src: string): Tokens.Blockquote | undefined {
+    return this.#nested(() => super.blockquote(src))
+  }
+
+  override list(src: string): Tokens.List | undefined {
+    return this.#nested(() => super.list(src))
+  }
+
+  override html(): undefined {}
+
+  override def(): undefined {}
+
+  override lheading(): undefined {}
+}
+
+const tokensOf = (text: string): ReadonlyArray<Token> => new Lexer({ gfm: true, tokenizer: new BlockTokenizer() }).blockTokens(text, [])
+
+const lineEnds = (text: string): number => text.split("\n").length - 1
+
+const lineEndsAfter = (text: string): number => lineEnds(text.slice(text.trimEnd().length))
+
+/** Beginning of a line, inside of lists and quotes. */
+class Prefix {
+  #next: string
+  readonly rest: string
+  readonly columns: number
+
+  constructor(next: string, rest: string, columns: number) {
+    this.#next = next
+    this.rest = rest
+    this.columns = columns
+  }
+
+  /** Returns the beginning of the next line: bullets stand before one line only. */
+  take(): string {
+    const next = this.#next
+    this.#next = this.rest
+    return next
+  }
+
+  /** Returns the prefix of what stands inside. */
+  within(first: string, rest: string, columns: number): Prefix {
+    return new Prefix(this.take() + first, this.rest + rest, this.columns + columns)
+  }
+}
+
+/** Line ends since the last visible line; undefined before the first one. */
+type LineEnds = number | undefined
+
+/** Lays tokens out as lines. */
+class Layout {
+  out = ""
+  readonly #theme: MarkdownTheme.MarkdownTheme
+  readonly #columns: number
+  lineEnds: LineEnds
+
+  constructor(theme: MarkdownTheme.MarkdownTheme, columns: number, lineEnds: LineEnds) {
+    this.#theme = theme
+    this.#columns = columns
+    this.lineEnds = lineEnds
+  }
+
+  blocks(tokens: ReadonlyArray<Token>, prefix = new Prefix("", "", 0), task = ""): void {
+    let lead = task
+    for (const token of tokens) {
+      // Every token of the lexer has one of its own types; only extensions add others.
+      const block = token as MarkedToken
+      if (block.type === "space") {
+        this.#lineEnded(lineEnds(block.raw))
+        continue
+      }
+      if (block.type === "checkbox") continue
+      this.#gap(prefix)
+      this.#block(block, prefix, lead)
+      lead = ""
+      if (this.lineEnds !== undefined) this.lineEnds = lineEndsAfter(block.raw)
+    }
+  }
+
+  #lineEnded(count: number): void {
+    if (this.lineEnds !== undefined) this.lineEnds += count
+  }
+
+  /** Blank lines are written when something follows them. */
+  #gap(prefix: Prefix): void {
+    if (this.lineEnds !== undefined) this.out += `${prefix.rest.trimEnd()}\n`.repeat(Math.max(0, this.lineEnds - 1))
+    this.lineEnds = 0
+  }
+
+  #line(prefix: Prefix, text: string): void {
+    this.out += `${(prefix.take() + text).trimEnd()}\n`
+  }
+
+  #room(prefix: Prefix): number {
+    return this.#columns - prefix.columns
+  }
+
+  #block(token: MarkedToken, prefix: Prefix, lead: string): void {
+    switch (token.type) {
+      case "heading":
+        return this.#heading(token, prefix)
+      case "hr":
+        return this.#line(prefix, this.#theme.rule(Math.min(this.#room(prefix), ruleColumns)))
+      case "code":
+        return token.codeBlockStyle === "indented" ? this.#text(token.raw, prefix, lead) : this.#code(token, prefix)
+      case "blockquote": {
+        const { quote } = this.#theme
+        return this.blocks(token.tokens, prefix.within(quote, quote, 2))
+      }
+      case "list":
+        return this.#list(token.items, prefix)
+      case "table":
+        return this.#table(token, prefix)
+      default:
+        return this.#text(token.raw, prefix, lead)
+    }
+  }
+
+  /** Lines of text; the lines that one is broken into are indented like it. */
+  #text(text: string, prefix: Prefix, lead = ""): void {
+    const { paint } = this.#theme
+    let checkbox = lead
+    for (const line of text.trimEnd().split("\n")) {
+      if (line.trim() === "") {
+        this.#lineEnded(1)
+        continue
+      }
+      this.#gap(prefix)
+      const content = line.trimStart()
+      const first = line.slice(0, line.length - content.length)
+      const indent = Width.of(first.replaceAll("\t", "    "))
+      const room = this.#room(prefix)
+      const wrap = Wrap.make({
+        columns: room,
+        first: prefix.take() + first,
+        rest: prefix.rest + " ".repeat(indent * 3 > room ? 0 : indent),
+        indent,
+        longWords: "overflow"
+      }, paint)
+      for (const span of MarkdownInline.render(checkbox + content, paint)) this.out += wrap.add(span)
+      this.out += `${wrap.end()}\n`
+      this.#lineEnded(1)
+      checkbox = ""
+    }
+  }
+
+  #heading({ depth, text }: Tokens.Heading, prefix: Prefix): void {
+    const { heading, paint } = this.#theme
+    const style = heading(depth)
+    const spans = MarkdownInline.render(text, paint).map((span): Span => ({
+      text: span.text,
+      style: { ...span.style, attributes: [...new Set([...style, ...span.style.attributes])] }
+    }))
+    for (const line of Wrap.lines(spans, this.#room(prefix), paint)) this.#line(prefix, line)
+  }
+
+  #code({ lang = "", text }: Tokens.Code, prefix: Prefix): void {
+    const { codeIndent, label } = this.#theme
+    const language = label(lang.split(/[\s{,]/)[0] ?? "")
+    if (language !== "") this.#line(prefix, codeIndent + language)
+    if (text === "") return
+    for (const line of text.split("\n")) {
+      if (line.trim() === "") this.#line(prefix, "")
+      else this.out += `${prefix.take()}${codeIndent}${line}\n`
+    }
+  }
+
+  #list(items: ReadonlyArray<Tokens.ListItem>, prefix: Prefix): void {
+    for (const item of items) {
+      this.#gap(prefix)
+      const marker = /^[ \t]*([-*+]|\d{1,9}[.)])/.exec(item.raw)?.[1] ?? "-"
+      const bullet = this.#theme.bullet(marker)
+      const columns = Width.of(bullet) + 1
+      const inside = prefix.within(`${bullet} `, " ".repeat(columns), columns)
+      const [first] = item.tokens.filter(({ type }) => type !== "checkbox")
+      const beside = first !== undefined && first.type !== "code" && first.type !== "table" && first.type !== "hr"
+      const checkbox = item.task ? item.checked === true ? "[x] " : "[ ] " : ""
+      if (!beside) this.#line(inside, checkbox)
+      this.blocks(item.tokens, inside, beside ? checkbox : "")
+      this.lineEnds = lineEndsAfter(item.raw)
+    }
+  }
+
+  /** A line without a bar is text that follows the table. */
+  #table({ raw }: Tokens.Table, prefix: Prefix): void {
+    const lines = raw.trimEnd().split("\n")
+    const after = lines.findIndex((line, index) => index > 1 && !line.includes("|"))
+    const rows = after < 0 ? lines : lines.slice(0, after)
+    for (const row of MarkdownTable.render(rows, this.#room(prefix), this.#theme)) this.#line(prefix, row)
+    if (after > 0) this.#text(lines.slice(after).join("\n"), prefix)
+  }
+}
+
+const isClosed = (code: Tokens.Code): boolean => {
+  const lines = code.raw.trimEnd().split("\n")
+  const fence = /^ {0,3}(`{3,}|~{3,})/.exec(code.raw)?.[1] ?? "```"
+  const last = lines.at(-1)?.trim() ?? ""
+  return lines.length > 1 && last.startsWith(fence) && last.replaceAll(fence.charAt(0), "") === ""
+}
+
+/** Tokens that no later line can change, and the characters that they take. */
+interface Finished {
+  readonly tokens: ReadonlyArray<Token>
+  readonly length: number
+}
+
+const lengthOf = (tokens: ReadonlyArray<{ readonly raw: string }>): number =>
+  tokens.reduce((sum, { raw }) => sum + raw.length, 0)
+
+const finished = (tokens: ReadonlyArray<Token>): Finished => {
+  const index = tokens.findLastIndex(({ type }) => type !== "space")
+  const open = tokens[index] as MarkedToken | undefined
+  const all = { tokens, length: lengthOf(tokens) }
+  if (open === undefined) return all
+  const before = tokens.slice(0, index)
+  const blankFollows = index < tokens.length - 1
+  switch (open.type) {
+    case "heading":
+    case "hr":
+      return all
+    case "code":
+      if (open.codeBlockStyle === "indented" ? blankFollows : isClosed(open)) return all
+      break
+    case "list": {
+      const items = open.items.slice(0, -1)
+      return items.length === 0
+        ? { tokens: before, length: lengthOf(before) }
+        : { tokens: [...before, { ...open, items, raw: items.map(({ raw }) => raw).join("") }], length: lengthOf(before) + lengthOf(items) }
+    }
+    default:
+      if (blankFollows) return all
+  }
+  return { tokens: before, length: lengthOf(before) }
+}
+
+/** Blocks of one answer, in pieces. */
+class Blocks implements Renderer {
+  readonly #theme: MarkdownTheme.MarkdownTheme
+  readonly #columns: () => number | undefined
+  readonly #harmless = Neutral.stream()
+  #lineEnds: LineEnds
+  /** Text of the block that is open. */
+  #held = ""
+  #lines = 0
+  /** Lines of the open block with which it is read again: a long one is not read at every line. */
+  #next = 1
+  #painted: { readonly held: number; readonly columns: number; readonly text: string } | undefined
+
+  constructor(theme: MarkdownTheme.MarkdownTheme, columns: () => number | undefined) {
+    this.#theme = theme
+    this.#columns = columns
+  }
+
+  push(piece: string): string {
+    const text = this.#harmless.push(piece)
+    let out = ""
+    let from = 0
+    for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", from)) {
+      this.#held += text.slice(from, at + 1)
+      from = at + 1
+      this.#lines++
+      if (this.#lines >= this.#next) out += this.#read()
+    }
+    this.#held += text.slice(from)
+    return out
+  }
+
+  end(): string {
+    this.#held += this.#harmless.end()
+    const out = this.#layOut(tokensOf(this.#held))
+    this.#held = ""
+    return out
+  }
+
+  open(): string {
+    const columns = this.#columns() ?? Infinity
+    if (this.#held.length > repaintable) return ""
+    if (this.#painted?.held !== this.#held.length || this.#painted.columns !== columns) {
+      const layout = new Layout(this.#theme, columns, this.#lineEnds)
+      layout.blocks(tokensOf(this.#held))
+      this.#painted = { held: this.#held.length, columns, text: layout.out }
+    }
+    return this.#painted.text
+  }
+
+  #read(): string {
+    const { length, tokens } = finished(tokensOf(this.#held))
+    if (tokens.length === 0) {
+      this.#next = this.#lines + Math.max(1, this.#lines >> 3)
+      return ""
+    }
+    this.#held = this.#held.slice(length)
+    this.#lines = lineEnds(this.#held)
+    this.#next = this.#lines + 1
+    this.#painted = undefined
+    return this.#layOut(tokens)
+  }
+
+  #layOut(tokens: ReadonlyArray<Token>): string {
+    const layout = new Layout(this.#theme, this.#columns() ?? Infinity, this.#lineEnds)
+    layout.blocks(tokens)
+    this.#lineEnds = layout.lineEnds
+    return layout.out
+  }
+}
+
+/** Makes the renderer of one answer; raw text needs none of this module. */
+export const make = ({ columns, mode, paint }: Options): Renderer =>
+  new Blocks(mode === "strip" ? MarkdownTheme.stripped : MarkdownTheme.rendered(paint), columns)

@@ -1,0 +1,228 @@
+/**
+ * Markdown inside of a line as styled text: emphasis, code, links.
+ *
+ * The rules of emphasis are those of CommonMark, made stricter where they take characters out of what is no Markdown:
+ * between ASCII letters and digits a run is text (`2*3*4`, `x**2 + y**2`), next to a path separator or a dot it needs white
+ * space on its other side (`src/**\/*.ts`), and two underscores around one word are part of a name (`__init__`). They are
+ * looser next to characters of scripts that write without spaces. A backslash hides only from `*`, `_`, `` ` ``, `~` and `#`,
+ * so that paths, patterns and formulas keep theirs. What begins something and is not ended within {@link reach} characters
+ * is text. Emphasis ends with its line; link texts hold no brackets; references, footnotes and HTML are text.
+ */
+import { type Attribute, isSafeLink, type Paint, plainStyle, type Span, type Style } from "./Paint.ts"
+
+/** Characters after which a delimiter that nothing ended is text. */
+const reach = 2000
+
+// Links: `[text](address)`, `![text](address)` and `<address>`.
+
+interface Link {
+  readonly label: ReadonlyArray<Span>
+  readonly url: string
+}
+
+const inlineLink =
+  /^!?\[([^[\]]*)\]\(\s*(<[^<>]*>|[^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*)(?:\s+(?:"[^"]*"|'[^']*'))?\s*\)/
+const addressLink = /^<((?:https?:\/\/|mailto:)[^\s<>]*)>/
+
+const bare = (url: string): string => url.replace(/^(?:https?:\/\/|mailto:)/i, "").replace(/\/$/, "")
+
+/**
+ * Returns the text of a link. Its address is behind the text where the terminal knows links and the text does not look like
+ * another address; otherwise it follows the text, unless they are the same.
+ */
+const linkSpans = ({ label, url }: Link, paint: Paint): ReadonlyArray<Span> => {
+  const shown = label.map(({ text }) => text).join("")
+  const same = bare(shown) === bare(url)
+  const linked = paint.hyperlinks && isSafeLink(url) && (same || !/^\S+\.\S+$/.test(shown))
+  const styled = label.map((span): Span => ({
+    text: span.text,
+    style: { attributes: [...span.style.attributes, "underline"], ...(linked ? { link: url } : {}) }
+  }))
+  return linked || same || url === "" || shown === ""
+    ? styled.length === 0 ? [{ text: url, style: { attributes: ["underline"] } }] : styled
+    : [...styled, { text: ` (${url})`, style: plainStyle }]
+}
+
+// Runs of `*`, `_` and `~`.
+
+interface Run {
+  readonly char: string
+  readonly from: number
+  readonly to: number
+  readonly canOpen: boolean
+  readonly canClose: boolean
+}
+
+const isSpace = (char: string): boolean => char === "" || /\s/u.test(char)
+const isPunctuation = (char: string): boolean => /[\p{P}\p{S}]/u.test(char)
+const isAsciiWord = (char: string): boolean => /[A-Za-z0-9]/.test(char)
+const isWord = (char: string): boolean => /[\p{L}\p{N}]/u.test(char)
+
+/** Tells if the character beyond a run next to punctuation lets the run be a delimiter. */
+const separates = (char: string): boolean =>
+  isSpace(char) || (isPunctuation(char) ? !/[/\\.=:@&%$]/.test(char) : char > "\u007f")
+
+/** Commas and full stops end a sentence after emphasis. */
+const separatesEnd = (char: string): boolean => separates(char) || /[.:=]/.test(char)
+
+const flanks = (outer: string, inner: string, separated: (char: string) => boolean): boolean =>
+  !isSpace(inner) && (!isPunctuation(inner) || separated(outer))
+
+const runAt = (line: string, from: number): Run => {
+  const char = line.charAt(from)
+  let to = from + 1
+  while (line.charAt(to) === char) to++
+  const count = to - from
+  const before = from === 0 ? "" : line.charAt(from - 1)
+  const after = line.charAt(to)
+  const opens = flanks(before, after, separates)
+  const closes = flanks(after, before, separatesEnd)
+  const none = { char, from, to, canOpen: false, canClose: false }
+  if (count > 3 || (char === "~" && count !== 2)) return none
+  if (isAsciiWord(before) && isAsciiWord(after)) return none
+  return char === "_"
+    ? { ...none, canOpen: opens && !isWord(before), canClose: closes && !isWord(after) }
+    : { ...none, canOpen: opens, canClose: closes }
+}
+
+const encloses = (char: string, used: number, inner: string): boolean =>
+  inner !== "" && !(char === "_" && used === 2 && /^\w+$/.test(inner))
+
+interface Delimiter {
+  readonly _tag: "Delimiter"
+  readonly run: Run
+  left: number
+  readonly opened: Array<Attribute>
+  readonly closed: Array<Attribute>
+}
+type Item = { readonly _tag: "Spans"; readonly spans: ReadonlyArray<Span> } | Delimiter
+
+const attributeOf = (char: string, used: number): Attribute =>
+  char === "~" ? "strike" : used === 2 ? "bold" : "italic"
+
+const code: Style = { attributes: ["cyan"] }
+
+const special = /[\\`*_~[!<]/g
+
+const withAttributes = (style: Style, added: ReadonlyArray<Attribute>): Style =>
+  added.length === 0 ? style : { ...style, attributes: [...new Set([...added, ...style.attributes])] }
+
+/** Returns the text that items stand for; neighbours without marks share one style. */
+const spansOf = (items: ReadonlyArray<Item>): ReadonlyArray<Span> => {
+  const spans: Array<Span> = []
+  let open: ReadonlyArray<Attribute> = []
+  let style = plainStyle
+  const restyle = (next: ReadonlyArray<Attribute>): void => {
+    open = next
+    style = withAttributes(plainStyle, next)
+  }
+  for (const item of items) {
+    if (item._tag === "Spans") {
+      for (const span of item.spans) spans.push({ text: span.text, style: span.style === plainStyle ? style : withAttributes(span.style, open) })
+      continue
+    }
+    if (item.closed.length > 0) restyle(open.slice(0, open.length - item.closed.length))
+    if (item.left > 0) spans.push({ text: item.run.char.repeat(item.left), style })
+    if (item.opened.length > 0) restyle([...open, ...item.opened])
+  }
+  return spans
+}
+
+/** Returns the styled text of a line. */
+export const render = (line: string, paint: Paint): ReadonlyArray<Span> => {
+  const items: Array<Item> = []
+  let openers: Array<Delimiter> = []
+  let at = 0
+
+  const text = (to: number): number => {
+    items.push({ _tag: "Spans", spans: [{ text: line.slice(at, to), style: plainStyle }] })
+    return to
+  }
+
+  const backslash = (): number => {
+    if (!/[*_`~#]/.test(line.charAt(at + 1))) return text(at + 1)
+    at++
+    return text(at + 1)
+  }
+
+  const codeSpan = (): number => {
+    const fence = /`+/y
+    fence.lastIndex = at
+    const marks = fence.exec(line)?.[0] ?? ""
+    const from = at + marks.length
+    const within = line.slice(from, from + reach)
+    for (const found of within.matchAll(/`+/g)) {
+      if (found[0].length !== marks.length || line.charAt(from + found.index + marks.length) === "`") continue
+      const inner = within.slice(0, found.index)
+      const trimmed = inner.length > 2 && inner.startsWith(" ") && inner.endsWith(" ") && /[^ ]/.test(inner) ? inner.slice(1, -1) : inner
+      items.push({ _tag: "Spans", spans: [{ text: trimmed, style: code }] })
+      return from + found.index + marks.length
+    }
+    return text(from)
+  }
+
+  const link = (): number => {
+    const rest = line.slice(at, at + reach)
+    const address = addressLink.exec(rest)
+    const found = address ?? inlineLink.exec(rest)
+    if (found === null) return text(at + 1)
+    const [all, label = "", url = ""] = found
+    const spans = address === null
+      ? linkSpans({ label: render(label, paint), url: url.replace(/^<(.*)>$/, "$1") }, paint)
+      : linkSpans({ label: [{ text: label, style: plainStyle }], url: label }, paint)
+    items.push({ _tag: "Spans", spans })
+    return at + all.length
+  }
+
+  const match = (closer: Delimiter): void => {
+    while (closer.left > 0) {
+      const index = openers.findLastIndex(({ run }) => run.char === closer.run.char)
+      const opener = openers[index]
+      if (opener === undefined) return
+      const used = opener.left >= 2 && closer.left >= 2 ? 2 : 1
+      if (closer.run.char === "~" && used !== 2) return
+      if (!encloses(closer.run.char, used, line.slice(opener.run.to, closer.run.from))) return
+      const attribute = attributeOf(closer.run.char, used)
+      opener.left -= used
+      closer.left -= used
+      opener.opened.unshift(attribute)
+      closer.closed.push(attribute)
+      openers = openers.slice(0, opener.left > 0 ? index + 1 : index)
+    }
+  }
+
+  const delimiter = (): number => {
+    const run = runAt(line, at)
+    if (run.char === "~" && !paint.color) return text(run.to)
+    const item: Delimiter = { _tag: "Delimiter", run, left: run.to - run.from, opened: [], closed: [] }
+    items.push(item)
+    const far = openers[0]
+    if (far !== undefined && run.from - far.run.to > reach) openers = openers.filter((opener) => run.from - opener.run.to <= reach)
+    if (run.canClose) match(item)
+    if (run.canOpen && item.left > 0) openers.push(item)
+    return run.to
+  }
+
+  const next = (): number => {
+    switch (line.charAt(at)) {
+      case "\\":
+        return backslash()
+      case "`":
+        return codeSpan()
+      case "[":
+      case "!":
+      case "<":
+        return link()
+      default:
+        return delimiter()
+    }
+  }
+
+  while (at < line.length) {
+    special.lastIndex = at
+    const to = special.exec(line)?.index ?? line.length
+    if (to > at) at = text(to)
+    if (at < line.length) at = next()
+  }
+  return spansOf(items)
+}
