@@ -22,7 +22,7 @@ import * as BedrockDecode from "../src/provider/bedrock/Decode.ts"
 import * as BedrockStream from "../src/provider/bedrock/Stream.ts"
 import * as ChatDecode from "../src/provider/chat/Decode.ts"
 import * as ChatStream from "../src/provider/chat/Stream.ts"
-import * as ThinkTags from "../src/provider/chat/ThinkTags.ts"
+import * as ThinkTags from "../src/provider/ThinkTags.ts"
 import * as SseReader from "../src/provider/internal/SseReader.ts"
 import * as ResponsesDecode from "../src/provider/responses/Decode.ts"
 import * as ResponsesStream from "../src/provider/responses/Stream.ts"
@@ -37,8 +37,6 @@ import * as Framing from "../src/tool/mcp/Framing.ts"
 import { effectProp, prop } from "./support/property.ts"
 
 const context = { module: "Test", method: "test", url: "http://127.0.0.1:1/v1", model: "m" }
-const same = (name: string): string => name
-
 /** Numbers from a seed, from 0 to 1. */
 const randomOf = (seed: number): () => number => {
   let state = seed | 0
@@ -146,8 +144,8 @@ const modes = {
       words: ["message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "error", "ping", "text", "thinking", "tool_use", "redacted_thinking", "text_delta", "thinking_delta", "signature_delta", "input_json_delta", "end_turn", "overloaded_error"]
     },
     shape: (garbage: Garbage) => ({ ...garbage.fields(), type: garbage.text(), index: garbage.below(3) }),
-    machine: () => AnthropicStream.make({ context, toolName: same, wireName: same }),
-    decode: (raw: unknown) => AnthropicDecode.decode(raw, same, context)
+    machine: () => AnthropicStream.make(context),
+    decode: (raw: unknown) => AnthropicDecode.decode(raw, context)
   },
   codex_responses: {
     vocabulary: {

@@ -41,7 +41,6 @@ import * as Decode from "./anthropic/Decode.ts"
 import * as Endpoint from "./anthropic/Endpoint.ts"
 import * as Request from "./anthropic/Request.ts"
 import * as Stream from "./anthropic/Stream.ts"
-import * as Subscription from "./anthropic/Subscription.ts"
 import * as Exchange from "./Exchange.ts"
 import type * as Extras from "./Extras.ts"
 import { Provider } from "./Provider.ts"
@@ -54,8 +53,6 @@ const defaultTimeoutMillis = 900_000
 const maxTimeoutMillis = 2_147_483_647
 /** The SDK insists on a key and would look for one in the environment and on disk; the real one is in our headers. */
 const noKey = "unused"
-
-const asIs = (name: string): string => name
 
 const refused = (route: Route.Route, endpoint: Endpoint.Endpoint): ConfigError | undefined => {
   if (route.provider.trim().toLowerCase() === "bedrock") {
@@ -115,9 +112,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
     (fetch) => Effect.sync(fetch.close)
   )
   const client = makeClient(sdk, route, endpoint, fetch)
-  const subscribed = endpoint.auth === "subscription"
-  const toolName = subscribed ? Subscription.fromWire : asIs
-  const wireName = subscribed ? Subscription.toWire : asIs
+  const names = Endpoint.toolNames(endpoint)
   const context = (method: string): SdkError.Context => ({
     module: "AnthropicMessages",
     method,
@@ -133,8 +128,8 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
     context: executing,
     send: (extras, signal) => post(extras, signal).withResponse(),
     open: (extras, signal) => post(extras, signal).asResponse(),
-    decode: (raw) => Decode.decode(raw, toolName, executing),
-    machine: () => Stream.make({ context: executing, toolName, wireName })
+    decode: (raw) => Decode.decode(raw, executing, names),
+    machine: () => Stream.make(executing, names)
   }
   const prepare = Request.make(route)
   return {
@@ -142,7 +137,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
     apiMode: "anthropic_messages",
     prepare: (call) => Effect.sync(() => prepare(call)),
     execute: (request, options) => Exchange.execute(api, request, options),
-    decode: (raw) => Effect.fromResult(Decode.decode(raw, toolName, context("decode")))
+    decode: (raw) => Effect.fromResult(Decode.decode(raw, context("decode"), names))
   }
 })
 

@@ -48,8 +48,6 @@ import * as Decode from "./bedrock/Decode.ts"
 import * as Endpoint from "./bedrock/Endpoint.ts"
 import * as Failure from "./bedrock/Failure.ts"
 import * as HttpHandler from "./bedrock/HttpHandler.ts"
-import * as Input from "./bedrock/Input.ts"
-import * as Batches from "./bedrock/internal/Batches.ts"
 import * as Request from "./bedrock/Request.ts"
 import * as Stream from "./bedrock/Stream.ts"
 import * as Extras from "./Extras.ts"
@@ -151,7 +149,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
     command.middlewareStack.add(adding(route, extras), beforeSigning)
     const { $metadata, stream } = yield* inTime(ask(() => client.send(command, { abortSignal: abort.signal })))
     if (stream === undefined) return yield* SdkError.cut(executing)
-    const batches = Batches.of(stream)
+    const batches = Stream.batches(stream)
     const machine = Stream.make(executing, $metadata.requestId)
     const sent = Assembler.make()
     const seen = onPart === undefined ? sent : Assembler.make()
@@ -187,7 +185,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
     Effect.suspend(() => {
       const extras = Extras.split(request)
       const abort = new AbortController()
-      const input: unknown = Input.of(extras.body)
+      const input: unknown = Request.input(extras.body)
       // Middleware may have changed the request: its form is the service's to judge, which says what is wrong with it.
       const answer = extras.body["stream"] === true
         ? streamed(input as ConverseStreamCommandInput, extras, abort, options?.onPart)

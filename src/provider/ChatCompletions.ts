@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * What a request looks like depends on the endpoint (`chat/Dialect`); nothing here does. The SDK is loaded when the provider
+ * What a request looks like depends on the endpoint (`chat/Endpoint`); nothing here does. The SDK is loaded when the provider
  * is made; see `OpenAiClient` for what it may do, `Exchange` for how answers are read.
  *
  * **Example** (An agent on this protocol)

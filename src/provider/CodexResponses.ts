@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * What a request looks like depends on the backend (`responses/Backend`); nothing here does. The SDK is loaded when the
+ * What a request looks like depends on the backend (`responses/Endpoint`); nothing here does. The SDK is loaded when the
  * provider is made; see `OpenAiClient` for what it may do, `Exchange` for how answers are read.
  *
  * **Gotchas**
@@ -38,9 +38,8 @@ import * as Exchange from "./Exchange.ts"
 import * as OpenAiClient from "./OpenAiClient.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as Backend from "./responses/Backend.ts"
 import * as Decode from "./responses/Decode.ts"
-import * as Preflight from "./responses/Preflight.ts"
+import * as Endpoint from "./responses/Endpoint.ts"
 import * as Request from "./responses/Request.ts"
 import * as Stream from "./responses/Stream.ts"
 import type * as SdkError from "./SdkError.ts"
@@ -51,7 +50,7 @@ const path = "/responses"
 export const make = Effect.fn("CodexResponses.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
-  const client = yield* OpenAiClient.make({ ...route, headers: { ...Backend.headers(route), ...route.headers } })
+  const client = yield* OpenAiClient.make({ ...route, headers: { ...Endpoint.headers(route), ...route.headers } })
   const context = (method: string): SdkError.Context => ({
     module: "CodexResponses",
     method,
@@ -71,7 +70,7 @@ export const make = Effect.fn("CodexResponses.make")(function*(
     apiMode: "codex_responses",
     prepare: (call) => Effect.sync(() => Request.prepare(call, route)),
     execute: (request, options) => {
-      const refused = Preflight.check(request, executing)
+      const refused = Request.check(request, executing)
       return refused === undefined ? Exchange.execute(api, request, options) : Effect.fail(refused)
     },
     decode: (raw) => Effect.fromResult(Decode.decode(raw, context("decode")))

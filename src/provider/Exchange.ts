@@ -19,8 +19,8 @@ import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
-import * as Body from "./Body.ts"
 import * as Extras from "./Extras.ts"
+import * as Raw from "./Raw.ts"
 import * as SseReader from "./internal/SseReader.ts"
 import * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
@@ -131,7 +131,7 @@ const streamed = (
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
   const { body } = answer
   if (isWhole(answer.headers.get("content-type"))) {
-    return Effect.flatMap(ask(api, () => answer.text()), (raw) => whole(api, Body.parsed(raw), onPart))
+    return Effect.flatMap(ask(api, () => answer.text()), (raw) => whole(api, Raw.parsed(raw), onPart))
   }
   if (body === null) return Effect.fail(SdkError.cut(api.context))
   const open = { api, reader: SseReader.read(body), machine: api.machine() }

@@ -3,7 +3,9 @@
  *
  * @since 0.1.0
  */
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
+import * as Json from "../domain/Json.ts"
 
 /** An object of unknown fields. */
 export interface Fields {
@@ -28,3 +30,16 @@ export const string = (value: unknown): string | undefined => typeof value === "
 /** A string or number as text; empty for everything else. */
 export const word = (value: unknown): string =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
+
+/** The value of a text that is JSON, else the text. */
+export const parsed = (text: string): unknown => Option.getOrElse(Json.parse(text), () => text)
+
+/** The object, or what is wrong with the body in its place. Text is parsed: servers mislabel JSON. */
+export const body = (raw: unknown): Fields | string => {
+  if (raw === undefined || raw === null || raw === "") return "the answer is empty"
+  const value = typeof raw === "string" ? parsed(raw) : raw
+  if (isFields(value)) return value
+  return typeof raw === "string" && raw.trimStart().startsWith("<")
+    ? "the answer is an HTML page and not JSON: correct the base URL"
+    : "the answer is no JSON object"
+}

@@ -45,7 +45,7 @@ import type { Values } from "../config/Settings.ts"
 import * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Usage } from "../domain/Usage.ts"
-import * as OutputLimits from "../provider/anthropic/OutputLimits.ts"
+import * as ModelAbilities from "../provider/ModelAbilities.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as Families from "./catalogue/Families.ts"
 import * as LocalServer from "./catalogue/LocalServer.ts"
@@ -277,7 +277,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     const family = Families.of(route.model)
     return {
       window: yield* window(route),
-      output: listed?.output ?? (isClaude(route.model) ? OutputLimits.of(route.model) : family?.output),
+      output: listed?.output ?? (isClaude(route.model) ? ModelAbilities.outputLimit(route.model) : family?.output),
       vision: listed?.vision ?? family?.vision,
       reasoning: listed?.reasoning ?? family?.reasoning,
       tools: listed?.tools ?? family?.tools,

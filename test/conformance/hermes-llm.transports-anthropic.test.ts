@@ -7,7 +7,7 @@ import * as History from "../../src/domain/History.ts"
 import type { ModelCall } from "../../src/domain/Model.ts"
 import { abilities, type Route } from "../../src/domain/Route.ts"
 import * as Usage from "../../src/domain/Usage.ts"
-import * as OutputLimits from "../../src/provider/anthropic/OutputLimits.ts"
+import * as ModelAbilities from "../../src/provider/ModelAbilities.ts"
 import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
 
 const route = (more: Partial<Route> = {}): Route => ({
@@ -46,7 +46,7 @@ describe("hermes-llm.md, the Messages protocol", () => {
 
   it.effect("T14 a limit above the window becomes one token less than the window", () =>
     Effect.gen(function*() {
-      assert.strictEqual(OutputLimits.of("claude-sonnet-4-5"), 64_000)
+      assert.strictEqual(ModelAbilities.outputLimit("claude-sonnet-4-5"), 64_000)
       const request = yield* prepare({ contextWindow: 8_192 }, { model: "claude-sonnet-4-5" })
       assert.strictEqual(request["max_tokens"], 8_191)
     }))

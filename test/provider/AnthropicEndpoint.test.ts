@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Redacted from "effect/Redacted"
 import type { Route } from "../../src/domain/Route.ts"
 import * as Endpoint from "../../src/provider/anthropic/Endpoint.ts"
-import * as OutputLimits from "../../src/provider/anthropic/OutputLimits.ts"
+import * as ModelAbilities from "../../src/provider/ModelAbilities.ts"
 
 const native: Route = { provider: "anthropic", model: "claude-opus-4-6", apiMode: "anthropic_messages" }
 
@@ -96,5 +96,5 @@ it("output limits take the longest name that fits (Sonnet 4.6 by ARCHITECTURE §
       ["MiniMax-M2", 131_072],
       ["nobody-knows", 128_000]
     ] as const
-  ) assert.strictEqual(OutputLimits.of(model), limit, model)
+  ) assert.strictEqual(ModelAbilities.outputLimit(model), limit, model)
 })

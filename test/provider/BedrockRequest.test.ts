@@ -6,7 +6,6 @@ import * as History from "../../src/domain/History.ts"
 import type { ModelCall } from "../../src/domain/Model.ts"
 import { abilities, type Route } from "../../src/domain/Route.ts"
 import * as Endpoint from "../../src/provider/bedrock/Endpoint.ts"
-import * as Input from "../../src/provider/bedrock/Input.ts"
 import * as Request from "../../src/provider/bedrock/Request.ts"
 
 const route: Route = {
@@ -255,7 +254,7 @@ describe("tools, thinking and the form of the answer", () => {
 
 it("fields that Converse does not know are the model's, where they win; stream is nobody's", () => {
   assert.deepStrictEqual(
-    Input.of({
+    Request.input({
       modelId: "m",
       stream: true,
       top_k: 5,
@@ -264,7 +263,7 @@ it("fields that Converse does not know are the model's, where they win; stream i
     }),
     { modelId: "m", additionalModelRequestFields: { top_k: 5, thinking: { type: "disabled" }, beta: 1 } }
   )
-  assert.deepStrictEqual(Input.of({ modelId: "m", stream: false }), { modelId: "m" })
+  assert.deepStrictEqual(Request.input({ modelId: "m", stream: false }), { modelId: "m" })
 })
 
 describe("endpoints", () => {

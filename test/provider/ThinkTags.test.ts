@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ThinkTags from "../../src/provider/chat/ThinkTags.ts"
+import * as ThinkTags from "../../src/provider/ThinkTags.ts"
 
 const split = (pieces: ReadonlyArray<string>) => {
   let text = ""

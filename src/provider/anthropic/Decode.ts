@@ -1,29 +1,60 @@
 /**
- * A Messages body as an answer, and the parts of an answer as a Messages body.
+ * Reads a Messages body, and writes parts as one. Whatever a server or a middleware answers is either a model response or an
+ * `AiError` that says what is wrong with it; free of the SDK.
  *
  * **Details**
  *
  * Text, thinking and calls are read; blocks of tools that the API ran itself stay in `raw` only. A body without content
  * is an answer when it says why it stopped, and it is none when it is said to have stopped for a tool.
  *
- * @since 0.1.0
+ * A reasoning part carries in `metadata.anthropic_messages` (in a prompt `options.anthropic_messages`) the `signature` of its
+ * text, or `redacted`, the opaque data that stands for it.
+ *
+ * Source: `hermes-llm.md` §4.2, §12.2, §14.5.
  */
+import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
+import type * as Schema from "effect/Schema"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import * as Arguments from "../Arguments.ts"
-import * as Body from "../Body.ts"
+import { count, toResponse } from "../../domain/Usage.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
-import * as Answer from "./Answer.ts"
-import * as Wire from "./Wire.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+import * as Endpoint from "./Endpoint.ts"
+
+// Metadata
+
+/** Key of this provider's data in `options` and `metadata`. */
+const namespace = "anthropic_messages"
+
+/** This provider's data of a message or part. */
+export const own = (options: Prompt.ProviderOptions): Readonly<Record<string, Schema.Json>> => {
+  const data = options[namespace]
+  // A JSON value that is an object and no array is a record of JSON values.
+  return Predicate.isObject(data) ? data as Readonly<Record<string, Schema.Json>> : {}
+}
+
+const text = (value: unknown): string | undefined => typeof value === "string" && value !== "" ? value : undefined
+
+/** The signature of a reasoning part's text. */
+export const signature = (options: Prompt.ProviderOptions): string | undefined => text(own(options)["signature"])
+
+/** The opaque data that a reasoning part stands for. */
+export const redacted = (options: Prompt.ProviderOptions): string | undefined => text(own(options)["redacted"])
+
+/** Metadata of an answer's part that carries `data` of this provider. */
+export const metadata = (data: Readonly<Record<string, string>>): Response.ProviderMetadata => ({ [namespace]: data })
 
 /** Metadata of a thinking block, as its two forms carry it. */
-export const thinkingMetadata = (block: Raw.Fields): Response.ProviderMetadata => {
+const thinkingMetadata = (block: Raw.Fields): Response.ProviderMetadata => {
   const signature = Raw.word(block["signature"])
-  return signature === "" ? {} : Wire.metadata({ signature })
+  return signature === "" ? {} : metadata({ signature })
 }
+
+// Parts
 
 /** Id of a call; one that came without gets one from its place. */
 export const callId = (id: unknown, index: number): string => Raw.word(id) || `toolu_${index}`
@@ -31,7 +62,7 @@ export const callId = (id: unknown, index: number): string => Raw.word(id) || `t
 const partOf = (
   block: Raw.Fields,
   index: number,
-  toolName: (wireName: string) => string
+  names: Endpoint.ToolNames
 ): ReadonlyArray<ContentPart> => {
   switch (block["type"]) {
     case "text": {
@@ -47,13 +78,13 @@ const partOf = (
       const redacted = Raw.word(block["data"])
       return redacted === ""
         ? []
-        : [Response.makePart("reasoning", { text: "", metadata: Wire.metadata({ redacted }) })]
+        : [Response.makePart("reasoning", { text: "", metadata: metadata({ redacted }) })]
     }
     case "tool_use":
       return [Response.makePart("tool-call", {
         id: callId(block["id"], index),
-        name: toolName(Raw.word(block["name"])),
-        params: Arguments.fromWire(block["input"]),
+        name: names.fromWire(Raw.word(block["name"])),
+        params: ToolCallWire.fromWire(block["input"]),
         providerExecuted: false
       })]
     default:
@@ -61,15 +92,67 @@ const partOf = (
   }
 }
 
-/** See the module. `toolName` gives a tool's own name from the one on the wire. */
+// Finish reason
+
+const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  tool_use: "tool-calls",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  refusal: "content-filter"
+}
+
+/** From `stop_reason`; one that nobody knows is a stop. */
+export const finishReason = (stopReason: unknown): Response.FinishReason => {
+  const name = Raw.word(stopReason)
+  return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
+}
+
+// Usage
+
+/** From the `usage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
+export const usage = (raw: unknown): Response.Usage => {
+  const fields = Raw.fields(raw)
+  const output = Raw.fields(fields["output_tokens_details"])
+  const reasoning = [
+    output["reasoning_tokens"],
+    output["thinking_tokens"],
+    Raw.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+  ]
+  return toResponse({
+    input: fields["input_tokens"],
+    output: fields["output_tokens"],
+    cacheRead: fields["cache_read_input_tokens"],
+    cacheWrite: fields["cache_creation_input_tokens"],
+    reasoning: reasoning.find((value) => count(value) > 0)
+  })
+}
+
+/** The counters of a stream: the last event's are cumulative, and those it leaves out or at nothing stay as they began. */
+export const laterUsage = (
+  first: Raw.Fields,
+  last: Raw.Fields
+): Raw.Fields => {
+  const out = { ...first }
+  for (const [name, value] of Object.entries(last)) {
+    const says = typeof value === "number" ? value > 0 : value !== null && value !== undefined
+    if (says || out[name] === undefined) out[name] = value
+  }
+  return out
+}
+
+// Decode
+
+/** The response of a body, or what is wrong with it. */
 export const decode = (
   raw: unknown,
-  toolName: (wireName: string) => string,
-  context: SdkError.Context
+  context: SdkError.Context,
+  names = Endpoint.sameNames
 ): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
     Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
-  const body = Body.read(raw)
+  const body = Raw.body(raw)
   if (typeof body === "string") return invalid(body)
   if (body["type"] === "error" || Raw.isFields(body["error"])) return Result.fail(SdkError.fromBody({ ...context, body }))
   const { content } = body
@@ -79,27 +162,29 @@ export const decode = (
     return invalid("the answer has no content")
   }
   return Result.succeed({
-    parts: content.flatMap((block, index) => partOf(Raw.fields(block), index, toolName)),
-    finishReason: Answer.finishReason(stopReason),
-    usage: Answer.usage(body["usage"]),
+    parts: content.flatMap((block, index) => partOf(Raw.fields(block), index, names)),
+    finishReason: finishReason(stopReason),
+    usage: usage(body["usage"]),
     model: Raw.word(body["model"]) || undefined,
     id: Raw.word(body["id"]) || undefined,
     raw
   })
 }
 
-const blockOf = (part: ContentPart, wireName: (name: string) => string): ReadonlyArray<unknown> => {
+// Encode
+
+const blockOf = (part: ContentPart, names: Endpoint.ToolNames): ReadonlyArray<unknown> => {
   switch (part.type) {
     case "text":
       return [{ type: "text", text: part.text }]
     case "reasoning": {
-      const data = Wire.redacted(part.metadata)
+      const data = redacted(part.metadata)
       if (data !== undefined) return [{ type: "redacted_thinking", data }]
-      const signature = Wire.signature(part.metadata)
-      return [{ type: "thinking", thinking: part.text, ...(signature === undefined ? {} : { signature }) }]
+      const signed = signature(part.metadata)
+      return [{ type: "thinking", thinking: part.text, ...(signed === undefined ? {} : { signature: signed }) }]
     }
     case "tool-call":
-      return [{ type: "tool_use", id: part.id, name: wireName(part.name), input: part.params }]
+      return [{ type: "tool_use", id: part.id, name: names.toWire(part.name), input: part.params }]
     case "file":
       return []
   }
@@ -113,12 +198,12 @@ export const encode = (answer: {
   readonly stopReason: string | null
   readonly stopSequence: string | null
   readonly usage: Raw.Fields
-}, wireName: (name: string) => string): unknown => ({
+}, names: Endpoint.ToolNames): unknown => ({
   id: answer.id,
   type: "message",
   role: "assistant",
   model: answer.model,
-  content: answer.parts.flatMap((part) => blockOf(part, wireName)),
+  content: answer.parts.flatMap((part) => blockOf(part, names)),
   stop_reason: answer.stopReason,
   stop_sequence: answer.stopSequence,
   usage: answer.usage

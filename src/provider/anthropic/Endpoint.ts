@@ -1,6 +1,6 @@
 /**
- * Who answers at a route's address: Anthropic itself or somebody who speaks its protocol. Keys, headers, model names and
- * the replay of thinking depend on it.
+ * Who answers at a route's address: Anthropic itself or somebody who speaks its protocol. Keys, headers, model and tool names
+ * depend on it.
  *
  * **Details**
  *
@@ -11,19 +11,24 @@
  * The version header is `2023-06-01`, the one that gateways speak and that knows `temperature`; the younger one of the
  * SDK refuses it for every model. A route's own headers win over all of these.
  *
- * Source: `hermes-llm.md` §4.2.
+ * Anthropic serves a subscription token to its own client only, so that the system prompt begins with that client's
+ * identity, product names in it are replaced, and tool names carry the prefix that the client gives to tools of others.
+ * Answers are translated back. Every tool gets the prefix, one that begins with it already too (`mcp_github_search` travels
+ * as `mcp_mcp_github_search`): that is what makes the way back exact. A name without it is left as it came.
  *
- * @since 0.1.0
+ * Source: `hermes-llm.md` §4.2.
  */
 import * as Redacted from "effect/Redacted"
 import type { Route } from "../../domain/Route.ts"
 
-/** How the key travels. `subscription` is a bearer token with the identity of Anthropic's own client. */
+// Endpoints
+
+/** Ways for the key to travel. `subscription` is a bearer token with the identity of Anthropic's own client. */
 export type Auth = "none" | "key" | "bearer" | "subscription"
 
-/** See the module. */
+/** An address of the Messages API with what follows from it. */
 export interface Endpoint {
-  /** Whether Anthropic itself answers. */
+  /** True where Anthropic itself answers. */
   readonly native: boolean
   readonly auth: Auth
   /** Model id as this endpoint writes it. */
@@ -42,7 +47,7 @@ export const betas: ReadonlyArray<string> = [
 ]
 /** The one that makes tool calls fail where keys are bearer tokens. */
 const fineGrained = "fine-grained-tool-streaming-2025-05-14"
-/** What a subscription token needs besides. */
+/** Betas that a subscription token needs besides. */
 export const subscriptionBetas: ReadonlyArray<string> = ["claude-code-20250219", "oauth-2025-04-20"]
 /** For `speed: fast`, at Anthropic only. */
 export const fastBeta = "fast-mode-2026-02-01"
@@ -71,7 +76,7 @@ const within = (host: string, domain: string): boolean => host === domain || hos
 const belongs = (family: Family, provider: string, host: string): boolean =>
   family.providers.includes(provider) || family.hosts.some((domain) => within(host, domain))
 
-/** Whether a secret is a token of a subscription: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
+/** Tells whether a secret is a token of a subscription: `sk-ant-…` other than `sk-ant-api…`, or a JWT. */
 const isSubscription = (secret: string): boolean =>
   (secret.startsWith("sk-ant-") && !secret.startsWith("sk-ant-api")) || secret.startsWith("eyJ")
 
@@ -91,7 +96,7 @@ const modelId = (model: string, provider: string, host: string): string => {
   return keeps ? bare : bare.replaceAll(".", "-")
 }
 
-/** See the module. */
+/** The endpoint of a route. */
 export const of = (route: Route): Endpoint => {
   const provider = route.provider.trim().toLowerCase()
   const baseUrl = (route.baseUrl ?? defaultBaseUrl).replace(/\/+$/, "").replace(/\/v1$/, "")
@@ -104,6 +109,8 @@ export const of = (route: Route): Endpoint => {
     baseUrl
   }
 }
+
+// Headers
 
 /** Comma-separated names in their order, each once. */
 export const joinBetas = (...lists: ReadonlyArray<string | undefined>): string => {
@@ -139,3 +146,42 @@ export const headers = (route: Route, endpoint: Endpoint): Record<string, string
     "anthropic-beta": joinBetas(betasOf(endpoint).join(","), own["anthropic-beta"])
   }
 }
+
+// Subscription tokens
+
+/** First block of the system prompt. */
+export const identity = "You are Claude Code, Anthropic's official CLI for Claude."
+
+const toolPrefix = "mcp_"
+
+const productNames: ReadonlyArray<readonly [from: string, to: string]> = [
+  ["Hermes Agent", "Claude Code"],
+  ["Hermes agent", "Claude Code"],
+  ["hermes-agent", "claude-code"],
+  ["Nous Research", "Anthropic"]
+]
+
+/** The system text with the product names that the token's client has. */
+export const systemText = (text: string): string =>
+  productNames.reduce((out, [from, to]) => out.replaceAll(from, to), text)
+
+const prefixed = (name: string): string => toolPrefix + name
+
+const unprefixed = (name: string): string => name.startsWith(toolPrefix) ? name.slice(toolPrefix.length) : name
+
+/** Translates the names of tools. */
+export interface ToolNames {
+  /** A tool's name on the wire. */
+  readonly toWire: (name: string) => string
+  /** A tool's own name, from the one on the wire. */
+  readonly fromWire: (wireName: string) => string
+}
+
+const asIs = (name: string): string => name
+
+/** Names that are the same on both sides. */
+export const sameNames: ToolNames = { toWire: asIs, fromWire: asIs }
+
+/** The names of tools at an endpoint. */
+export const toolNames = ({ auth }: Endpoint): ToolNames =>
+  auth === "subscription" ? { toWire: prefixed, fromWire: unprefixed } : sameNames

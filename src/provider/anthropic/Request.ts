@@ -1,5 +1,6 @@
 /**
- * Compiles a model call into the request of one route of the Messages API, without sending it.
+ * The request of one route of the Messages API for a model call. Pure, and free of the SDK: the same call on the same route
+ * is the same request, byte for byte.
  *
  * **Details**
  *
@@ -11,46 +12,87 @@
  * - `speed: fast` in the route's `extraBody` brings its beta along, and is dropped where Anthropic does not answer.
  *
  * Source: `hermes-llm.md` §4.2, §14.2.
- *
- * @since 0.1.0
  */
+import type * as JsonSchema from "effect/JsonSchema"
 import type * as Prompt from "effect/ai/Prompt"
-import type { ModelCall, ModelRequest } from "../../domain/Model.ts"
+import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import * as Route from "../../domain/Route.ts"
+import * as AnswerSchema from "../AnswerSchema.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
 import * as Turns from "../Turns.ts"
-import * as AnswerSchema from "./AnswerSchema.ts"
-import * as Claude from "./Claude.ts"
-import * as Convert from "./Convert.ts"
 import * as Endpoint from "./Endpoint.ts"
-import * as OutputLimits from "./OutputLimits.ts"
-import * as Subscription from "./Subscription.ts"
-import * as Thinking from "./Thinking.ts"
-import * as Tools from "./Tools.ts"
-import * as Wire from "./Wire.ts"
+import * as Messages from "./Messages.ts"
 
-const asIs = (text: string): string => text
+// Tools
 
-const textBlock = (text: string): Wire.TextBlock => ({ type: "text", text })
+/** A tool on the wire. */
+interface Tool {
+  readonly name: string
+  readonly description: string
+  readonly input_schema: JsonSchema.JsonSchema
+}
+
+/** A converter with a memory: the tools of a run are one array as long as they are the same. */
+const rememberTools = (
+  names: Endpoint.ToolNames
+): (tools: ReadonlyArray<ToolDefinition>) => ReadonlyArray<Tool> => {
+  const known = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Tool>>()
+  return (tools) => {
+    const before = known.get(tools)
+    if (before !== undefined) return before
+    const converted = tools.map((tool) => ({
+      name: names.toWire(tool.name),
+      description: tool.description,
+      input_schema: tool.parameters["type"] === "object"
+        ? tool.parameters
+        : { properties: {}, ...tool.parameters, type: "object" }
+    }))
+    known.set(tools, converted)
+    return converted
+  }
+}
+
+/** The choice on the wire; undefined for `none`, which leaves the tools out. */
+const choiceOf = (
+  toolChoice: ToolChoice,
+  names: Endpoint.ToolNames
+): Readonly<Record<string, string>> | undefined => {
+  if (typeof toolChoice === "object") return { type: "tool", name: names.toWire(toolChoice.tool) }
+  switch (toolChoice) {
+    case "auto":
+      return { type: "auto" }
+    case "required":
+      return { type: "any" }
+    case "none":
+      return undefined
+  }
+}
+
+// System prompt
+
+const textBlock = (text: string): Messages.TextBlock => ({ type: "text", text })
 
 const systemBlocks = (
   messages: ReadonlyArray<Prompt.Message>,
-  rewrite: (text: string) => string
-): ReadonlyArray<Wire.TextBlock> =>
+  rewrite: ((text: string) => string) | undefined
+): ReadonlyArray<Messages.TextBlock> =>
   messages.flatMap((message) => {
     if (message.role !== "system" || message.content.trim() === "") return []
-    const marker = Wire.cacheControl(message.options)
-    const block = textBlock(rewrite(message.content).toWellFormed())
+    const marker = Messages.cacheControl(message.options)
+    const block = textBlock((rewrite === undefined ? message.content : rewrite(message.content)).toWellFormed())
     return [marker === undefined ? block : { ...block, cache_control: marker }]
   })
 
 /** One string, or blocks where a block has to stay one: before a cache breakpoint and after the identity. */
-const system = (blocks: ReadonlyArray<Wire.TextBlock>): string | ReadonlyArray<Wire.TextBlock> | undefined => {
+const system = (blocks: ReadonlyArray<Messages.TextBlock>): string | ReadonlyArray<Messages.TextBlock> | undefined => {
   if (blocks.length === 0) return undefined
-  const apart = blocks.some((block) => block.cache_control !== undefined || block.text === Subscription.identity)
+  const apart = blocks.some((block) => block.cache_control !== undefined || block.text === Endpoint.identity)
   return apart ? blocks : blocks.map((block) => block.text).join("\n\n")
 }
 
-const thinkingFields = (thinking: Thinking.Thinking): ModelRequest => {
+// Reasoning and limits
+
+const thinkingFields = (thinking: ModelAbilities.Thinking): ModelRequest => {
   switch (thinking?.style) {
     case "adaptive":
       return { thinking: { type: "adaptive", display: "summarized" } }
@@ -61,19 +103,21 @@ const thinkingFields = (thinking: Thinking.Thinking): ModelRequest => {
   }
 }
 
-const temperature = (call: ModelCall, thinking: Thinking.Thinking, abilities: Claude.Abilities): ModelRequest => {
+const temperature = (call: ModelCall, thinking: ModelAbilities.Thinking, abilities: ModelAbilities.ClaudeAbilities): ModelRequest => {
   if (!abilities.sampling || thinking?.style === "adaptive") return {}
   if (thinking?.style === "budget") return { temperature: 1 }
   return call.temperature === undefined ? {} : { temperature: call.temperature }
 }
 
-const outputConfig = (thinking: Thinking.Thinking, schema: unknown): ModelRequest => {
+const outputConfig = (thinking: ModelAbilities.Thinking, schema: unknown): ModelRequest => {
   const fields = {
     ...(thinking?.style === "adaptive" ? { effort: thinking.effort } : {}),
     ...(schema === undefined ? {} : { format: { type: "json_schema", schema } })
   }
   return Object.keys(fields).length === 0 ? {} : { output_config: fields }
 }
+
+// Request
 
 const extras = (route: Route.Route, endpoint: Endpoint.Endpoint): ModelRequest => {
   const { speed, ...body } = route.extraBody ?? {}
@@ -86,16 +130,16 @@ const extras = (route: Route.Route, endpoint: Endpoint.Endpoint): ModelRequest =
   }
 }
 
-/** What turns the calls of one route into requests; it remembers the messages that it has converted. */
+/** Turns the calls of one route into requests; remembers the messages that it has converted. */
 export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const endpoint = Endpoint.of(route)
-  const abilities = Claude.abilities(endpoint.model)
+  const abilities = ModelAbilities.claude(endpoint.model)
   const subscribed = endpoint.auth === "subscription"
-  const toolName = subscribed ? Subscription.toWire : asIs
-  const dialect = Convert.dialect(toolName)
-  const convertTools = Tools.make(toolName)
-  const identity: ReadonlyArray<Wire.TextBlock> = subscribed ? [textBlock(Subscription.identity)] : []
-  const rewrite = subscribed ? Subscription.systemText : asIs
+  const names = Endpoint.toolNames(endpoint)
+  const dialect = Messages.dialect(names)
+  const convertTools = rememberTools(names)
+  const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [textBlock(Endpoint.identity)] : []
+  const rewrite = subscribed ? Endpoint.systemText : undefined
   const replays = Route.abilities(route).thinking !== "none"
   const structured = endpoint.native && abilities.structured
   const fixed = extras(route, endpoint)
@@ -103,19 +147,19 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   return (call) => {
     const messages = Turns.alternate(call.messages, dialect, replays)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
-    const blocks: ReadonlyArray<Wire.TextBlock> = [
+    const blocks: ReadonlyArray<Messages.TextBlock> = [
       ...identity,
       ...systemBlocks(call.messages, rewrite),
       ...(format === undefined || structured ? [] : [textBlock(AnswerSchema.instruction(format.schema))])
     ]
     const systemField = system(blocks)
-    const choice = call.tools.length === 0 ? undefined : Tools.choice(call.toolChoice, toolName)
+    const choice = call.tools.length === 0 ? undefined : choiceOf(call.toolChoice, names)
     const forced = choice !== undefined && choice["type"] !== "auto"
-    const wanted = forced ? undefined : Thinking.of(call.reasoningEffort, abilities)
+    const wanted = forced ? undefined : ModelAbilities.thinking(call.reasoningEffort, abilities)
     const refusesBudget = replays && Turns.calledWithoutThinking(messages, dialect)
     const asked = wanted?.style === "budget" && refusesBudget ? undefined : wanted
-    const { maxTokens, thinking } = Thinking.fit(
-      call.maxOutputTokens ?? OutputLimits.of(endpoint.model),
+    const { maxTokens, thinking } = ModelAbilities.fitThinking(
+      call.maxOutputTokens ?? ModelAbilities.outputLimit(endpoint.model),
       call.contextWindow,
       asked
     )

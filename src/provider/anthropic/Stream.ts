@@ -5,12 +5,10 @@
  *
  * Each content block is one part, grouped by the block's index. A call's arguments stream as they come and are parsed
  * when its block stops. `finish` comes with `message_stop`; gateways that never send it, but ended every block and said why
- * the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not JSON, end the stream; what
- * stood before them has been read.
+ * the answer stopped, are believed at the end of the stream. An `error` event, and an event that is not JSON, end the stream;
+ * what stood before them has been read.
  *
  * Source: `hermes-llm.md` §4.2.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
@@ -18,14 +16,15 @@ import * as Response from "effect/ai/Response"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
 import type { StreamPart } from "../../domain/Model.ts"
-import * as Arguments from "../Arguments.ts"
 import type { SseEvent } from "../internal/SseReader.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
-import * as Answer from "./Answer.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Decode from "./Decode.ts"
-import * as Wire from "./Wire.ts"
+import * as Endpoint from "./Endpoint.ts"
+
+// Open blocks
 
 interface OpenCall {
   readonly kind: "tool_use"
@@ -43,16 +42,10 @@ interface OpenThought {
 
 type Open = OpenCall | OpenThought | { readonly kind: "text" } | { readonly kind: "redacted" }
 
-/** What a stream belongs to. */
-export interface About {
-  readonly context: SdkError.Context
-  /** A tool's own name from the one on the wire, and back. */
-  readonly toolName: (wireName: string) => string
-  readonly wireName: (toolName: string) => string
-}
+// Machine
 
 /** A machine at the start of a stream. */
-export const make = ({ context, toolName, wireName }: About): StreamMachine.StreamMachine => {
+export const make = (context: SdkError.Context, names = Endpoint.sameNames): StreamMachine.StreamMachine => {
   const open = new Map<number, Open>()
   let usage: Raw.Fields = {}
   let id: string | undefined
@@ -65,8 +58,8 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
   const finish = (out: Array<StreamPart>): void => {
     if (finished) return
     finished = true
-    const reason = Answer.finishReason(stopReason)
-    out.push(Response.makePart("finish", { reason, usage: Answer.usage(usage), response: undefined }))
+    const reason = Decode.finishReason(stopReason)
+    out.push(Response.makePart("finish", { reason, usage: Decode.usage(usage), response: undefined }))
   }
 
   const start = (index: number, block: Raw.Fields, out: Array<StreamPart>): void => {
@@ -88,7 +81,7 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
       }
       case "redacted_thinking": {
         open.set(index, { kind: "redacted" })
-        const metadata = Wire.metadata({ redacted: Raw.word(block["data"]) })
+        const metadata = Decode.metadata({ redacted: Raw.word(block["data"]) })
         out.push(Response.makePart("reasoning-start", { id, metadata }))
         break
       }
@@ -96,7 +89,7 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
         const call: OpenCall = {
           kind: "tool_use",
           id: Decode.callId(block["id"], index),
-          name: toolName(Raw.word(block["name"])),
+          name: names.fromWire(Raw.word(block["name"])),
           input: block["input"],
           json: ""
         }
@@ -146,7 +139,7 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
         break
       case "thinking": {
         const { signature } = block
-        out.push(Response.makePart("reasoning-end", { id, metadata: signature === "" ? {} : Wire.metadata({ signature }) }))
+        out.push(Response.makePart("reasoning-end", { id, metadata: signature === "" ? {} : Decode.metadata({ signature }) }))
         break
       }
       case "redacted":
@@ -157,7 +150,7 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
         out.push(Response.makePart("tool-call", {
           id: block.id,
           name: block.name,
-          params: block.json === "" ? Arguments.fromWire(block.input) : Assembler.params(block.json),
+          params: block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.params(block.json),
           providerExecuted: false
         }))
         break
@@ -188,7 +181,7 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
         const change = Raw.fields(fields["delta"])
         stopReason = Raw.word(change["stop_reason"]) || stopReason
         stopSequence = Raw.word(change["stop_sequence"]) || stopSequence
-        usage = Answer.laterUsage(usage, Raw.fields(fields["usage"]))
+        usage = Decode.laterUsage(usage, Raw.fields(fields["usage"]))
         break
       }
       case "message_stop":
@@ -225,6 +218,6 @@ export const make = ({ context, toolName, wireName }: About): StreamMachine.Stre
     step,
     end,
     failure: () => failure,
-    body: (parts) => Decode.encode({ parts, id, model, stopReason, stopSequence, usage }, wireName)
+    body: (parts) => Decode.encode({ parts, id, model, stopReason, stopSequence, usage }, names)
   }
 }

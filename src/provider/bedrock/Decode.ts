@@ -1,18 +1,63 @@
 /**
- * A Converse answer as parts, and parts as a Converse answer.
+ * Reads a Converse answer, and writes parts as one. Whatever the service or a middleware answers is either a model response
+ * or an `AiError` that says what is wrong with it; free of the SDK.
  *
- * @since 0.1.0
+ * **Details**
+ *
+ * A reasoning part carries in `metadata.bedrock_converse` (in a prompt `options.bedrock_converse`) the `signature` of its
+ * text, or `redacted`, the opaque data that stands for it, in base64.
+ *
+ * Source: `hermes-llm.md` §4.4, §12.2.
  */
+import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import * as Arguments from "../Arguments.ts"
-import * as Body from "../Body.ts"
+import { toResponse } from "../../domain/Usage.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
-import * as Answer from "./Answer.ts"
-import * as Wire from "./Wire.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+
+// Metadata
+
+/** Key of this provider's data in `options` and `metadata`. */
+const namespace = "bedrock_converse"
+
+const text = (options: Prompt.ProviderOptions, name: string): string | undefined =>
+  Raw.word(Raw.fields(options[namespace])[name]) || undefined
+
+/** The signature of a reasoning part's text. */
+export const signature = (options: Prompt.ProviderOptions): string | undefined => text(options, "signature")
+
+/** The opaque data that a reasoning part stands for. */
+export const redacted = (options: Prompt.ProviderOptions): Uint8Array | undefined => {
+  const data = text(options, "redacted")
+  return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
+}
+
+/** Metadata of a reasoning part of an answer. */
+export const reasoningMetadata = (thought: {
+  readonly signature: string
+  readonly redacted: Uint8Array | undefined
+}): Response.ProviderMetadata => {
+  const data = {
+    ...(thought.signature === "" ? {} : { signature: thought.signature }),
+    ...(thought.redacted === undefined ? {} : { redacted: Base64.encode(thought.redacted) })
+  }
+  return Object.keys(data).length === 0 ? {} : { [namespace]: data }
+}
+
+/** Bytes of an answer: as the SDK gives them, or in base64, as JSON has them. */
+export const bytes = (value: unknown): Uint8Array | undefined =>
+  value instanceof Uint8Array
+    ? value
+    : typeof value === "string" && value !== ""
+    ? Result.getOrUndefined(Base64.decode(value))
+    : undefined
+
+// Parts
 
 /** Id of a call; one that came without gets one from its place. */
 export const callId = (id: unknown, index: number): string => Raw.word(id) || `tooluse_${index}`
@@ -24,9 +69,9 @@ const partOf = (block: Raw.Fields, index: number): ReadonlyArray<ContentPart> =>
   if (Raw.isFields(block["reasoningContent"])) {
     const { reasoningText, redactedContent } = block["reasoningContent"]
     const readable = Raw.fields(reasoningText)
-    const metadata = Wire.metadata({
+    const metadata = reasoningMetadata({
       signature: Raw.word(readable["signature"]),
-      redacted: Wire.bytes(redactedContent)
+      redacted: bytes(redactedContent)
     })
     const text = Raw.word(readable["text"])
     return text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
@@ -36,18 +81,51 @@ const partOf = (block: Raw.Fields, index: number): ReadonlyArray<ContentPart> =>
     return [Response.makePart("tool-call", {
       id: callId(toolUseId, index),
       name: Raw.word(name),
-      params: Arguments.fromWire(input),
+      params: ToolCallWire.fromWire(input),
       providerExecuted: false
     })]
   }
   return []
 }
 
-/** An answer, or what is wrong with it. Converse does not name the model: it is the one that was asked. */
+// Finish reason
+
+const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
+  end_turn: "stop",
+  stop_sequence: "stop",
+  tool_use: "tool-calls",
+  max_tokens: "length",
+  model_context_window_exceeded: "length",
+  guardrail_intervened: "content-filter",
+  content_filtered: "content-filter"
+}
+
+/** From `stopReason`; one that nobody knows is a stop. */
+export const finishReason = (stopReason: unknown): Response.FinishReason => {
+  const name = Raw.word(stopReason)
+  return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
+}
+
+// Usage
+
+/** From the `usage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
+export const usage = (raw: unknown): Response.Usage => {
+  const fields = Raw.fields(raw)
+  return toResponse({
+    input: fields["inputTokens"],
+    output: fields["outputTokens"],
+    cacheRead: fields["cacheReadInputTokens"],
+    cacheWrite: fields["cacheWriteInputTokens"]
+  })
+}
+
+// Decode
+
+/** The response of a body, or what is wrong with it. Converse does not name the model: it is the one that was asked. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
     Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
-  const body = Body.read(raw)
+  const body = Raw.body(raw)
   if (typeof body === "string") return invalid(body)
   const { content } = Raw.fields(Raw.fields(body["output"])["message"])
   if (!Array.isArray(content)) return invalid("the answer is no Converse body: check that the base URL serves this API")
@@ -57,24 +135,26 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
   }
   return Result.succeed({
     parts: content.flatMap((block, index) => partOf(Raw.fields(block), index)),
-    finishReason: Answer.finishReason(stopReason),
-    usage: Answer.usage(body["usage"]),
+    finishReason: finishReason(stopReason),
+    usage: usage(body["usage"]),
     model: context.model,
     id: Raw.word(Raw.fields(body["$metadata"])["requestId"]) || undefined,
     raw
   })
 }
 
+// Encode
+
 const blockOf = (part: ContentPart): ReadonlyArray<unknown> => {
   switch (part.type) {
     case "text":
       return [{ text: part.text }]
     case "reasoning": {
-      const redactedContent = Wire.redacted(part.metadata)
+      const redactedContent = redacted(part.metadata)
       if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
-      const signature = Wire.signature(part.metadata)
+      const signed = signature(part.metadata)
       return [{
-        reasoningContent: { reasoningText: { text: part.text, ...(signature === undefined ? {} : { signature }) } }
+        reasoningContent: { reasoningText: { text: part.text, ...(signed === undefined ? {} : { signature: signed }) } }
       }]
     }
     case "tool-call":

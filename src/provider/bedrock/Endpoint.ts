@@ -8,25 +8,23 @@
  * environment goes to AWS only: at any other address the chain signs, which gives no secret away.
  *
  * Source: `hermes-llm.md` §2.2, §2.3, §4.4.
- *
- * @since 0.1.0
  */
 import * as Redacted from "effect/Redacted"
 import type { Route } from "../../domain/Route.ts"
 
-/** See the module. */
+/** The place and the credentials of a Bedrock route. */
 export interface Endpoint {
   readonly region: string
   /** Undefined for AWS's own address of the region. */
   readonly address: string | undefined
   /** A Bedrock API key. */
   readonly token: string | undefined
-  /** How requests are authenticated; undefined leaves it to the SDK. */
+  /** The authentication of requests; undefined leaves it to the SDK. */
   readonly scheme: "httpBearerAuth" | "sigv4" | undefined
 }
 
 const defaultRegion = "us-east-1"
-/** What stands for a key where AWS credentials are meant. */
+/** Stands for a key where AWS credentials are meant. */
 const chainMarker = "aws-sdk"
 
 const regionOf = (host: string): string | undefined =>
@@ -34,7 +32,7 @@ const regionOf = (host: string): string | undefined =>
 
 const isAws = (host: string): boolean => /(^|\.)amazonaws\.com(\.cn)?$/.test(host)
 
-/** See the module. */
+/** The endpoint of a route. */
 export const of = (route: Route): Endpoint => {
   const host = route.baseUrl === undefined ? "" : URL.parse(route.baseUrl)?.hostname ?? ""
   const key = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)

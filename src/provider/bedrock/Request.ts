@@ -1,6 +1,6 @@
 /**
- * Compiles a model call into a Converse request of one route, without sending it: the input of the AWS SDK's command, and
- * `stream`, our own key, which says which of the two commands it is.
+ * The Converse request of one route for a model call, without sending it: the input of the AWS SDK's command, and `stream`,
+ * our own key, which says which of the two commands it is.
  *
  * **Details**
  *
@@ -9,52 +9,21 @@
  * - Tools are left out for models that have none, and for tool choice `none`, which Converse does not know.
  * - The route's guardrail is `guardrailConfig`; its stream mode is sent with streamed calls only, as the API has it.
  * - A schema for the answer goes into `outputConfig` where Claude has it, and else into the system prompt.
+ * - Fields that Converse does not know (`top_k` from `extra_body`, say) are fields of the model behind it: {@link input} puts
+ *   them into `additionalModelRequestFields`, where they win.
  *
  * Source: `hermes-llm.md` §4.4, §14.2.
- *
- * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import * as Route from "../../domain/Route.ts"
-import * as AnswerSchema from "../anthropic/AnswerSchema.ts"
-import * as Claude from "../anthropic/Claude.ts"
-import * as Thinking from "../anthropic/Thinking.ts"
+import * as AnswerSchema from "../AnswerSchema.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
+import * as Raw from "../Raw.ts"
 import * as Turns from "../Turns.ts"
-import * as Convert from "./Convert.ts"
-import type * as Wire from "./Wire.ts"
+import * as Messages from "./Messages.ts"
 
-const defaultMaxTokens = 4_096
-
-/** Parts of the ids of models that refuse tools. */
-export const modelsWithoutTools: ReadonlyArray<string> = [
-  "deepseek.r1",
-  "deepseek-r1",
-  "amazon.titan",
-  "stability.",
-  "cohere.embed"
-]
-
-/** What a model can do here. */
-interface Model {
-  readonly abilities: Claude.Abilities
-  readonly tools: boolean
-}
-
-const others: Claude.Abilities = { thinking: "never", xhigh: false, sampling: true, structured: false }
-
-const modelOf = (id: string): Model => {
-  const name = id.toLowerCase()
-  return {
-    abilities: name.includes("claude") ? Claude.abilities(name) : others,
-    tools: !modelsWithoutTools.some((part) => name.includes(part))
-  }
-}
-
-const systemOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Wire.TextBlock> =>
-  messages.flatMap((message) =>
-    message.role === "system" && message.content.trim() !== "" ? [{ text: message.content.toWellFormed() }] : []
-  )
+// Tools
 
 const choiceOf = (choice: Exclude<ToolChoice, "none">): Readonly<Record<string, unknown>> =>
   typeof choice === "object" ? { tool: { name: choice.tool } } : choice === "required" ? { any: {} } : { auto: {} }
@@ -78,7 +47,43 @@ const rememberTools = (): (tools: ReadonlyArray<ToolDefinition>) => ReadonlyArra
   }
 }
 
-const thinkingFields = (thinking: Thinking.Thinking): Readonly<Record<string, unknown>> | undefined => {
+// System prompt
+
+const systemOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Messages.TextBlock> =>
+  messages.flatMap((message) =>
+    message.role === "system" && message.content.trim() !== "" ? [{ text: message.content.toWellFormed() }] : []
+  )
+
+// Reasoning and limits
+
+const defaultMaxTokens = 4_096
+
+/** Parts of the ids of models that refuse tools. */
+export const modelsWithoutTools: ReadonlyArray<string> = [
+  "deepseek.r1",
+  "deepseek-r1",
+  "amazon.titan",
+  "stability.",
+  "cohere.embed"
+]
+
+/** Abilities of a model on Converse. */
+interface Model {
+  readonly abilities: ModelAbilities.ClaudeAbilities
+  readonly tools: boolean
+}
+
+const others: ModelAbilities.ClaudeAbilities = { thinking: "never", xhigh: false, sampling: true, structured: false }
+
+const modelOf = (id: string): Model => {
+  const name = id.toLowerCase()
+  return {
+    abilities: name.includes("claude") ? ModelAbilities.claude(name) : others,
+    tools: !modelsWithoutTools.some((part) => name.includes(part))
+  }
+}
+
+const thinkingFields = (thinking: ModelAbilities.Thinking): Readonly<Record<string, unknown>> | undefined => {
   switch (thinking?.style) {
     case "adaptive":
       return {
@@ -94,8 +99,8 @@ const thinkingFields = (thinking: Thinking.Thinking): Readonly<Record<string, un
 
 const temperatureOf = (
   call: ModelCall,
-  thinking: Thinking.Thinking,
-  abilities: Claude.Abilities
+  thinking: ModelAbilities.Thinking,
+  abilities: ModelAbilities.ClaudeAbilities
 ): { readonly temperature?: number } => {
   if (!abilities.sampling || thinking?.style === "adaptive") return {}
   if (thinking?.style === "budget") return { temperature: 1 }
@@ -115,12 +120,14 @@ const guardrailOf = ({ guardrail }: Route.Route, stream: boolean): Readonly<Reco
   }
 }
 
-/** What turns the calls of one route into requests; it remembers the messages that it has converted. */
+// Request
+
+/** Turns the calls of one route into requests; remembers the messages that it has converted. */
 export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const { abilities, tools } = modelOf(route.model)
   const replays = Route.abilities(route).thinking !== "none"
-  const withTools = Convert.withTools()
-  const withoutTools = Convert.withoutTools()
+  const withTools = Messages.withTools()
+  const withoutTools = Messages.withoutTools()
   const convertTools = rememberTools()
 
   return (call) => {
@@ -133,13 +140,13 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       ...systemOf(call.messages),
       ...(format === undefined || inField ? [] : [{ text: AnswerSchema.instruction(format.schema) }])
     ]
-    const wanted = choice === undefined || choice === "auto" ? Thinking.of(call.reasoningEffort, abilities) : undefined
+    const wanted = choice === undefined || choice === "auto" ? ModelAbilities.thinking(call.reasoningEffort, abilities) : undefined
     const asked = wanted?.style === "budget" && Turns.calledWithoutThinking(messages, dialect) ? undefined : wanted
-    const { maxTokens, thinking } = Thinking.fit(call.maxOutputTokens ?? defaultMaxTokens, call.contextWindow, asked)
+    const { maxTokens, thinking } = ModelAbilities.fitThinking(call.maxOutputTokens ?? defaultMaxTokens, call.contextWindow, asked)
     const additional = thinkingFields(thinking)
     return {
       modelId: route.model,
-      messages: Convert.framed(messages),
+      messages: Messages.framed(messages),
       ...(system.length === 0 ? {} : { system }),
       inferenceConfig: { maxTokens, ...temperatureOf(call, thinking, abilities) },
       ...(choice === undefined ? {} : { toolConfig: { tools: convertTools(call.tools), toolChoice: choiceOf(choice) } }),
@@ -167,3 +174,38 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
 
 /** One call on its own; see {@link make}. */
 export const prepare = (call: ModelCall, route: Route.Route): ModelRequest => make(route)(call)
+
+// SDK input
+
+const converseFields = new Set([
+  "modelId",
+  "messages",
+  "system",
+  "inferenceConfig",
+  "toolConfig",
+  "guardrailConfig",
+  "additionalModelRequestFields",
+  "promptVariables",
+  "additionalModelResponseFieldPaths",
+  "requestMetadata",
+  "performanceConfig",
+  "serviceTier",
+  "outputConfig"
+])
+
+/** The input of the SDK's command, from a request after middleware has seen it. */
+export const input = (body: Raw.Fields): Raw.Fields => {
+  const known: Record<string, unknown> = {}
+  const additional: Record<string, unknown> = {}
+  for (const [name, value] of Object.entries(body)) {
+    if (name === "stream") continue
+    if (converseFields.has(name)) known[name] = value
+    else additional[name] = value
+  }
+  return Object.keys(additional).length === 0
+    ? known
+    : {
+      ...known,
+      additionalModelRequestFields: { ...Raw.fields(known["additionalModelRequestFields"]), ...additional }
+    }
+}

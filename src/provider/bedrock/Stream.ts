@@ -7,9 +7,11 @@
  * announces calls only. `messageStop` says why the answer stopped and `metadata` what it cost: `finish` comes with the
  * latter, and at the end of the stream where it never came.
  *
- * Source: `hermes-llm.md` §4.4.
+ * The AWS SDK decodes one event after the other, without ever leaving the microtask queue while it has bytes. {@link batches}
+ * gives all that can be had without waiting for the network as one array, so that what is done with events is done once for
+ * each read of the socket: an array is full when the event loop gets its turn. Nothing is read ahead beyond one event.
  *
- * @since 0.1.0
+ * Source: `hermes-llm.md` §4.4.
  */
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
@@ -18,15 +20,40 @@ import type { StreamPart } from "../../domain/Model.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
-import * as Answer from "./Answer.ts"
 import * as Decode from "./Decode.ts"
-import * as Wire from "./Wire.ts"
 
-/** A {@link StreamMachine.StreamMachine} over events that the SDK has decoded. */
-export interface Machine extends Omit<StreamMachine.StreamMachine, "step" | "end"> {
-  readonly step: (events: ReadonlyArray<unknown>) => ReadonlyArray<StreamPart>
-  readonly end: () => ReadonlyArray<StreamPart>
+// Batches
+
+/** Events in arrays, none of them empty. */
+export interface Batches<A> {
+  readonly next: () => Promise<ReadonlyArray<A> | undefined>
 }
+
+const turn = (): Promise<"turn"> => new Promise((resolve) => setImmediate(() => resolve("turn")))
+
+/** The events of a stream; undefined after the last one. A stream that fails does so after its last array. */
+export const batches = <A>(stream: AsyncIterable<A>): Batches<A> => {
+  const iterator = stream[Symbol.asyncIterator]()
+  let pending: Promise<IteratorResult<A>> | undefined
+  return {
+    next: async () => {
+      const first = await (pending ?? iterator.next())
+      pending = undefined
+      if (first.done === true) return undefined
+      const batch = [first.value]
+      const over = turn()
+      while (pending === undefined) {
+        const coming = iterator.next()
+        const settled = await Promise.race([coming.then((item) => item.done === true ? "done" : item, () => "failed"), over])
+        if (typeof settled === "string") pending = coming
+        else batch.push(settled.value)
+      }
+      return batch
+    }
+  }
+}
+
+// Open blocks
 
 interface OpenCall {
   readonly kind: "call"
@@ -43,6 +70,14 @@ interface OpenThought {
 
 type Open = OpenCall | OpenThought | { readonly kind: "text" }
 
+// Machine
+
+/** A {@link StreamMachine.StreamMachine} over events that the SDK has decoded. */
+export interface Machine extends Omit<StreamMachine.StreamMachine, "step" | "end"> {
+  readonly step: (events: ReadonlyArray<unknown>) => ReadonlyArray<StreamPart>
+  readonly end: () => ReadonlyArray<StreamPart>
+}
+
 /** A machine at the start of a stream. Neither model nor id are in a stream: they come from the request and its headers. */
 export const make = (context: SdkError.Context, requestId: string | undefined): Machine => {
   const open = new Map<number, Open>()
@@ -54,8 +89,8 @@ export const make = (context: SdkError.Context, requestId: string | undefined): 
   const finish = (out: Array<StreamPart>): void => {
     if (finished) return
     finished = true
-    const reason = Answer.finishReason(stopReason)
-    out.push(Response.makePart("finish", { reason, usage: Answer.usage(usage), response: undefined }))
+    const reason = Decode.finishReason(stopReason)
+    out.push(Response.makePart("finish", { reason, usage: Decode.usage(usage), response: undefined }))
   }
 
   const text = (index: number, delta: string, out: Array<StreamPart>): void => {
@@ -77,7 +112,7 @@ export const make = (context: SdkError.Context, requestId: string | undefined): 
     }
     if (block.kind !== "thought") return
     block.signature += Raw.word(change["signature"])
-    const redacted = Wire.bytes(change["redactedContent"])
+    const redacted = Decode.bytes(change["redactedContent"])
     if (redacted !== undefined) {
       block.redacted = block.redacted === undefined ? redacted : Uint8Array.of(...block.redacted, ...redacted)
     }
@@ -115,7 +150,7 @@ export const make = (context: SdkError.Context, requestId: string | undefined): 
         out.push(Response.makePart("text-end", { id }))
         break
       case "thought":
-        out.push(Response.makePart("reasoning-end", { id, metadata: Wire.metadata(block) }))
+        out.push(Response.makePart("reasoning-end", { id, metadata: Decode.reasoningMetadata(block) }))
         break
       case "call":
         out.push(Response.makePart("tool-params-end", { id: block.id }))

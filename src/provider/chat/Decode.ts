@@ -1,25 +1,85 @@
 /**
- * Reads a chat completion body. Whatever a server or a middleware answers is either a model response or an `AiError` that
- * says what is wrong with it; free of the SDK.
+ * Reads a chat completion body, and writes parts as one. Whatever a server or a middleware answers is either a model response
+ * or an `AiError` that says what is wrong with it; free of the SDK.
+ *
+ * **Details**
+ *
+ * A reasoning part carries what its text does not say in `metadata.chat_completions` (in a prompt
+ * `options.chat_completions`): `reasoning_content` is `true` where the endpoint named the part's text so, or a string
+ * where the text is another one; `reasoning_details` are the opaque blocks.
  *
  * Source: `hermes-llm.md` §4, §12.2, §14.3, §15.1.
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
+import type * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import * as Arguments from "../Arguments.ts"
-import * as Body from "../Body.ts"
-import * as CallIds from "../CallIds.ts"
+import { count, toResponse } from "../../domain/Usage.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
-import * as CallSlots from "./CallSlots.ts"
-import * as FinishReason from "./FinishReason.ts"
-import * as Reasoning from "./Reasoning.ts"
-import * as ThinkTags from "./ThinkTags.ts"
-import * as Usage from "./Usage.ts"
+import * as ThinkTags from "../ThinkTags.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+
+// Metadata
+
+/** The text of a block that a user may read: its summary, thinking, content or text. */
+export const detailText = (detail: unknown): string => {
+  const { summary, thinking, content, text } = Raw.fields(detail)
+  for (const value of [summary, thinking, content, text]) {
+    if (typeof value === "string" && value !== "") return value
+  }
+  return ""
+}
+
+/** Blocks as metadata carries them; undefined when there are none. They come from JSON. */
+export const blocksOf = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
+  blocks.length === 0 ? undefined : blocks as Schema.Json
+
+
+/** Reasoning of an answer: what a user may read, and what must go back with it. */
+export interface Found {
+  readonly text: string
+  readonly metadata: Response.ProviderMetadata
+}
+
+/** The metadata of a reasoning part. */
+export const reasoningMetadata = (
+  text: string,
+  content: string | undefined,
+  details: Schema.Json | undefined
+): Response.ProviderMetadata =>
+  content === undefined && details === undefined
+    ? {}
+    : {
+      chat_completions: {
+        ...(content === undefined ? {} : { reasoning_content: content === text ? true : content }),
+        ...(details === undefined ? {} : { reasoning_details: details })
+      }
+    }
+
+/** The structured reasoning of an assistant message of a body; undefined when there is none. */
+const structuredReasoning = (message: Raw.Fields): Found | undefined => {
+  const content = Raw.string(message["reasoning_content"])
+  const blocks = Raw.items(message["reasoning_details"])
+  const texts: Array<string> = []
+  for (const text of [Raw.string(message["reasoning"]), content, ...blocks.map(detailText)]) {
+    if (text !== undefined && text !== "" && !texts.some((known) => known.includes(text))) texts.push(text)
+  }
+  const text = texts.join("\n\n")
+  if (text === "" && content === undefined && blocks.length === 0) return undefined
+  return { text, metadata: reasoningMetadata(text, content, blocksOf(blocks)) }
+}
+
+
+/** `extra_content` of a tool call, opaque: it holds Gemini's thought signatures. */
+export const callMetadata = (call: Raw.Fields): Response.ProviderMetadata => {
+  const extra = call["extra_content"]
+  // It was parsed from JSON.
+  return Raw.isFields(extra) ? { chat_completions: { extra_content: extra as Response.ProviderMetadata } } : {}
+}
+
+// Parts
 
 type ToolCall = Response.ToolCallPart<string, unknown>
 
@@ -31,13 +91,13 @@ const toolCalls = (message: Raw.Fields): ReadonlyArray<ToolCall> => {
     const call = Raw.fields(item)
     const target = Raw.fields(call["function"])
     const name = Raw.word(target["name"])
-    const id = Raw.word(call["id"]) || CallIds.derive(name, Arguments.pieceOf(target["arguments"]), index)
+    const id = Raw.word(call["id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(target["arguments"]), index)
     return Response.makePart("tool-call", {
-      id: CallIds.unique(taken, id, index),
+      id: ToolCallWire.uniqueId(taken, id, index),
       name,
-      params: Arguments.fromWire(target["arguments"]),
+      params: ToolCallWire.fromWire(target["arguments"]),
       providerExecuted: false,
-      metadata: CallSlots.metadata(call)
+      metadata: callMetadata(call)
     })
   })
 }
@@ -76,7 +136,7 @@ const partsOf = (message: Raw.Fields): ReadonlyArray<ContentPart> | string => {
   const calls = message["tool_calls"]
   if (calls !== undefined && calls !== null && !Array.isArray(calls)) return "tool_calls is no list"
   const { text, thinking } = split(content.text)
-  const found = Reasoning.find(message) ?? { text: content.thinking || thinking, metadata: {} }
+  const found = structuredReasoning(message) ?? { text: content.thinking || thinking, metadata: {} }
   const visible = text === "" ? Raw.string(message["refusal"]) ?? "" : text
   const parts: Array<ContentPart> = []
   if (found.text !== "" || Object.keys(found.metadata).length > 0) parts.push(Response.makePart("reasoning", found))
@@ -85,21 +145,100 @@ const partsOf = (message: Raw.Fields): ReadonlyArray<ContentPart> | string => {
   return parts
 }
 
+// Finish reason
+
+const lengths = new Set(["length", "max_tokens", "model_length"])
+const filters = new Set(["content_filter", "content-filter", "safety", "refusal", "recitation"])
+
+/**
+ * The reason of the protocol's word for it. Words that are none of the protocol's mean a normal end; an end with tool
+ * calls in it is one for tools, whatever the word, unless the answer was cut.
+ */
+export const finishReason = (word: string | undefined, hasCalls: boolean): Response.FinishReason => {
+  const name = word?.toLowerCase() ?? ""
+  if (lengths.has(name)) return "length"
+  if (filters.has(name)) return "content-filter"
+  return hasCalls || name === "tool_calls" || name === "function_call" ? "tool-calls" : "stop"
+}
+
+/** The protocol's word. */
+export const finishWord = (reason: Response.FinishReason): string => {
+  switch (reason) {
+    case "tool-calls":
+      return "tool_calls"
+    case "length":
+      return "length"
+    case "content-filter":
+      return "content_filter"
+    default:
+      return "stop"
+  }
+}
+
 const reasonOf = (choice: Raw.Fields, message: Raw.Fields, parts: ReadonlyArray<ContentPart>): Response.FinishReason => {
   const refused = typeof message["refusal"] === "string" && message["refusal"] !== ""
   return refused
     ? "content-filter"
-    : FinishReason.fromWire(
+    : finishReason(
       Raw.string(choice["finish_reason"]),
       parts.some((part) => part.type === "tool-call")
     )
 }
 
-/** See the module. */
+// Usage
+
+/** The first that is a count and not zero. */
+const first = (...values: ReadonlyArray<unknown>): number => {
+  for (const value of values) {
+    const number = count(value)
+    if (number > 0) return number
+  }
+  return 0
+}
+
+/** The `usage` object of a body or chunk. Anything may be missing or garbage. */
+export const usage = (value: unknown): Response.Usage => {
+  const fields = Raw.fields(value)
+  const prompt = Raw.fields(fields["prompt_tokens_details"])
+  const cacheRead = first(
+    prompt["cached_tokens"],
+    fields["cache_read_input_tokens"],
+    fields["prompt_cache_hit_tokens"],
+    fields["cached_tokens"]
+  )
+  const cacheWrite = first(prompt["cache_write_tokens"], fields["cache_creation_input_tokens"])
+  return toResponse({
+    input: first(fields["prompt_tokens"], fields["input_tokens"]) - cacheRead - cacheWrite,
+    output: first(fields["completion_tokens"], fields["output_tokens"]),
+    cacheRead,
+    cacheWrite,
+    reasoning: first(
+      Raw.fields(fields["output_tokens_details"])["reasoning_tokens"],
+      Raw.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+    )
+  })
+}
+
+/**
+ * US dollars that the `usage` object of OpenRouter says the answer cost, with what a provider of the user's own key charges
+ * beside it; undefined where it does not say.
+ */
+export const costOf = (value: unknown): number | undefined => {
+  const fields = Raw.fields(value)
+  const { cost } = fields
+  if (typeof cost !== "number" || !Number.isFinite(cost) || cost < 0) return undefined
+  const upstream = Raw.fields(fields["cost_details"])["upstream_inference_cost"]
+  const own = fields["is_byok"] === true && typeof upstream === "number" && Number.isFinite(upstream) && upstream > 0 ? upstream : 0
+  return cost + own
+}
+
+// Decode
+
+/** The response of a body, or what is wrong with it. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
     Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
-  const body = Body.read(raw)
+  const body = Raw.body(raw)
   if (typeof body === "string") return invalid(body)
   const choice = Raw.fields(Raw.items(body["choices"])[0])
   const error = body["error"] ?? choice["error"]
@@ -114,14 +253,82 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
   }
   const parts = partsOf(message)
   if (typeof parts === "string") return invalid(parts)
-  const reportedCost = Usage.costOf(body["usage"])
+  const reportedCost = costOf(body["usage"])
   return Result.succeed({
     parts,
     finishReason: reasonOf(choice, message, parts),
-    usage: Usage.fromWire(body["usage"]),
+    usage: usage(body["usage"]),
     ...(reportedCost === undefined ? {} : { reportedCost }),
     model: Raw.string(body["model"]),
     id: Raw.string(body["id"]),
     raw: body
   })
+}
+
+// Encode
+
+/** Fields of a body that no part says. */
+export interface Frame {
+  readonly id: string | undefined
+  readonly model: string | undefined
+  readonly created?: unknown
+  /** The protocol's word. */
+  readonly finishReason: string
+  /** As the API counts, or undefined. */
+  readonly usage: unknown
+}
+
+const reasoningFields = (parts: ReadonlyArray<ContentPart>): Raw.Fields => {
+  const reasoning = parts.filter((part) => part.type === "reasoning")
+  if (reasoning.length === 0) return {}
+  const own = reasoning.map((part) => ({ text: part.text, ...Raw.fields(part.metadata["chat_completions"]) }))
+  const contents = own.flatMap(({ text, reasoning_content: content }: Raw.Fields) =>
+    content === true ? [Raw.word(text)] : typeof content === "string" ? [content] : []
+  )
+  const details = own.flatMap((fields: Raw.Fields) => Raw.items(fields["reasoning_details"]))
+  const text = own.map((fields) => fields.text).filter((text) => text !== "").join("\n\n")
+  const content = contents.join("")
+  return {
+    ...(text === "" || (contents.length > 0 && text === content) ? {} : { reasoning: text }),
+    ...(contents.length === 0 ? {} : { reasoning_content: content }),
+    ...(details.length === 0 ? {} : { reasoning_details: details })
+  }
+}
+
+const callFields = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Raw.Fields> =>
+  parts.flatMap((part) => {
+    if (part.type !== "tool-call") return []
+    const { extra_content } = Raw.fields(part.metadata["chat_completions"])
+    return [{
+      id: part.id,
+      type: "function",
+      function: {
+        name: part.name,
+        arguments: typeof part.params === "string" ? part.params : JSON.stringify(part.params)
+      },
+      ...(extra_content === undefined ? {} : { extra_content })
+    }]
+  })
+
+/** The body of parts: what a streamed answer would have been in one piece. {@link decode} reads it back to the same parts. */
+export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Raw.Fields => {
+  const texts = parts.flatMap((part) => part.type === "text" ? [part.text] : [])
+  const calls = callFields(parts)
+  return {
+    ...(frame.id === undefined ? {} : { id: frame.id }),
+    object: "chat.completion",
+    ...(typeof frame.created === "number" ? { created: frame.created } : {}),
+    ...(frame.model === undefined ? {} : { model: frame.model }),
+    choices: [{
+      index: 0,
+      message: {
+        role: "assistant",
+        content: texts.length === 0 ? null : texts.join(""),
+        ...reasoningFields(parts),
+        ...(calls.length === 0 ? {} : { tool_calls: calls })
+      },
+      finish_reason: frame.finishReason
+    }],
+    ...(frame.usage === undefined ? {} : { usage: frame.usage })
+  }
 }

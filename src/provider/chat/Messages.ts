@@ -3,31 +3,32 @@
  *
  * **Details**
  *
- * Each message is converted once for each dialect and kept beside the message object, which never changes. Only fields of
+ * Each message is converted once for each endpoint and kept beside the message object, which never changes. Only fields of
  * the protocol are written: strict endpoints refuse all others (`hermes-llm.md` §4.1).
  *
  * - Several texts of one message are joined by a blank line; a message of text alone has string content, which every
  *   endpoint understands.
  * - A tool message holds text. Images among the results follow in a user message after the last result, because a tool
- *   message can not hold them.
- * - An assistant message of reasoning alone is left out.
+ *   message cannot hold them.
  * - `options.chat_completions.cache_control` of a message marks its last part for the prompt cache.
+ * - A reasoning part goes back as its metadata says; see `Decode`.
  *
- * @since 0.1.0
+ * Source: `hermes-llm.md` §4.1, §14.5.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
-import * as Arguments from "../Arguments.ts"
 import * as FileData from "../FileData.ts"
 import * as Raw from "../Raw.ts"
-import type { Dialect } from "./Dialect.ts"
-import * as Reasoning from "./Reasoning.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+import type { Endpoint } from "./Endpoint.ts"
+
+// Parts
 
 /** A message on the wire. */
 export type WireMessage = Raw.Fields
 type WirePart = Raw.Fields
 
-/** What one message becomes; `files` wait for the end of a run of tool messages. */
+/** Wire messages of one message; `files` wait for the end of a run of tool messages. */
 interface Converted {
   readonly messages: ReadonlyArray<WireMessage>
   readonly files: ReadonlyArray<WirePart>
@@ -66,30 +67,77 @@ const content = (parts: ReadonlyArray<WirePart>, options: Prompt.ProviderOptions
   return parts.every((part) => part["type"] === "text") ? parts.map((part) => part["text"]).join("\n\n") : parts
 }
 
-const toolCall = (part: Prompt.ToolCallPart, dialect: Dialect): Raw.Fields => {
+// Reasoning
+
+
+/** `reasoning_content` as the endpoint gave it; undefined when the reasoning came another way. */
+const explicit = (parts: ReadonlyArray<Prompt.ReasoningPart>): string | undefined => {
+  let found: string | undefined
+  for (const part of parts) {
+    const content = own(part.options)["reasoning_content"]
+    const text = content === true ? part.text : Raw.string(content)
+    if (text !== undefined) found = (found ?? "") + text
+  }
+  return found
+}
+
+const contentOf = (
+  parts: ReadonlyArray<Prompt.ReasoningPart>,
+  hasCalls: boolean,
+  required: boolean
+): string | undefined => {
+  const content = explicit(parts)
+  if (content !== undefined) return content === "" && required ? " " : content
+  // What another provider thought before a call is no reasoning of this one.
+  if (required && hasCalls) return " "
+  const text = parts.map((part) => part.text).filter((text) => text !== "").join("\n\n")
+  return text !== "" ? text : required ? " " : undefined
+}
+
+/** The fields of an assistant message that give its reasoning back. */
+const reasoning = (
+  parts: ReadonlyArray<Prompt.ReasoningPart>,
+  hasCalls: boolean,
+  rule: Endpoint["replay"]
+): Raw.Fields => {
+  if (rule.content !== "required" && parts.length === 0) return {}
+  const details = rule.details ? parts.flatMap((part) => Raw.items(own(part.options)["reasoning_details"])) : []
+  const required = rule.content === "required"
+  const content = rule.content === "never" || (details.length > 0 && !required)
+    ? undefined
+    : contentOf(parts, hasCalls, required)
+  return {
+    ...(content === undefined ? {} : { reasoning_content: content.toWellFormed() }),
+    ...(details.length === 0 ? {} : { reasoning_details: details })
+  }
+}
+
+// Messages
+
+const toolCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Raw.Fields => {
   const { extra_content } = own(part.options)
   return {
     id: part.id,
     type: "function",
-    function: { name: part.name, arguments: Arguments.toText(part.params) },
-    ...(dialect.signatures && extra_content !== undefined ? { extra_content } : {})
+    function: { name: part.name, arguments: ToolCallWire.toText(part.params) },
+    ...(endpoint.signatures && extra_content !== undefined ? { extra_content } : {})
   }
 }
 
-const assistant = (message: Prompt.AssistantMessage, dialect: Dialect): ReadonlyArray<WireMessage> => {
+const assistant = (message: Prompt.AssistantMessage, endpoint: Endpoint): ReadonlyArray<WireMessage> => {
   const texts: Array<WirePart> = []
   const calls: Array<Raw.Fields> = []
-  const reasoning: Array<Prompt.ReasoningPart> = []
+  const thoughts: Array<Prompt.ReasoningPart> = []
   for (const part of message.content) {
     if (part.type === "text" && part.text !== "") texts.push(textPart(part.text))
-    else if (part.type === "reasoning") reasoning.push(part)
-    else if (part.type === "tool-call" && !part.providerExecuted) calls.push(toolCall(part, dialect))
+    else if (part.type === "reasoning") thoughts.push(part)
+    else if (part.type === "tool-call" && !part.providerExecuted) calls.push(toolCall(part, endpoint))
   }
   if (texts.length === 0 && calls.length === 0) return []
   return [{
     role: "assistant",
     content: texts.length === 0 ? null : content(texts, message.options),
-    ...Reasoning.replay(reasoning, calls.length > 0, dialect.replay),
+    ...reasoning(thoughts, calls.length > 0, endpoint.replay),
     ...(calls.length === 0 ? {} : { tool_calls: calls })
   }]
 }
@@ -121,11 +169,11 @@ const tool = (message: Prompt.ToolMessage): Converted => {
   }
 }
 
-const convert = (message: Prompt.Message, dialect: Dialect): Converted => {
+const convert = (message: Prompt.Message, endpoint: Endpoint): Converted => {
   switch (message.role) {
     case "system":
       return {
-        messages: [{ role: dialect.systemRole, content: content([textPart(message.content)], message.options) }],
+        messages: [{ role: endpoint.systemRole, content: content([textPart(message.content)], message.options) }],
         files: []
       }
     case "user": {
@@ -135,31 +183,31 @@ const convert = (message: Prompt.Message, dialect: Dialect): Converted => {
         : { messages: [{ role: "user", content: content(parts, message.options) }], files: [] }
     }
     case "assistant":
-      return { messages: assistant(message, dialect), files: [] }
+      return { messages: assistant(message, endpoint), files: [] }
     case "tool":
       return tool(message)
   }
 }
 
-const kept = new WeakMap<Dialect, WeakMap<Prompt.Message, Converted>>()
+const kept = new WeakMap<Endpoint, WeakMap<Prompt.Message, Converted>>()
 
-const keptFor = (dialect: Dialect): WeakMap<Prompt.Message, Converted> => {
-  const found = kept.get(dialect)
+const keptFor = (endpoint: Endpoint): WeakMap<Prompt.Message, Converted> => {
+  const found = kept.get(endpoint)
   if (found !== undefined) return found
   const made = new WeakMap<Prompt.Message, Converted>()
-  kept.set(dialect, made)
+  kept.set(endpoint, made)
   return made
 }
 
 /** The messages of a request. */
-export const toWire = (messages: ReadonlyArray<Prompt.Message>, dialect: Dialect): Array<WireMessage> => {
-  const known = keptFor(dialect)
+export const toWire = (messages: ReadonlyArray<Prompt.Message>, endpoint: Endpoint): Array<WireMessage> => {
+  const known = keptFor(endpoint)
   const out: Array<WireMessage> = []
   let files: Array<WirePart> = []
   for (const message of messages) {
     let converted = known.get(message)
     if (converted === undefined) {
-      converted = convert(message, dialect)
+      converted = convert(message, endpoint)
       known.set(message, converted)
     }
     if (files.length > 0 && message.role !== "tool") {

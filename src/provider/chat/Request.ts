@@ -3,17 +3,16 @@
  * request, byte for byte.
  *
  * Source: `hermes-llm.md` §4.1.
- *
- * @since 0.1.0
  */
 import type { ModelCall, ModelRequest, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
-import * as OutputLimits from "../anthropic/OutputLimits.ts"
+import * as AnswerSchema from "../AnswerSchema.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
 import type * as Raw from "../Raw.ts"
-import * as Strict from "../Strict.ts"
-import * as Dialect from "./Dialect.ts"
+import * as Endpoint from "./Endpoint.ts"
 import * as Messages from "./Messages.ts"
-import * as Reasoning from "./Reasoning.ts"
+
+// Tools
 
 const wireTools = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Raw.Fields>>()
 
@@ -40,57 +39,63 @@ const toolFields = ({ tools, toolChoice }: ModelCall): Raw.Fields =>
       ...(toolChoice === "auto" ? {} : { tool_choice: toolChoiceOf(toolChoice) })
     }
 
-const formatOf = (format: ResponseFormat, structured: Dialect.Dialect["structured"]): Raw.Fields => {
+// Answer format
+
+const formatOf = (format: ResponseFormat, structured: Endpoint.Endpoint["structured"]): Raw.Fields => {
   if (format.type === "text") return {}
   if (structured === "json_object") return { response_format: { type: "json_object" } }
   const { name, schema } = format
   return {
-    response_format: { type: "json_schema", json_schema: { name, schema, strict: Strict.holds(schema) } }
+    response_format: { type: "json_schema", json_schema: { name, schema, strict: AnswerSchema.isStrict(schema) } }
   }
 }
 
-const schemaMessage = (format: ResponseFormat, dialect: Dialect.Dialect): ReadonlyArray<Messages.WireMessage> =>
-  format.type === "text" || dialect.structured === "json_schema" ? [] : [{
-    role: dialect.systemRole,
+const schemaMessage = (format: ResponseFormat, endpoint: Endpoint.Endpoint): ReadonlyArray<Messages.WireMessage> =>
+  format.type === "text" || endpoint.structured === "json_schema" ? [] : [{
+    role: endpoint.systemRole,
     content: `Answer with one JSON object that fits this JSON Schema:\n${JSON.stringify(format.schema)}`
   }]
 
-const aggregators: ReadonlySet<Dialect.Family> = new Set<Dialect.Family>(["openrouter", "nous", "gateway"])
+// Limits
+
+const aggregators: ReadonlySet<Endpoint.Family> = new Set<Endpoint.Family>(["openrouter", "nous", "gateway"])
 
 /** Aggregators give Claude a small limit of their own unless one is named. */
-const outputLimit = (call: ModelCall, dialect: Dialect.Dialect): number | undefined =>
+const outputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | undefined =>
   call.maxOutputTokens ??
-    (aggregators.has(dialect.family) && dialect.model.includes("claude")
-      ? OutputLimits.fit(OutputLimits.of(dialect.model), call.contextWindow)
+    (aggregators.has(endpoint.family) && endpoint.model.includes("claude")
+      ? ModelAbilities.fitOutput(ModelAbilities.outputLimit(endpoint.model), call.contextWindow)
       : undefined)
 
-const limitFields = (call: ModelCall, dialect: Dialect.Dialect): Raw.Fields => {
-  const limit = outputLimit(call, dialect)
+const limitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Raw.Fields => {
+  const limit = outputLimit(call, endpoint)
   return {
-    ...(limit === undefined ? {} : { [dialect.outputLimit]: limit }),
-    ...(call.temperature === undefined || !dialect.temperature ? {} : { temperature: call.temperature })
+    ...(limit === undefined ? {} : { [endpoint.outputLimit]: limit }),
+    ...(call.temperature === undefined || !endpoint.temperature ? {} : { temperature: call.temperature })
   }
 }
 
-const streamFields = (call: ModelCall, dialect: Dialect.Dialect): Raw.Fields =>
+const streamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Raw.Fields =>
   call.stream
-    ? { stream: true, ...(dialect.streamOptions ? { stream_options: { include_usage: true } } : {}) }
+    ? { stream: true, ...(endpoint.streamOptions ? { stream_options: { include_usage: true } } : {}) }
     : {}
 
-/** See the module. */
+// Request
+
+/** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
-  const dialect = Dialect.of(route)
-  const reasoning = Reasoning.ask(call.reasoningEffort, dialect)
-  const keyed = dialect.family === "openai" && call.sessionId !== undefined
+  const endpoint = Endpoint.of(route)
+  const reasoning = Endpoint.reasoningFields(call.reasoningEffort, endpoint)
+  const keyed = endpoint.family === "openai" && call.sessionId !== undefined
   return {
     model: route.model,
-    messages: [...Messages.toWire(call.messages, dialect), ...schemaMessage(call.responseFormat, dialect)],
+    messages: [...Messages.toWire(call.messages, endpoint), ...schemaMessage(call.responseFormat, endpoint)],
     ...toolFields(call),
-    ...formatOf(call.responseFormat, dialect.structured),
-    ...limitFields(call, dialect),
+    ...formatOf(call.responseFormat, endpoint.structured),
+    ...limitFields(call, endpoint),
     ...reasoning.body,
     ...(keyed ? { prompt_cache_key: call.sessionId } : {}),
-    ...streamFields(call, dialect),
+    ...streamFields(call, endpoint),
     ...(reasoning.extra === undefined && route.extraBody === undefined
       ? {}
       : { extra_body: { ...reasoning.extra, ...route.extraBody } })

@@ -4,31 +4,168 @@
  * **Details**
  *
  * Reasoning and text are parts of their own, each ended when another begins; tool calls are ended with the stream, because
- * nothing else says that a call is whole. Usage is that of the last chunk which has any. Reasoning details that come after
- * the reasoning they belong to, as signatures of tool calls do, make an empty reasoning part of their own.
+ * nothing else says that a call is whole. Usage is that of the last chunk which has any.
  *
- * A stream is whole when it named a finish reason or ended with `[DONE]`; one that just stops was cut.
+ * - A fragment of a call belongs to the call of its index; where servers leave the index out, to the call of its id, else to
+ *   the last one. A new id with a name on a used index opens a new call. Names are assigned, arguments concatenated. A call
+ *   is announced as soon as its id and name are known; a call that never gets an id has one derived at the end.
+ * - Pieces of `reasoning_details` belong together when their type and index are the same, or when they follow each other
+ *   without an index. Text, summary and data are concatenated; of every other field the last value stands, which is how a
+ *   signature that comes at the end finds its text. Blocks that come after the reasoning they belong to, as signatures of
+ *   tool calls do, make an empty reasoning part of their own.
+ * - A stream is whole when it named a finish reason or ended with `[DONE]`; one that just stops was cut.
  *
  * Source: `hermes-llm.md` §4.1, §14.3, §15.5.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
+import type * as Schema from "effect/Schema"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
 import type { StreamPart } from "../../domain/Model.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
-import * as CallSlots from "./CallSlots.ts"
-import * as Details from "./Details.ts"
-import * as Encode from "./Encode.ts"
-import * as FinishReason from "./FinishReason.ts"
-import * as Reasoning from "./Reasoning.ts"
-import * as ThinkTags from "./ThinkTags.ts"
-import * as Usage from "./Usage.ts"
+import * as ThinkTags from "../ThinkTags.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+import * as Decode from "./Decode.ts"
+
+// Tool calls
+
+interface Slot {
+  /** The id that the server gave; empty until it does. */
+  wireId: string
+  /** The id of the parts; undefined until the call is announced. */
+  id: string | undefined
+  name: string
+  text: string
+  metadata: Response.ProviderMetadata
+}
+
+/** Tool calls of a stream. */
+interface CallSlots {
+  readonly read: (fragments: ReadonlyArray<unknown>, out: Array<StreamPart>) => void
+  readonly end: (out: Array<StreamPart>) => void
+  readonly size: () => number
+}
+
+const callSlots = (): CallSlots => {
+  const slots: Array<Slot> = []
+  const byIndex = new Map<number, Slot>()
+  const taken = new Set<string>()
+
+  const find = (index: unknown, wireId: string, name: string): Slot | undefined => {
+    if (typeof index === "number") return byIndex.get(index)
+    if (wireId !== "") return slots.find((slot) => slot.wireId === wireId)
+    return name === "" ? slots.at(-1) : undefined
+  }
+
+  const slotOf = (index: unknown, wireId: string, name: string): Slot => {
+    const found = find(index, wireId, name)
+    const other = found !== undefined && name !== "" && wireId !== "" && found.wireId !== "" && found.wireId !== wireId
+    if (found !== undefined && !other) return found
+    const slot: Slot = { wireId, id: undefined, name, text: "", metadata: {} }
+    slots.push(slot)
+    if (typeof index === "number") byIndex.set(index, slot)
+    return slot
+  }
+
+  const announce = (slot: Slot, wireId: string, out: Array<StreamPart>): string => {
+    const id = ToolCallWire.uniqueId(taken, wireId, slots.indexOf(slot))
+    slot.id = id
+    out.push(Response.makePart("tool-params-start", { id, name: slot.name, providerExecuted: false }))
+    if (slot.text !== "") out.push(StreamMachine.paramsDelta(id, slot.text))
+    return id
+  }
+
+  return {
+    read: (fragments, out) => {
+      for (const item of fragments) {
+        const fragment = Raw.fields(item)
+        const target = Raw.fields(fragment["function"])
+        const wireId = Raw.word(fragment["id"])
+        const name = Raw.word(target["name"])
+        const piece = ToolCallWire.pieceOf(target["arguments"])
+        const slot = slotOf(fragment["index"], wireId, name)
+        if (wireId !== "" && slot.wireId === "") slot.wireId = wireId
+        if (name !== "" && slot.id === undefined) slot.name = name
+        if (fragment["extra_content"] !== undefined) slot.metadata = Decode.callMetadata(fragment)
+        slot.text += piece
+        if (slot.id !== undefined) {
+          if (piece !== "") out.push(StreamMachine.paramsDelta(slot.id, piece))
+        } else if (slot.wireId !== "" && slot.name !== "") announce(slot, slot.wireId, out)
+      }
+    },
+    end: (out) => {
+      slots.forEach((slot, index) => {
+        const id = slot.id ?? announce(slot, slot.wireId || ToolCallWire.deriveId(slot.name, slot.text, index), out)
+        out.push(
+          Response.makePart("tool-params-end", { id }),
+          Response.makePart("tool-call", {
+            id,
+            name: slot.name,
+            params: Assembler.params(slot.text),
+            providerExecuted: false,
+            metadata: slot.metadata
+          })
+        )
+      })
+    },
+    size: () => slots.length
+  }
+}
+
+// Reasoning details
+
+const grows = new Set(["text", "summary", "data"])
+
+const merged = (block: Raw.Fields, piece: Raw.Fields): Raw.Fields => {
+  const out: Record<string, unknown> = { ...block }
+  for (const [name, value] of Object.entries(piece)) {
+    const before = out[name]
+    if (value === null || value === undefined) continue
+    out[name] = grows.has(name) && typeof value === "string" && typeof before === "string" ? before + value : value
+  }
+  return out
+}
+
+const belongs = (block: Raw.Fields, piece: Raw.Fields): boolean =>
+  block["type"] === piece["type"] && block["index"] === piece["index"] &&
+  (block["id"] === undefined || block["id"] === null || piece["id"] === undefined || piece["id"] === null ||
+    block["id"] === piece["id"])
+
+
+/** Blocks of `reasoning_details`, put together from pieces. */
+interface DetailBlocks {
+  readonly add: (pieces: ReadonlyArray<unknown>) => void
+  /** The blocks since the last time; undefined when there are none. */
+  readonly take: () => Schema.Json | undefined
+}
+
+const detailBlocks = (): DetailBlocks => {
+  let blocks: Array<Raw.Fields> = []
+  return {
+    add: (pieces) => {
+      for (const piece of pieces) {
+        if (!Raw.isFields(piece)) continue
+        const at = piece["index"] === undefined
+          ? blocks.length - 1
+          : blocks.findLastIndex((block) => belongs(block, piece))
+        const block = blocks[at]
+        if (block !== undefined && belongs(block, piece)) blocks[at] = merged(block, piece)
+        else blocks.push(piece)
+      }
+    },
+    take: () => {
+      const taken = Decode.blocksOf(blocks)
+      blocks = []
+      return taken
+    }
+  }
+}
+
+// Machine
 
 /** Reasoning that is not ended yet, with as much of it as the endpoint called `reasoning_content`. */
 interface OpenReasoning {
@@ -39,14 +176,14 @@ interface OpenReasoning {
 
 /** A machine at the start of a stream. */
 export const make = (context: SdkError.Context): StreamMachine.StreamMachine => {
-  const calls = CallSlots.make()
-  const details = Details.make()
+  const calls = callSlots()
+  const details = detailBlocks()
   let out: Array<StreamPart> = []
   let failure: AiError.AiError | undefined
   let count = 0
   let text: string | undefined
   let reasoning: OpenReasoning | undefined
-  /** Whether the endpoint separates reasoning itself, so that what stands in tags is a copy. */
+  /** True where the endpoint separates reasoning itself, so that what stands in tags is a copy. */
   let structured = false
   let introduced = false
   let answered = false
@@ -65,7 +202,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
 
   const endReasoning = (): void => {
     if (reasoning === undefined) return
-    const metadata = Reasoning.metadata(reasoning.text, reasoning.content, details.take())
+    const metadata = Decode.reasoningMetadata(reasoning.text, reasoning.content, details.take())
     out.push(Response.makePart("reasoning-end", { id: reasoning.id, metadata }))
     reasoning = undefined
   }
@@ -107,7 +244,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     if (named === "" && plain === "" && blocks.length === 0) return
     structured = true
     details.add(blocks)
-    const pieces = plain === "" && named === "" ? blocks.map(Details.textOf) : plain === named ? [plain] : [plain, named]
+    const pieces = plain === "" && named === "" ? blocks.map(Decode.detailText) : plain === named ? [plain] : [plain, named]
     for (const piece of pieces) {
       if (piece !== "") addReasoning(piece)
     }
@@ -183,7 +320,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   }
 
   const finishReason = (): Response.FinishReason =>
-    refused ? "content-filter" : FinishReason.fromWire(word, calls.size() > 0)
+    refused ? "content-filter" : Decode.finishReason(word, calls.size() > 0)
 
   const flush = (): ReadonlyArray<StreamPart> => {
     const parts = out
@@ -220,7 +357,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       const late = details.take()
       if (late !== undefined) {
         const key = `reasoning-${count++}`
-        const metadata = Reasoning.metadata("", undefined, late)
+        const metadata = Decode.reasoningMetadata("", undefined, late)
         out.push(
           Response.makePart("reasoning-start", { id: key }),
           Response.makePart("reasoning-end", { id: key, metadata })
@@ -229,14 +366,14 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       calls.end(out)
       out.push(Response.makePart("finish", {
         reason: finishReason(),
-        usage: Usage.fromWire(usage),
+        usage: Decode.usage(usage),
         response: undefined,
-        metadata: Assembler.costMetadata(Usage.costOf(usage))
+        metadata: Assembler.costMetadata(Decode.costOf(usage))
       }))
       return flush()
     },
     failure: () => failure,
     body: (parts) =>
-      Encode.body(parts, { id, model, created, finishReason: word ?? FinishReason.toWire(finishReason()), usage })
+      Decode.encode(parts, { id, model, created, finishReason: word ?? Decode.finishWord(finishReason()), usage })
   }
 }

@@ -14,7 +14,7 @@ import type * as AiError from "effect/ai/AiError"
 import * as Assembler from "../../domain/Assembler.ts"
 import type { ContentPart, ModelRequest, ModelResponse, OnPart, StreamPart } from "../../domain/Model.ts"
 import { toResponse } from "../../domain/Usage.ts"
-import * as Arguments from "../Arguments.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Raw from "../Raw.ts"
 import * as Decode from "../chat/Decode.ts"
 import type * as SdkError from "../SdkError.ts"
@@ -61,7 +61,7 @@ const lengthOf = (value: unknown): number => {
   return length
 }
 
-const argumentsText = (value: unknown): string => typeof value === "string" ? value : Arguments.toText(value)
+const argumentsText = (value: unknown): string => typeof value === "string" ? value : ToolCallWire.toText(value)
 
 const usageOf = (request: ModelRequest, answer: Answer): Raw.Fields => {
   const prompt = Raw.items(request["messages"]).reduce<number>((sum, message) => sum + lengthOf(message), 0)

@@ -3,7 +3,7 @@
  * called since and what came of it.
  */
 import type { ModelRequest } from "../../domain/Model.ts"
-import * as Arguments from "../Arguments.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Raw from "../Raw.ts"
 
 /** A call that was made, and its result when there is one. */
@@ -78,7 +78,7 @@ export const read = (request: ModelRequest): Conversation => {
           const result = results.get(id)
           results.delete(id)
           if (id.startsWith(idPrefix)) nextId = Math.max(nextId, Number(id.slice(idPrefix.length)) + 1 || 1)
-          return { name: Raw.word(target["name"]), arguments: Arguments.fromWire(target["arguments"]), result }
+          return { name: Raw.word(target["name"]), arguments: ToolCallWire.fromWire(target["arguments"]), result }
         }))
         break
       }

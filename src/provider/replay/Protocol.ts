@@ -22,8 +22,6 @@ const contextOf = (route: Route): SdkError.Context => ({
   model: route.model
 })
 
-const asIs = (name: string): string => name
-
 const load = async (route: Route): Promise<Protocol> => {
   const context = contextOf(route)
   switch (route.apiMode) {
@@ -45,7 +43,7 @@ const load = async (route: Route): Promise<Protocol> => {
     case "anthropic_messages": {
       const { prepare } = await import("../anthropic/Request.ts")
       const { decode } = await import("../anthropic/Decode.ts")
-      return { prepare: (call) => prepare(call, route), decode: (raw) => Effect.fromResult(decode(raw, asIs, context)) }
+      return { prepare: (call) => prepare(call, route), decode: (raw) => Effect.fromResult(decode(raw, context)) }
     }
     case "language_model": {
       const { prepare } = await import("../foreign/Request.ts")

@@ -1,41 +1,129 @@
 /**
- * Reads a body of the Responses API. Whatever a server or a middleware answers is either a model response or an `AiError`
- * that says what is wrong with it; free of the SDK.
+ * Reads a body of the Responses API, and writes parts as its output. Whatever a server or a middleware answers is either a
+ * model response or an `AiError` that says what is wrong with it; free of the SDK.
  *
- * Source: `hermes-llm.md` §4.3, §12.2, §15.1.
+ * **Details**
  *
- * @since 0.1.0
+ * `metadata.codex_responses` (in a prompt `options.codex_responses`) holds what of an item is sent back:
+ *
+ * - of a reasoning item `encrypted_content`, and `summary` where it has more than one piece;
+ * - of a message item `id`, `status` and `phase`: sent back exactly, they keep the prompt cache;
+ * - of a function call `id`, its `fc_…` name beside the call id.
+ *
+ * | the response | finish reason |
+ * | --- | --- |
+ * | was cut by the output limit | `length` |
+ * | was stopped by the filter, or is a refusal | `content-filter` |
+ * | has tool calls | `tool-calls` |
+ * | is incomplete otherwise, or thought and said nothing | `pause`: the model is to go on |
+ * | else | `stop` |
+ *
+ * Source: `hermes-llm.md` §4.3, §12.2, §14.5, §15.1.
  */
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
-import * as Body from "../Body.ts"
-import * as CallIds from "../CallIds.ts"
+import { count, toResponse } from "../../domain/Usage.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
-import * as Items from "./Items.ts"
-import * as Outcome from "./Outcome.ts"
-import * as Usage from "./Usage.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
 
-/** Whether a part says nothing at all. */
-const isEmpty = ({ metadata, text }: Items.TextItem): boolean => text === "" && Object.keys(metadata).length === 0
+// Metadata
+
+/** A part that is text. */
+export interface TextItem {
+  readonly text: string
+  readonly metadata: Response.ProviderMetadata
+}
+
+/** A part that is a tool call. */
+export interface CallItem {
+  readonly id: string
+  readonly name: string
+  readonly params: unknown
+  readonly metadata: Response.ProviderMetadata
+}
+
+type Own = Record<string, string | ReadonlyArray<string>>
+
+const metadata = (own: Own): Response.ProviderMetadata =>
+  Object.keys(own).length === 0 ? {} : { codex_responses: own }
+
+const texts = (list: unknown): ReadonlyArray<string> =>
+  Raw.items(list).flatMap((item) => {
+    const text = Raw.string(Raw.fields(item)["text"])
+    return text === undefined || text === "" ? [] : [text]
+  })
+
+const named = (item: Raw.Fields, ...names: ReadonlyArray<string>): Own =>
+  Object.fromEntries(names.flatMap((name) => {
+    const value = Raw.string(item[name])
+    return value === undefined || value === "" ? [] : [[name, value]]
+  }))
+
+/** A `reasoning` item: its summary, or what open models show of the reasoning itself. */
+export const reasoning = (item: Raw.Fields): TextItem => {
+  const summary = texts(item["summary"])
+  const own = named(item, "id", "encrypted_content")
+  return {
+    text: (summary.length > 0 ? summary : texts(item["content"])).join("\n\n"),
+    metadata: own["encrypted_content"] === undefined
+      ? {}
+      : metadata({ ...own, ...(summary.length > 1 ? { summary } : {}) })
+  }
+}
+
+/** Tells whether a `message` item holds a refusal. */
+const isRefusal = (item: Raw.Fields): boolean =>
+  Raw.items(item["content"]).some((part) => Raw.fields(part)["type"] === "refusal")
+
+/** A `message` item. */
+export const message = (item: Raw.Fields): TextItem => ({
+  text: Raw.items(item["content"]).map((part) => {
+    const { text, refusal } = Raw.fields(part)
+    return Raw.string(text) ?? Raw.string(refusal) ?? ""
+  }).join(""),
+  metadata: item["id"] === undefined ? {} : metadata(named(item, "id", "status", "phase"))
+})
+
+/** The metadata of a `function_call` item. */
+export const callMetadata = (item: Raw.Fields): Response.ProviderMetadata => {
+  const id = Raw.word(item["id"])
+  return id.startsWith("fc_") ? metadata({ id }) : {}
+}
+
+/** A `function_call` item. */
+export const call = (item: Raw.Fields, index: number): CallItem => {
+  const name = Raw.word(item["name"])
+  return {
+    id: Raw.word(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(item["arguments"]), index),
+    name,
+    params: ToolCallWire.fromWire(item["arguments"]),
+    metadata: callMetadata(item)
+  }
+}
+
+// Parts
+
+/** Tells whether a part says nothing at all. */
+const isEmpty = ({ metadata, text }: TextItem): boolean => text === "" && Object.keys(metadata).length === 0
 
 /** The part of an output item; undefined for items of other kinds, and for empty ones. */
 const partOf = (item: Raw.Fields, index: number, taken: Set<string>): ContentPart | undefined => {
   switch (item["type"]) {
     case "reasoning": {
-      const found = Items.reasoning(item)
+      const found = reasoning(item)
       return isEmpty(found) ? undefined : Response.makePart("reasoning", found)
     }
     case "message": {
-      const found = Items.message(item)
+      const found = message(item)
       return found.text === "" ? undefined : Response.makePart("text", found)
     }
     case "function_call": {
-      const call = Items.call(item, index)
-      const id = CallIds.unique(taken, call.id, index)
-      return Response.makePart("tool-call", { ...call, id, providerExecuted: false })
+      const made = call(item, index)
+      const id = ToolCallWire.uniqueId(taken, made.id, index)
+      return Response.makePart("tool-call", { ...made, id, providerExecuted: false })
     }
     default:
       return undefined
@@ -49,13 +137,64 @@ const partsOf = (body: Raw.Fields): ReadonlyArray<ContentPart> => {
   return parts.length === 0 && text !== "" ? [Response.makePart("text", { text })] : parts
 }
 
-/** See the module. */
+// Finish reason
+
+const unfinished = new Set(["incomplete", "in_progress", "queued"])
+const lengths = new Set(["max_output_tokens", "max_tokens", "length"])
+
+/** The reason that a response ended for; `refused` where a refusal streamed by. */
+export const finishReason = (
+  body: Raw.Fields,
+  parts: ReadonlyArray<{ readonly type: ContentPart["type"] }>,
+  refused: boolean
+): Response.FinishReason => {
+  const output = Raw.items(body["output"]).map(Raw.fields)
+  const why = Raw.word(Raw.fields(body["incomplete_details"])["reason"])
+  if (lengths.has(why)) return "length"
+  if (why === "content_filter" || refused || output.some(isRefusal)) return "content-filter"
+  if (parts.some((part) => part.type === "tool-call")) return "tool-calls"
+  if (unfinished.has(Raw.word(body["status"]))) return "pause"
+  if (output.some((item) => unfinished.has(Raw.word(item["status"])))) return "pause"
+  return parts.length > 0 && parts.every((part) => part.type === "reasoning") ? "pause" : "stop"
+}
+
+/** The failure that a response reports of itself. */
+export const failure = (body: Raw.Fields, context: SdkError.Context): AiError.AiError | undefined => {
+  const { error, status } = body
+  if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
+  return status === "failed" || status === "cancelled"
+    ? SdkError.fromBody({ ...context, body: { error: { message: `the response was ${status}` } } })
+    : undefined
+}
+
+// Usage
+
+/** The `usage` object of a response. Anything may be missing or garbage. */
+export const usage = (value: unknown): Response.Usage => {
+  const fields = Raw.fields(value)
+  const input = Raw.fields(fields["input_tokens_details"])
+  const output = Raw.fields(fields["output_tokens_details"])
+  const cacheRead = count(input["cached_tokens"])
+  const cacheWrite = count(input["cache_write_tokens"]) || count(input["cache_creation_tokens"])
+  return toResponse({
+    input: count(fields["input_tokens"]) - cacheRead - cacheWrite,
+    output: fields["output_tokens"],
+    cacheRead,
+    cacheWrite,
+    reasoning: count(output["reasoning_tokens"]) ||
+      Raw.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+  })
+}
+
+// Decode
+
+/** The response of a body, or what is wrong with it. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
     Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
-  const body = Body.read(raw)
+  const body = Raw.body(raw)
   if (typeof body === "string") return invalid(body)
-  const failed = Outcome.failure(body, context)
+  const failed = failure(body, context)
   if (failed !== undefined) return Result.fail(failed)
   const { output } = body
   if (output !== undefined && output !== null && !Array.isArray(output)) return invalid("output is no list")
@@ -65,10 +204,44 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
   }
   return Result.succeed({
     parts,
-    finishReason: Outcome.finishReason(body, parts, false),
-    usage: Usage.fromWire(body["usage"]),
+    finishReason: finishReason(body, parts, false),
+    usage: usage(body["usage"]),
     model: Raw.string(body["model"]),
     id: Raw.string(body["id"]),
     raw: body
   })
 }
+
+// Encode
+
+/** Output items of parts. {@link decode} reads them back to the same parts. */
+export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Raw.Fields> =>
+  parts.flatMap((part): ReadonlyArray<Raw.Fields> => {
+    const own = Raw.fields(part.metadata["codex_responses"])
+    switch (part.type) {
+      case "reasoning": {
+        const { summary, ...rest } = own
+        const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Raw.items(summary)
+        return [{ type: "reasoning", ...rest, summary: texts.map((text) => ({ type: "summary_text", text })) }]
+      }
+      case "text":
+        return [{
+          type: "message",
+          role: "assistant",
+          status: "completed",
+          ...own,
+          content: [{ type: "output_text", text: part.text, annotations: [] }]
+        }]
+      case "tool-call":
+        return [{
+          type: "function_call",
+          ...own,
+          call_id: part.id,
+          name: part.name,
+          arguments: typeof part.params === "string" ? part.params : JSON.stringify(part.params),
+          status: "completed"
+        }]
+      default:
+        return []
+    }
+  })

@@ -5,19 +5,22 @@
  * **Details**
  *
  * Nothing is stored at the server: every request carries the whole conversation, with the encrypted reasoning of earlier
- * turns.
+ * turns. A field that the Responses API does not have is refused before the request is sent, by name, instead of by each
+ * server in its own words.
  *
  * Source: `hermes-llm.md` §4.3, §14.2.
- *
- * @since 0.1.0
  */
+import * as AiError from "effect/ai/AiError"
 import type { ModelCall, ModelRequest, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
+import * as AnswerSchema from "../AnswerSchema.ts"
 import * as Digest from "../internal/Digest.ts"
 import type * as Raw from "../Raw.ts"
-import * as Strict from "../Strict.ts"
-import * as Backend from "./Backend.ts"
-import * as Input from "./Input.ts"
+import type * as SdkError from "../SdkError.ts"
+import * as Endpoint from "./Endpoint.ts"
+import * as Messages from "./Messages.ts"
+
+// Tools
 
 const wireTools = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Raw.Fields>>()
 
@@ -44,12 +47,16 @@ const toolFields = ({ tools, toolChoice }: ModelCall): Raw.Fields =>
     ? {}
     : { tools: toolsOf(tools), tool_choice: toolChoiceOf(toolChoice), parallel_tool_calls: true }
 
+// Answer format
+
 const textFields = (format: ResponseFormat): Raw.Fields =>
   format.type === "text" ? {} : {
     text: {
-      format: { type: "json_schema", name: format.name, schema: format.schema, strict: Strict.holds(format.schema) }
+      format: { type: "json_schema", name: format.name, schema: format.schema, strict: AnswerSchema.isStrict(format.schema) }
     }
   }
+
+// Limits and cache
 
 /** The longest key that the API takes. */
 const maxCacheKey = 64
@@ -57,30 +64,32 @@ const maxCacheKey = 64
 const cacheKey = (sessionId: string): string =>
   sessionId.length <= maxCacheKey ? sessionId : Digest.hex(sessionId, maxCacheKey)
 
-const cacheFields = (backend: Backend.Backend, { sessionId }: ModelCall): Raw.Fields =>
+const cacheFields = (backend: Endpoint.Backend, { sessionId }: ModelCall): Raw.Fields =>
   sessionId === undefined || backend === "github" ? {} : { prompt_cache_key: cacheKey(sessionId) }
 
-const limitFields = (backend: Backend.Backend, thinks: boolean, call: ModelCall): Raw.Fields =>
+const limitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Raw.Fields =>
   backend === "chatgpt" ? {} : {
     ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
     ...(call.temperature === undefined || thinks ? {} : { temperature: call.temperature })
   }
 
-const extraFields = (backend: Backend.Backend, call: ModelCall, route: Route): Raw.Fields => ({
+const extraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Raw.Fields => ({
   ...(backend === "xai" && call.sessionId !== undefined
     ? { extra_headers: { "x-grok-conv-id": cacheKey(call.sessionId) } }
     : {}),
   ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
 })
 
+// Request
+
 /** ChatGPT's backend refuses a request without instructions. */
 const standIn = "You are a helpful assistant."
 
-/** See the module. */
+/** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
-  const backend = Backend.of(route)
-  const { instructions = backend === "chatgpt" ? standIn : undefined, items } = Input.toWire(call.messages)
-  const { encrypted, reasoning } = Backend.thinking(backend, route.model, call.reasoningEffort)
+  const backend = Endpoint.of(route)
+  const { instructions = backend === "chatgpt" ? standIn : undefined, items } = Messages.toWire(call.messages)
+  const { encrypted, reasoning } = Endpoint.reasoningFields(backend, route.model, call.reasoningEffort)
   return {
     model: route.model,
     ...(instructions === undefined ? {} : { instructions }),
@@ -95,4 +104,55 @@ export const prepare = (call: ModelCall, route: Route): ModelRequest => {
     ...(call.stream || backend === "chatgpt" ? { stream: true } : {}),
     ...extraFields(backend, call, route)
   }
+}
+
+// Check
+
+const requestFields = new Set([
+  "background",
+  "context_management",
+  "conversation",
+  "include",
+  "input",
+  "instructions",
+  "max_output_tokens",
+  "max_tool_calls",
+  "metadata",
+  "model",
+  "parallel_tool_calls",
+  "previous_response_id",
+  "prompt",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+  "reasoning",
+  "safety_identifier",
+  "service_tier",
+  "store",
+  "stream",
+  "stream_options",
+  "temperature",
+  "text",
+  "tool_choice",
+  "tools",
+  "top_logprobs",
+  "top_p",
+  "truncation",
+  "user",
+  "extra_body",
+  "extra_headers",
+  "extra_query"
+])
+
+/** The error of a request that has a field which the Responses API does not have; undefined when it may be sent. */
+export const check = (request: ModelRequest, context: SdkError.Context): AiError.AiError | undefined => {
+  const parameter = Object.keys(request).find((name) => !requestFields.has(name))
+  return parameter === undefined ? undefined : AiError.make({
+    module: context.module,
+    method: context.method,
+    reason: new AiError.InvalidRequestError({
+      parameter,
+      description: "the Responses API has no such field: put what one endpoint knows into extra_body"
+    })
+  })
 }

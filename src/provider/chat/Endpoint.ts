@@ -8,10 +8,13 @@
  * whole: `https://proxy.example/api.openai.com/v1` is not OpenAI.
  *
  * Source: `hermes-llm.md` §4.1, §14.2, §14.5.
- *
- * @since 0.1.0
  */
+import type { ReasoningEffort } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
+import type * as Raw from "../Raw.ts"
+
+// Endpoints
 
 /** Endpoints that share their ways. `other` is everybody unknown: local servers and custom gateways. */
 export type Family =
@@ -36,16 +39,16 @@ export type Family =
   | "ollama"
   | "other"
 
-/** What becomes of the reasoning of earlier turns (`hermes-llm.md` §14.5). */
+/** Fate of the reasoning of earlier turns (`hermes-llm.md` §14.5). */
 export interface Replay {
   /** `required` endpoints reject an assistant message without `reasoning_content`; `never` ones reject it with it. */
   readonly content: "required" | "accepted" | "never"
-  /** Whether `reasoning_details` go back as they came. */
+  /** True where `reasoning_details` go back as they came. */
   readonly details: boolean
 }
 
-/** See the module. */
-export interface Dialect {
+/** The form of the requests of one route. */
+export interface Endpoint {
   readonly family: Family
   /** Model id in lower case, without the vendor. */
   readonly model: string
@@ -53,11 +56,11 @@ export interface Dialect {
   readonly fullModel: string
   readonly systemRole: "system" | "developer"
   readonly outputLimit: "max_tokens" | "max_completion_tokens"
-  /** Whether `temperature` may be sent: some models have one value only. */
+  /** False where `temperature` must not be sent: some models have one value only. */
   readonly temperature: boolean
-  /** Whether thought signatures (`extra_content`) go back with tool calls. */
+  /** True where thought signatures (`extra_content`) go back with tool calls. */
   readonly signatures: boolean
-  /** Whether usage must be asked for in a stream. */
+  /** True where usage must be asked for in a stream. */
   readonly streamOptions: boolean
   /** `json_object` endpoints know no schema; it is given as a message. */
   readonly structured: "json_schema" | "json_object"
@@ -151,7 +154,7 @@ const replayOf = (family: Family, model: string): Replay => ({
 /** Models that think by themselves and take no sampling parameters. */
 const fixedTemperature = (model: string): boolean => /^(o\d|gpt-5|kimi-)/.test(model)
 
-const make = (route: Route): Dialect => {
+const make = (route: Route): Endpoint => {
   const family = familyOf(route)
   const fullModel = route.model.trim().toLowerCase()
   const model = fullModel.slice(fullModel.lastIndexOf("/") + 1)
@@ -169,13 +172,96 @@ const make = (route: Route): Dialect => {
   }
 }
 
-const known = new WeakMap<Route, Dialect>()
+const known = new WeakMap<Route, Endpoint>()
 
-/** The dialect of a route, the same object each time. */
-export const of = (route: Route): Dialect => {
+/** The endpoint of a route, the same object each time. */
+export const of = (route: Route): Endpoint => {
   const found = known.get(route)
   if (found !== undefined) return found
-  const dialect = make(route)
-  known.set(route, dialect)
-  return dialect
+  const endpoint = make(route)
+  known.set(route, endpoint)
+  return endpoint
+}
+
+// Reasoning
+
+/** Fields of a request: those that the SDK knows, and those for `extra_body`. */
+export interface ReasoningFields {
+  readonly body?: Raw.Fields
+  readonly extra?: Raw.Fields
+}
+
+const nothing: ReasoningFields = {}
+
+/** Model ids at aggregators that take the `reasoning` object. */
+const reasoningFamilies = [
+  "deepseek/",
+  "anthropic/",
+  "openai/",
+  "x-ai/",
+  "google/gemini-2",
+  "google/gemini-3",
+  "qwen/qwen3"
+]
+
+const aggregated = (effort: ReasoningEffort | undefined): Raw.Fields =>
+  effort === "none" ? { enabled: false } : { enabled: true, effort: effort ?? "medium" }
+
+const copilotEffort = (effort: ReasoningEffort): string =>
+  effort === "xhigh" || effort === "high" ? "high" : effort === "low" || effort === "minimal" ? "low" : "medium"
+
+/** Thinking levels of Gemini 3: Pro has two of them, Flash three; older models have none. */
+const geminiLevel = (model: string, effort: ReasoningEffort): string | undefined => {
+  if (!model.startsWith("gemini-3")) return undefined
+  if (effort === "low" || effort === "minimal") return "low"
+  return effort === "medium" && model.includes("flash") ? "medium" : "high"
+}
+
+const gemini = (model: string, effort: ReasoningEffort | undefined): Raw.Fields => {
+  const level = effort === undefined || effort === "none" ? undefined : geminiLevel(model, effort)
+  return {
+    extra_body: {
+      google: {
+        thinking_config: {
+          include_thoughts: effort !== "none",
+          ...(level === undefined ? {} : { thinking_level: level })
+        }
+      }
+    }
+  }
+}
+
+/** The fields that ask for a reasoning effort, or for none. */
+export const reasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint): ReasoningFields => {
+  switch (endpoint.family) {
+    case "nous":
+      return effort === "none" ? nothing : { extra: { reasoning: aggregated(effort) } }
+    case "openrouter":
+    case "gateway":
+      return reasoningFamilies.some((family) => endpoint.fullModel.startsWith(family))
+        ? { extra: { reasoning: aggregated(effort) } }
+        : nothing
+    case "copilot":
+      return effort === undefined || effort === "none" || !ModelAbilities.reasons(endpoint.model)
+        ? nothing
+        : { extra: { reasoning: { effort: copilotEffort(effort) } } }
+    case "gemini":
+      return /^gemini-(2\.5|[3-9])/.test(endpoint.model) ? { extra: gemini(endpoint.model, effort) } : nothing
+    case "openai":
+    case "azure": {
+      const own = effort === undefined ? undefined : ModelAbilities.openAiEffort(endpoint.model, effort)
+      return own === undefined ? nothing : { body: { reasoning_effort: own } }
+    }
+    case "deepseek":
+    case "moonshot":
+    case "zai":
+      return effort === "none" ? { extra: { thinking: { type: "disabled" } } } : nothing
+    case "alibaba":
+      return effort === "none" ? { extra: { enable_thinking: false } } : nothing
+    case "ollama":
+    case "other":
+      return effort === "none" ? { extra: { think: false } } : nothing
+    default:
+      return nothing
+  }
 }

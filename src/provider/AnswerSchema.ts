@@ -1,16 +1,42 @@
 /**
- * A JSON Schema that Claude's answer is bound to.
+ * JSON Schemas that an answer is bound to, in the forms that structured outputs take.
  *
  * **Details**
  *
- * The schema goes into a field of the request where model and API have one, and else into the system prompt as an
- * instruction. Claude wants objects closed and knows a part of JSON Schema only, so that keywords it would refuse are
- * written into the description of their place.
- *
- * @since 0.1.0
+ * OpenAI enforces a schema strictly where every object lists all its properties as required and allows no others. Claude
+ * wants objects closed and knows a part of JSON Schema only, so that keywords it would refuse are written into the
+ * description of their place. Where model or API have no field for a schema, it goes into the system prompt as an
+ * instruction.
  */
-import * as Predicate from "effect/Predicate"
 import type * as JsonSchema from "effect/JsonSchema"
+import * as Raw from "./Raw.ts"
+
+// OpenAI
+
+const single = ["items", "not", "additionalItems", "contains"]
+const lists = ["anyOf", "oneOf", "allOf", "prefixItems"]
+const tables = ["properties", "$defs", "definitions"]
+
+const isObjectSchema = (schema: Raw.Fields): boolean =>
+  schema["type"] === "object" || schema["properties"] !== undefined ||
+  Raw.items(schema["type"]).includes("object")
+
+const isClosed = (schema: Raw.Fields): boolean => {
+  const required = Raw.items(schema["required"])
+  return schema["additionalProperties"] === false &&
+    Object.keys(Raw.fields(schema["properties"])).every((name) => required.includes(name))
+}
+
+/** Tells whether OpenAI can enforce a schema strictly. */
+export const isStrict = (schema: unknown): boolean => {
+  if (!Raw.isFields(schema)) return true
+  if (isObjectSchema(schema) && !isClosed(schema)) return false
+  return single.every((name) => isStrict(schema[name])) &&
+    lists.every((name) => Raw.items(schema[name]).every(isStrict)) &&
+    tables.every((name) => Object.values(Raw.fields(schema[name])).every(isStrict))
+}
+
+// Claude
 
 const structural = new Set([
   "$ref",
@@ -45,7 +71,7 @@ const formats = new Set([
 const silent = new Set(["$schema", "$id", "$comment", "additionalProperties"])
 
 const eachValue = (value: unknown): unknown =>
-  Predicate.isObject(value)
+  Raw.isFields(value)
     ? Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, closed(schema)]))
     : value
 
@@ -65,9 +91,9 @@ const inner = (key: string, value: unknown): unknown => {
   }
 }
 
-/** A schema that the API takes; see the module. */
+/** A schema that Claude takes. */
 export const closed = (schema: unknown): unknown => {
-  if (!Predicate.isObject(schema)) return schema
+  if (!Raw.isFields(schema)) return schema
   const out: Record<string, unknown> = {}
   const refused: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(schema)) {
@@ -85,7 +111,7 @@ export const closed = (schema: unknown): unknown => {
   return out
 }
 
-/** The instruction that stands for such a field. */
+/** The instruction that stands for the field of a schema. */
 export const instruction = (schema: JsonSchema.JsonSchema): string =>
   `Answer with one JSON document and nothing else: no prose, no code fence. It must match this JSON Schema:\n${
     JSON.stringify(schema)

@@ -11,16 +11,15 @@
  * follow reasoning, so that a message which ends in it is closed by an empty one.
  *
  * Source: `hermes-llm.md` §4.3, §14.5.
- *
- * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
-import * as Arguments from "../Arguments.ts"
 import * as FileData from "../FileData.ts"
 import * as Digest from "../internal/Digest.ts"
 import * as Raw from "../Raw.ts"
-import * as Items from "./Items.ts"
+import * as ToolCallWire from "../ToolCallWire.ts"
+
+// Parts
 
 /** An item of the input. */
 export type InputItem = Raw.Fields
@@ -38,6 +37,17 @@ const inputFile = (part: Prompt.FilePart): Raw.Fields => {
     : { type: "input_file", filename: part.fileName ?? "file", file_data: FileData.url(part) }
 }
 
+// Reasoning
+
+const reasoningItem = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> => {
+  const { encrypted_content, summary } = own(part.options)
+  if (typeof encrypted_content !== "string") return []
+  const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Raw.items(summary)
+  return [{ type: "reasoning", summary: texts.map((text) => ({ type: "summary_text", text })), encrypted_content }]
+}
+
+// Messages
+
 const user = (message: Prompt.UserMessage): ReadonlyArray<InputItem> => {
   const files = message.content.some((part) => part.type === "file")
   if (message.content.length === 0) return []
@@ -49,11 +59,10 @@ const user = (message: Prompt.UserMessage): ReadonlyArray<InputItem> => {
   }]
 }
 
-const reasoningItem = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> => {
-  const { encrypted_content, summary } = own(part.options)
-  if (typeof encrypted_content !== "string") return []
-  const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Raw.items(summary)
-  return [{ type: "reasoning", summary: texts.map((text) => ({ type: "summary_text", text })), encrypted_content }]
+/** The two halves of an id that names the call and its item (`call|item`). */
+const splitId = (id: string): { readonly callId: string; readonly itemId: string | undefined } => {
+  const at = id.indexOf("|")
+  return at === -1 ? { callId: id, itemId: undefined } : { callId: id.slice(0, at), itemId: id.slice(at + 1) }
 }
 
 const textItem = (part: Prompt.TextPart): InputItem => {
@@ -72,14 +81,14 @@ const textItem = (part: Prompt.TextPart): InputItem => {
 }
 
 const callItem = (part: Prompt.ToolCallPart): InputItem => {
-  const { callId, itemId } = Items.splitId(part.id)
+  const { callId, itemId } = splitId(part.id)
   const id = own(part.options)["id"] ?? itemId
   return {
     type: "function_call",
     id: typeof id === "string" && id.startsWith("fc_") ? id : `fc_${Digest.hex(callId, 32)}`,
     call_id: callId,
     name: part.name,
-    arguments: Arguments.toText(part.params)
+    arguments: ToolCallWire.toText(part.params)
   }
 }
 
@@ -110,7 +119,7 @@ const output = (part: Prompt.ToolResultPart): string | ReadonlyArray<Raw.Fields>
 const tool = (message: Prompt.ToolMessage): ReadonlyArray<InputItem> =>
   message.content.flatMap((part) =>
     part.type === "tool-result"
-      ? [{ type: "function_call_output", call_id: Items.splitId(part.id).callId, output: output(part) }]
+      ? [{ type: "function_call_output", call_id: splitId(part.id).callId, output: output(part) }]
       : []
   )
 
@@ -144,7 +153,7 @@ export interface Input {
   readonly items: Array<InputItem>
 }
 
-/** See the module. */
+/** The input of a conversation. */
 export const toWire = (messages: ReadonlyArray<Prompt.Message>): Input => {
   const instructions: Array<string> = []
   const items: Array<InputItem> = []

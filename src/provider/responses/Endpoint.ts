@@ -12,8 +12,6 @@
  * | `other` | reasons only when asked or when the model is known to |
  *
  * Source: `hermes-llm.md` §2.4, §4.3, §14.2.
- *
- * @since 0.1.0
  */
 import * as Base64Url from "effect/encoding/Base64Url"
 import * as Option from "effect/Option"
@@ -22,10 +20,12 @@ import * as Result from "effect/Result"
 import type { ReasoningEffort } from "../../domain/Model.ts"
 import * as Json from "../../domain/Json.ts"
 import type { Route } from "../../domain/Route.ts"
-import * as Effort from "../Effort.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
 import * as Raw from "../Raw.ts"
 
-/** See the module. */
+// Endpoints
+
+/** Servers of the Responses API that differ. */
 export type Backend = "chatgpt" | "openai" | "xai" | "github" | "other"
 
 const hosts: ReadonlyArray<readonly [domain: string, backend: Backend]> = [
@@ -59,43 +59,47 @@ export const modelName = (model: string): string => {
   return name.slice(name.lastIndexOf("/") + 1)
 }
 
+// Reasoning
+
 /** Grok models that think as they like and refuse to be told how hard. */
 const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test(model)
 
-/** What is sent about reasoning: `reasoning` and whether its encrypted form is asked for. */
-export interface Thinking {
+/** The fields of a request about reasoning: `reasoning`, and `encrypted` where its encrypted form is asked for. */
+export interface ReasoningFields {
   readonly reasoning: Raw.Fields | undefined
   readonly encrypted: boolean
 }
 
-const silent: Thinking = { reasoning: undefined, encrypted: false }
+const silent: ReasoningFields = { reasoning: undefined, encrypted: false }
 
-/** How a backend is asked to think. */
-export const thinking = (backend: Backend, model: string, effort: ReasoningEffort | undefined): Thinking => {
+/** The fields that ask a backend for a reasoning effort, or for none. */
+export const reasoningFields = (backend: Backend, model: string, effort: ReasoningEffort | undefined): ReasoningFields => {
   if (effort === "none") return silent
   const name = modelName(model)
   const wanted = effort ?? "medium"
   const level = wanted === "minimal" ? "low" : wanted
-  const supported = Effort.openAi(name, level) ?? (level === "xhigh" ? "high" : level)
+  const supported = ModelAbilities.openAiEffort(name, level) ?? (level === "xhigh" ? "high" : level)
   switch (backend) {
     case "xai":
       return refusesEffort(name)
         ? { reasoning: undefined, encrypted: true }
         : { reasoning: { effort: level === "xhigh" ? "high" : level, summary: "auto" }, encrypted: true }
     case "github":
-      return Effort.reasons(name)
+      return ModelAbilities.reasons(name)
         ? { reasoning: { effort: level === "xhigh" ? "high" : level }, encrypted: false }
         : silent
     case "chatgpt":
       return { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
     case "openai":
-      return Effort.reasons(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
+      return ModelAbilities.reasons(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
     case "other":
-      return Effort.reasons(name) || effort !== undefined
+      return ModelAbilities.reasons(name) || effort !== undefined
         ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
         : silent
   }
 }
+
+// Headers
 
 /** The account that a ChatGPT token belongs to; undefined where the token does not say. */
 const accountOf = (token: string): string | undefined => {

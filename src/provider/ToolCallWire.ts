@@ -1,0 +1,47 @@
+/**
+ * Ids and arguments of tool calls on the wire.
+ *
+ * **Details**
+ *
+ * The text of arguments is canonical, compact with sorted keys, so that the same history is always the same bytes for a
+ * prompt cache. Arguments that were no JSON are sent back as `{}`: many endpoints parse the arguments of the history and
+ * would refuse every later request; the model reads in the result of the call what was wrong with them.
+ *
+ * Ids that a server left out or gave twice are derived from the call and never random, so that the same answer always has
+ * the same ids.
+ *
+ * Source: `hermes-llm.md` §7.1.
+ */
+import * as Assembler from "../domain/Assembler.ts"
+import * as Digest from "./internal/Digest.ts"
+import * as Raw from "./Raw.ts"
+
+const sorted = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (!Raw.isFields(value)) return typeof value === "string" ? value.toWellFormed() : value
+  return Object.fromEntries(
+    Object.keys(value).sort().map((key) => [key, sorted(value[key])])
+  )
+}
+
+/** The canonical text of arguments; `{}` for what is no JSON. */
+export const toText = (params: unknown): string =>
+  typeof params === "string" || params === undefined || params === null ? "{}" : JSON.stringify(sorted(params))
+
+/** Arguments as an API sends them: text, or an object where the server has parsed them already. */
+export const fromWire = (value: unknown): unknown => typeof value === "string" ? Assembler.params(value) : value ?? {}
+
+/** A piece of the text of arguments, from a stream. */
+export const pieceOf = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
+
+/** An id for a call that has none. */
+export const deriveId = (name: string, argumentsText: string, index: number): string =>
+  `call_${Digest.hex(`${name}\n${argumentsText}\n${index}`, 24)}`
+
+/** `id`, or a variation of it that is not taken yet; takes it. */
+export const uniqueId = (taken: Set<string>, id: string, index: number): string => {
+  const own = taken.has(id) ? `${id}_${index}` : id
+  taken.add(own)
+  return own
+}

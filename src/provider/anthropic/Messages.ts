@@ -1,0 +1,283 @@
+/**
+ * Messages of a conversation as a Messages request writes them.
+ *
+ * **Details**
+ *
+ * - The API refuses blank text and half surrogate pairs: the one is left out, the others are replaced. A message that has
+ *   nothing to show gets a short placeholder, because the API refuses empty ones.
+ * - Pictures, PDFs and text files are sent; a file of any other kind becomes a line that names it, because refusing it would
+ *   refuse every later request of the conversation too.
+ * - Signed and redacted thinking goes back as it came, unsigned thinking as text.
+ * - `options.anthropic_messages.cache_control` of a message or part is a breakpoint of the prompt cache after it; that of a
+ *   message stands on its last block that can carry one, which thinking cannot.
+ *
+ * Source: `hermes-llm.md` §4.2, §14.5.
+ */
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import type * as Prompt from "effect/ai/Prompt"
+import type * as Schema from "effect/Schema"
+import * as Json from "../../domain/Json.ts"
+import * as FileData from "../FileData.ts"
+import * as Turns from "../Turns.ts"
+import * as Decode from "./Decode.ts"
+import type * as Endpoint from "./Endpoint.ts"
+
+// Blocks
+
+/** `{ type: "ephemeral" }`, perhaps with a `ttl`; passed on as it is. */
+export type CacheControl = Readonly<Record<string, Schema.Json>>
+
+interface Cacheable {
+  readonly cache_control?: CacheControl
+}
+
+/** Text of any role. */
+export interface TextBlock extends Cacheable {
+  readonly type: "text"
+  readonly text: string
+}
+/** The place of a picture or document. */
+export type Source =
+  | { readonly type: "base64"; readonly media_type: string; readonly data: string }
+  | { readonly type: "url"; readonly url: string }
+  | { readonly type: "text"; readonly media_type: "text/plain"; readonly data: string }
+/** A picture. */
+export interface ImageBlock extends Cacheable {
+  readonly type: "image"
+  readonly source: Source
+}
+/** A PDF or a text file. */
+export interface DocumentBlock extends Cacheable {
+  readonly type: "document"
+  readonly source: Source
+  readonly title?: string
+}
+/** Thinking that the API signed. */
+export interface ThinkingBlock {
+  readonly type: "thinking"
+  readonly thinking: string
+  readonly signature: string
+}
+/** Thinking that nobody may read. */
+export interface RedactedBlock {
+  readonly type: "redacted_thinking"
+  readonly data: string
+}
+/** A call of a tool. */
+export interface ToolUseBlock extends Cacheable {
+  readonly type: "tool_use"
+  readonly id: string
+  readonly name: string
+  readonly input: Readonly<Record<string, unknown>>
+}
+/** The result of a tool. */
+export interface ToolResultBlock extends Cacheable {
+  readonly type: "tool_result"
+  readonly tool_use_id: string
+  readonly content: string | ReadonlyArray<TextBlock | ImageBlock | DocumentBlock>
+  readonly is_error?: true
+}
+/** A part of a message. */
+export type Block =
+  | TextBlock
+  | ImageBlock
+  | DocumentBlock
+  | ThinkingBlock
+  | RedactedBlock
+  | ToolUseBlock
+  | ToolResultBlock
+
+/** The cache breakpoint of a message or part. */
+export const cacheControl = (options: Prompt.ProviderOptions): CacheControl | undefined => {
+  const marker = Decode.own(options)["cache_control"]
+  // A JSON value that is an object and no array is a record of JSON values.
+  return Predicate.isObject(marker) ? marker as CacheControl : undefined
+}
+
+// Parts
+
+/** A text, picture or document. */
+type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+
+const none: ReadonlyArray<never> = []
+
+const source = (part: Prompt.FilePart, mediaType: string): Source => {
+  const data = FileData.base64(part)
+  return data === undefined
+    ? { type: "url", url: FileData.url(part) }
+    : { type: "base64", media_type: mediaType, data }
+}
+
+const textSource = (part: Prompt.FilePart): Source => {
+  const data = FileData.base64(part)
+  return data === undefined
+    ? { type: "url", url: FileData.url(part) }
+    : { type: "text", media_type: "text/plain", data: FileData.text(data) }
+}
+
+const file = (part: Prompt.FilePart): ContentBlock => {
+  const title = part.fileName === undefined ? {} : { title: part.fileName }
+  const { mediaType } = part
+  if (mediaType.startsWith("image/")) {
+    return { type: "image", source: source(part, mediaType === "image/*" ? "image/jpeg" : mediaType) }
+  }
+  if (mediaType === "application/pdf") return { type: "document", source: source(part, mediaType), ...title }
+  if (mediaType.startsWith("text/")) return { type: "document", source: textSource(part), ...title }
+  return { type: "text", text: `[${mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
+}
+
+const withMarker = <B extends Exclude<Block, ThinkingBlock | RedactedBlock>>(block: B, options: Prompt.ProviderOptions): B => {
+  const marker = cacheControl(options)
+  return marker === undefined ? block : { ...block, cache_control: marker }
+}
+
+/** A text or file; nothing of a blank text. */
+const contentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
+  if (part.type === "file") return [withMarker(file(part), part.options)]
+  return part.text.trim() === "" ? none : [withMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
+}
+
+/** Stands for a result without any text. */
+const noOutput = "(no output)"
+
+/** A tool's result: its own form for models where it has one, else its value as text. */
+const toolResult = (part: Prompt.ToolResultPart): ToolResultBlock["content"] => {
+  if (part.modelOutput === undefined) {
+    const text = Json.toText(part.result).toWellFormed()
+    return text.trim() === "" ? noOutput : text
+  }
+  const blocks = part.modelOutput.flatMap(contentBlocks)
+  return blocks.length === 0 ? noOutput : blocks
+}
+
+// Reasoning
+
+const thought = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
+  const data = Decode.redacted(part.options)
+  if (data !== undefined) return [{ type: "redacted_thinking", data }]
+  const signature = Decode.signature(part.options)
+  if (signature !== undefined) return [{ type: "thinking", thinking: part.text, signature }]
+  return part.text.trim() === "" ? [] : [{ type: "text", text: part.text.toWellFormed() }]
+}
+
+// Messages
+
+/** Stands for content that cannot be sent. */
+const placeholder = { user: "(empty message)", assistant: "(empty)", thinking: "(thinking elided)" }
+
+type Converted = Turns.Converted<Block>
+
+const noIds: ReadonlyArray<string> = []
+
+const orPlaceholder = (blocks: ReadonlyArray<Block>, text: string): ReadonlyArray<Block> =>
+  blocks.length === 0 ? [{ type: "text", text }] : blocks
+
+/** An id of letters, digits, `_` and `-`, the only ones that the API takes. */
+const wireId = (id: string): string => {
+  const clean = id.replaceAll(/[^\w-]/g, "_")
+  return clean === "" ? "tool_0" : clean
+}
+
+/** Arguments as an object; text that is none, and values that are none, become an empty one. */
+const input = (params: unknown): Readonly<Record<string, unknown>> => {
+  const value = typeof params === "string" ? Option.getOrUndefined(Json.parse(params)) : params
+  return Predicate.isReadonlyObject(value) ? value : {}
+}
+
+const user = (message: Prompt.UserMessage): Converted => {
+  const blocks = orPlaceholder(message.content.flatMap(contentBlocks), placeholder.user)
+  return { role: "user", plain: blocks, replay: blocks, calls: noIds, results: noIds }
+}
+
+const tool = (message: Prompt.ToolMessage): Converted => {
+  const blocks = message.content.flatMap((part): ReadonlyArray<ToolResultBlock> =>
+    part.type !== "tool-result" || part.providerExecuted
+      ? []
+      : [withMarker({
+        type: "tool_result",
+        tool_use_id: wireId(part.id),
+        content: toolResult(part),
+        ...(part.isFailure ? { is_error: true } : {})
+      }, part.options)]
+  )
+  return {
+    role: "user",
+    plain: blocks,
+    replay: blocks,
+    calls: noIds,
+    results: blocks.map((block) => block.tool_use_id)
+  }
+}
+
+const assistant = (message: Prompt.AssistantMessage, names: Endpoint.ToolNames): Converted => {
+  const plain: Array<Block> = []
+  const replay: Array<Block> = []
+  const calls: Array<string> = []
+  let thinks = false
+  const both = (blocks: ReadonlyArray<Block>): void => {
+    plain.push(...blocks)
+    replay.push(...blocks)
+  }
+  for (const part of message.content) {
+    switch (part.type) {
+      case "reasoning":
+        thinks = true
+        replay.push(...thought(part))
+        break
+      case "text":
+        both(contentBlocks(part))
+        break
+      case "file":
+        both([{ type: "text", text: `[${part.mediaType} omitted]` }])
+        break
+      case "tool-call": {
+        if (part.providerExecuted) break
+        const id = wireId(part.id)
+        calls.push(id)
+        both([withMarker({ type: "tool_use", id, name: names.toWire(part.name), input: input(part.params) }, part.options)])
+        break
+      }
+      default:
+        break
+    }
+  }
+  const empty = thinks ? placeholder.thinking : placeholder.assistant
+  return {
+    role: "assistant",
+    plain: orPlaceholder(plain, empty),
+    replay: thinks ? orPlaceholder(replay, empty) : plain.length === 0 ? orPlaceholder(plain, empty) : plain,
+    calls,
+    results: noIds
+  }
+}
+
+const isThinking = (block: Block): block is ThinkingBlock | RedactedBlock =>
+  block.type === "thinking" || block.type === "redacted_thinking"
+
+const mark = (blocks: ReadonlyArray<Block>, message: Turns.Turn): ReadonlyArray<Block> => {
+  const marker = cacheControl(message.options)
+  if (marker === undefined) return blocks
+  const at = blocks.findLastIndex((block) => !isThinking(block))
+  const block = blocks[at]
+  return block !== undefined && !isThinking(block) ? blocks.with(at, { ...block, cache_control: marker }) : blocks
+}
+
+/** The blocks of this protocol. */
+export const dialect = (names: Endpoint.ToolNames): Turns.Dialect<Block> => ({
+  convert: Turns.remembering((message) => {
+    switch (message.role) {
+      case "user":
+        return user(message)
+      case "tool":
+        return tool(message)
+      case "assistant":
+        return assistant(message, names)
+    }
+  }),
+  callId: (block) => block.type === "tool_use" ? block.id : undefined,
+  resultId: (block) => block.type === "tool_result" ? block.tool_use_id : undefined,
+  isThinking,
+  text: (text) => ({ type: "text", text }),
+  mark
+})

@@ -1,0 +1,259 @@
+/**
+ * Messages of a conversation as a Converse request writes them, in the form of the AWS SDK (bytes as `Uint8Array`).
+ *
+ * **Details**
+ *
+ * - Converse takes pictures and documents in place only. What it does not take (a picture by address, an archive) becomes a
+ *   line that names it, because refusing it would refuse every later request of the conversation too.
+ * - Converse refuses blocks of tools in a request that names no tools. For such a request there is a second dialect, in
+ *   which calls and results are told in words.
+ * - Signed and redacted thinking goes back as it came; unsigned thinking is never sent. A message that has nothing to show
+ *   is a single space.
+ *
+ * Source: `hermes-llm.md` §4.4.
+ */
+import * as Base64 from "effect/encoding/Base64"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../domain/Json.ts"
+import * as FileData from "../FileData.ts"
+import * as Turns from "../Turns.ts"
+import * as Decode from "./Decode.ts"
+
+// Blocks
+
+/** Text. */
+export interface TextBlock {
+  readonly text: string
+}
+/** A picture. */
+export interface ImageBlock {
+  readonly image: { readonly format: string; readonly source: { readonly bytes: Uint8Array } }
+}
+/** A file that is read as text. */
+export interface DocumentBlock {
+  readonly document: {
+    readonly format: string
+    readonly name: string
+    readonly source: { readonly bytes: Uint8Array }
+  }
+}
+/** Thinking, readable or not. */
+export interface ReasoningBlock {
+  readonly reasoningContent:
+    | { readonly reasoningText: { readonly text: string; readonly signature?: string } }
+    | { readonly redactedContent: Uint8Array }
+}
+/** A call of a tool. */
+export interface ToolUseBlock {
+  readonly toolUse: { readonly toolUseId: string; readonly name: string; readonly input: unknown }
+}
+/** The result of a tool. */
+export interface ToolResultBlock {
+  readonly toolResult: {
+    readonly toolUseId: string
+    readonly content: ReadonlyArray<ContentBlock>
+    readonly status?: "error"
+  }
+}
+/** A text, picture or document. */
+export type ContentBlock = TextBlock | ImageBlock | DocumentBlock
+/** A part of a message. */
+export type Block = ContentBlock | ReasoningBlock | ToolUseBlock | ToolResultBlock
+
+// Parts
+
+const imageFormats: Readonly<Record<string, string>> = {
+  "image/png": "png",
+  "image/jpeg": "jpeg",
+  "image/jpg": "jpeg",
+  "image/*": "jpeg",
+  "image/gif": "gif",
+  "image/webp": "webp"
+}
+
+const documentFormats: Readonly<Record<string, string>> = {
+  "application/pdf": "pdf",
+  "text/plain": "txt",
+  "text/markdown": "md",
+  "text/csv": "csv",
+  "text/html": "html",
+  "application/msword": "doc",
+  "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+  "application/vnd.ms-excel": "xls",
+  "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx"
+}
+
+/** The bytes of a file that has them in place. */
+const bytesOf = (part: Prompt.FilePart): Uint8Array | undefined => {
+  if (part.data instanceof Uint8Array) return part.data
+  const data = FileData.base64(part)
+  return data === undefined ? undefined : Result.getOrUndefined(Base64.decode(data))
+}
+
+/** A document's name in the characters that Converse takes. */
+const documentName = (fileName: string | undefined): string => {
+  const name = (fileName ?? "").replace(/\.[^.]*$/, "").replaceAll(/[^\w\-()[\]]+/g, " ").replaceAll("_", "-").trim()
+  return name === "" ? "document" : name
+}
+
+const file = (part: Prompt.FilePart): ContentBlock => {
+  const bytes = bytesOf(part)
+  const image = imageFormats[part.mediaType]
+  const document = documentFormats[part.mediaType]
+  if (bytes !== undefined && image !== undefined) return { image: { format: image, source: { bytes } } }
+  if (bytes !== undefined && document !== undefined) {
+    return { document: { format: document, name: documentName(part.fileName), source: { bytes } } }
+  }
+  return { text: `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`} omitted]` }
+}
+
+/** A text or file; nothing of a blank text. */
+const contentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<ContentBlock> => {
+  if (part.type === "file") return [file(part)]
+  return part.text.trim() === "" ? [] : [{ text: part.text.toWellFormed() }]
+}
+
+/** Stands for a result without any text. */
+const noOutput = "(no output)"
+
+/** A tool's result: its own form for models where it has one, else its value as text. */
+const toolResult = (part: Prompt.ToolResultPart): ReadonlyArray<ContentBlock> => {
+  const text = part.modelOutput === undefined ? Json.toText(part.result).toWellFormed() : ""
+  const blocks = part.modelOutput?.flatMap(contentBlocks) ?? (text.trim() === "" ? [] : [{ text }])
+  return blocks.length === 0 ? [{ text: noOutput }] : blocks
+}
+
+// Reasoning
+
+const thought = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
+  const redactedContent = Decode.redacted(part.options)
+  if (redactedContent !== undefined) return [{ reasoningContent: { redactedContent } }]
+  const signature = Decode.signature(part.options)
+  return signature === undefined ? [] : [{ reasoningContent: { reasoningText: { text: part.text, signature } } }]
+}
+
+// Messages
+
+type Converted = Turns.Converted<Block>
+
+/** Ways to write calls and results. */
+interface Tooling {
+  readonly call: (part: Prompt.ToolCallPart) => ReadonlyArray<Block>
+  readonly result: (part: Prompt.ToolResultPart) => ReadonlyArray<Block>
+}
+
+const space: TextBlock = { text: " " }
+const longestId = 64
+
+/** An id in the characters, and of the length, that Converse takes; of one that is too long, the end. */
+const wireId = (id: string): string => {
+  const clean = id.replaceAll(/[^\w.:-]/g, "_").slice(-longestId)
+  return clean === "" ? "tool_0" : clean
+}
+
+/** Arguments as an object; text that is none, and values that are none, become an empty one. */
+const input = (params: unknown): Readonly<Record<string, unknown>> => {
+  const value = typeof params === "string" ? Option.getOrUndefined(Json.parse(params)) : params
+  return Predicate.isReadonlyObject(value) ? value : {}
+}
+
+const asBlocks: Tooling = {
+  call: (part) => [{ toolUse: { toolUseId: wireId(part.id), name: part.name, input: input(part.params) } }],
+  result: (part) => [{
+    toolResult: {
+      toolUseId: wireId(part.id),
+      content: toolResult(part),
+      ...(part.isFailure ? { status: "error" } : {})
+    }
+  }]
+}
+
+const inWords: Tooling = {
+  call: (part) => [{ text: `[called ${part.name} with ${JSON.stringify(input(part.params))}]` }],
+  result: (part) => [{ text: `[${part.isFailure ? "failure" : "result"} of ${part.name}:]` }, ...toolResult(part)]
+}
+
+const orSpace = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> => blocks.length === 0 ? [space] : blocks
+
+const callId = (block: Block): string | undefined => "toolUse" in block ? block.toolUse.toolUseId : undefined
+const resultId = (block: Block): string | undefined =>
+  "toolResult" in block ? block.toolResult.toolUseId : undefined
+
+const idsBy = (blocks: ReadonlyArray<Block>, id: (block: Block) => string | undefined) =>
+  blocks.flatMap((block) => id(block) ?? [])
+
+const userTurn = (blocks: ReadonlyArray<Block>): Converted => ({
+  role: "user",
+  plain: blocks,
+  replay: blocks,
+  calls: [],
+  results: idsBy(blocks, resultId)
+})
+
+const assistant = (message: Prompt.AssistantMessage, tooling: Tooling): Converted => {
+  const plain: Array<Block> = []
+  const replay: Array<Block> = []
+  for (const part of message.content) {
+    if (part.type === "reasoning") {
+      replay.push(...thought(part))
+      continue
+    }
+    const blocks = part.type === "text"
+      ? contentBlocks(part)
+      : part.type === "file"
+      ? [{ text: `[${part.mediaType} omitted]` }]
+      : part.type === "tool-call" && !part.providerExecuted
+      ? tooling.call(part)
+      : []
+    plain.push(...blocks)
+    replay.push(...blocks)
+  }
+  return {
+    role: "assistant",
+    plain: orSpace(plain),
+    replay: replay.length === plain.length ? orSpace(plain) : replay,
+    calls: idsBy(plain, callId),
+    results: []
+  }
+}
+
+const dialect = (tooling: Tooling): Turns.Dialect<Block> => ({
+  convert: Turns.remembering((message) => {
+    switch (message.role) {
+      case "user":
+        return userTurn(orSpace(message.content.flatMap(contentBlocks)))
+      case "tool":
+        return userTurn(message.content.flatMap((part) =>
+          part.type === "tool-result" && !part.providerExecuted ? tooling.result(part) : []
+        ))
+      case "assistant":
+        return assistant(message, tooling)
+    }
+  }),
+  callId,
+  resultId,
+  isThinking: (block) => "reasoningContent" in block,
+  text: (text) => ({ text }),
+  mark: (blocks) => blocks
+})
+
+/** The blocks of a request that names tools. */
+export const withTools = (): Turns.Dialect<Block> => dialect(asBlocks)
+
+/** The blocks of one that names none. */
+export const withoutTools = (): Turns.Dialect<Block> => dialect(inWords)
+
+/** Messages that begin and end with the user's. */
+export const framed = (
+  messages: ReadonlyArray<Turns.Message<Block>>
+): ReadonlyArray<Turns.Message<Block>> => {
+  const filler: Turns.Message<Block> = { role: "user", content: [space] }
+  return [
+    ...(messages[0]?.role === "user" ? [] : [filler]),
+    ...messages,
+    ...(messages.at(-1)?.role === "assistant" ? [filler] : [])
+  ]
+}
