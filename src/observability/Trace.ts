@@ -1,8 +1,4 @@
-/**
- * A trace somebody has: a stream of events or a trajectory, told apart by what it holds.
- *
- * @since 0.1.0
- */
+/** A recorded run: a stream of ATOF events or an ATIF trajectory, recognized by its content. */
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -16,20 +12,20 @@ import * as FromAtof from "./trace/FromAtof.ts"
 import type { Pool } from "./trace/Pool.ts"
 import type { Row } from "./trace/Row.ts"
 
-/** See the module. */
+/** A parsed trace. `faults` are the lines of a stream that could not be read. */
 export type Trace =
   | { readonly _tag: "Events"; readonly events: ReadonlyArray<Atof.Event>; readonly faults: ReadonlyArray<Atof.AtofError> }
   | { readonly _tag: "Trajectory"; readonly trajectory: Atif.Trajectory }
 
-/** A text that is no trace. */
+/** Failure to read a text as a trace; the message gives the reason. */
 export class NoTrace extends Schema.TaggedError<NoTrace>("hermes-effect/observability/NoTrace")("NoTrace", {
   message: Schema.String
 }) {}
 
-/** The trace of a trajectory. */
+/** Wraps a trajectory. */
 export const ofTrajectory = (trajectory: Atif.Trajectory): Trace => ({ _tag: "Trajectory", trajectory })
 
-/** Reads a file's text. A trajectory must have the form of one; of a stream what can be read is. */
+/** Parses the text of a file. An invalid trajectory fails; a stream fails only without any valid event. */
 export const read = (text: string): Result.Result<Trace, NoTrace> => {
   const whole = Option.getOrUndefined(Json.parse(text))
   if (whole !== undefined && fields(whole)["kind"] === undefined) {
@@ -44,13 +40,13 @@ export const read = (text: string): Result.Result<Trace, NoTrace> => {
     : Result.fail(new NoTrace({ message: stream.faults[0]?.message ?? "there is no event and no trajectory in it" }))
 }
 
-/** The trajectories of a trace, and the events that could not be converted. */
+/** Converts a trace to trajectories, and lists the events that could not be converted. */
 export const trajectories = (
   trace: Trace,
   options?: AtifConvert.Options
 ): ReturnType<typeof AtifConvert.convert> =>
   trace._tag === "Trajectory" ? { trajectories: [trace.trajectory], faults: [] } : AtifConvert.convert(trace.events, options)
 
-/** The rows of a trace's timeline. */
+/** Builds the rows of the timeline. Repeated messages of requests go to `pool`. */
 export const rows = (trace: Trace, pool: Pool): ReadonlyArray<Row> =>
   trace._tag === "Trajectory" ? FromAtif.rows(trace.trajectory) : FromAtof.rows(trace.events, pool)

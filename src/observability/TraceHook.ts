@@ -1,12 +1,10 @@
 /**
- * The hook behind our own exporters: records what happens as a stream of events and hands each event to every sink.
+ * Hook of the ATOF and ATIF exporters: records a run as a stream of events and passes each event to every sink.
  *
  * **Details**
  *
- * It listens inline, so that an event's instant is when it happened and none is dropped; what it does there is to make one
- * small object. Sinks do their work elsewhere.
- *
- * @since 0.1.0
+ * The hook runs inline, so that timestamps are exact and no event is dropped. It builds one small object per event; sinks
+ * write in their own fibers.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -18,12 +16,12 @@ import type { Event } from "./Atof.ts"
 import type { Fields } from "./atof/Facts.ts"
 import * as Recorder from "./atof/Recorder.ts"
 
-/** Who takes events: a file, a collector of trajectories. */
+/** Receiver of events: a file, a collector of trajectories. */
 export interface Sink {
   readonly write: (events: ReadonlyArray<Event>) => Effect.Effect<void>
 }
 
-/** Who the stream is of. */
+/** Name and version of the recorded agent. */
 export type Agent = Recorder.Agent
 
 const names = [
@@ -34,7 +32,7 @@ const names = [
 
 const microsOf = (clock: Clock.Clock): number => Number(clock.currentTimeNanosUnsafe() / 1000n)
 
-/** The hook, for as long as the scope lives; at its end everything that is open is ended. */
+/** Builds the hook for the lifetime of the scope. Closing the scope ends every open event. */
 export const make = (agent: Agent, sinks: ReadonlyArray<Sink>): Effect.Effect<Hook, never, Scope.Scope> =>
   Effect.gen(function*() {
     const recorder = Recorder.make(agent, yield* Random.nextIntBetween(0, 2 ** 32))

@@ -1,6 +1,6 @@
 /**
- * Our own exporters as a plugin, and as the hooks that another plugin falls back on: a stream of events to one file, a
- * trajectory of each session to a file of its own.
+ * ATOF and ATIF exporters as a plugin, and as hooks for the NeMo Relay plugin, which falls back on them: one file for the
+ * stream of events, one file for the trajectory of each session.
  *
  * **Example** (In an application)
  *
@@ -19,8 +19,6 @@
  * ```
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -32,13 +30,13 @@ import * as Plugin from "../plugin/Plugin.ts"
 import * as TraceHook from "./TraceHook.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
-/** Who takes the events, of those that the settings ask for. */
+/** Receivers of the events; `undefined` for a disabled exporter. */
 export interface Sinks {
   readonly atof: TraceHook.Sink | undefined
   readonly atif: TraceHook.Sink | undefined
 }
 
-/** The writers that the settings ask for. What they write is on disk when the scope is closed. */
+/** Opens the writers of the enabled exporters. Their files are complete when the scope is closed. */
 export const sinks = (
   { atif, atof }: TraceSettings.TraceSettings
 ): Effect.Effect<Sinks, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
@@ -48,7 +46,7 @@ export const sinks = (
     return { atof: events, atif: trajectories }
   })
 
-/** The hooks that the settings ask for: one, or none. What they write is on disk when the scope is closed. */
+/** Builds the hook of the enabled exporters; none when all are disabled. Files are complete when the scope is closed. */
 export const hooks = (
   settings: TraceSettings.TraceSettings
 ): Effect.Effect<ReadonlyArray<Hook>, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
@@ -58,10 +56,10 @@ export const hooks = (
     return asked.length === 0 ? [] : [yield* TraceHook.make(settings.agent, asked)]
   })
 
-/** The hooks that the environment asks for. */
+/** Builds the hook from the environment variables. */
 export const fromEnvironment = Effect.flatMap(Environment, ({ get }) => hooks(TraceSettings.fromVariables(get)))
 
-/** See the module. */
+/** The plugin `observability/trace`. */
 export const plugin = Plugin.make({
   name: "observability/trace",
   description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",

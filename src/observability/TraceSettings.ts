@@ -1,19 +1,17 @@
 /**
- * Which files our own exporters write, as the variables `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` say.
+ * Settings of the ATOF and ATIF exporters, from the variables `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*`.
  *
  * **Details**
  *
- * Values are trimmed; one that is empty counts as not set. ATOF files go to the working directory when no other is named;
- * ATIF files need a directory. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is ours: a file that has more gives way to the next.
+ * Values are trimmed; an empty one counts as unset. ATOF files go to the working directory by default; ATIF files need a
+ * directory. `HERMES_NEMO_RELAY_ATOF_MAX_BYTES` is not in NeMo Relay: it is the size in bytes at which a file is rotated.
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4.2.
- *
- * @since 0.1.0
  */
 import type * as AtifWriter from "./AtifWriter.ts"
 import type * as AtofWriter from "./AtofWriter.ts"
 
-/** See the module; an exporter that is not asked for is absent. */
+/** Options of each exporter; `undefined` for one that is disabled. */
 export interface TraceSettings {
   readonly agent: { readonly name: string; readonly version: string }
   readonly atof: AtofWriter.Options | undefined
@@ -22,13 +20,13 @@ export interface TraceSettings {
 
 const prefix = "HERMES_NEMO_RELAY_"
 
-/** Where the configuration of NeMo Relay's own components is, where it is set. */
+/** Reads the path of NeMo Relay's own configuration (`plugins.toml`); `undefined` when unset. */
 export const pluginsToml = (get: (name: string) => string | undefined): string | undefined =>
   get(`${prefix}PLUGINS_TOML`)?.trim() || undefined
 
 const isTrue = (value: string | undefined): boolean => /^(1|true|yes|on)$/iu.test(value ?? "")
 
-/** The settings that the variables make; `get` gives the value of one. */
+/** Reads the settings; `get` returns the value of a variable. */
 export const fromVariables = (get: (name: string) => string | undefined): TraceSettings => {
   const value = (name: string): string | undefined => get(`${prefix}${name}`)?.trim() || undefined
   const agent = { name: value("ATIF_AGENT_NAME") ?? "Hermes Agent", version: value("ATIF_AGENT_VERSION") ?? "unknown" }

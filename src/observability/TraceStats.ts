@@ -1,11 +1,7 @@
-/**
- * What a trace amounts to: how much was asked, done and paid, and what went wrong.
- *
- * @since 0.1.0
- */
+/** Totals of a trace: calls, failures, tokens, cost and duration, and shares of each model and tool. */
 import type { Row } from "./trace/Row.ts"
 
-/** One model or one tool. */
+/** Totals of one model or one tool. `millis` is the sum of its calls, and counts parallel calls separately. */
 export interface Share {
   readonly name: string
   readonly count: number
@@ -14,7 +10,7 @@ export interface Share {
   readonly tokens: number
 }
 
-/** See the module. `millis` is from the first event to the last, 0 where times are unknown. */
+/** Totals of a trace. `millis` is the time from the first event to the last; 0 when times are unknown. */
 export interface Stats {
   readonly agents: number
   readonly turns: number
@@ -52,7 +48,7 @@ const shares = (rows: ReadonlyArray<Row>, name: (row: Row) => string): ReadonlyA
   return Array.from(found.values()).toSorted((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1))
 }
 
-/** See the module. */
+/** Adds up the rows of a trace. */
 export const of = (rows: ReadonlyArray<Row>): Stats => {
   const ofKind = (kind: Row["kind"]) => rows.filter((row) => row.kind === kind)
   const models = ofKind("llm")

@@ -1,14 +1,13 @@
 /**
- * One page that shows a run, or two and their difference: a timeline with what is in what and what ran side by side, every
- * request, answer, tool call and approval, tokens and cost, search and filters.
+ * HTML page of a run, or of two runs and their difference: a timeline as a tree with parallel calls in lanes, every request,
+ * response, tool call and approval, tokens and cost, search and filters.
  *
  * **Details**
  *
- * The page is one file and needs no network; its own policy forbids it any. What a run said is in it as data, and gets to the
- * screen as text: nothing of it can become markup or code. Only rows in sight exist, so that ten thousand are as quick as
- * ten. A message that many requests repeat is there once.
- *
- * @since 0.1.0
+ * The page is one file. Its content security policy allows its own script and style by hash and denies the network. Text of a
+ * run is embedded as JSON and shown as text, so that it cannot become markup or code. Only the rows in sight exist in the
+ * document; a message that several requests repeat is embedded once. `npm run build:page` makes script and style from the
+ * modules in `trace/page`.
  */
 import * as Effect from "effect/Effect"
 import { redactText } from "../domain/Redaction.ts"
@@ -20,7 +19,7 @@ import * as Pool from "./trace/Pool.ts"
 import type { Row } from "./trace/Row.ts"
 import * as TraceStats from "./TraceStats.ts"
 
-/** A trace and what to call it. */
+/** A trace and its title on the page. */
 export interface Named {
   readonly name: string
   readonly trace: Trace.Trace
@@ -52,7 +51,7 @@ const counts = (diff: ReadonlyArray<Diff.Change>): ReadonlyArray<Sum> =>
   (["same", "changed", "removed", "added"] as const)
     .map((state) => sum(diff.filter((change) => change.state === state).length, state))
 
-/** A page may be handed on: what looks like a secret is not in it, whoever wrote the trace. */
+/** Redacts a row. Pages are passed on, and traces of other programs may hold secrets. */
 const clean = (row: Row): Row => ({
   ...row,
   name: redactText(row.name),
@@ -60,7 +59,7 @@ const clean = (row: Row): Row => ({
   details: row.details.map((one) => ({ ...one, text: redactText(one.text) }))
 })
 
-/** What a page of these traces shows. */
+/** Builds the data of a page: rows and totals of each trace, and the changes from the first to the second. */
 export const data = (traces: ReadonlyArray<Named>): Data => {
   const pool = Pool.make()
   const runs = traces.map(({ name, trace }) => {
@@ -78,7 +77,7 @@ const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", 
 
 const escaped = (text: string): string => text.replace(/[&<>"']/gu, (character) => entities[character] ?? "")
 
-/** JSON that can stand in a script element: no character of it begins a tag or a comment. */
+/** Writes JSON for a script element: characters that could begin a tag or a comment are escaped. */
 const embedded = (value: unknown): string =>
   JSON.stringify(value).replace(/[<>&\u2028\u2029]/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`)
 
@@ -98,7 +97,7 @@ const keys: ReadonlyArray<readonly [keys: string, what: string]> = [
   ["?", "these keys"]
 ]
 
-/** The page of one trace, or of two and their difference. */
+/** Builds the page of one trace, or of two and their difference, as HTML. */
 export const page = (traces: ReadonlyArray<Named>): Effect.Effect<string> =>
   Effect.map(Effect.all([digest(script), digest(style)]), ([scriptHash, styleHash]) =>
     `<!doctype html>

@@ -1,35 +1,29 @@
 /**
- * What two runs have in common, in order: rows of the same kind and name belong together where their order allows it, and
- * are the same when they say and are the same.
+ * Difference of two runs: pairs rows of the same kind, depth and name in order, and compares their text and status.
  *
  * **Details**
  *
- * The shortest edit between the two (Myers), over what is left when their common beginning and end are taken away. Runs that
- * have hardly anything in common are not compared to the end: beyond {@link limit} edits the rest is one that went and one
- * that came.
- *
- * @since 0.1.0
+ * Computes the shortest edit script (Myers) between the common beginning and the common end. Runs with little in common are
+ * not compared completely: beyond {@link limit} edits, all rows in between count as removed and added.
  */
 import type { Row } from "./Row.ts"
 
-/** Rows of both runs by id; -1 where one has none. */
+/** Ids of the row in both runs; -1 where a run has none. */
 export interface Change {
   readonly state: "same" | "changed" | "removed" | "added"
   readonly left: number
   readonly right: number
 }
 
-/** Edits that are looked for. */
+/** Maximum number of edits of the search. */
 export const limit = 1500
 
-const key = ({ depth, kind, name }: Row): string => {
-  // A session has another name in every run.
-  return kind === "agent" ? `${kind} ${depth}` : `${kind} ${depth} ${name}`
-}
+/** Key by which rows are paired; without the name of agents, because it is the session id. */
+const key = ({ depth, kind, name }: Row): string => kind === "agent" ? `${kind} ${depth}` : `${kind} ${depth} ${name}`
 
 const isSame = (a: Row, b: Row): boolean => a.text === b.text && a.status === b.status
 
-/** Pairs of places that are equal, in order: the longest such list, when it is within the limit. */
+/** Finds the longest list of equal pairs of places, in order; empty beyond the limit. */
 const common = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArray<readonly [number, number]> => {
   const most = Math.min(a.length + b.length, limit)
   const furthest = new Int32Array(2 * most + 3)
@@ -76,7 +70,7 @@ const walkBack = (
   return pairs.toReversed()
 }
 
-/** See the module. */
+/** Compares the rows of two runs; every row of both is in exactly one change. */
 export const diff = (left: ReadonlyArray<Row>, right: ReadonlyArray<Row>): ReadonlyArray<Change> => {
   const a = left.map(key)
   const b = right.map(key)

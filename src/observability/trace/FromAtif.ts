@@ -1,8 +1,4 @@
-/**
- * The rows of a trajectory. Where it says when calls began and ended, they are where they were; else they follow their step.
- *
- * @since 0.1.0
- */
+/** Rows of an ATIF trajectory. Calls without times of their own get the time of their step. */
 import type * as Atif from "../Atif.ts"
 import * as Message from "../atif/Message.ts"
 import { fields, number, text } from "../atif/Value.ts"
@@ -54,7 +50,7 @@ const stepRow = (one: Atif.Step, times: Times): Omit<Draft, "id" | "parent"> => 
   })
 }
 
-/** See the module. */
+/** Builds the rows of a trajectory and of its sub-agents. */
 export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
   const drafts: Array<Draft> = []
   const add = (row: Omit<Draft, "id" | "parent">, parent: number): Draft => {

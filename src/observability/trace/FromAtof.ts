@@ -1,8 +1,4 @@
-/**
- * The rows of a stream of events.
- *
- * @since 0.1.0
- */
+/** Rows of a stream of ATOF events. */
 import * as Answer from "../atif/Answer.ts"
 import * as Message from "../atif/Message.ts"
 import { ending } from "../atif/Scope.ts"
@@ -20,7 +16,7 @@ const detail = (title: string, value: unknown): ReadonlyArray<Detail> =>
 
 const kinds: Readonly<Record<string, Kind>> = { agent: "agent", llm: "llm", tool: "tool" }
 
-/** A request with its messages apart, each of which is kept once however many requests repeat it. */
+/** Splits the messages off a request; each goes to the pool, which keeps repeated ones once. */
 const request = (value: unknown, pool: Pool): ReadonlyArray<Detail> => {
   const { messages, ...rest } = fields(value)
   return Array.isArray(messages)
@@ -76,7 +72,7 @@ const marked = (event: MarkEvent, parent: number, id: number): Draft => {
     : draft({ ...common, kind: "mark", name: event.name, text: oneLine(text(meta["reason"]) ?? text(meta["child_goal"]) ?? "") })
 }
 
-/** See the module. Events must be in order of time. */
+/** Builds the rows of events, which must be in order of time. Scopes without an end last until the last event. */
 export const rows = (events: ReadonlyArray<Event>, pool: Pool): ReadonlyArray<Row> => {
   const drafts: Array<Draft> = []
   const scopes = new Map<string, Draft>()
@@ -93,7 +89,6 @@ export const rows = (events: ReadonlyArray<Event>, pool: Pool): ReadonlyArray<Ro
       if (row !== undefined) closed(row, event)
     }
   }
-  // What nobody closed was under way when the stream ended.
   const last = events.at(-1)
   if (last !== undefined) for (const row of scopes.values()) if (row.status === "open") row.end = at(last)
   return place(drafts)

@@ -1,17 +1,11 @@
-/**
- * Texts that are said again and again, each kept once.
- *
- * @since 0.1.0
- */
-
-/** See the module. */
+/** Repeated texts, each kept once. Rows refer to them by index. */
 export interface Pool {
-  /** The place of a text. */
+  /** Returns the index of a text, and adds it when it is new. */
   readonly add: (text: string) => number
   readonly texts: ReadonlyArray<string>
 }
 
-/** A pool without texts. */
+/** Creates an empty pool. */
 export const make = (): Pool => {
   const texts: Array<string> = []
   const places = new Map<string, number>()

@@ -1,33 +1,29 @@
-/**
- * A run as rows of a timeline: what happened, in what, when, and what it cost.
- *
- * @since 0.1.0
- */
+/** Rows of a timeline: one for each agent, message, model call, tool call, approval and mark of a run. */
 
-/** What a row is of. */
+/** Kind of event that a row shows. */
 export type Kind = "agent" | "user" | "system" | "llm" | "tool" | "approval" | "mark"
 
-/** A part of what a row says: shown under its title, as text. */
+/** A titled text of a row. */
 export interface Detail {
   readonly title: string
   readonly text: string
-  /** Texts of the pool that follow, a message each; see `View`. */
+  /** Indexes of pool texts that follow the text, one for each message of a request. */
   readonly parts?: ReadonlyArray<number> | undefined
 }
 
-/** See the module. Times are milliseconds since the epoch; 0 is an unknown one. */
+/** One row. Times are milliseconds since the epoch, 0 when unknown; `cost` is in US dollars, 0 when unknown. */
 export interface Row {
   readonly id: number
-  /** The row around it; -1 at the top. */
+  /** Id of the enclosing row; -1 at the top. */
   readonly parent: number
   readonly depth: number
   readonly kind: Kind
   readonly name: string
-  /** One line of what it says. */
+  /** Summary in one line. */
   readonly text: string
   readonly start: number
   readonly end: number
-  /** Among what runs at the same time: 0 is the first place. */
+  /** Position among siblings that run at the same time, from 0. */
   readonly lane: number
   readonly status: string
   readonly model: string
@@ -38,30 +34,30 @@ export interface Row {
   readonly details: ReadonlyArray<Detail>
 }
 
-/** A row before its place is known. */
+/** A row without its depth and lane. */
 export type Draft = { -readonly [K in keyof Omit<Row, "depth" | "lane">]: Row[K] }
 
-/** A row that says only these. */
+/** Creates a draft; fields that are not given are empty, zero or -1. */
 export const draft = (fields: Pick<Draft, "kind" | "name"> & Partial<Draft>): Draft => ({
   id: 0, parent: -1, text: "", start: 0, end: 0, status: "", model: "",
   promptTokens: 0, completionTokens: 0, cachedTokens: 0, cost: 0, details: [], ...fields
 })
 
+/** Characters of a summary. */
 const longest = 200
 
-/** A text in one line, cut where it is too long to be read in passing. */
+/** Joins the lines of a text and cuts it to the length of a summary. */
 export const oneLine = (text: string): string => {
   const line = text.slice(0, longest * 4).replace(/\s+/gu, " ").trim()
   return line.length > longest ? `${line.slice(0, longest)}…` : line
 }
 
 /**
- * Rows in the order of a tree, each with its depth and its lane. Rows must come after their parent.
+ * Sorts drafts into the order of the tree and assigns ids, depths and lanes. Drafts must come after their parent.
  *
  * **Details**
  *
- * Lanes are given out among the children of a row: one that begins while another runs has the next free lane, so that what
- * is parallel is beside each other and what is not is in line.
+ * Lanes are assigned among the children of a row: a child that begins while others run gets the first free lane.
  */
 export const place = (drafts: ReadonlyArray<Draft>): ReadonlyArray<Row> => {
   const children = new Map<number, Array<Draft>>()
