@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as ExitMeaning from "../../src/tool/builtin/terminal/ExitMeaning.ts"
 import * as Guidance from "../../src/tool/builtin/terminal/Guidance.ts"
-import * as ShellWords from "../../src/tool/builtin/terminal/ShellWords.ts"
+import * as ShellCommands from "../../src/tool/builtin/terminal/ShellCommands.ts"
 
-describe("ShellWords", () => {
-  const show = ({ depth, terminator, words }: ShellWords.SimpleCommand): string =>
+describe("ShellCommands", () => {
+  const show = ({ depth, terminator, words }: ShellCommands.SimpleCommand): string =>
     `${"$".repeat(depth)}[${words.join("|")}]${terminator}`
 
   const table: ReadonlyArray<readonly [command: string, expected: string]> = [
@@ -15,25 +15,31 @@ describe("ShellWords", () => {
     ["a & b", "[a]& [b]"],
     ["a &> log 2>&1 >> x < y >&2 b", "[a|b]"],
     ["a 2>/dev/null >&- b", "[a|b]"],
-    ["a # b & c\nd", "[a]\n [d]"],
+    ["a # b & c\nd", "[a]; [d]"],
     ["a#b", "[a#b]"],
-    ["cat <<'EOF' > f\nserver &\nEOF\nb", "[cat]\n [b]"],
-    ["cat <<-EOF\n\tx &\n\tEOF\nb", "[cat]\n [b]"],
+    ["cat <<'EOF' > f\nserver &\nEOF\nb", "[cat]; [b]"],
+    ["cat <<-EOF\n\tx &\n\tEOF\nb", "[cat]; [b]"],
     ["cat <<< 'a & b'", "[cat]"],
     ["(a; b) &", "[a]; [b]; []&"],
     ["echo $(a | b) c", "$[a]| $[b]; [echo|$|c]"],
     ["echo \"$(a \")\") x\" & b", "[echo|$ x]& [b]"],
-    ["echo $((1 & 2)) `x & y` z", "[echo|$|`|z]"],
+    ["echo $((1 & 2)) `x & y` z", "$[x]& $[y]; [echo|$|$|z]"],
     ["((x & y)) && a", "[a]"],
     ["diff <(a) <(b) c", "$[a]; $[b]; [diff|c]"],
     ["a \\\n b", "[a|b]"],
-    ["a 'unclosed & b", "[a|unclosed & ]"]
+    ["a 'unclosed & b", "[a|]"]
   ]
   for (const [command, expected] of table) {
     it(`reads ${JSON.stringify(command)}`, () => {
-      assert.strictEqual(ShellWords.parse(command).map(show).join(" "), expected)
+      assert.strictEqual(ShellCommands.parse(command).map(show).join(" "), expected)
     })
   }
+
+  it("reads text that nests deeper than any command", () => {
+    for (const unit of ["(", "$(", "`", "\"$(", "<(", "${x:-", "$(case a in a) "]) {
+      assert.isArray(ShellCommands.parse(unit.repeat(20_000)), unit)
+    }
+  })
 
   it("never fails and always ends, whatever the text", () => {
     const parts = ["'", "\"", "`", "$(", "(", ")", "((", "<<", "<(", "&", ">", "\\", "\n", "#", "a", " ", ";", "|"]
@@ -44,14 +50,14 @@ describe("ShellWords", () => {
     }
     for (let round = 0; round < 3000; round++) {
       const text = Array.from({ length: next(14) }, () => parts[next(parts.length)]).join("")
-      assert.isArray(ShellWords.parse(text), JSON.stringify(text))
+      assert.isArray(ShellCommands.parse(text), JSON.stringify(text))
     }
   })
 })
 
 describe("Guidance", () => {
-  const foreground = (command: string) => Guidance.foreground(ShellWords.parse(command))
-  const background = (command: string) => Guidance.background(ShellWords.parse(command))
+  const foreground = (command: string) => Guidance.foreground(ShellCommands.parse(command))
+  const background = (command: string) => Guidance.background(ShellCommands.parse(command))
 
   for (
     const command of [
@@ -145,7 +151,7 @@ describe("Guidance", () => {
 })
 
 describe("ExitMeaning", () => {
-  const of = (command: string, code: number) => ExitMeaning.of(ShellWords.parse(command), { code, signal: undefined })
+  const of = (command: string, code: number) => ExitMeaning.of(ShellCommands.parse(command), { code, signal: undefined })
 
   for (
     const [command, code] of [

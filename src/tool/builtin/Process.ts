@@ -15,7 +15,7 @@ import { ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
 import * as ExitMeaning from "./terminal/ExitMeaning.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
-import * as ShellWords from "./terminal/ShellWords.ts"
+import * as ShellCommands from "./terminal/ShellCommands.ts"
 import { StopRequested, TerminalSettings } from "./terminal/TerminalSettings.ts"
 
 const maxWaitSeconds = 600
@@ -119,7 +119,7 @@ const statusOf = (process: BackgroundProcess): typeof Status.Type => process.end
 const exitOf = (process: BackgroundProcess) => {
   const ended = process.ended()
   if (ended === undefined) return {}
-  const meaning = ExitMeaning.of(ShellWords.parse(process.options.command), ended.exit)
+  const meaning = ExitMeaning.of(ShellCommands.parse(process.options.command), ended.exit)
   return { exit_code: ended.exit.code, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
 }
 

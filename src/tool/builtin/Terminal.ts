@@ -47,7 +47,7 @@ import * as Foreground from "./terminal/Foreground.ts"
 import * as Guidance from "./terminal/Guidance.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
-import * as ShellWords from "./terminal/ShellWords.ts"
+import * as ShellCommands from "./terminal/ShellCommands.ts"
 import { TerminalSettings } from "./terminal/TerminalSettings.ts"
 import * as WorkingDirectory from "./terminal/WorkingDirectory.ts"
 
@@ -150,7 +150,7 @@ const withMarker = (output: string, marker: string): string => output === "" ? m
 /** The result of a command that was run. */
 const resultOf = (
   { outcome, output }: Foreground.Finished,
-  commands: ReadonlyArray<ShellWords.SimpleCommand>,
+  commands: ReadonlyArray<ShellCommands.SimpleCommand>,
   seconds: number
 ): Result => {
   switch (outcome._tag) {
@@ -186,7 +186,7 @@ const make = Effect.gen(function*() {
   })
 
   const background = Effect.fnUntraced(function*(params: typeof Parameters.Type): Handled {
-    const cwd = yield* admit(params, Guidance.background(ShellWords.parse(params.command)))
+    const cwd = yield* admit(params, Guidance.background(ShellCommands.parse(params.command)))
     const { sessionId, taskId } = yield* ToolContext
     const notify = params.notify_on_complete ?? false
     const patterns = params.watch_patterns ?? []
@@ -219,7 +219,7 @@ const make = Effect.gen(function*() {
   ): Handled {
     const { timeoutSeconds } = yield* TerminalSettings
     const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
-    const commands = ShellWords.parse(params.command)
+    const commands = ShellCommands.parse(params.command)
     const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
     const finished = yield* Foreground.run(shell, {
       command: params.command,

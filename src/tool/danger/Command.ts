@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import type { Terminator } from "./Tree.ts"
+import type { Terminator } from "../shell/ShellTree.ts"
 
 /** A word after expansion. */
 export interface Field {

@@ -5,7 +5,7 @@
  * @since 0.1.0
  */
 import type { Command, Field } from "./Command.ts"
-import type { Part, Script, Word } from "./Tree.ts"
+import type { Part, Script, Word } from "../shell/ShellTree.ts"
 
 /** What expansion asks its surroundings. */
 export interface Scope {

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "./Command.ts"
-import { escape } from "./Tree.ts"
+import { escape } from "../shell/ShellTree.ts"
 
 const maxOutput = 65_536
 

@@ -13,8 +13,8 @@ import { type Command, type Field, type Redirect } from "./Command.ts"
 import * as Expand from "./Expand.ts"
 import * as Handed from "./Handed.ts"
 import * as Output from "./Output.ts"
-import * as Syntax from "./Syntax.ts"
-import * as Tree from "./Tree.ts"
+import * as Syntax from "../shell/ShellScript.ts"
+import * as Tree from "../shell/ShellTree.ts"
 import { tidy } from "./Places.ts"
 import * as Wrappers from "./Wrappers.ts"
 
@@ -60,10 +60,6 @@ const assigns = (word: Tree.Word): string | undefined => {
   const [first] = word
   return first?._tag === "Text" && !first.quoted ? assignment.exec(first.text)?.[1] : undefined
 }
-
-/** An unquoted word of plain text. */
-const keywordOf = (word: Tree.Word | undefined): string | undefined =>
-  word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted) ? undefined : Tree.literal(word)
 
 class Reader {
   readonly out: Array<Command> = []
@@ -131,7 +127,7 @@ class Reader {
       let at = 0
       let closed: Frame | undefined
       for (; at < words.length; at++) {
-        const word = keywordOf(words[at])
+        const word = Tree.keyword(words[at])
         if (word === undefined) break
         const frame = frames.at(-1)
         if (frame !== undefined && word === frame.closer) {
@@ -156,10 +152,10 @@ class Reader {
           }
         } else if (word === "function") {
           at++
-          pending = keywordOf(words[at])
-          if (keywordOf(words[at + 1]) === "()") at++
+          pending = Tree.keyword(words[at])
+          if (Tree.keyword(words[at + 1]) === "()") at++
         } else if (!connecting.has(word)) break
-        else if (word === "time" && keywordOf(words[at + 1]) === "-p") at++
+        else if (word === "time" && Tree.keyword(words[at + 1]) === "-p") at++
       }
       if (frames.length > maxGroups) this.fault ??= "it nests too deeply"
       const rest = words.slice(at)

@@ -6,8 +6,8 @@
  * @since 0.1.0
  */
 import type { Exit } from "./Shell.ts"
-import type { SimpleCommand } from "./ShellWords.ts"
-import * as ShellWords from "./ShellWords.ts"
+import type { SimpleCommand } from "./ShellCommands.ts"
+import * as ShellCommands from "./ShellCommands.ts"
 
 const noMatch = { 1: "No line matched; this is not an error." }
 const differ = { 1: "The inputs differ; this is not an error." }
@@ -40,7 +40,7 @@ const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
 /** The meaning of how a command line ended, or `undefined` when its code says all; the code is taken to be its last command's. */
 export const of = (commands: ReadonlyArray<SimpleCommand>, exit: Exit): string | undefined => {
   if (exit.signal !== undefined) return `The command was ended by ${exit.signal}.`
-  const last = commands.findLast(({ depth, words }) => depth === 0 && ShellWords.program(words).length > 0)
-  const [name] = last === undefined ? [] : ShellWords.program(last.words)
+  const last = commands.findLast(({ depth, words }) => depth === 0 && ShellCommands.program(words).length > 0)
+  const [name] = last === undefined ? [] : ShellCommands.program(last.words)
   return name !== undefined && Object.hasOwn(meanings, name) ? meanings[name]?.[exit.code] : undefined
 }

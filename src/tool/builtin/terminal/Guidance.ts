@@ -6,8 +6,8 @@
  *
  * @since 0.1.0
  */
-import type { SimpleCommand } from "./ShellWords.ts"
-import * as ShellWords from "./ShellWords.ts"
+import type { SimpleCommand } from "./ShellCommands.ts"
+import * as ShellCommands from "./ShellCommands.ts"
 
 const detachers = new Set(["nohup", "setsid", "disown"])
 
@@ -89,7 +89,7 @@ const isServer = (words: ReadonlyArray<string>): boolean => {
 
 const detaches = (commands: ReadonlyArray<SimpleCommand>): string | undefined => {
   for (const { words } of commands) {
-    const [name, ...args] = ShellWords.program(words)
+    const [name, ...args] = ShellCommands.program(words)
     if (name !== undefined && detachers.has(name) && !asksForHelp(args.slice(0, 1))) return name
   }
   return undefined
@@ -107,7 +107,7 @@ export const foreground = (commands: ReadonlyArray<SimpleCommand>): string | und
       "Call terminal with background=true and the plain command (no '&'), then check it with a second call."
   }
   for (const { words } of commands) {
-    const program = ShellWords.program(words)
+    const program = ShellCommands.program(words)
     if (isServer(program) && !asksForHelp(program)) {
       return `Not run: '${program.slice(0, 3).join(" ")}' looks like a server or watcher that does not end by itself. ` +
         "Call terminal with background=true, then check that it is up (process poll or log, or a request to it) in a second call."

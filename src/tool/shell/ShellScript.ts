@@ -10,10 +10,10 @@
  *
  * @since 0.1.0
  */
-import { isWord, literal, type Script, type Simple, type Terminator, type Word } from "./Tree.ts"
-import { Cursor } from "./syntax/Cursor.ts"
-import { arithmetic, closesArithmetic, quotedTo } from "./syntax/Expansion.ts"
-import { array, word } from "./syntax/Words.ts"
+import { isWord, literal, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
+import { Cursor } from "./ShellTree.ts"
+import { arithmetic, closesArithmetic, quotedTo } from "./ShellWord.ts"
+import { array, word } from "./ShellWord.ts"
 
 const arrayStart = /^[A-Za-z_]\w*\+?=$/
 

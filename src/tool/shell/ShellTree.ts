@@ -1,9 +1,6 @@
 /**
- * What a shell script is made of, before anything is expanded.
- *
- * @since 0.1.0
+ * The parts of a shell script before anything is expanded, and the cursor that the readers of scripts and words share.
  */
-
 /** A piece of a word. */
 export type Part =
   | { readonly _tag: "Text"; readonly text: string; readonly quoted: boolean }
@@ -56,6 +53,10 @@ export const literal = (word: Word): string | undefined => {
 /** The same, when it must be one text. */
 export const isWord = (word: Word | undefined, text: string): boolean => word !== undefined && literal(word) === text
 
+/** The text of a word that is one piece of unquoted text. */
+export const keyword = (word: Word | undefined): string | undefined =>
+  word === undefined || word.length > 1 || word.some((part) => part._tag === "Text" && part.quoted) ? undefined : literal(word)
+
 const simpleEscapes: Readonly<Record<string, string>> = {
   a: "\u0007", b: "\b", e: "\u001b", E: "\u001b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v"
 }
@@ -70,4 +71,53 @@ export const escape = (after: string): readonly [taken: number, value: string] =
   }
   const char = after.charAt(0)
   return [1, simpleEscapes[char] ?? (/[\\'"?]/.test(char) ? char : `\\${char}`)]
+}
+
+/** How deep substitutions, groups and expansions nest. */
+export const maxDepth = 40
+
+/** Reads commands: to the end of the text, or, where they are enclosed, to the parenthesis that closes them. */
+export type ReadCommands = (cursor: Cursor, enclosed: boolean) => ReadonlyArray<Simple>
+
+/** A place in a text that is read as a shell script: how far it came, how deep it is, and what is wrong, if anything is. */
+export class Cursor {
+  at = 0
+  fault: string | undefined
+  readonly text: string
+  depth: number
+  readonly commands: ReadCommands
+
+  constructor(text: string, depth: number, commands: ReadCommands) {
+    this.text = text
+    this.depth = depth
+    this.commands = commands
+  }
+
+  /** A cursor on another text at the same depth. */
+  on(text: string): Cursor {
+    return new Cursor(text, this.depth, this.commands)
+  }
+
+  /** Nothing more is read. The first fault counts. */
+  fail(fault: string): void {
+    this.fault ??= fault
+    this.at = this.text.length
+  }
+
+  /** Takes over what went wrong inside. */
+  inherit({ fault }: { readonly fault: string | undefined }): void {
+    if (fault !== undefined) this.fault ??= fault
+  }
+
+  /** Runs one level deeper. */
+  nested<A>(read: () => A, otherwise: A): A {
+    if (this.depth >= maxDepth) {
+      this.fail("it nests too deeply")
+      return otherwise
+    }
+    this.depth++
+    const out = read()
+    this.depth--
+    return out
+  }
 }
