@@ -45,12 +45,11 @@ import * as Exchange from "./Exchange.ts"
 import type * as Extras from "./Extras.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
+import * as SdkClient from "./SdkClient.ts"
 import type * as SdkError from "./SdkError.ts"
 
 const path = "/v1/messages"
 const defaultTimeoutMillis = 900_000
-/** More would overflow a timer, which then fires at once. */
-const maxTimeoutMillis = 2_147_483_647
 /** The SDK insists on a key and would look for one in the environment and on disk; the real one is in our headers. */
 const noKey = "unused"
 
@@ -75,25 +74,19 @@ const makeClient = (
   route: Route.Route,
   endpoint: Endpoint.Endpoint,
   fetch: typeof globalThis.fetch
-): Anthropic => {
-  const headers = Endpoint.headers(route, endpoint)
-  const client = new sdk.Anthropic({
-    apiKey: noKey,
-    webhookKey: null,
-    baseURL: endpoint.baseUrl,
-    defaultHeaders: headers,
-    defaultQuery: { ...route.query },
-    timeout: Math.min(route.requestTimeoutMillis ?? defaultTimeoutMillis, maxTimeoutMillis),
-    maxRetries: 0,
-    logLevel: "off",
-    openTelemetry: false,
-    fetch
-  })
-  // No option turns ANTHROPIC_CUSTOM_HEADERS off, and they would go to whatever host the route names. The SDK keeps the
-  // headers that it made of both in a member that its types hide.
-  Reflect.set(Reflect.get(client, "_options"), "defaultHeaders", headers)
-  return client
-}
+): Anthropic =>
+  SdkClient.withoutVariables("ANTHROPIC_", [], () =>
+    new sdk.Anthropic({
+      apiKey: noKey,
+      baseURL: endpoint.baseUrl,
+      defaultHeaders: Endpoint.headers(route, endpoint),
+      defaultQuery: { ...route.query },
+      timeout: SdkClient.timeoutMillis(route, defaultTimeoutMillis),
+      maxRetries: 0,
+      logLevel: "off",
+      openTelemetry: false,
+      fetch
+    }))
 
 /** A provider of one route. The scope closes its connections. */
 export const make = Effect.fn("AnthropicMessages.make")(function*(
@@ -103,14 +96,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   const endpoint = Endpoint.of(route)
   const misconfigured = refused(route, endpoint)
   if (misconfigured !== undefined) return yield* misconfigured
-  const [sdk, HttpTransport] = yield* Effect.promise(() =>
-    Promise.all([import("@anthropic-ai/sdk"), import("./internal/HttpTransport.ts")])
-  )
-  const { readTimeoutMillis } = route
-  const fetch = yield* Effect.acquireRelease(
-    Effect.sync(() => HttpTransport.make({ readTimeoutMillis })),
-    (fetch) => Effect.sync(fetch.close)
-  )
+  const [sdk, fetch] = yield* SdkClient.load(route, () => import("@anthropic-ai/sdk"))
   const client = makeClient(sdk, route, endpoint, fetch)
   const names = Endpoint.toolNames(endpoint)
   const context = (method: string): SdkError.Context => ({

@@ -54,6 +54,7 @@ import * as Extras from "./Extras.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 import * as Raw from "./Raw.ts"
+import * as SdkClient from "./SdkClient.ts"
 import * as SdkError from "./SdkError.ts"
 
 type Sdk = typeof import("@aws-sdk/client-bedrock-runtime")
@@ -102,14 +103,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   yield* registered(route)
   const endpoint = Endpoint.of(route)
-  const [sdk, HttpTransport] = yield* Effect.promise(() =>
-    Promise.all([import("@aws-sdk/client-bedrock-runtime"), import("./internal/HttpTransport.ts")])
-  )
-  const { readTimeoutMillis } = route
-  const fetch = yield* Effect.acquireRelease(
-    Effect.sync(() => HttpTransport.make({ readTimeoutMillis })),
-    (fetch) => Effect.sync(fetch.close)
-  )
+  const [sdk, fetch] = yield* SdkClient.load(route, () => import("@aws-sdk/client-bedrock-runtime"))
   const client = makeClient(sdk, endpoint, fetch)
   const place = (method: string): Failure.Place => ({
     module: "BedrockConverse",
@@ -126,7 +120,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
 
   const inTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
     Effect.timeoutOrElse(effect, {
-      duration: route.requestTimeoutMillis ?? defaultTimeoutMillis,
+      duration: SdkClient.timeoutMillis(route, defaultTimeoutMillis),
       orElse: () => Effect.fail(fail(Object.assign(new Error("timed out"), { name: "TimeoutError" })))
     })
 

@@ -5,7 +5,7 @@
  *
  * The SDK is loaded when a client is made. It retries nothing and logs nothing, sends through `HttpTransport`, and
  * gets address, key, query and headers from the route. Of its own environment variables, organisation and project hold
- * for OpenAI's own host alone; base URL and custom headers never.
+ * for OpenAI's own host alone; all others never.
  *
  * An endpoint without a key gets a placeholder, because the SDK insists on one; OpenAI itself does not. Azure wants the key
  * under its own header.
@@ -25,14 +25,13 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
 import type * as Extras from "./Extras.ts"
+import * as SdkClient from "./SdkClient.ts"
 
 /** Where a route of provider `openai` goes that names no address. Nobody else's key may go there. */
 export const defaultBaseUrl = "https://api.openai.com/v1"
 
 const placeholderKey = "no-key-required"
 const defaultTimeoutMillis = 1_800_000
-/** More would overflow a timer, which then fires at once. */
-const maxTimeoutMillis = 2_147_483_647
 
 /** An answer on its way: the body as JSON, or the response before its body is read. */
 export interface Answer extends PromiseLike<unknown> {
@@ -58,33 +57,27 @@ const headersOf = (route: Route, baseUrl: string, key: string): Record<string, s
   ...route.headers
 })
 
+/** Variables of the SDK that hold for OpenAI's own host. */
+const ownVariables = ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID"]
+
 const makeClient = (
   sdk: typeof import("openai"),
   route: Route,
   baseUrl: string,
   key: string,
   fetch: typeof globalThis.fetch
-): OpenAI => {
-  const headers = headersOf(route, baseUrl, key)
-  const fromEnvironment = isOwn(baseUrl) ? {} : { organization: null, project: null }
-  const client = new sdk.OpenAI({
-    apiKey: key,
-    adminAPIKey: null,
-    webhookSecret: null,
-    ...fromEnvironment,
-    baseURL: baseUrl,
-    defaultHeaders: headers,
-    defaultQuery: { ...route.query },
-    timeout: Math.min(route.requestTimeoutMillis ?? defaultTimeoutMillis, maxTimeoutMillis),
-    maxRetries: 0,
-    logLevel: "off",
-    fetch
-  })
-  // No option turns OPENAI_CUSTOM_HEADERS off, and they would go to whatever host the route names. The SDK keeps the headers
-  // that it made of both in a member that its types hide.
-  Reflect.set(Reflect.get(client, "_options"), "defaultHeaders", headers)
-  return client
-}
+): OpenAI =>
+  SdkClient.withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
+    new sdk.OpenAI({
+      apiKey: key,
+      baseURL: baseUrl,
+      defaultHeaders: headersOf(route, baseUrl, key),
+      defaultQuery: { ...route.query },
+      timeout: SdkClient.timeoutMillis(route, defaultTimeoutMillis),
+      maxRetries: 0,
+      logLevel: "off",
+      fetch
+    }))
 
 /** A client of one route. The scope closes its connections. */
 export const make = Effect.fnUntraced(function*(
@@ -105,14 +98,7 @@ export const make = Effect.fnUntraced(function*(
       message: "OpenAI needs a key: set OPENAI_API_KEY, or model.base_url for another endpoint"
     })
   }
-  const [sdk, HttpTransport] = yield* Effect.promise(() =>
-    Promise.all([import("openai"), import("./internal/HttpTransport.ts")])
-  )
-  const { readTimeoutMillis } = route
-  const fetch = yield* Effect.acquireRelease(
-    Effect.sync(() => HttpTransport.make({ readTimeoutMillis })),
-    (fetch) => Effect.sync(fetch.close)
-  )
+  const [sdk, fetch] = yield* SdkClient.load(route, () => import("openai"))
   const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)
   return {
     baseUrl,

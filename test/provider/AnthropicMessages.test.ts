@@ -202,7 +202,7 @@ describe("what is sent", () => {
         ANTHROPIC_API_KEY: secret,
         ANTHROPIC_AUTH_TOKEN: secret,
         ANTHROPIC_BASE_URL: "http://127.0.0.1:1",
-        ANTHROPIC_CUSTOM_HEADERS: `x-corp: ${secret}`,
+        ANTHROPIC_CUSTOM_HEADERS: `x-corp: ${secret}\nnot a name: ${secret}`,
         ANTHROPIC_PROFILE: "none-such",
         ANTHROPIC_LOG: "debug"
       }

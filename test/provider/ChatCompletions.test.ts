@@ -222,6 +222,18 @@ describe("on the wire", () => {
       })
     }))
 
+  it.effect("a variable with a header that HTTP does not allow changes nothing", () =>
+    Effect.gen(function*() {
+      const { server } = yield* answering(200, { choices: [{ message: { content: "ok" } }] })
+      const OPENAI_CUSTOM_HEADERS = "not a name: environment\nuser-agent: environment"
+      yield* environment({ OPENAI_CUSTOM_HEADERS })
+      yield* ask(yield* ChatCompletions.make(route(server.url)), call("hi"))
+      const [request] = server.requests
+      assert.match(String(request?.headers["user-agent"]), /^OpenAI\/JS /)
+      assert.notInclude(JSON.stringify(request?.headers), "environment")
+      assert.strictEqual(process.env["OPENAI_CUSTOM_HEADERS"], OPENAI_CUSTOM_HEADERS)
+    }))
+
   it.effect("OpenAI itself is not asked without a key", () =>
     Effect.gen(function*() {
       const exit = yield* Effect.exit(

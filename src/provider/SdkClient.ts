@@ -1,0 +1,49 @@
+/**
+ * Parts that the clients of the official SDKs share: the transport, the request timeout, and construction apart from the
+ * environment.
+ *
+ * **Details**
+ *
+ * The constructors of the SDKs read variables of their own (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some cannot be
+ * turned off by an option, and what they hold would go to whatever host the route names. {@link withoutVariables} takes them
+ * out of the environment while the constructor runs, which is synchronous: no other code sees the environment without them.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Route } from "../domain/Route.ts"
+import type { HttpTransport } from "./internal/HttpTransport.ts"
+
+/** A longer time would overflow a timer, which then fires at once. */
+const maxTimeoutMillis = 2_147_483_647
+
+/** Milliseconds for one request of a route. */
+export const timeoutMillis = (route: Route, whenAbsent: number): number =>
+  Math.min(route.requestTimeoutMillis ?? whenAbsent, maxTimeoutMillis)
+
+/** Loads an SDK and opens a transport for it. The scope closes the connections. */
+export const load = <Sdk>(
+  { readTimeoutMillis }: Route,
+  sdk: () => Promise<Sdk>
+): Effect.Effect<readonly [Sdk, HttpTransport], never, Scope.Scope> =>
+  Effect.flatMap(
+    Effect.promise(() => Promise.all([sdk(), import("./internal/HttpTransport.ts")])),
+    ([sdk, Transport]) =>
+      Effect.map(
+        Effect.acquireRelease(
+          Effect.sync(() => Transport.make({ readTimeoutMillis })),
+          (fetch) => Effect.sync(fetch.close)
+        ),
+        (fetch) => [sdk, fetch] as const
+      )
+  )
+
+/** Runs `build` while the environment has no variables that begin with `prefix`, except those of `kept`. */
+export const withoutVariables = <A>(prefix: string, kept: ReadonlyArray<string>, build: () => A): A => {
+  const hidden = Object.entries(process.env).filter(([name]) => name.startsWith(prefix) && !kept.includes(name))
+  for (const [name] of hidden) delete process.env[name]
+  try {
+    return build()
+  } finally {
+    for (const [name, value] of hidden) process.env[name] = value
+  }
+}
