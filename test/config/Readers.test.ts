@@ -22,8 +22,8 @@ plugins.payload_max_chars                                    internal/Said.ts
 plugins.hook_callback_timeout                                internal/Said.ts
 hooks_auto_accept                                            Runtime.ts
 security.write_safe_root                                     Runtime.ts
-model.context_length                                         routing/catalogue/Stated.ts
-custom_providers.<>.models.<>.context_length                 routing/catalogue/Stated.ts
+model.context_length                                         routing/catalogue/ModelOverrides.ts
+custom_providers.<>.models.<>.context_length                 routing/catalogue/ModelOverrides.ts
 model.ollama_num_ctx                                         routing/Catalogue.ts
 model.streaming                                              cli/Asking.ts
 display.streaming                                            cli/Asking.ts
@@ -58,11 +58,11 @@ provider_routing.order                                       routing/Profiles.ts
 provider_routing.sort                                        routing/Profiles.ts               ProviderRouting
 provider_routing.require_parameters                          routing/Profiles.ts               ProviderRouting
 provider_routing.data_collection                             routing/Profiles.ts               ProviderRouting
-auxiliary.<>.provider                                        routing/auxiliary/Chain.ts        auxiliaryTask
-auxiliary.<>.model                                           routing/auxiliary/Chain.ts        auxiliaryTask
-auxiliary.<>.base_url                                        routing/auxiliary/Chain.ts        auxiliaryTask
-auxiliary.<>.api_key                                         routing/auxiliary/Chain.ts        auxiliaryTask
-auxiliary.<>.api_mode                                        routing/auxiliary/Chain.ts        auxiliaryTask
+auxiliary.<>.provider                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.model                                           routing/auxiliary/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.base_url                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.api_key                                         routing/auxiliary/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.api_mode                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
 auxiliary.<>.timeout                                         routing/Auxiliary.ts              auxiliaryTask
 bedrock.guardrail.guardrail_identifier                       config/Derived.ts
 bedrock.guardrail.guardrail_version                          config/Derived.ts

@@ -18,7 +18,8 @@ import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { sources } from "../support/sources.ts"
 
-const all = sources()
+/** The sources without their comments, whose examples run agents. */
+const all = sources().map((source) => ({ ...source, text: source.text.replaceAll(/\/\*\*[^]*?\*\//g, "") }))
 
 /** `file: receiver` of every call of a method on something that is no module. */
 const callsOf = (method: string) =>

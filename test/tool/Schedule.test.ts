@@ -8,6 +8,7 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import * as Conversation from "../../src/domain/Conversation.ts"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
@@ -194,7 +195,9 @@ describe("a batch of calls", () => {
           message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, String(part.result)] as const] : []) : [])
         assert.deepStrictEqual(results[0], ["c1", "1"])
         assert.deepStrictEqual(results.map(([id]) => id), ["c1", "c2", "c3"])
-        for (const [, text] of results.slice(1)) assert.match(text, /cancelled/i)
+        const { cancelledResult, mayHaveHappenedResult } = Conversation
+        // A tool that only reads is not noted before it starts: repeating it changes nothing.
+        assert.deepStrictEqual(results.slice(1).map(([, text]) => text), [name === "slow" ? mayHaveHappenedResult : cancelledResult, cancelledResult])
       }).pipe(Effect.provide(layer))
     })
   }

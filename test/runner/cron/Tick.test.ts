@@ -296,7 +296,7 @@ describe("Tick", () => {
           const { id } = yield* jobs.create(hourly)
           yield* Tick.now(id, settings)
           assert.deepStrictEqual(seen, [
-            { _tag: "Unattended", who: "scheduled job", otherwise: "deny" },
+            { _tag: "Unattended", who: "scheduled job", otherwise: "deny", judged: false },
             { id, maySchedule: false }
           ])
         }), {
