@@ -29,9 +29,9 @@ interface AsJson {
 }
 
 /** A text as it is, so that a script can use it; everything else as YAML, or as JSON if that is asked for. */
-const render = (value: unknown, { json }: AsJson): string => {
-  if (json) return Neutral.json(value, 2)
-  return typeof value === "string" ? value : Yaml.render(value)
+const render = (value: unknown, { json }: AsJson): Effect.Effect<string> => {
+  if (json) return Effect.succeed(Neutral.json(value, 2))
+  return typeof value === "string" ? Effect.succeed(value) : Yaml.render(value)
 }
 
 const warn = (warnings: ReadonlyArray<string>) =>
@@ -40,7 +40,7 @@ const warn = (warnings: ReadonlyArray<string>) =>
 /** Prints the settings that are in effect; what has none is said on stderr. */
 export const show = (flags: Flags.Globals, form: AsJson) =>
   Edit.show(Flags.configOptions(flags)).pipe(
-    Effect.flatMap(({ values, warnings }) => Effect.andThen(warn(warnings), line(render(values, form)))),
+    Effect.flatMap(({ values, warnings }) => Effect.andThen(warn(warnings), Effect.flatMap(render(values, form), line))),
     Effect.provide(surroundings)
   )
 
@@ -58,7 +58,7 @@ export const get = ({ json, key }: AsJson & { readonly key: string }) =>
     const found = yield* Edit.get(key)
     if (Option.isNone(found)) return yield* (yield* Edit.isKnown(key)) ? notDone(`${key} is not set`) : unknownKey(key)
     yield* warn(yield* Edit.unsupported(key, found.value))
-    yield* line(render(found.value, { json }))
+    yield* line(yield* render(found.value, { json }))
   }).pipe(Effect.provide(surroundings))
 
 const tell = (what: string) => ({ file, key, warnings }: Edit.Change) =>

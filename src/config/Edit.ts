@@ -18,6 +18,7 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
 import { mask } from "../domain/Redaction.ts"
@@ -58,35 +59,31 @@ const cannotEdit = (key: string): ConfigError =>
   })
 
 /** What a user typed as the value that the place takes; free places take what YAML makes of it. */
-const typed = (text: string, path: ReadonlyArray<string>, parse: YamlEdit.Parse): unknown => {
+const typed = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
   const shape = Shape.ofPath(path)
   const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
   if (shape !== undefined && (isText || !/^\s*[[{]/.test(text))) return text === "null" ? null : Coerce.coerce(text, shape)
-  try {
-    return /^\s*[#&*!|>]/.test(text) ? text : parse(text)
-  } catch {
-    return text
-  }
+  return /^\s*[#&*!|>]/.test(text) ? text : Result.getOrElse(yaml.parse(text), () => text)
 }
 
 /** Changes `config.yaml`: `decide` says where and what, given the file as it is; `undefined` removes the place. */
 const change = Effect.fnUntraced(function*(
   key: string,
-  decide: (tree: unknown, parse: YamlEdit.Parse) => Effect.Effect<{ readonly path: ReadonlyArray<string>; readonly value: unknown }, ConfigError>
+  decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<{ readonly path: ReadonlyArray<string>; readonly value: unknown }, ConfigError>
 ): Effect.fn.Return<Change, ConfigError, Needs> {
   const home = yield* Home
-  const yaml = yield* Yaml.reader
+  const yaml = yield* Yaml.load
   yield* home.ensure
   return yield* Files.update(
     home.database,
     home.config,
     Effect.fnUntraced(function*(text) {
       const tree = yield* yaml.read(text, "config.yaml")
-      const { path, value } = yield* decide(tree, yaml.parse)
+      const { path, value } = yield* decide(tree, yaml)
       const warnings = value === undefined ? [] : yield* Judge.judge(Tree.set(tree, path, value), path)
       const edited = value === undefined
-        ? YamlEdit.unset(text, path, yaml.parse)
-        : YamlEdit.set(text, path, value, yaml.parse)
+        ? YamlEdit.unset(yaml, text, path)
+        : YamlEdit.set(yaml, text, path, value)
       if (edited === undefined) return yield* cannotEdit(key)
       return { text: edited, result: { file: "config.yaml" as const, key: Tree.show(path), wasSet: Tree.get(tree, path) !== undefined, warnings } }
     })
@@ -111,10 +108,10 @@ export const set = Effect.fn("Edit.set")(function*(key: string, text: string): E
     const kept = yield* changeEnv(variable, (file) => DotEnv.set(file, variable, text))
     if (names.length === 1) return kept
   }
-  return yield* change(key, (tree, parse) =>
+  return yield* change(key, (tree, yaml) =>
     Effect.map(Keys.locate(tree, key), (path) => ({
       path,
-      value: variable === undefined ? typed(text, path, parse) : `\${${variable}}`
+      value: variable === undefined ? typed(text, path, yaml) : `\${${variable}}`
     })))
 })
 
@@ -129,7 +126,7 @@ const text = (value: unknown): string | undefined => typeof value === "string" ?
  */
 export const setModel = Effect.fn("Edit.setModel")(function*(wanted: ModelChange): Effect.fn.Return<ReadonlyArray<string>, ConfigError, Needs> {
   const home = yield* Home
-  const yaml = yield* Yaml.reader
+  const yaml = yield* Yaml.load
   yield* home.ensure
   return yield* Files.update(
     home.database,
@@ -145,7 +142,7 @@ export const setModel = Effect.fn("Edit.setModel")(function*(wanted: ModelChange
       for (const [key, value] of [...gone.map((key) => [key, undefined] as const), ...said]) {
         const path = ["model", key]
         if (value !== undefined) yield* Judge.judge(Tree.set(yield* yaml.read(edited, "config.yaml"), path, value), path)
-        const next = value === undefined ? YamlEdit.unset(edited, path, yaml.parse) : YamlEdit.set(edited, path, value, yaml.parse)
+        const next = value === undefined ? YamlEdit.unset(yaml, edited, path) : YamlEdit.set(yaml, edited, path, value)
         if (next === undefined) return yield* cannotEdit(`model.${key}`)
         edited = next
       }

@@ -1,71 +1,64 @@
 /**
- * YAML as far as a configuration file needs it: reading with exact places of errors, and writing values.
+ * Reads and writes YAML texts of configuration files, with the exact place of an error, its mistake and the remedy.
  *
  * **Details**
  *
- * The reader is effect's, loaded when there is something to read: it costs a fraction of a start, where the full YAML
- * packages cost many times as much. It takes block and flow mappings and lists, comments, quoted keys, block scalars,
- * multi-line texts, anchors and merge keys, by the rules of YAML 1.2: `yes` and `off` are texts.
+ * The library `yaml` does the work, loaded when there is something to read. Texts are read by the rules of YAML 1.2 with
+ * merge keys: `yes` and `off` are texts. Texts are written so that a reader of YAML 1.1 takes them alike: `"yes"`.
  *
  * **Gotchas**
  *
- * It does not take lists of lists on one line (`- - x`), quoted texts of several lines inside `[…]` and `{…}`, keys that
- * are no texts (`? …`), and several documents; tags (`!!str`) are read as text, and `1_000` as a number.
- *
- * @since 0.1.0
+ * A tag that is not YAML's own (`!x`) is ignored. A file with several documents is an error.
  */
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type * as Library from "yaml"
 import { ConfigError } from "../domain/AgentError.ts"
 
-type Parse = (text: string) => unknown
+/** The syntax tree of a text: the library's nodes, each with its place in the text. */
+export type Document = Library.Document.Parsed<Library.ParsedNode, true>
 
-const attempt = (parse: Parse, text: string): string | undefined => {
-  try {
-    parse(text)
-    return undefined
-  } catch (cause) {
-    return cause instanceof Error ? cause.message : String(cause)
-  }
+/** A reader and writer of YAML. */
+export interface Yaml {
+  /** Reads a text; the failure says `line 2, column 4: <mistake>: <remedy>`. */
+  readonly parse: (text: string) => Result.Result<unknown, string>
+  /** Reads the text of a file; the error names the file too. */
+  readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>
+  /** Writes a value without a line break at the end. */
+  readonly render: (value: unknown) => string
+  /** Reads the syntax tree, with the tokens that each node is made of. */
+  readonly document: (text: string) => Document
+  readonly library: Pick<typeof Library, "isAlias" | "isMap" | "isScalar" | "isSeq">
 }
 
-/** The longest of some prefixes that can be read, when each shorter one can be read too. */
-const bisect = (ends: ReadonlyArray<number>, reads: (end: number) => boolean): number => {
-  let low = 0
-  let high = ends.length
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (reads(ends[middle] ?? 0)) low = middle + 1
-    else high = middle
-  }
-  return ends[low - 1] ?? 0
+const parseOptions = { logLevel: "error", merge: true, prettyErrors: false, version: "1.2" } as const
+
+const writeOptions = { aliasDuplicateObjects: false, blockQuote: false, compat: "yaml-1.1", lineWidth: 0 } as const
+
+const openers: Readonly<Record<string, string>> = {
+  "[": "the list that opens here has no end, or an entry without a comma: add ] or ,",
+  "{": "the mapping that opens here has no end, or an entry that is no \"key: value\": add } or ,",
+  "\"": "the quote that opens here has no end: close it at the end of the value",
+  "'": "the quote that opens here has no end: close it at the end of the value"
 }
 
-/** The longest prefix that can be read, tried from the end. */
-const longest = (ends: ReadonlyArray<number>, reads: (end: number) => boolean): number =>
-  ends.findLast(reads) ?? 0
+type Place = "here" | "colon"
 
-/** Ends of lines, each with its line break, from one offset to another. */
-const lineEnds = (text: string, from: number, to: number): ReadonlyArray<number> => {
-  const ends = []
-  for (let at = text.indexOf("\n", from); at !== -1 && at + 1 < to; at = text.indexOf("\n", at + 1)) ends.push(at + 1)
-  return ends
-}
-
-/**
- * The first character that can not be read: the one after the longest prefix that can. The reader itself does not always
- * know, since an open quote or bracket makes it read on.
- */
-const faultAt = (text: string, parse: Parse): number => {
-  const reads = (end: number): boolean => attempt(parse, text.slice(0, end)) === undefined
-  // What begins in the first column begins a new entry: a prefix that ends there has nothing open.
-  const entries = Array.from(text.matchAll(/^(?=[^\s#\]}-])/gm), ({ index }) => index).filter((index) => index > 0)
-  const entry = bisect(entries, reads)
-  const end = entries.find((other) => other > entry) ?? text.length
-  const line = Math.max(entry, longest(lineEnds(text, entry, end), reads))
-  const lineEnd = text.indexOf("\n", line)
-  const columns = Array.from({ length: (lineEnd === -1 ? text.length : lineEnd) - line }, (_, index) => line + index + 1)
-  return Math.max(line, longest(columns, reads))
-}
+/** The library's errors by code and message, each as the mistake and the remedy. */
+const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: Place]> = [
+  [/^TAB_AS_INDENT/, "a tab in the indentation: use spaces"],
+  [/^BAD_DQ_ESCAPE/, "an unknown escape: write a backslash as \\\\, or use single quotes"],
+  [/^MULTIPLE_DOCS/, "a second document: keep one, without the --- before the other"],
+  [/^BAD_ALIAS|^ALIAS_PROPS|^MULTIPLE_ANCHORS/, "an & or * that names nothing here: put the value into quotes"],
+  [/^BAD_SCALAR_START/, "a value cannot begin with this character: put the value into quotes"],
+  [/^BLOCK_AS_IMPLICIT_KEY Nested|^BLOCK_IN_FLOW/, "a colon in the value: put the value into quotes", "colon"],
+  [/block-seq-ind/, "a list entry where none can stand: begin the list on the line below its key"],
+  [/^BAD_INDENT|^BLOCK_AS_IMPLICIT_KEY/, "the indentation fits no line above: align the line with its neighbours"],
+  [/lock scalar/, "text behind the | or >: begin the text on the next line"],
+  [/followed by map values|^MULTILINE_IMPLICIT_KEY/, "no \"key: value\": add the colon and a space, or remove the line"],
+  [/^RESOURCE_EXHAUSTION|Excessive alias/, "too many aliases (*): write the values out"],
+  [/at node end|^UNEXPECTED_TOKEN/, "text that belongs to nothing before it: put the whole value into quotes, or align the line with its neighbours"]
+]
 
 /** Line and column of an offset, counted from 1. */
 const position = (text: string, offset: number): string => {
@@ -73,110 +66,94 @@ const position = (text: string, offset: number): string => {
   return `line ${before.split("\n").length}, column ${offset - before.lastIndexOf("\n")}`
 }
 
-const openers: Readonly<Record<string, string>> = {
-  "[": "the list that opens here has no end, or an entry without a comma: add ] or ,",
-  "{": "the mapping that opens here has no end, or an entry that is no \"key: value\": add } or ,"
-}
+/** A mistake and the offset of its place. */
+type Mistake = readonly [offset: number, mistake: string]
 
-/** The reader's messages by their words, each as the mistake and what to do about it. */
-const mistakes: ReadonlyArray<readonly [said: RegExp, mistake: string | ((...found: ReadonlyArray<string>) => string)]> = [
-  [/^Tabs cannot/, "a tab in the indentation: use spaces"],
-  [/block scalar indentation|^Leading empty lines/, "the lines of a text block are not indented alike: indent them by the same number of spaces"],
-  [/quoted scalar|double-quoted/, "the quote that opens here has no end, or text behind it: close it at the end of the value"],
-  [/indentation of \d+ spaces/, "the indentation fits no line above: align the line with its neighbours"],
-  [/^Duplicate key '([^]*)'/, (key = "") => `the key ${JSON.stringify(key)} is there twice: keep one of them`],
-  [/alias '([^]*)'/, (alias = "") => `nothing is named ${alias.slice(1)} by an &: put the value into quotes if the * belongs to it`],
-  [/anchor/i, "an & names nothing here: put the value into quotes if the & belongs to it"],
-  [/^Merge key/, "<< takes a mapping, or a list of mappings: write *NAME behind it"],
-  [/^Compact nested/, "a list directly in a list: write the inner one in brackets, - [x, y]"],
-  [/^Invalid colon/, "a colon in the value: put the value into quotes"],
-  [/escape/, "an escape that there is not: write a backslash as \\\\, or use single quotes"],
-  [/^Multiple YAML documents/, "a second document: keep one, without the --- before the other"],
-  [/^Unexpected content|^Expected ':'|flow collection/, "no \"key: value\": add the colon and a space, or remove the line"]
-]
+const make = (library: typeof Library): Yaml => {
+  const { isMap, isScalar, parseDocument, stringify, visit } = library
 
-const plainly = (opener: string, reason: string): string => {
-  if (Object.hasOwn(openers, opener) && /^Expected '|flow/.test(reason)) return openers[opener] ?? ""
-  for (const [said, mistake] of mistakes) {
-    const found = said.exec(reason)
-    if (found !== null) return typeof mistake === "string" ? mistake : mistake(...found.slice(1))
+  /** The innermost bracket or quote that is open at an offset. */
+  const openerAt = (doc: Document, text: string, offset: number): number | undefined => {
+    let found: number | undefined
+    visit(doc, {
+      Node: (_, { range }) => {
+        if (range && range[0] < offset && range[2] >= offset && Object.hasOwn(openers, text[range[0]] ?? "")) found = range[0]
+      }
+    })
+    return found
   }
-  return "no YAML: put the value into quotes"
-}
 
-const explain = (text: string, parse: Parse, reason: string): string => {
-  const at = faultAt(text, parse)
-  return `${position(text, at)}: ${plainly(text[at] ?? "", reason)}`
-}
+  const keyAt = (doc: Document, offset: number): string => {
+    let key = ""
+    visit(doc, {
+      Scalar: (role, { range, value }) => {
+        if (role === "key" && range?.[0] === offset) key = String(value)
+      }
+    })
+    return key
+  }
 
-/** A reader of YAML texts: the value of one, or the error of the file that it is. */
-export interface Reader {
-  /** Throws on what it can not read. */
-  readonly parse: Parse
-  readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>
-}
+  const syntaxMistake = (doc: Document, text: string, { code, message, pos: [offset] }: Library.YAMLParseError): Mistake => {
+    if (code === "DUPLICATE_KEY") return [offset, `the key ${JSON.stringify(keyAt(doc, offset))} is there twice: keep one of them`]
+    const opener = /closing|end with a|between flow/.test(message) ? openerAt(doc, text, offset) : undefined
+    if (opener !== undefined) return [opener, openers[text[opener] ?? ""] ?? ""]
+    const [, mistake, place] = mistakes.find(([error]) => error.test(`${code} ${message}`)) ?? []
+    if (place === "colon") return [offset + Math.max(0, text.slice(offset).search(/:(?=\s|$)/)), mistake ?? ""]
+    const blank = /^[ \t]*/.exec(text.slice(offset))?.[0].length ?? 0
+    return [code === "TAB_AS_INDENT" ? offset : offset + blank, mistake ?? "no YAML: put the value into quotes"]
+  }
 
-/** Loads the reader. */
-export const reader: Effect.Effect<Reader> = Effect.map(
-  Effect.promise(() => import("effect/encoding/Yaml")),
-  ({ parse }) => ({
+  /** A mistake that shows when aliases and merge keys are resolved. */
+  const referenceMistake = (doc: Document, message: string): Mistake => {
+    let found: Mistake | undefined
+    visit(doc, {
+      Alias: (_, alias) => {
+        if (alias.resolve(doc) !== undefined) return undefined
+        found = [alias.range?.[0] ?? 0, `nothing is named ${alias.source} by an &: put the value into quotes if the * belongs to it`]
+        return visit.BREAK
+      },
+      Pair: (_, { key, value }) => {
+        if (!isScalar(key) || key.source !== "<<" || isMap(value)) return
+        found ??= [key.range?.[0] ?? 0, "<< takes a mapping, or a list of mappings: write *NAME behind it"]
+      }
+    })
+    return found ?? [0, mistakes.find(([error]) => error.test(message))?.[1] ?? message]
+  }
+
+  const parse: Yaml["parse"] = (text) => {
+    const doc = parseDocument(text, parseOptions)
+    const fail = ([offset, mistake]: Mistake) => Result.fail(`${position(text, offset)}: ${mistake}`)
+    // A key over several lines comes of the other mistakes.
+    const error = doc.errors.find(({ code }) => code !== "MULTILINE_IMPLICIT_KEY") ?? doc.errors[0]
+    if (error !== undefined) return fail(syntaxMistake(doc, text, error))
+    try {
+      return Result.succeed(doc.toJS())
+    } catch (cause) {
+      return fail(referenceMistake(doc, String(cause)))
+    }
+  }
+
+  return {
     parse,
     read: (text, file) =>
-      Effect.suspend(() => {
-        try {
-          return Effect.succeed(parse(text))
-        } catch (cause) {
-          const reason = cause instanceof Error ? cause.message : String(cause)
-          return Effect.fail(new ConfigError({ path: file, message: `${file}: ${explain(text, parse, reason)}` }))
-        }
-      })
-  })
-)
+      Effect.suspend(() =>
+        Effect.mapError(
+          Effect.fromResult(parse(text)),
+          (mistake) => new ConfigError({ path: file, message: `${file}: ${mistake}` })
+        )
+      ),
+    render: (value) => stringify(value, writeOptions).replace(/\n$/, ""),
+    document: (text) => parseDocument(text, { ...parseOptions, keepSourceTokens: true }),
+    library
+  }
+}
 
-/** The value of a YAML text. */
+/** Loads the reader and writer. */
+export const load: Effect.Effect<Yaml> = Effect.map(Effect.promise(() => import("yaml")), make)
+
+/** Reads the text of a file. */
 export const read = (text: string, file: string): Effect.Effect<unknown, ConfigError> =>
-  Effect.flatMap(reader, (yaml) => yaml.read(text, file))
+  Effect.flatMap(load, (yaml) => yaml.read(text, file))
 
-/** Texts that mean themselves without quotes. */
-const plain = /^(?:_*[A-Za-z]|[/$(]|~\/|\.{1,2}\/)[\w ./~$@^(){}+=%<>;:-]*$/
-const notText = /^(?:null|true|false|yes|no|on|off|y|n)$/i
-
-const scalar = (value: string): string =>
-  plain.test(value) && !notText.test(value) && !/:(?:\s|$)|\s$|\s#/.test(value) ? value : JSON.stringify(value)
-
-const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-const inline = (value: unknown): string => {
-  if (typeof value === "string") return scalar(value)
-  if (Array.isArray(value) && value.length === 0) return "[]"
-  if (isMapping(value) && Object.keys(value).length === 0) return "{}"
-  return String(value)
-}
-
-const isBlock = (value: unknown): value is object =>
-  Array.isArray(value) ? value.length > 0 : isMapping(value) && Object.keys(value).length > 0
-
-const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => `  ${line}`)
-
-/** A list item: its first line stands behind the dash. */
-const item = (value: unknown): ReadonlyArray<string> => {
-  if (!isBlock(value)) return [`- ${inline(value)}`]
-  if (Array.isArray(value)) return ["-", ...indented(lines(value))]
-  const [first, ...rest] = lines(value)
-  return [`- ${first}`, ...indented(rest)]
-}
-
-/** The lines of a value that stands on its own. */
-export const lines = (value: unknown): ReadonlyArray<string> => {
-  if (!isBlock(value)) return [inline(value)]
-  if (Array.isArray(value)) return value.flatMap(item)
-  return Object.entries(value).flatMap(([key, inside]) => entry(key, inside))
-}
-
-/** The lines of a key and its value. */
-export const entry = (key: string, value: unknown): ReadonlyArray<string> =>
-  isBlock(value) ? [`${scalar(key)}:`, ...indented(lines(value))] : [`${scalar(key)}: ${inline(value)}`]
-
-/** A value as YAML, as `hermes config get` prints it. */
-export const render = (value: unknown): string => lines(value).join("\n")
+/** Writes a value, as `hermes config get` prints it. */
+export const render = (value: unknown): Effect.Effect<string> => Effect.map(load, (yaml) => yaml.render(value))

@@ -79,7 +79,7 @@ export const file = (home: string): Effect.Effect<ContextWindows, never, FileSys
           if (windows.get(keyOf(route)) === tokens) return
           windows.set(keyOf(route), tokens)
           const all = new Map([...yield* read, [keyOf(route), tokens]])
-          yield* home_.write(`${Yaml.render(Object.fromEntries(all))}\n`).pipe(
+          yield* home_.write(`${yield* Yaml.render(Object.fromEntries(all))}\n`).pipe(
             Effect.catch((error) => Effect.logWarning(`${home_.path} can not be written: ${error.message}`))
           )
         }))

@@ -1,10 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
-import { parse } from "effect/encoding/Yaml"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Tree from "../../src/config/internal/Tree.ts"
+import * as Yaml from "../../src/config/Yaml.ts"
 import * as YamlEdit from "../../src/config/internal/YamlEdit.ts"
 import { prop } from "../support/property.ts"
+
+const yaml = await Effect.runPromise(Yaml.load)
+const parse = (text: string) => Result.getOrThrow(yaml.parse(text))
 
 const file = `# My settings.
 
@@ -36,8 +41,8 @@ memory:
 # the end
 `
 
-const set = (text: string, path: string, value: unknown) => YamlEdit.set(text, path.split("."), value, parse)
-const unset = (text: string, path: string) => YamlEdit.unset(text, path.split("."), parse)
+const set = (text: string, path: string, value: unknown) => YamlEdit.set(yaml, text, path.split("."), value)
+const unset = (text: string, path: string) => YamlEdit.unset(yaml, text, path.split("."))
 
 /** The lines that differ, the old ones and the new ones. */
 const difference = (before: string, after: string | undefined) => {
@@ -101,12 +106,12 @@ describe("YamlEdit.set", () => {
 
   it("keys with dots and quotes are keys", () => {
     const path = ["providers", "openrouter", "models", "qwen3.6:35b", "timeout_seconds"]
-    const after = YamlEdit.set(file, path, 7, parse)
+    const after = YamlEdit.set(yaml, file, path, 7)
     assert.deepStrictEqual(difference(file, after), {
       out: ["            'qwen3.6:35b': {timeout_seconds: 5}"],
       into: ["            'qwen3.6:35b':", "              timeout_seconds: 7"]
     })
-    assert.deepStrictEqual(parse(YamlEdit.set("", ["a.b", "c: d"], 1, parse) ?? ""), { "a.b": { "c: d": 1 } })
+    assert.deepStrictEqual(parse(YamlEdit.set(yaml, "", ["a.b", "c: d"], 1) ?? ""), { "a.b": { "c: d": 1 } })
   })
 
   it("refuses what it can not prove, and changes nothing", () => {
@@ -187,7 +192,7 @@ describe("YamlEdit: generated files", () => {
       // A scalar above is replaced as a whole: not what an editor is asked for.
       if (parents.some((parent) => parent !== undefined && parent !== null && !Tree.isMapping(parent))) return
       const before = Tree.get(tree, path)
-      const after = YamlEdit.set(text, path, value, parse)
+      const after = YamlEdit.set(yaml, text, path, value)
       assert.isDefined(after, text)
       assert.deepStrictEqual(parse(after ?? ""), Tree.set(tree, path, value))
       if (typeof before !== "object" || before === null) {
@@ -195,7 +200,7 @@ describe("YamlEdit: generated files", () => {
         const { out } = difference(text, after)
         assert.isAtMost(out.length, 1)
       }
-      const removed = YamlEdit.unset(text, path, parse)
+      const removed = YamlEdit.unset(yaml, text, path)
       assert.isDefined(removed, text)
       assert.isUndefined(Tree.get(parse(removed ?? ""), path))
     },

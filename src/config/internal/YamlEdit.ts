@@ -3,198 +3,247 @@
  *
  * **Details**
  *
- * The place is found by indentation, its lines are written anew, and the result is read again: if it does not say exactly
- * what it should, nothing is changed. So a text that is laid out in a way this module does not know costs a refusal, never
- * a damaged file. Mappings in braces are written anew as a whole; a list keeps the lines of the items that stay.
- *
- * @since 0.1.0
+ * The place is found in the syntax tree of the text, its lines are written anew, and the result is read again: if it does
+ * not say exactly what it should, nothing is changed. So a layout that this module cannot change in place costs a refusal,
+ * never a damaged file. Mappings in braces are written anew as a whole; a list keeps the lines of the items that stay.
  */
+import * as Result from "effect/Result"
 import { isDeepStrictEqual } from "node:util"
-import * as Yaml from "../Yaml.ts"
+import type { Pair, ParsedNode, YAMLMap, YAMLSeq } from "yaml"
+import type { Yaml } from "../Yaml.ts"
 import * as Tree from "./Tree.ts"
-import * as Blocks from "./YamlBlocks.ts"
 
-/** The reader: throws on what it can not read. */
-export type Parse = (text: string) => unknown
-
+/** Lines `start` to `end` (exclusive) become `lines`. */
 interface Splice {
   readonly start: number
   readonly end: number
   readonly lines: ReadonlyArray<string>
 }
 
-interface Place {
+/** A text with its lines, and what reads it. */
+interface Source {
+  readonly yaml: Yaml
+  readonly text: string
   readonly lines: ReadonlyArray<string>
-  readonly from: number
-  readonly to: number
-  /** What is there now. */
-  readonly tree: unknown
-  readonly parse: Parse
+  /** Line of an offset, counted from 0. */
+  readonly lineOf: (offset: number) => number
 }
 
-const attempt = (parse: Parse, text: string): unknown => {
-  try {
-    return parse(text)
-  } catch {
-    return undefined
-  }
-}
+type Entry = Pair<ParsedNode, ParsedNode | null>
+type Mapping = YAMLMap.Parsed
+type Path = ReadonlyArray<string>
+
+const indentOf = (line: string): number => line.length - line.trimStart().length
+const isComment = (line: string): boolean => /^\s*#/.test(line)
+const isBlank = (line: string): boolean => line.trim() === ""
 
 const indented = (lines: ReadonlyArray<string>, indent: number): ReadonlyArray<string> =>
   lines.map((line) => line === "" ? line : " ".repeat(indent) + line)
 
-/** The comment at the end of a line: the shortest rest without which the value is the same. */
-const commentOf = (rest: string, parse: Parse): string => {
-  const value = attempt(parse, `k:${rest}`)
-  for (const { index } of rest.matchAll(/(?<=^|\s)#/g)) {
-    if (isDeepStrictEqual(attempt(parse, `k:${rest.slice(0, index)}`), value)) return ` ${rest.slice(index)}`
-  }
-  return ""
+const rendered = (yaml: Yaml, value: unknown): ReadonlyArray<string> => yaml.render(value).split("\n")
+
+const isFilled = (value: unknown): boolean => typeof value === "object" && value !== null && Object.keys(value).length > 0
+
+const isEmptyNode = (node: ParsedNode | null): boolean => node === null || node.range[0] === node.range[1]
+
+/** A node that stands on the lines below its key. */
+const isBlock = (node: ParsedNode | null): boolean =>
+  node?.srcToken?.type === "block-map" || node?.srcToken?.type === "block-seq"
+
+/** The line behind the last one that has something of a node; blank lines at its end are not counted. */
+const endOf = ({ lineOf, lines }: Source, start: number, node: ParsedNode | null): number => {
+  const last = node === null || isEmptyNode(node) ? start : lineOf(node.range[1] - 1)
+  let end = Math.max(last, start) + 1
+  while (end > start + 1 && isBlank(lines[end - 1] ?? "")) end--
+  // The range of a block takes in comments behind its last entry.
+  while (isBlock(node) && end > start + 1 && (isComment(lines[end - 1] ?? "") || isBlank(lines[end - 1] ?? ""))) end--
+  return end
 }
 
-const isFilled = (value: unknown): boolean =>
-  Array.isArray(value) ? value.length > 0 : Tree.isMapping(value) && Object.keys(value).length > 0
+/** The end of an entry with the comments behind it that stand further right than its key. */
+const endWithComments = ({ lines }: Source, end: number, indent: number): number => {
+  let found = end
+  for (let at = end; at < lines.length; at++) {
+    const line = lines[at] ?? ""
+    if (isBlank(line)) continue
+    if (!isComment(line) || indentOf(line) <= indent) break
+    found = at + 1
+  }
+  return found
+}
+
+/** The comment behind an offset on the same line. */
+const commentBehind = (text: string, offset: number): string => {
+  const [, comment] = /^[^\r\n]*?(?<=^|\s)(#[^\r\n]*)/.exec(text.slice(offset)) ?? []
+  return comment === undefined ? "" : ` ${comment}`
+}
+
+const columnOf = (text: string, offset: number): number => offset - (text.lastIndexOf("\n", offset - 1) + 1)
+
+/** Where an entry of a block mapping stands. */
+interface Extent {
+  readonly start: number
+  readonly end: number
+  readonly indent: number
+  /** The line of the key up to its colon. */
+  readonly head: string
+  /** The comment to keep behind the key or the value. */
+  readonly comment: string
+}
+
+const extentOf = (source: Source, { key, value }: Entry, map: Mapping, index: number): Extent | undefined => {
+  const token = map.srcToken?.type === "block-map" ? map.srcToken.items[index] : undefined
+  const colon = token?.sep?.find(({ type }) => type === "map-value-ind")?.offset
+  const start = source.lineOf(key.range[0])
+  if (colon === undefined || source.lineOf(colon) !== start) return undefined
+  const isBelow = value === null || isBlock(value) || isEmptyNode(value) || value.srcToken?.type === "block-scalar"
+  return {
+    start,
+    end: endOf(source, start, value),
+    indent: columnOf(source.text, key.range[0]),
+    head: (source.lines[start] ?? "").slice(0, columnOf(source.text, colon) + 1),
+    comment: commentBehind(source.text, isBelow ? colon + 1 : value.range[1])
+  }
+}
 
 /** The lines of a list, in which the items that were there before keep theirs. */
-const listLines = (
-  lines: ReadonlyArray<string>,
-  entry: Blocks.Entry,
-  before: ReadonlyArray<unknown>,
-  after: ReadonlyArray<unknown>
-): ReadonlyArray<string> | undefined => {
-  const { indent, items } = Blocks.list(lines, entry.start + 1, entry.end)
-  if (items.length !== before.length) return undefined
+const listLines = (source: Source, from: number, list: YAMLSeq.Parsed, before: ReadonlyArray<unknown>, after: ReadonlyArray<unknown>) => {
+  const token = list.srcToken?.type === "block-seq" ? list.srcToken : undefined
+  if (token === undefined) return undefined
+  let lead = from
+  const items = list.items.map((item, index) => {
+    const dash = token.items[index]?.start.find(({ type }) => type === "seq-item-ind")?.offset ?? item.range[0]
+    const end = endOf(source, source.lineOf(dash), item)
+    const lines = source.lines.slice(lead, end)
+    lead = end
+    return { indent: columnOf(source.text, dash), lines }
+  })
   const left = new Set(items.keys())
   return after.flatMap((value) => {
     const known = Array.from(left).find((index) => isDeepStrictEqual(before[index], value))
-    const item = known === undefined ? undefined : items[known]
-    if (known === undefined || item === undefined) return indented(Yaml.lines([value]), indent)
+    if (known === undefined) return indented(rendered(source.yaml, [value]), items[0]?.indent ?? 0)
     left.delete(known)
-    return lines.slice(item.lead, item.end)
+    return items[known]?.lines ?? []
   })
 }
 
-/** Whether what an entry holds stands on the lines below its key. */
-const opensBlock = ({ rest }: Blocks.Entry): boolean => /^\s*(?:#|$)/.test(rest)
-
-/** The comment lines behind a value, which stay; the rest of a block scalar may look like some. */
-const commentsBehind = (lines: ReadonlyArray<string>, { end, rest, start }: Blocks.Entry, before: unknown): number => {
-  let at = end
-  if (isFilled(before) || /^\s*[|>]/.test(rest)) return at
-  while (at > start + 1 && (lines[at - 1] ?? "").trimStart().startsWith("#")) at--
-  return at
-}
-
 /** Writes the value of an entry anew. */
-const rewrite = (
-  { lines, parse }: Place,
-  entry: Blocks.Entry,
-  before: unknown,
-  after: unknown,
-  indent: number
-): Splice => {
-  const comment = commentOf(entry.rest, parse)
-  const inPlace = { start: entry.start, end: commentsBehind(lines, entry, before) }
-  if (Array.isArray(before) && Array.isArray(after) && isFilled(before) && isFilled(after) && opensBlock(entry)) {
-    const kept = listLines(lines, entry, before, after)
-    if (kept !== undefined) return { ...inPlace, lines: [lines[entry.start] ?? "", ...kept] }
+const rewrite = (source: Source, { comment, end, head, indent, start }: Extent, node: ParsedNode | null, before: unknown, after: unknown): Splice => {
+  if (node !== null && source.yaml.library.isSeq(node) && Array.isArray(before) && Array.isArray(after) && after.length > 0) {
+    const kept = listLines(source, start + 1, node, before, after)
+    if (kept !== undefined) return { start, end, lines: [source.lines[start] ?? "", ...kept] }
   }
   return isFilled(after)
-    ? { ...inPlace, lines: [entry.head + comment, ...indented(Yaml.lines(after), indent + 2)] }
-    : { ...inPlace, lines: [`${entry.head} ${Yaml.render(after)}${comment}`] }
+    ? { start, end, lines: [head + comment, ...indented(rendered(source.yaml, after), indent + 2)] }
+    : { start, end, lines: [`${head} ${inline(source.yaml, after)}${comment}`] }
 }
 
-/** `{ a: { b: value } }` of a path and a value. */
-const nest = (path: ReadonlyArray<string>, value: unknown): unknown => Tree.set({}, path, value)
+/** A scalar or an empty collection, as it stands behind its key. */
+const inline = (yaml: Yaml, value: unknown): string => yaml.render({ k: value }).slice("k: ".length)
 
-const keyOf = (entry: Blocks.Entry, parse: Parse): string | undefined => {
-  const value = attempt(parse, `${entry.key}: 0`)
-  return Tree.isMapping(value) ? Object.keys(value)[0] : undefined
-}
+/** The lines of a new entry for the value at a path. */
+const entryLines = (source: Source, path: Path, value: unknown, indent: number): ReadonlyArray<string> =>
+  indented(rendered(source.yaml, Tree.set({}, path, value)), indent)
 
-/** Behind the last entry; in a text without any, at its end. */
-const insert = ({ lines, to }: Place, { entries, indent }: Blocks.Block, path: ReadonlyArray<string>, value: unknown): Splice => {
-  const [key = "", ...rest] = path
-  const end = to === lines.length && lines.at(-1) === "" ? to - 1 : to
-  const start = entries.at(-1)?.end ?? end
-  return { start, end: start, lines: indented(Yaml.entry(key, rest.length === 0 ? value : nest(rest, value)), indent) }
-}
+/** A splice that adds lines. */
+const insertAt = (start: number, lines: ReadonlyArray<string>): Splice => ({ start, end: start, lines })
 
-/** The indentation of what stands below a key without a value: that of the comments there, if any. */
-const indentBelow = (lines: ReadonlyArray<string>, { end, start }: Blocks.Entry, indent: number): number => {
-  const comment = lines.slice(start + 1, end).find((line) => line.trim() !== "")
-  return comment === undefined ? indent + 2 : comment.length - comment.trimStart().length
-}
+const isKey = ({ library }: Yaml, key: ParsedNode, name: string): boolean =>
+  library.isScalar(key) && String(key.value ?? "") === name
 
-/** Which lines change so that `path` has `value`; `change` makes the new value of an entry that is written anew. */
-const edit = (
-  place: Place,
-  path: ReadonlyArray<string>,
-  change: (before: unknown, path: ReadonlyArray<string>) => unknown
-): Splice => {
-  const { from, lines, parse, to, tree } = place
-  const block = Blocks.mapping(lines, from, to)
-  const [key = "", ...rest] = path
-  const entry = block.entries.find((entry) => keyOf(entry, parse) === key)
-  if (entry === undefined) return insert(place, block, path, change(undefined, []))
-  const before = Tree.get(tree, [key])
-  if (rest.length > 0 && opensBlock(entry)) {
-    const inside = { lines, from: entry.start + 1, to: entry.end, tree: before, parse }
-    if (isFilled(before)) return edit(inside, rest, change)
-    if (before === null) {
-      const below = { indent: indentBelow(lines, entry, block.indent), entries: [] }
-      return insert(inside, below, rest, change(undefined, []))
+/**
+ * Finds the lines that change in a block mapping; `change` makes the new value of an entry that is written anew, of the path
+ * that is left below it.
+ */
+const edit = (source: Source, map: Mapping, tree: unknown, path: Path, change: (before: unknown, rest: Path) => unknown): Splice | undefined => {
+  const [name = "", ...rest] = path
+  const index = map.items.findIndex(({ key }) => isKey(source.yaml, key, name))
+  const pair = map.items[index]
+  if (pair === undefined) {
+    const last = map.items.length - 1
+    const extent = map.items[last] && extentOf(source, map.items[last], map, last)
+    if (extent === undefined) return undefined
+    return insertAt(endWithComments(source, extent.end, extent.indent), entryLines(source, path, change(undefined, []), extent.indent))
+  }
+  const extent = extentOf(source, pair, map, index)
+  if (extent === undefined) return undefined
+  const { end, indent, start } = extent
+  const before = Tree.get(tree, [name])
+  if (rest.length > 0 && pair.value !== null) {
+    if (source.yaml.library.isMap(pair.value) && isBlock(pair.value)) return edit(source, pair.value, before, rest, change)
+    if (before === null && isEmptyNode(pair.value)) {
+      const below = endWithComments(source, end, indent)
+      const comment = source.lines.slice(start + 1, below).find((line) => !isBlank(line))
+      return insertAt(below, entryLines(source, rest, change(undefined, []), comment === undefined ? indent + 2 : indentOf(comment)))
     }
   }
   const after = change(before, rest)
   return after === undefined
-    ? { start: entry.start, end: entry.end, lines: [] }
-    : rewrite(place, entry, before, after, block.indent)
+    ? { start, end: endWithComments(source, end, indent), lines: [] }
+    : rewrite(source, extent, pair.value, before, after)
+}
+
+const sourceOf = (yaml: Yaml, text: string): Source => {
+  const starts = [0, ...Array.from(text.matchAll(/\n/g), ({ index }) => index + 1)]
+  return {
+    yaml,
+    text,
+    lines: text.split(/\r?\n/),
+    lineOf: (offset) => starts.findLastIndex((start) => start <= offset)
+  }
 }
 
 /** The text with some lines replaced; every other line keeps its line break. */
-const apply = (text: string, parse: Parse, splice: (place: Place) => Splice): string => {
-  const mark = text.startsWith("\uFEFF") ? "\uFEFF" : ""
-  const pieces = text.slice(mark.length).split(/(\r?\n)/)
-  const lines = pieces.filter((_, index) => index % 2 === 0)
-  const breaks = pieces.filter((_, index) => index % 2 === 1)
-  const eol = breaks[0] ?? "\n"
-  const change = splice({ lines, from: 0, to: lines.length, tree: parse(text), parse })
-  const removed = change.end - change.start
-  const after = lines.toSpliced(change.start, removed, ...change.lines)
-  const afterBreaks = breaks.toSpliced(change.start, removed, ...change.lines.map(() => eol))
-  const last = after.length - 1
-  const ending = after[last] === "" || last < 0 ? "" : eol
-  return mark + after.map((line, index) => index === last ? line + ending : line + (afterBreaks[index] ?? eol)).join("")
+const spliced = (text: string, { end, lines, start }: Splice): string => {
+  const pieces = text.match(/[^\n]*\n|[^\n]+$/g) ?? []
+  const eol = pieces[0]?.endsWith("\r\n") === true ? "\r\n" : "\n"
+  const before = pieces.slice(0, start).map((line) => line.endsWith("\n") ? line : line + eol)
+  return [...before, ...lines.map((line) => line + eol), ...pieces.slice(end)].join("")
 }
 
-/** The text if it reads as the tree that it should. */
-const proven = (text: string, parse: Parse, expected: unknown): string | undefined =>
-  isDeepStrictEqual(attempt(parse, text) ?? {}, expected) ? text : undefined
-
-/** The text with a value at a place, or undefined when it can not be changed without rewriting it. */
-export const set = (text: string, path: ReadonlyArray<string>, value: unknown, parse: Parse): string | undefined => {
-  const tree = parse(text) ?? {}
-  const changed = apply(text, parse, (place) =>
-    edit(place, path, (before, rest) => rest.length === 0 ? value : Tree.set(before, rest, value))
-  )
-  return proven(changed, parse, Tree.set(tree, path, value))
+/** Changes a text at a path; undefined when the result would not read as `expected`. */
+const changed = (
+  yaml: Yaml,
+  marked: string,
+  expected: unknown,
+  path: Path,
+  change: (before: unknown, rest: Path) => unknown
+): string | undefined => {
+  const mark = marked.startsWith("\uFEFF") ? "\uFEFF" : ""
+  const text = marked.slice(mark.length)
+  const source = sourceOf(yaml, text)
+  const { contents } = yaml.document(text)
+  const isNew = contents === null || isEmptyNode(contents)
+  const end = source.lines.length - (source.lines.at(-1) === "" ? 1 : 0)
+  const splice = isNew
+    ? insertAt(end, entryLines(source, path, change(undefined, []), 0))
+    : yaml.library.isMap(contents) && isBlock(contents)
+    ? edit(source, contents, Result.getOrUndefined(yaml.parse(text)), path, change)
+    : undefined
+  if (splice === undefined) return undefined
+  const after = mark + spliced(text, splice)
+  return isDeepStrictEqual(Result.getOrUndefined(yaml.parse(after)) ?? {}, expected) ? after : undefined
 }
+
+const treeOf = (yaml: Yaml, text: string): unknown => Result.getOrUndefined(yaml.parse(text)) ?? {}
+
+/** The text with a value at a place, or undefined when it cannot be changed in place. */
+export const set = (yaml: Yaml, text: string, path: Path, value: unknown): string | undefined =>
+  changed(yaml, text, Tree.set(treeOf(yaml, text), path, value), path, (before, rest) =>
+    rest.length === 0 ? value : Tree.set(before, rest, value))
 
 /** The path to the outermost mapping that has nothing but the place in it, or the place itself. */
-const emptied = (tree: unknown, path: ReadonlyArray<string>): ReadonlyArray<string> => {
+const emptied = (tree: unknown, path: Path): Path => {
   const parent = path.slice(0, -1)
   const siblings = Tree.get(tree, parent)
   return parent.length > 0 && Tree.isMapping(siblings) && Object.keys(siblings).length === 1 ? emptied(tree, parent) : path
 }
 
 /** The text without a place and the mappings that would be left empty; see {@link set}. */
-export const unset = (text: string, path: ReadonlyArray<string>, parse: Parse): string | undefined => {
-  const tree = parse(text) ?? {}
+export const unset = (yaml: Yaml, text: string, path: Path): string | undefined => {
+  const tree = treeOf(yaml, text)
   if (Tree.get(tree, path) === undefined) return text
   const target = emptied(tree, path)
-  const changed = apply(text, parse, (place) =>
-    edit(place, target, (before, rest) => rest.length === 0 ? undefined : Tree.remove(before, rest))
-  )
-  return proven(changed, parse, Tree.remove(tree, target))
+  return changed(yaml, text, Tree.remove(tree, target), target, (before, rest) =>
+    rest.length === 0 ? undefined : Tree.remove(before, rest))
 }
