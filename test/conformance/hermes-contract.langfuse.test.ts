@@ -8,8 +8,8 @@ import { Environment } from "../../src/config/Environment.ts"
 import type { Fields } from "../../src/observability/atof/Facts.ts"
 import { bundled } from "../../src/observability/Bundled.ts"
 import * as LangfusePlugin from "../../src/observability/LangfusePlugin.ts"
+import * as Generation from "../../src/observability/langfuse/Generation.ts"
 import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSettings.ts"
-import * as Messages from "../../src/observability/langfuse/Messages.ts"
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as Values from "../../src/observability/langfuse/Values.ts"
 import type { Span } from "../../src/observability/otlp/Span.ts"
@@ -103,18 +103,18 @@ describe("the Langfuse plugin", () => {
   it("175 the messages are those of the request, else messages, else the history, else what the user said", () => {
     const [a, b, c] = ["a", "b", "c"].map((content) => ({ role: "user", content }))
     const every: Fields = { request_messages: [a ?? null], messages: [b ?? null], conversation_history: [c ?? null], user_message: "d" }
-    const first = (payload: Fields) => Messages.of(payload)[0]
+    const first = (payload: Fields) => Generation.messages(payload)[0]
     assert.strictEqual(first(every), a)
     assert.strictEqual(first({ ...every, request_messages: [] }), b)
     assert.strictEqual(first({ ...every, request_messages: [], messages: undefined }), c)
-    assert.deepStrictEqual(Messages.of({ user_message: "d" }), [{ role: "user", content: "d" }])
-    assert.deepStrictEqual(Messages.of({ user_message: "" }), [])
-    assert.strictEqual(Messages.input({ messages: Array.from({ length: 20 }, (_, n) => `m${n}`) }, 100).length, 12)
+    assert.deepStrictEqual(Generation.messages({ user_message: "d" }), [{ role: "user", content: "d" }])
+    assert.deepStrictEqual(Generation.messages({ user_message: "" }), [])
+    assert.strictEqual(Generation.input({ messages: Array.from({ length: 20 }, (_, n) => `m${n}`) }, 100).length, 12)
   })
 
   it("176 what a tool said in JSON is shown as what it says, and its name and id are kept", () => {
     const message = { role: "tool", name: "echo", tool_call_id: "c1", content: "{\"a\":[1,{\"b\":2}]}" }
-    assert.deepStrictEqual(Messages.serialised(message, 100), { ...message, content: { a: [1, { b: 2 }] } })
+    assert.deepStrictEqual(Generation.serialised(message, 100), { ...message, content: { a: [1, { b: 2 }] } })
     assert.deepStrictEqual(Values.parsed("{\"a\":1}\n\n[Hint: read on]"), { a: 1, _hint: "[Hint: read on]" })
     assert.deepStrictEqual(Values.parsed("{\"a\":\"}\\\"]\"} and more"), { a: "}\"]", _trailing_text: "and more" })
     assert.deepStrictEqual(Values.parsed("[1] x"), { value: [1], _trailing_text: "x" })

@@ -6,9 +6,9 @@ import * as Tracer from "effect/Tracer"
 import type { Fields } from "../../src/observability/atof/Facts.ts"
 import * as Attributes from "../../src/observability/otel/Attributes.ts"
 import * as Content from "../../src/observability/otel/Content.ts"
-import * as Ending from "../../src/observability/otel/Ending.ts"
 import * as OtelSettings from "../../src/observability/otel/OtelSettings.ts"
 import * as Sampler from "../../src/observability/otel/Sampler.ts"
+import * as Spans from "../../src/observability/otel/Spans.ts"
 
 describe("Sampler", () => {
   const span = (sampled: boolean, traceId = "0af7651916cd43dd8448eb211c80319c") => Tracer.externalSpan({ traceId, spanId: "b7ad6b7169203331", sampled })
@@ -147,7 +147,7 @@ describe("Attributes and endings", () => {
 
   it("each event says whether it went well, wrong, or was cut short", () => {
     const of = (ending: string, payload: Fields) => {
-      const outcome = Ending.outcome(ending, payload)
+      const outcome = Spans.outcomeOf(ending, payload)
       return outcome._tag === "Failed" ? outcome.failure.type : outcome._tag
     }
     assert.deepStrictEqual(
@@ -160,7 +160,7 @@ describe("Attributes and endings", () => {
       ],
       ["Done", "rate_limit", "Cut", "Done", "Cut", "fence", "Done", "timeout", "Cut", "Done", "Done", "failed", "Cut", "Cut"]
     )
-    const failed = Ending.exit({ _tag: "Failed", failure: { type: "fence", message: "no" } })
+    const failed = Spans.exitOf({ _tag: "Failed", failure: { type: "fence", message: "no" } })
     const [error] = Exit.isFailure(failed) ? Cause.prettyErrors(failed.cause) : []
     assert.deepStrictEqual([error?.name, error?.message], ["fence", "no"])
   })

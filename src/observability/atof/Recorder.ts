@@ -25,7 +25,6 @@ import { type Event, type ScopeEvent, timestampOf, version } from "../Atof.ts"
 import * as Answer from "./Answer.ts"
 import { type Fields, metadata, object, pick, text } from "./Facts.ts"
 import { delegatingTool, type Facts, type Link, openTools, putTool, type Session, takeTool } from "./Session.ts"
-import * as Ticks from "./Ticks.ts"
 
 /** What a stream says of the agent that it is of. */
 export interface Agent {
@@ -40,11 +39,35 @@ export interface Recorder {
   readonly close: (now: number) => ReadonlyArray<Event>
 }
 
+/** Clock and ids of one stream. */
+interface Ticks {
+  /** Returns `now`, or one microsecond after the last instant: no two events share one, so the order of a file is the order in time. */
+  readonly next: (now: number) => number
+  /** Returns a UUID of version 7. */
+  readonly uuid: (micros: number) => string
+}
+
+const makeTicks = (node: number): Ticks => {
+  let last = 0
+  let count = 0
+  const suffix = node.toString(16).padStart(8, "0")
+  return {
+    next: (now) => last = Math.max(now, last + 1),
+    uuid: (micros) => {
+      const time = Math.floor(micros / 1000).toString(16).padStart(12, "0")
+      const n = count++ % 2 ** 40
+      const low = (n % 2 ** 12).toString(16).padStart(3, "0")
+      const high = Math.floor(n / 2 ** 12).toString(16).padStart(7, "0")
+      return `${time.slice(0, 8)}-${time.slice(8)}-7${low}-8${suffix.slice(0, 3)}-${suffix.slice(3)}${high}`
+    }
+  }
+}
+
 type Handler = (payload: Fields) => void
 
 /** A recorder; `node` is a number below 2^32 that sets its ids apart. */
 export const make = (agent: Agent, node: number): Recorder => {
-  const ticks = Ticks.make(node)
+  const ticks = makeTicks(node)
   const sessions = new Map<string, Session>()
   const links = new Map<string, Link>()
   let out: Array<Event> = []

@@ -1,14 +1,13 @@
 /**
  * The attributes of a model call in Langfuse. Pure.
  *
- * Source: `hermes-contract.md` §5 ("Trace model", "Usage").
+ * Source: `hermes-contract.md` §5 ("Trace model", "Message source preference", "Usage").
  *
  * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { type Fields, object, text } from "../atof/Facts.ts"
 import type { Value } from "../otlp/Span.ts"
-import * as Messages from "./Messages.ts"
 import * as Observation from "./Observation.ts"
 import * as Values from "./Values.ts"
 
@@ -23,13 +22,43 @@ const pick = (from: Readonly<Record<string, Schema.Json>>, names: ReadonlyArray<
   return out
 }
 
+/** Number of messages of a request that are shown, the last ones. */
+const shown = 12
+
+const sources = ["request_messages", "messages", "conversation_history"] as const
+
+/** Returns the messages of a payload: the first of the fields that has any, else the user's message alone. */
+export const messages = (payload: Fields): ReadonlyArray<Schema.Json> => {
+  for (const name of sources) {
+    const value = payload[name]
+    if (Array.isArray(value) && value.length > 0) return value
+  }
+  const message = payload["user_message"]
+  return message === undefined || message === null || message === "" ? [] : [{ role: "user", content: message }]
+}
+
+/** Cuts a message to the limits; JSON text of a tool is shown as its value. */
+export const serialised = (message: Schema.Json, maxChars: number): Schema.Json => {
+  const fields = object({ message }, "message")
+  if (fields === undefined) return Values.bounded(message, maxChars)
+  const { content } = fields
+  return Values.bounded(
+    fields["role"] === "tool" && typeof content === "string" ? { ...fields, content: Values.parsed(content) } : fields,
+    maxChars
+  )
+}
+
+/** Returns the last messages of a request, with limits. */
+export const input = (payload: Fields, maxChars: number): ReadonlyArray<Schema.Json> =>
+  messages(payload).slice(-shown).map((message) => serialised(message, maxChars))
+
 /** Of one that begins. */
 export const opening = (payload: Fields, maxChars: number): Record<string, Value> => {
   const body = object(object(payload, "request") ?? {}, "body") ?? {}
   const chosen = pick(body, parameters)
   return {
     "langfuse.observation.model.name": text(payload, "model"),
-    "langfuse.observation.input": JSON.stringify(Messages.input(payload, maxChars)),
+    "langfuse.observation.input": JSON.stringify(input(payload, maxChars)),
     ...(Object.keys(chosen).length === 0 ? {} : { "langfuse.observation.model.parameters": JSON.stringify(chosen) }),
     ...Observation.metadata({
       provider: payload["provider"],

@@ -11,13 +11,13 @@
  * @since 0.1.0
  */
 import * as Context from "effect/Context"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 import * as TraceContext from "../../domain/TraceContext.ts"
-import { type Fields, text } from "../atof/Facts.ts"
+import { type Fields, object, text } from "../atof/Facts.ts"
 import * as Tracker from "../span/Tracker.ts"
 import * as Attributes from "./Attributes.ts"
-import * as Ending from "./Ending.ts"
 import * as Metrics from "./Metrics.ts"
 import type { Sampler } from "./Sampler.ts"
 
@@ -85,6 +85,55 @@ const labelsOf = (kind: Tracker.Kind, payload: Fields, { agentName }: Options): 
 export interface Spans {
   readonly exporter: Tracker.Exporter<Live>
   readonly enter: (now: bigint, context: Context.Context<never>) => void
+}
+
+/** Failure of an operation. `type` is one of few words, for the attribute `error.type`. */
+interface Failure {
+  readonly type: string
+  readonly message: string
+}
+
+/** Outcome of an operation: done, cut short, or failed. */
+export type Outcome = { readonly _tag: "Done" } | { readonly _tag: "Cut" } | { readonly _tag: "Failed"; readonly failure: Failure }
+
+const done: Outcome = { _tag: "Done" }
+const cut: Outcome = { _tag: "Cut" }
+const failedWith = (type: string, message: string): Outcome => ({ _tag: "Failed", failure: { type: type || "_OTHER", message: message || type } })
+
+/** Maps the last event of an operation to its outcome. */
+export const outcomeOf = (ending: Tracker.Ending, payload: Fields): Outcome => {
+  switch (ending) {
+    case Tracker.interrupted:
+      return cut
+    case "api_request_error": {
+      const reason = text(payload, "reason")
+      return reason === "interrupted" ? cut : failedWith(reason, text(object(payload, "error") ?? {}, "message"))
+    }
+    case "post_tool_call": {
+      const status = text(payload, "status")
+      if (status === "ok") return done
+      return status === "cancelled" ? cut : failedWith(text(payload, "error_type") || status, text(payload, "error_message"))
+    }
+    case "subagent_stop": {
+      const status = text(payload, "child_status")
+      if (status === "completed" || status === "partial") return done
+      return status === "interrupted" ? cut : failedWith(status, `the child ended as ${status}`)
+    }
+    case "on_session_end":
+      if (payload["interrupted"] === true) return cut
+      return payload["reason"] === "failed" ? failedWith("failed", "the run failed") : done
+    default:
+      return done
+  }
+}
+
+/** Maps an outcome to the exit of its span. The error has no stack, because this program did not throw it. */
+export const exitOf = (outcome: Outcome): Exit.Exit<void, Error> => {
+  if (outcome._tag === "Done") return Exit.void
+  if (outcome._tag === "Cut") return Exit.interrupt()
+  const error = Object.assign(new Error(outcome.failure.message), { name: outcome.failure.type })
+  error.stack = `${error.name}: ${error.message}`
+  return Exit.fail(error)
 }
 
 const write = (span: Tracer.Span, attributes: Attributes.Attributes): void => {
@@ -176,13 +225,13 @@ export const make = (options: Options): Spans => {
       },
       close: (live, ending, payload) => {
         const { span } = live
-        const outcome = Ending.outcome(ending, payload)
+        const outcome = outcomeOf(ending, payload)
         const error = outcome._tag === "Failed" ? outcome.failure : undefined
         if (ending === "post_api_request") charge(live, payload)
         if (live.isKept) {
           write(span, { ...Attributes.closing(ending, payload, options), ...sumsOf(live), ...(error && { "error.type": error.type }) })
         }
-        span.end(now, Ending.exit(outcome))
+        span.end(now, exitOf(outcome))
         count(live, payload, error?.type, options.registry ?? context)
         if (options.say !== undefined && (error !== undefined || live.kind === "run" || live.kind === "approval")) {
           const level = error === undefined ? "Info" : live.kind === "run" ? "Error" : "Warn"
