@@ -19,8 +19,8 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Prefill from "../prompt/Prefill.ts"
-import type { Attempts } from "../routing/Attempt.ts"
 import * as ModelCalls from "../routing/ModelCalls.ts"
+import { type AttemptLog, newLog } from "../routing/ModelRouter.ts"
 import type { Delivered } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
@@ -61,7 +61,7 @@ interface Watch {
 
 /** One answer over all requests that it takes. */
 interface Progress {
-  readonly attempts: Attempts
+  readonly log: AttemptLog
   readonly delivered: Delivered
   /** Whether text of the attempt under way was shown to a reader. */
   isRead: boolean
@@ -72,7 +72,7 @@ interface Progress {
 const begin = (run: RunState): Progress => {
   let text = ""
   const progress: Progress = {
-    attempts: { count: 0, route: undefined },
+    log: newLog(),
     isRead: false,
     shown: "",
     delivered: {
@@ -178,7 +178,7 @@ const send = Effect.fnUntraced(function*<E>(
   const watched = run.streaming ? watch(run, yield* RedactSecrets, progress) : undefined
   const asked = ModelCalls.run<E>(router, interceptors, {
     call,
-    attempts: progress.attempts,
+    log: progress.log,
     delivered: progress.delivered,
     route: run.routeWanted,
     context: {
@@ -214,7 +214,7 @@ const fitting = <E>(
     (error): error is AiError.AiError => AiError.isAiError(error),
     (error) =>
       Effect.andThen(
-        Overflow.recover(services, run, error, progress.attempts.route),
+        Overflow.recover(services, run, error, progress.log),
         fitting(services, run, question, progress)
       )
   )
@@ -253,15 +253,15 @@ const answering = <E>(
           raw: undefined
         },
         route: run.route,
-        attempt: Math.max(0, progress.attempts.count - 1),
+        attempt: Math.max(0, progress.log.count - 1),
         brokenOff: AiError.isAiError(error) ? error.reason.message : error.message
       })
     }
   )
 
 /** Output limit that a larger one is counted from; undefined where none was asked for and the answer was short. */
-const outputBase = <E>({ settings }: Services<E>, attempts: Attempts, usage: Usage.Usage): number | undefined => {
-  const asked = attempts.outputTokens ?? settings.maxOutputTokens
+const outputBase = <E>({ settings }: Services<E>, log: AttemptLog, usage: Usage.Usage): number | undefined => {
+  const asked = log.outputTokens ?? settings.maxOutputTokens
   // An endpoint that was asked for no limit has one of its own: at least what it gave.
   return asked ?? (usage.outputTokens > defaultOutputTokens ? usage.outputTokens : undefined)
 }
@@ -273,7 +273,7 @@ export const ask = Effect.fnUntraced(function*<E>(
   question: Question
 ): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | E> {
   const progress = begin(run)
-  const { attempts } = progress
+  const { log } = progress
   const answer = yield* answering(services, run, question, progress)
   run.route = answer.route
   run.attempt = answer.attempt
@@ -286,7 +286,7 @@ export const ask = Effect.fnUntraced(function*<E>(
     return answer
   }
   const usage = Usage.fromResponse(answer.response.usage)
-  if (run.outputTokens === undefined) run.outputBase = outputBase(services, attempts, usage)
+  if (run.outputTokens === undefined) run.outputBase = outputBase(services, log, usage)
   yield* pay(services, run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
   const { overflow, response } = AnswerLimits.bounded(answer.response)
   if (overflow !== undefined) {

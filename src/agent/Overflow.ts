@@ -17,6 +17,7 @@ import type * as AiError from "effect/ai/AiError"
 import { CompressionExhausted } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Asked } from "../routing/Catalogue.ts"
+import type { AttemptLog } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -28,22 +29,24 @@ export const asking = <E>({ router }: Pick<Services<E>, "router">, run: RunState
   named !== undefined ? Effect.succeed(named) : router.current?.(turnOf(run)) ?? router.primary
 
 /**
- * Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. `named` is
- * the route that was asked, where it was not the router's choice.
+ * Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. `log`
+ * names the route that was asked, where it was not the router's choice, and has the decision on the refusal.
  */
 export const recover = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
   error: AiError.AiError,
-  named: Route | undefined
+  log: AttemptLog
 ): Effect.fn.Return<void, AiError.AiError | CompressionExhausted> {
   const { compaction, router } = services
+  const named = log.route
   const { catalogue } = router
   if (catalogue === undefined) return yield* error
   const route = yield* asking(services, run, named)
   const { tokens } = yield* catalogue.window(route)
   const outcome = yield* Probing.recover(catalogue.probing, compaction, run.compactions, {
     error,
+    decision: log.failure?.error === error ? log.failure.decision : undefined,
     route,
     window: tokens,
     messages: run.messages,

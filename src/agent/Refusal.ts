@@ -17,7 +17,7 @@ import * as AiError from "effect/ai/AiError"
 import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Refused from "../domain/Refused.ts"
 import * as CallSize from "../routing/CallSize.ts"
-import * as Classification from "../routing/Classification.ts"
+import * as Evidence from "../routing/classification/Evidence.ts"
 import type { RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -26,7 +26,7 @@ const large = { tokens: 50_000, messages: 80 }
 /** Why the message is taken back; undefined where it is not. */
 const whyOf = ({ messages }: RunState, error: unknown): string | undefined => {
   if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
-  if (!AiError.isAiError(error) || Classification.classify(error).status !== 400) return undefined
+  if (!AiError.isAiError(error) || Evidence.of(error).status !== 400) return undefined
   return messages.length > large.messages || CallSize.tokens({ messages }) > large.tokens ? "bad request" : undefined
 }
 

@@ -39,6 +39,7 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
 import * as Result from "effect/Result"
 import type { ConfigError } from "../domain/AgentError.ts"
@@ -46,7 +47,7 @@ import * as Redaction from "../domain/Redaction.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Faults from "../middleware/Faults.ts"
 import * as Middleware from "../middleware/Middleware.ts"
-import * as FailoverBreaker from "../routing/FailoverBreaker.ts"
+import * as Breakers from "../routing/Breakers.ts"
 import * as FallbackRoute from "./failover/FallbackRoute.ts"
 import * as Options from "./failover/Options.ts"
 import * as Trigger from "./failover/Trigger.ts"
@@ -72,13 +73,13 @@ const nameOf = (route: Route | undefined): string =>
   route === undefined ? "the primary provider" : `${route.provider} (${route.model})`
 
 /** What a call fails with here besides what comes from below. */
-type Given = AiError.AiError | FailoverBreaker.Skipped
+type Given = AiError.AiError | Breakers.Rejected
 
 /** What of a wrapper's `next` is used here. */
 type Ask<E, R> = (params: Middleware.ModelCallParams) => Effect.Effect<Middleware.ModelAnswer, E, R>
 
 const tell = (context: Middleware.CallContext, from: string, to: string, error: unknown): Effect.Effect<void> => {
-  const reason = error instanceof FailoverBreaker.Skipped ? "it failed too often" : Faults.describe(error)
+  const reason = error instanceof Breakers.Rejected ? "it failed too often" : Faults.describe(error)
   const message = Redaction.redactText(`${from} does not answer (${reason}): the answer comes from ${to}`)
   return context.notify === undefined
     ? Effect.logInfo(message)
@@ -98,10 +99,16 @@ const moved = (
 
 const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middleware.WrapModelCall => {
   const matches = (error: unknown): boolean => Trigger.matches(trigger, error)
-  const breaker = limits === undefined ? undefined : FailoverBreaker.make({
-    failureThreshold: limits.failureThreshold,
-    recovery: `${limits.recoverySeconds} seconds`
+  const breaker = limits === undefined ? undefined : Breakers.make({
+    failures: limits.failureThreshold,
+    openFor: `${limits.recoverySeconds} seconds`
   })
+
+  const judge = <E>(exit: Exit.Exit<unknown, E>): Breakers.Verdict => {
+    if (Exit.isSuccess(exit)) return "success"
+    const failure = failureOf(exit.cause)
+    return failure !== undefined && matches(failure.error) ? "failure" : "ignored"
+  }
 
   /** Asks the fallbacks from `index` on, after `from` has failed with `cause`. */
   const fallBack = <E, R>(
@@ -131,15 +138,15 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
   }
 
   const call = <E, R>(ask: Ask<E, R>, context: Middleware.CallContext, params: Middleware.ModelCallParams) => {
-    const primary: Effect.Effect<Middleware.ModelAnswer, E | FailoverBreaker.Skipped, R> = breaker === undefined
+    const primary: Effect.Effect<Middleware.ModelAnswer, E | Breakers.Rejected, R> = breaker === undefined
       ? ask(params)
-      : breaker.guard(ask(params), matches)
+      : breaker.guard("primary", ask(params), judge)
     return Effect.catchCause(primary, (cause) =>
       Effect.gen(function*() {
         const failure = failureOf(cause)
         if (failure === undefined) return yield* Effect.failCause(cause)
-        const skipped = failure.error instanceof FailoverBreaker.Skipped
-        if (!skipped && !matches(failure.error)) return yield* Effect.failCause(cause)
+        const isSkipped = failure.error instanceof Breakers.Rejected
+        if (!isSkipped && !matches(failure.error)) return yield* Effect.failCause(cause)
         const route = params.route ?? (context.primary === undefined ? undefined : yield* context.primary)
         return yield* fallBack(ask, context, params, { from: nameOf(route), route, index: 0, primary: route, cause })
       }))
@@ -149,7 +156,7 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
     name: "LlmFailover",
     wrap: <E, R>(next: Ask<E, R>, context: Middleware.CallContext) => (params: Middleware.ModelCallParams) =>
       call(next, context, params).pipe(
-        Effect.mapError((error) => error instanceof FailoverBreaker.Skipped ? allSkipped() : error),
+        Effect.mapError((error) => error instanceof Breakers.Rejected ? allSkipped() : error),
         // Every model call can fail with an AiError, whatever else `E` holds.
         (answer) => answer as Effect.Effect<Middleware.ModelAnswer, E, R>
       )

@@ -4,53 +4,30 @@
  * `api_request_error`. Auxiliary calls go through the same attempt.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-contract.md` §1.10.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
+import * as History from "../domain/History.ts"
 import * as Interruption from "../domain/Interruption.ts"
-import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import type { Route } from "../domain/Route.ts"
+import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
+import * as Usage from "../domain/Usage.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import * as Spans from "../hooks/Spans.ts"
 import * as Chain from "../middleware/Chain.ts"
-import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { LlmContext, TraceEntry } from "../middleware/Kind.ts"
-import type { CallContext } from "../middleware/Middleware.ts"
+import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
+import * as Adaptation from "./Adaptation.ts"
 import * as AttemptEvents from "./AttemptEvents.ts"
-import type { About, Try } from "./ModelRouter.ts"
-
-/** What is noted of the attempts of a whole call. */
-export interface Attempts {
-  /** How many there were, so that each has its own id even when a wrapper asks several routes. */
-  count: number
-  /** The route that was named last; undefined where that was the router's choice. */
-  route: Route | undefined
-  /** Output limit in tokens that the newest prepared request asks for; undefined where it asks for none. */
-  outputTokens?: number | undefined
-}
-
-/** A model call and where it belongs. */
-export interface Question {
-  readonly call: ModelCall
-  /** The route to take instead of the router's own choice. */
-  readonly route?: Route | undefined
-  readonly context: CallContext
-  /** What the user asked, for hooks: text or parts. */
-  readonly userMessage: unknown
-  readonly options: ExecuteOptions | undefined
-  /** Who asks the same question again brings it along. */
-  readonly attempts?: Attempts | undefined
-  readonly notify?: About["notify"]
-  readonly deadline?: About["deadline"]
-  readonly discard?: About["discard"]
-  readonly delivered?: About["delivered"]
-}
+import * as Parameters from "./classification/Parameters.ts"
+import * as PartialAnswer from "./PartialAnswer.ts"
+import * as RateLimitGate from "./RateLimitGate.ts"
+import type { Progress, RouteCallState } from "./RouteCallState.ts"
+import * as StreamTimeout from "./StreamTimeout.ts"
 
 const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
   get: (response) => response,
@@ -60,13 +37,6 @@ const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
 const isHeard = (hooks: Hooks): boolean =>
   hooks.has("pre_api_request") || hooks.has("post_api_request") || hooks.has("api_request_error")
 
-const bounded = <A, E, R>({ within }: Try, execution: Effect.Effect<A, E, R>): Effect.Effect<A, E | AiError.AiError, R> =>
-  within === undefined ? execution : within(execution)
-
-/** The provider's call. A provider that interrupts itself has failed; only the run is interrupted. */
-const executeOf = ({ provider }: Try): Provider["execute"] => (request, options) =>
-  Interruption.contain(() => selfInterrupted("execute"))(provider.execute(request, options))
-
 const selfInterrupted = (method: string): AiError.AiError =>
   AiError.make({
     module: "Provider",
@@ -74,9 +44,27 @@ const selfInterrupted = (method: string): AiError.AiError =>
     reason: new AiError.UnknownError({ description: new Interruption.SelfInterrupted("the provider").message })
   })
 
+/** Prepares the request in the form that the route is known to take; `delivered` is the part of the answer that was read. */
+const prepare = (state: RouteCallState, provider: Provider, delivered: string): Effect.Effect<ModelRequest, AiError.AiError> => {
+  const { known: { window }, log, outputCap, question, route } = state
+  const changes = state.changes.size === 0 ? route.changes : new Set([...route.changes, ...state.changes])
+  const call = Adaptation.apply(PartialAnswer.continuation(question.call, delivered), { changes, contextWindow: window.tokens, outputCap })
+  const messages = History.sendable(call.messages, Route.abilities(provider.info))
+  return Effect.map(
+    Interruption.contain(() => selfInterrupted("prepare"))(provider.prepare({ ...call, messages })),
+    (prepared) => {
+      const request = Parameters.apply(prepared, route.parameters)
+      state.request = request
+      log.outputTokens = AttemptEvents.maxTokens(request) ?? undefined
+      return request
+    }
+  )
+}
+
 const contextOf = (
-  { provider, retryCount }: Try,
-  { context }: Question,
+  { question: { context } }: RouteCallState,
+  provider: Provider,
+  retryCount: number,
   originalRequest: ModelRequest
 ): (trace: ReadonlyArray<TraceEntry>) => LlmContext => {
   const base = {
@@ -98,35 +86,27 @@ const contextOf = (
 }
 
 const intercepted = Effect.fnUntraced(function*(
-  { hooks, stack }: Interceptors,
-  at: Try,
-  question: Question,
-  prepared: ModelRequest
+  state: RouteCallState,
+  provider: Provider,
+  number: number,
+  progress: Progress,
+  prepared: ModelRequest,
+  execute: Provider["execute"]
 ) {
-  const execute = executeOf(at)
-  const contextWith = contextOf(at, question, prepared)
+  const { interceptors: { hooks, stack }, question } = state
+  const contextWith = contextOf(state, provider, number, prepared)
   const { payload, trace } = yield* Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith)
   const context = contextWith(trace)
-  const execution = (base: Provider["execute"]) =>
-    bounded(at, Chain.run(stack.llmExecution, join, stack.faults, context, base)(payload, question.options))
-  if (!isHeard(hooks)) return yield* execution(execute)
+  const execution = StreamTimeout.bounded(
+    state,
+    provider,
+    progress,
+    Chain.run(stack.llmExecution, join, stack.faults, context, execute)(payload, question.options)
+  )
+  if (!isHeard(hooks)) return yield* execution
   const clock = yield* Clock.Clock
-  const sent: AttemptEvents.Sent = {
-    context,
-    request: payload,
-    userMessage: question.userMessage,
-    messages: question.call.messages,
-    maxRetries: at.maxRetries,
-    facts: at.facts,
-    cost: at.cost,
-    startedAt: clock.currentTimeMillisUnsafe(),
-    firstPartAt: undefined,
-    clock
-  }
-  const base: Provider["execute"] = question.call.stream
-    ? (request, options) => execute(request, AttemptEvents.noting(sent, options))
-    : execute
-  return yield* execution(base).pipe(
+  const sent: AttemptEvents.Sent = { state, context, request: payload, progress, startedAt: clock.currentTimeMillisUnsafe(), clock }
+  return yield* execution.pipe(
     Spans.bracket(hooks, {
       open: AttemptEvents.opening(sent),
       close: (exit) => AttemptEvents.closing(sent, exit)
@@ -135,21 +115,28 @@ const intercepted = Effect.fnUntraced(function*(
 })
 
 /**
- * See the module. `E` is what the stack's wrappers add (`Middleware.Errors`); it is known where the stack was made, and
- * their requirements are provided there.
+ * Makes one attempt with an open provider. `E` is what the stack's wrappers add (`Middleware.Errors`); it is known where the
+ * stack was made, and their requirements are provided there.
  */
-export const run = <E>(
-  interceptors: Interceptors,
-  at: Try,
-  question: Question
-): Effect.Effect<ModelResponse, AiError.AiError | E> => {
-  const { hooks, stack } = interceptors
-  const prepare = Interruption.contain(() => selfInterrupted("prepare"))(at.provider.prepare(question.call))
-  return Effect.flatMap(prepare, (prepared) => {
-    if (question.attempts !== undefined) question.attempts.outputTokens = AttemptEvents.maxTokens(prepared) ?? undefined
-    return stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
-      ? bounded(at, executeOf(at)(prepared, question.options))
+export const run = <E>(state: RouteCallState, provider: Provider): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const { interceptors: { hooks, stack }, known, log, question } = state
+  const number = log.count++
+  const delivered = question.delivered?.text() ?? ""
+  const progress = StreamTimeout.begin()
+  state.progress = progress
+  const watched = StreamTimeout.execute(provider, progress, (get) => RateLimitGate.readHeaders(state, get))
+  // A provider that interrupts itself has failed; only the run is interrupted.
+  const execute: Provider["execute"] = (request, options) =>
+    Interruption.contain(() => selfInterrupted("execute"))(watched(request, options))
+  const response = Effect.flatMap(prepare(state, provider, delivered), (request) =>
+    stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
+      ? StreamTimeout.bounded(state, provider, progress, execute(request, question.options))
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
-      : intercepted(interceptors, at, question, prepared) as Effect.Effect<ModelResponse, AiError.AiError | E>
-  })
+      : intercepted(state, provider, number, progress, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>)
+  return Effect.map(response, (response) => ({
+    response: PartialAnswer.joined(response, delivered),
+    route: provider.info,
+    attempt: number,
+    cost: known.cost(Usage.fromResponse(response.usage), response.reportedCost)
+  }))
 }

@@ -3,38 +3,28 @@
  * only when somebody listens.
  *
  * Source: `hermes-contract.md` §2.3, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
-import type * as Prompt from "effect/ai/Prompt"
 import * as Cost from "../domain/Cost.ts"
 import * as Json from "../domain/Json.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse, StreamPart } from "../domain/Model.ts"
+import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as ApiPayload from "../hooks/ApiPayload.ts"
 import type { Fields } from "../hooks/Payloads.ts"
 import type * as Spans from "../hooks/Spans.ts"
 import type { LlmContext } from "../middleware/Kind.ts"
-import * as Classification from "./Classification.ts"
-import type { Try } from "./ModelRouter.ts"
+import { decisionOf, type Progress, type RouteCallState } from "./RouteCallState.ts"
 
-/** What the events of an attempt are made of. */
+/** An attempt as its events describe it. */
 export interface Sent {
+  readonly state: RouteCallState
   readonly context: LlmContext
   readonly request: ModelRequest
-  readonly userMessage: unknown
-  readonly messages: ReadonlyArray<Prompt.Message>
-  readonly maxRetries: number
-  readonly facts: (() => Classification.Facts) | undefined
-  readonly cost: Try["cost"]
+  readonly progress: Progress
   readonly startedAt: number
-  /** When the first piece of an answer that streams was there; noted as it comes by. */
-  firstPartAt: number | undefined
   readonly clock: Clock.Clock
 }
 
@@ -61,7 +51,7 @@ const common = ({ context, startedAt }: Sent) => ({
   middleware_trace: context.trace
 })
 
-const timing = ({ clock, firstPartAt, startedAt }: Sent) => {
+const timing = ({ clock, progress: { firstPartAt }, startedAt }: Sent) => {
   const ended = clock.currentTimeMillisUnsafe()
   return {
     api_duration: (ended - startedAt) / 1000,
@@ -69,18 +59,6 @@ const timing = ({ clock, firstPartAt, startedAt }: Sent) => {
     ...(firstPartAt === undefined ? {} : { time_to_first_token: (firstPartAt - startedAt) / 1000 })
   }
 }
-
-/** Whether a part says something; those that only open or close others do not. */
-const says = ({ type }: StreamPart): boolean => type.endsWith("-delta") || type === "tool-call"
-
-/** What the provider is asked with, so that the first piece of what streams by is noted. */
-export const noting = (sent: Sent, options: ExecuteOptions | undefined): ExecuteOptions => ({
-  ...options,
-  onPart: (parts) => {
-    if (sent.firstPartAt === undefined && parts.some(says)) sent.firstPartAt = sent.clock.currentTimeMillisUnsafe()
-    return options?.onPart === undefined ? Effect.succeed(parts) : options.onPart(parts)
-  }
-})
 
 const isTokens = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value)
 
@@ -104,8 +82,8 @@ export const opening = (sent: Sent): Spans.Event<"pre_api_request"> => ["pre_api
   const characters = Json.toText(sent.request).length
   return {
     ...common(sent),
-    user_message: sent.userMessage,
-    conversation_history: sent.messages,
+    user_message: sent.state.question.userMessage,
+    conversation_history: sent.state.question.call.messages,
     request_messages: messages,
     message_count: messages.length,
     tool_count: isList(tools) ? tools.length : 0,
@@ -121,11 +99,11 @@ const statusOf = (error: unknown): number | null => {
   return error.reason.http?.response?.status ?? null
 }
 
-/** The word for a failure, and whether the same route may still answer. */
-const judged = (sent: Sent, error: unknown, interrupted: boolean): { readonly reason: string; readonly retryable: boolean } => {
+/** Reason of a failure, and whether the same route may still answer. */
+const judged = ({ state }: Sent, error: unknown, interrupted: boolean): { readonly reason: string; readonly retryable: boolean } => {
   if (interrupted) return { reason: "interrupted", retryable: false }
   if (!AiError.isAiError(error)) return { reason: "middleware", retryable: false }
-  const { reason, retryable } = Classification.classify(error, sent.facts?.())
+  const { reason, retryable } = decisionOf(state, error)
   return { reason, retryable }
 }
 
@@ -136,7 +114,7 @@ const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_er
     ...common(sent),
     ...timing(sent),
     status_code: statusOf(error),
-    max_retries: sent.maxRetries,
+    max_retries: sent.state.shared.maxAttempts,
     ...judged(sent, error, interrupted),
     error: ApiPayload.error(error),
     request: ApiPayload.request(sent.request)
@@ -153,7 +131,7 @@ export const closing = (
       ...common(sent),
       ...timing(sent),
       ...ApiPayload.answer(exit.value),
-      ...Cost.toWire(Cost.spent(sent.cost?.(Usage.fromResponse(exit.value.usage), exit.value.reportedCost) ?? Cost.unknown("nobody knows prices"))),
+      ...Cost.toWire(Cost.spent(sent.state.known.cost(Usage.fromResponse(exit.value.usage), exit.value.reportedCost))),
       message_count: requestMessages(sent).length,
       request: ApiPayload.request(sent.request)
     })]

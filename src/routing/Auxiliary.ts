@@ -51,10 +51,9 @@ import type { RouteInfo } from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
-import * as Attempt from "./Attempt.ts"
 import * as TaskRoutes from "./auxiliary/TaskRoutes.ts"
 import * as Elsewhere from "./auxiliary/Elsewhere.ts"
-import type { Service as ModelRouter } from "./ModelRouter.ts"
+import type { Question, Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
 import type { Entry } from "./UsageAccounts.ts"
 
@@ -159,7 +158,7 @@ const nobody = (task: string): ConfigError => {
   return new ConfigError({ path, message: `nobody can do the task "${task}": set ${path}, or an API key such as OPENROUTER_API_KEY` })
 }
 
-/** See the module; `E` as in `Attempt.run`. */
+/** Makes the service; `E` as in `ModelRouter.call`. */
 export const make = <E = never>(options: Options): Service<E> => {
   const { interceptors, router, settings } = options
   const used = new Map<string, Used>()
@@ -208,9 +207,9 @@ export const make = <E = never>(options: Options): Service<E> => {
       temperature: given.temperature,
       reasoningEffort: given.reasoningEffort
     }
-    const question: Attempt.Question = { call, context: contextOf(task, given), userMessage: "", options: undefined }
+    const question: Question = { call, route, context: contextOf(task, given), userMessage: "", options: undefined }
     const { timeout } = Derived.auxiliaryTask(settings, task)
-    return router.call((at) => Attempt.run<E>(interceptors, at, question), route, { call }).pipe(
+    return router.call<E>(interceptors, question).pipe(
       Effect.timeoutOrElse({ duration: `${timeout} seconds`, orElse: () => Effect.fail(late(label, task, timeout)) })
     )
   }

@@ -33,6 +33,12 @@ export interface Decision {
   readonly message: string
 }
 
+/** A failure and what was decided on it. */
+export interface Failure {
+  readonly error: AiError.AiError
+  readonly decision: Decision
+}
+
 const maxMessage = 500
 
 /** Decides on a failure. `facts` says how large the call was; absent facts count as small. */

@@ -1,8 +1,6 @@
 /**
- * A route as the router uses it: with its keys, what was learned about it, and how long it is waited for. Lanes are shared
- * by all sessions.
- *
- * @since 0.1.0
+ * A route as the router uses it: with its keys, what was learnt about its endpoint, and how long it is waited for. All
+ * sessions share it.
  */
 import * as Redacted from "effect/Redacted"
 import * as Route from "../domain/Route.ts"
@@ -13,12 +11,12 @@ import * as Fingerprint from "./internal/Fingerprint.ts"
 import * as RateGuard from "./RateGuard.ts"
 import * as Timeouts from "./Timeouts.ts"
 
-/** See the module. */
+/** A route, its keys, and what was learnt of it. */
 export interface ManagedRoute {
-  /** Names the lane to breakers and limits. */
+  /** Names the route to breakers and limits. */
   readonly id: string
   readonly info: Route.RouteInfo
-  /** With its own key, whatever the pool has. */
+  /** The route with its own key, whatever the pool has. */
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
   /** Answers in place of one that is opened by the route: the application has opened it. */
@@ -29,11 +27,11 @@ export interface ManagedRoute {
    * can not be opened again.
    */
   readonly isDirect: boolean
-  /** What the endpoint turned out not to take. */
+  /** Forms of a call that the endpoint turned out not to take. */
   readonly changes: Set<Change>
   /** Parameters that the endpoint turned out not to take, and their other names. */
   readonly parameters: Map<string, string | undefined>
-  /** Whether what earlier runs learnt is in them. */
+  /** What earlier runs learnt is in `parameters`. */
   recalled: boolean
   /** The route with the key of a lease; the same object for the same key. */
   readonly routeWith: (lease: Lease | undefined) => Route.Route
@@ -43,7 +41,7 @@ export interface ManagedRoute {
   readonly guardKey: (lease: Lease | undefined) => string | undefined
 }
 
-/** What a lane is made of. */
+/** Parts of a managed route. */
 export interface Options {
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
@@ -53,7 +51,7 @@ export interface Options {
 
 const aggregators = new Set(["openrouter", "nous"])
 
-/** The lane of a route. */
+/** Makes the managed route; it has learnt nothing yet. */
 export const make = ({ limits, pool, provider, route }: Options): ManagedRoute => {
   const routes = new Map<string, Route.Route>()
   const info = Route.info(route)
@@ -86,5 +84,5 @@ export const make = ({ limits, pool, provider, route }: Options): ManagedRoute =
   }
 }
 
-/** A lane in words. */
+/** Names a route in messages. */
 export const name = ({ info }: Pick<ManagedRoute, "info">): string => `${info.provider} (${info.model})`

@@ -1,6 +1,11 @@
 /**
- * Where a run asks its model. The router decides which provider is tried, and how often; each try is one attempt, which
- * the caller brings along, so that the whole attempt repeats for every retry and every fallback.
+ * The service that a run asks its model through. It decides which provider is tried, with which key, and how often; the
+ * whole attempt, middleware and hooks included, repeats for every retry and every fallback.
+ *
+ * **Details**
+ *
+ * A call goes straight down: `ModelCalls` (wrappers of the whole call), the router with its chain of routes (`Failover`), one
+ * route with its keys and waits (`RouteRetry`), one `Attempt`, the provider.
  *
  * **Example** (Which model is asked first)
  *
@@ -15,44 +20,24 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §4.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
-import type { Cost } from "../domain/Cost.ts"
 import type { SessionId, TurnId } from "../domain/Ids.ts"
-import type { ModelCall, ModelResponse } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelCall } from "../domain/Model.ts"
 import type * as Route from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
-import type * as Usage from "../domain/Usage.ts"
-import type { ModelAnswer } from "../middleware/Middleware.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
+import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
 import type { Limits } from "./Backoff.ts"
 import * as Catalogue from "./Catalogue.ts"
-import type { Facts } from "./classification/Evidence.ts"
-import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
+import type { Failure } from "./Classification.ts"
+import { Provider } from "../provider/Provider.ts"
 import * as OpenRoute from "./OpenRoute.ts"
 import type { Delivered } from "./PartialAnswer.ts"
-
-/** Which try of a model call an attempt is. */
-export interface Try {
-  readonly provider: ProviderService
-  /** 0 for the first try of this call, then counting up over retries and fallbacks. */
-  readonly retryCount: number
-  /** How many tries the call may have in all on this route. */
-  readonly maxRetries: number
-  /** Put around the execution with its wrappers: ends it when the provider has been silent for too long. */
-  readonly within?:
-    | (<A, E, R>(execution: Effect.Effect<A, E, R>) => Effect.Effect<A, E | AiError.AiError, R>)
-    | undefined
-  /** How large the call is, for those who have to judge its failure. */
-  readonly facts?: (() => Facts) | undefined
-  /** What an answer of the route's model costs, by its usage and by what the provider says of it. */
-  readonly cost?: ((usage: Usage.Usage, reported?: number) => Cost) | undefined
-}
 
 /** The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn. */
 export interface Turn {
@@ -60,23 +45,47 @@ export interface Turn {
   readonly turn: TurnId
 }
 
-/** What a router may know of a call besides its attempt. */
-export interface About {
-  /** A call without one starts at the primary route. */
+/** Attempts at a question, over all routes and over all times that it is asked; written by the router. */
+export interface AttemptLog {
+  /** Attempts so far: each has its own id even when a wrapper asks several routes. */
+  count: number
+  /** The route that was named last; undefined where that was the router's choice. */
+  route: Route.Route | undefined
+  /** Output limit in tokens that the newest prepared request asks for; undefined where it asks for none. */
+  outputTokens?: number | undefined
+  /** The newest failure of a provider and its classification. */
+  failure?: Failure | undefined
+  /** Pieces of an attempt streamed by that belong to no answer, and `discard` has not run since. */
+  isDirty?: boolean | undefined
+}
+
+/** A log without attempts. */
+export const newLog = (): AttemptLog => ({ count: 0, route: undefined })
+
+/** A model call and where it belongs. */
+export interface Question {
+  readonly call: ModelCall
+  /** The route to take instead of the router's own choice. */
+  readonly route?: Route.Route | undefined
+  readonly context: CallContext
+  /** The text or parts of the user's message, for hooks. */
+  readonly userMessage: unknown
+  readonly options: ExecuteOptions | undefined
+  /** Set by a caller that may ask the same question again. */
+  readonly log?: AttemptLog | undefined
+  /** Position in the chain is kept for this turn; a call without one starts at the primary route. */
   readonly turn?: Turn | undefined
-  /** What is asked: how large it is tells one failure from another. */
-  readonly call?: ModelCall | undefined
-  /** Told of waits, of changes of the key or the route, and that a silent model is still waited for. */
+  /** Receives waits, changes of the key or the route, and that a silent model is still waited for. */
   readonly notify?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
-  /** When the time of its run is up, in milliseconds since 1970; absent where the run has no limit of time. */
+  /** End of the run's time in milliseconds since 1970; absent where the run has no limit of time. */
   readonly deadline?: number | undefined
-  /** Run before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
+  /** Runs before an attempt that follows one of which pieces had streamed by: they belong to no answer. */
   readonly discard?: Effect.Effect<void> | undefined
-  /** What was read of the answer so far; absent where nobody reads it before it is whole. */
+  /** The part of the answer that was read so far; absent where nobody reads it before it is whole. */
   readonly delivered?: Delivered | undefined
 }
 
-/** See the module. */
+/** A router. */
 export interface Service {
   /** The route that a call would take first. */
   readonly primary: Effect.Effect<Route.RouteInfo>
@@ -87,15 +96,10 @@ export interface Service {
   /** What it knows of models, and learns of them; absent where it knows nothing. */
   readonly catalogue?: Catalogue.Service | undefined
   /**
-   * Runs the attempt until one succeeds or the policy gives up; fails with the last failure. Failures that are not
-   * `AiError`s are the attempt's own (a veto, a translation of middleware) and end the call at once. `route` is taken
-   * instead of the router's choice.
+   * Makes attempts until one succeeds or nothing is left to be tried; fails with the last failure. `E` is what the stack's
+   * wrappers add (`Middleware.Errors`): such a failure (a veto, a translation) ends the call at once.
    */
-  readonly call: <E, R>(
-    attempt: (at: Try) => Effect.Effect<ModelResponse, AiError.AiError | E, R>,
-    route?: Route.Route,
-    about?: About
-  ) => Effect.Effect<ModelAnswer, AiError.AiError | E, R>
+  readonly call: <E = never>(interceptors: Interceptors, question: Question) => Effect.Effect<ModelAnswer, AiError.AiError | E>
   /**
    * Leaves the route that a turn is on for the next one, because its answers are no use (they are empty). The route that
    * the turn's next call takes, or undefined when there is no other.
@@ -103,7 +107,7 @@ export interface Service {
   readonly advance: (turn: Turn, why: string) => Effect.Effect<Route.RouteInfo | undefined>
 }
 
-/** How often a failing provider is asked again, and after which waits. */
+/** Limits of asking a failing provider again. */
 export interface Retry {
   /** Attempts on one route that failures may cost; 3 when absent. Refusals for the rate cost none while the run has time. */
   readonly maxAttempts?: number | undefined
@@ -111,7 +115,7 @@ export interface Retry {
   readonly backoff?: Limits | undefined
 }
 
-/** Routes calls to providers; see the module. */
+/** Routes calls to providers. */
 export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {
   /**
    * Asks the one provider of the surroundings, with the retries, waits and adaptations of `RoutedModelRouter`. A route that a

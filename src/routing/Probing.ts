@@ -139,6 +139,8 @@ export type Outcome =
 /** What {@link recover} works on. */
 export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "taskId" | "turnId" | "messages"> {
   readonly error: AiError.AiError
+  /** The router's decision on the error; absent for an error that a wrapper made of it. */
+  readonly decision?: Classification.Decision | undefined
   readonly route: ContextWindow.Asked
   /** The window that the call was made for. */
   readonly window: number
@@ -165,9 +167,9 @@ export const recover = Effect.fnUntraced(function*(
   probing: Probing,
   compaction: CompactionPort.Service,
   turn: Turn,
-  { error, messages, route, window, ...ids }: Failed
+  { decision, error, messages, route, window, ...ids }: Failed
 ): Effect.fn.Return<Outcome> {
-  const { message, reason } = Classification.classify(error, CallSize.facts({ messages }, window))
+  const { message, reason } = decision ?? Classification.classify(error, CallSize.facts({ messages }, window))
   const learnt = learn(reason, message, window)
   if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
   if (learnt.window < window) probing.learnt(route, learnt)

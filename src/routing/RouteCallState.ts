@@ -1,25 +1,26 @@
 /**
- * What a call on one lane works with: the lane, what all calls share, whom to tell, and the state that changes from attempt
- * to attempt.
- *
- * @since 0.1.0
+ * State of one call on one route, and the small steps that every recovery is made of: notices, waits, keys.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { ModelRequest } from "../domain/Model.ts"
+import type * as AiError from "effect/ai/AiError"
+import type { ModelRequest, StreamPart } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { Change } from "./Adaptation.ts"
-import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
-import type { Service as Catalogue } from "./Catalogue.ts"
 import type * as Backoff from "./Backoff.ts"
+import * as CallSize from "./CallSize.ts"
+import type { Known, Service as Catalogue } from "./Catalogue.ts"
+import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
+import * as Classification from "./Classification.ts"
 import type { CredentialPool, Lease } from "./CredentialPool.ts"
-import type { About } from "./ModelRouter.ts"
+import type { ManagedRoute } from "./ManagedRoute.ts"
+import type { AttemptLog, Question } from "./ModelRouter.ts"
 import type { OpenProviders } from "./OpenProviders.ts"
 import type { RateGuard } from "./RateGuard.ts"
 import type * as RateLimits from "./RateLimits.ts"
-import type { ManagedRoute } from "./ManagedRoute.ts"
 
-/** What all calls of a router share. */
+/** Parts that all calls of a router share. */
 export interface Shared {
   readonly catalogue: Catalogue
   readonly providers: OpenProviders
@@ -27,83 +28,125 @@ export interface Shared {
   readonly limits: RateLimits.RateLimits
   readonly guard: RateGuard
   readonly backoff: Backoff.Limits
-  /** Attempts on one lane that failures may cost. */
+  /** Attempts on one route that failures may cost. */
   readonly maxAttempts: number
-  /** How often the rest of an answer that broke off is asked for on one lane. */
+  /** How often the rest of an answer that broke off is asked for on one route. */
   readonly streamRetries: number
 }
 
-/** How a lane is asked. */
-export interface Manner {
-  /** Whether there is another lane to go to. */
+/** A call, before a route is chosen for it. */
+export interface Call {
+  readonly shared: Shared
+  readonly interceptors: Interceptors
+  readonly question: Question
+  readonly log: AttemptLog
+}
+
+/** Position of a route in its chain. */
+export interface Position {
+  /** There is another route to go to. */
   readonly hasNext: boolean
-  /** Whether it is the one that the user chose; only its connection is rebuilt. */
+  /** It is the one that the user chose; only its connection is rebuilt. */
   readonly isPrimary: boolean
 }
 
-/** What changes from attempt to attempt. */
-export interface State {
+/** Answer of one attempt as it streams by. */
+export interface Progress {
+  /** Time of the last sign of life in milliseconds; undefined while a piece is being read on this side. */
+  last: number | undefined
+  isStreaming: boolean
+  /** Time of the first piece that says something; undefined before it. */
+  firstPartAt: number | undefined
+  /** Parts that were read, read by read. */
+  readonly parts: Array<ReadonlyArray<StreamPart>>
+}
+
+/** State of one call on one route: what it was asked, what all calls share, and what changes from attempt to attempt. */
+export interface RouteCallState extends Call, Position {
+  readonly route: ManagedRoute
+  /** Window and prices of the route's model. */
+  readonly known: Known
+  /** In milliseconds since 1970. */
+  readonly startedAt: number
   lease: Lease | undefined
   /** The admission of the attempt under way. */
   slot: RateLimits.Slot | undefined
   /** In the queues of keys; taken with the first attempt. */
   place: number | undefined
-  /** Whether the attempt before was refused for its rate. */
+  /** The attempt before was refused for its rate. */
   refused: boolean
   /** Refusals for the rate that named no time: each is waited out longer than the one before. */
   refusals: number
-  /** In milliseconds since 1970. */
-  readonly startedAt: number
   /** Failures that cost an attempt. */
   failures: number
   rebuilt: boolean
-  /** Whether the account of the key is known to have used up its limit: waiting here is no use. */
+  /** The account of the key is known to have used up its limit: waiting here is no use. */
   spent: boolean
   outputCap: number | undefined
   /** Attempts that were asked for the rest of an answer, and broke off again. */
   continuations: number
   /** The request of the last attempt, as it was prepared. */
   request: ModelRequest | undefined
+  /** The attempt under way, or the last one; undefined where its provider could not be opened. */
+  progress: Progress | undefined
   /** Keys whose renewal was tried. */
   readonly renewed: Set<number>
   /** Changes of this call alone. */
   readonly changes: Set<Change>
 }
 
-/** See the module. */
-export interface RouteCallState {
-  readonly shared: Shared
-  readonly lane: ManagedRoute
-  readonly about: About
-  readonly manner: Manner
-  readonly state: State
-}
-
-/** The state before the first attempt, which begins at `startedAt`. */
-export const fresh = (startedAt: number): State => ({
+/** Makes the state of a call on a route before its first attempt, which begins at `startedAt`. */
+export const make = (
+  { interceptors, log, question, shared }: Call,
+  { hasNext, isPrimary }: Position,
+  route: ManagedRoute,
+  known: Known,
+  startedAt: number
+): RouteCallState => ({
+  shared,
+  interceptors,
+  question,
+  log,
+  hasNext,
+  isPrimary,
+  route,
+  known,
+  startedAt,
   lease: undefined,
   slot: undefined,
   place: undefined,
   refused: false,
   refusals: 0,
-  startedAt,
   failures: 0,
   rebuilt: false,
   spent: false,
   outputCap: undefined,
   continuations: 0,
   request: undefined,
+  progress: undefined,
   renewed: new Set(),
   changes: new Set()
 })
 
+/** Size of the call, for the classification of its failure. */
+const facts = ({ known, question }: RouteCallState): Classification.Facts => CallSize.facts(question.call, known.window.tokens)
+
+/** Returns the decision on a failure of this call; it is made once, and written to the log for those above. */
+export const decisionOf = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {
+  const { log } = state
+  if (log.failure?.error === error) return log.failure.decision
+  const decision = Classification.classify(error, facts(state))
+  log.failure = { error, decision }
+  return decision
+}
+
 /** Tells whoever listens. */
-export const tell = ({ about }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
-  about.notify === undefined ? Effect.void : about.notify([event])
+export const tell = ({ question: { notify } }: RouteCallState, event: RunEvent): Effect.Effect<void> =>
+  notify === undefined ? Effect.void : notify([event])
 
 /** Tells what changes nothing for the user. */
-export const notice = (here: RouteCallState, message: string): Effect.Effect<void> =>
-  tell(here, { _tag: "Notice", level: "info", message })
+export const notice = (state: RouteCallState, message: string): Effect.Effect<void> =>
+  tell(state, { _tag: "Notice", level: "info", message })
 
 /** A wait, and the attempt that follows it. */
 export interface Wait {
@@ -113,33 +156,35 @@ export interface Wait {
 }
 
 /** Says that the call waits. */
-export const waiting = (here: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
-  tell(here, {
+export const waiting = (state: RouteCallState, { attempt, duration, reason }: Wait): Effect.Effect<void> =>
+  tell(state, {
     _tag: "Waiting",
     reason,
     millis: Duration.toMillis(duration),
     attempt,
-    maxAttempts: here.shared.maxAttempts
+    maxAttempts: state.shared.maxAttempts
   })
 
 /** Says that the call waits, then does. */
-export const wait = (here: RouteCallState, options: Wait): Effect.Effect<void> =>
-  Effect.andThen(waiting(here, options), Effect.sleep(options.duration))
+export const wait = (state: RouteCallState, options: Wait): Effect.Effect<void> =>
+  Effect.andThen(waiting(state, options), Effect.sleep(options.duration))
 
-/** Takes a key of the lane's pool, if it has one. */
-export const takeLease = ({ lane, state }: RouteCallState): Effect.Effect<void> =>
-  lane.pool === undefined
+/** Takes a key of the route's pool, if it has one. */
+export const takeLease = (state: RouteCallState): Effect.Effect<void> => {
+  const { pool } = state.route
+  return pool === undefined
     ? Effect.void
-    : Effect.uninterruptible(Effect.map(lane.pool.lease, (lease) => {
+    : Effect.uninterruptible(Effect.map(pool.lease, (lease) => {
       state.lease = lease
     }))
+}
 
 /** Sets the key aside and takes the next one of the pool; undefined when there is none to go on with. */
 export const takeNext = (
-  { lane: { pool }, state }: RouteCallState,
+  state: RouteCallState,
   why: Parameters<CredentialPool["rotate"]>[1]
 ): Effect.Effect<Lease | undefined> => {
-  const { lease } = state
+  const { lease, route: { pool } } = state
   return pool === undefined || lease === undefined
     ? Effect.succeed(undefined)
     : Effect.uninterruptible(Effect.map(pool.rotate(lease, why), (next) => {
@@ -149,7 +194,7 @@ export const takeNext = (
 }
 
 /** Gives the key back. */
-export const giveBack = ({ lane, state }: RouteCallState): void => {
-  if (state.lease !== undefined) lane.pool?.release(state.lease)
+export const giveBack = (state: RouteCallState): void => {
+  if (state.lease !== undefined) state.route.pool?.release(state.lease)
   state.lease = undefined
 }

@@ -3,8 +3,8 @@
  *
  * **Details**
  *
- * A call goes to the route that its session is on, by a breaker, with as many attempts as `LaneCall` finds worth making;
- * what a route can not do is left to the next one in the chain. The session stays there for the rest of its turn
+ * A call goes to the route that its session is on, by a breaker, with as many attempts as `RouteRetry` finds worth making;
+ * what a route cannot do is left to the next one in the chain. The session stays there for the rest of its turn
  * (`RouteState`). The answer says which route gave it.
  *
  * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask. When the
@@ -18,8 +18,6 @@
  * costs. With one route there is no breaker: a route that is the only one is always asked.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §16 and §17.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -27,18 +25,20 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import type * as AiError from "effect/ai/AiError"
 import * as Route from "../domain/Route.ts"
+import type { Interceptors } from "../middleware/Interceptors.ts"
+import type { ModelAnswer } from "../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Backoff from "./Backoff.ts"
-import * as Breakers from "./Breakers.ts"
+import type * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
-import * as Failover from "./Failover.ts"
 import * as CredentialPool from "./CredentialPool.ts"
-import type { Shared } from "./RouteCallState.ts"
+import type { Call, Shared } from "./RouteCallState.ts"
 import * as ManagedRoute from "./ManagedRoute.ts"
 import * as RouteRetry from "./RouteRetry.ts"
-import { ModelRouter, type Service } from "./ModelRouter.ts"
+import { ModelRouter, newLog, type Question, type Service } from "./ModelRouter.ts"
 import * as OpenProviders from "./OpenProviders.ts"
 import type { Open } from "./OpenRoute.ts"
 import type { PoolStore } from "./pool/PoolStore.ts"
@@ -104,10 +104,9 @@ const keyOf = ({ apiKey }: Route.Route): string => apiKey === undefined ? "" : R
 const isSame = (a: Route.Route, b: Route.Route): boolean =>
   a.provider === b.provider && a.model === b.model && a.apiMode === b.apiMode && a.baseUrl === b.baseUrl && keyOf(a) === keyOf(b)
 
-const lanesOf = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
+const managed = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
-  const lanes: Array<ManagedRoute.ManagedRoute> = []
-  for (const entry of [...chain, ...apart]) {
+  const make = Effect.fnUntraced(function*(entry: ChainEntry) {
     const { credentials = [], limits, provider, route, strategy } = entry
     const keys = keysOf(entry)
     let pool = pools.get(keys)
@@ -115,19 +114,26 @@ const lanesOf = Effect.fnUntraced(function*({ apart = [], chain, store }: Option
       pool = yield* CredentialPool.make({ name: poolName(route.provider, pools), credentials, strategy, store })
       pools.set(keys, pool)
     }
-    lanes.push(ManagedRoute.make({ route, pool, limits, provider }))
-  }
-  return { lanes: lanes.slice(0, chain.length), apart: lanes.slice(chain.length) }
+    return ManagedRoute.make({ route, pool, limits, provider })
+  })
+  const first = yield* make(chain[0])
+  const routes = [first, ...yield* Effect.forEach(chain.slice(1), make)]
+  return { first, routes, apart: yield* Effect.forEach(apart, make) }
 })
 
-/** The services of a router; see the module. */
+const alone = { hasNext: false, isPrimary: true }
+
+/** Makes a router and the view of its state. */
 export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Return<
   { readonly router: Service; readonly status: RouterStatus["Service"] },
   never,
   Scope.Scope
 > {
-  const { apart, lanes } = yield* lanesOf(options)
-  const breakers = lanes.length < 2 ? Breakers.none : yield* Breakers.make(options.breaker ?? Breakers.defaults)
+  const { apart, first, routes } = yield* managed(options)
+  // A route that is the only one is always asked: it needs no breaker.
+  const failover = routes.length < 2 ? undefined : yield* Effect.promise(() =>
+    Promise.all([import("./Failover.ts"), import("./Breakers.ts")])
+  ).pipe(Effect.map(([{ run }, { defaults, make }]) => ({ run, breakers: make(options.breaker ?? defaults) })))
   const sessions = RouteState.make()
   const own = new WeakMap<Route.Route, ManagedRoute.ManagedRoute>()
   const catalogue = options.catalogue ?? Catalogue.bundled()
@@ -141,47 +147,49 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     streamRetries: options.streamRetries ?? PartialAnswer.mostContinuations,
     maxAttempts: Math.max(1, options.maxAttempts ?? defaultAttempts)
   }
-  const chain: Failover.Chain = { shared, lanes, breakers, sessions }
   const primaryRoute = options.chain[0].route
   const primary = Route.info(primaryRoute)
 
-  const laneOf = (route: Route.Route): ManagedRoute.ManagedRoute => {
+  const managedOf = (route: Route.Route): ManagedRoute.ManagedRoute => {
     const known = own.get(route)
     if (known !== undefined) return known
-    const lane = apart.find((lane) => isSame(lane.route, route)) ?? ManagedRoute.make({ route, pool: undefined, limits: undefined })
-    own.set(route, lane)
-    return lane
+    const made = apart.find((one) => isSame(one.route, route)) ?? ManagedRoute.make({ route, pool: undefined, limits: undefined })
+    own.set(route, made)
+    return made
   }
 
-  const alone = <E, R>(lane: ManagedRoute.ManagedRoute, call: RouteRetry.Call<E, R>) =>
+  const onOne = <E>(call: Call, route: ManagedRoute.ManagedRoute) =>
     Effect.flatMap(
-      RouteRetry.run(shared, lane, call, { hasNext: false, isPrimary: true }),
+      RouteRetry.run<E>(call, route, alone),
       (outcome) => outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
     )
 
-  const call: Service["call"] = (attempt, route, about = {}) =>
-    Effect.suspend(() => {
-      const call = { attempt, about, count: 0, dirty: false }
-      if (route !== undefined && route !== primaryRoute) return alone(laneOf(route), call)
-      const [only, second] = lanes
-      return only !== undefined && second === undefined ? alone(only, call) : Failover.run(chain, call)
+  const call: Service["call"] = <E>(interceptors: Interceptors, question: Question) =>
+    Effect.suspend((): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+      const { log = newLog(), route } = question
+      log.isDirty = false
+      const call: Call = { shared, interceptors, question, log }
+      if (route !== undefined && route !== primaryRoute) return onOne<E>(call, managedOf(route))
+      return failover === undefined
+        ? onOne<E>(call, first)
+        : failover.run<E>({ routes, breakers: failover.breakers, sessions }, call)
     })
 
   const advance: Service["advance"] = Effect.fnUntraced(function*(turn, why) {
     const now = yield* Clock.currentTimeMillis
     const to = sessions.position(turn, now) + 1
-    const lane = lanes[to]
-    if (lane === undefined) return undefined
+    const route = routes[to]
+    if (route === undefined) return undefined
     sessions.move(turn, to, undefined, now)
-    yield* Effect.logDebug(`session ${turn.session} goes on with ${ManagedRoute.name(lane)}: ${why}`)
-    return lane.info
+    yield* Effect.logDebug(`session ${turn.session} goes on with ${ManagedRoute.name(route)}: ${why}`)
+    return route.info
   })
 
-  const routes = Effect.forEach(lanes, (lane) =>
+  const status = Effect.forEach(routes, ({ id, info, pool }) =>
     Effect.all({
-      route: Effect.succeed(lane.info),
-      keys: lane.pool?.state ?? Effect.succeed([]),
-      breaker: breakers.state(lane.id)
+      route: Effect.succeed(info),
+      keys: pool?.state ?? Effect.succeed([]),
+      breaker: failover?.breakers.state(id) ?? Effect.succeed("Closed" as const)
     }))
 
   return {
@@ -189,12 +197,12 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       primary: Effect.succeed(primary),
       primaryRoute: Effect.succeed(primaryRoute),
       current: (turn) =>
-        Effect.map(Clock.currentTimeMillis, (now) => lanes[sessions.position(turn, now)]?.route ?? primaryRoute),
+        Effect.map(Clock.currentTimeMillis, (now) => routes[sessions.position(turn, now)]?.route ?? primaryRoute),
       catalogue,
       call,
       advance
     },
-    status: { routes }
+    status: { routes: status }
   }
 })
 

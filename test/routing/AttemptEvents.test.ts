@@ -9,6 +9,7 @@ import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as ModelCalls from "../../src/routing/ModelCalls.ts"
+import { newLog } from "../../src/routing/ModelRouter.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
@@ -54,6 +55,25 @@ describe("api_request_error", () => {
         ["post", undefined, undefined, undefined, 3, "b"]
       ])
       assert.strictEqual(seen[0]?.[1]["max_retries"], 3)
+    }))
+})
+
+describe("the decision on a failure", () => {
+  it.effect("is made once, and goes up with the failure", () =>
+    Effect.gen(function*() {
+      const { open } = S.world({ a: [S.fails(S.http(503, "down")), S.fails(S.http(413, "too large"))] })
+      const router = yield* S.router({ chain: [{ route: S.route("a") }], open, backoff: { base: 0, cap: 0 } })
+      const log = newLog()
+      const error = yield* Effect.flip(ModelCalls.run(router, S.bare, {
+        call: S.question,
+        context: S.context,
+        userMessage: "hi",
+        options: undefined,
+        log
+      }))
+      assert.strictEqual(log.failure?.error, error)
+      assert.deepInclude(log.failure?.decision, { reason: "payload_too_large", recoveries: [{ _tag: "Compact" }] })
+      assert.strictEqual(log.count, 2)
     }))
 })
 

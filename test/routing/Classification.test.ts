@@ -229,7 +229,7 @@ describe("without a status", () => {
     const error = AiError.make({ module: "Test", method: "execute", reason: new AiError.UnknownError({ description: "hm" }) })
     const decision = Classification.classify(error)
     assert.strictEqual(decision.reason, "unknown")
-    assert.deepStrictEqual(decision.recoveries.map(({ _tag }) => _tag), ["Retry", "Fallback"])
+    assert.deepStrictEqual(decision.recoveries.map(({ _tag }) => _tag), ["RetryAfter", "NextRoute"])
     assert.isTrue(decision.retryable)
   })
 })
@@ -238,13 +238,13 @@ describe("decisions", () => {
   const tags = (error: AiError.AiError) => Classification.classify(error).recoveries.map(({ _tag }) => _tag)
 
   it("the next key comes before the next route, and that before waiting", () => {
-    assert.deepStrictEqual(tags(S.http(429, "slow down")), ["Rotate", "Fallback", "Retry"])
-    assert.deepStrictEqual(tags(S.http(402, "no money")), ["Rotate", "Fallback"])
-    assert.deepStrictEqual(tags(S.http(401, "no")), ["Refresh", "Rotate", "Fallback"])
-    assert.deepStrictEqual(tags(S.http(500, "boom")), ["Retry", "Fallback"])
-    assert.deepStrictEqual(tags(S.network("reset")), ["Retry", "Rebuild", "Fallback"])
-    assert.deepStrictEqual(tags(S.malformed), ["Fallback", "Retry"])
-    assert.deepStrictEqual(tags(S.http(413, "large")), ["Compress"])
+    assert.deepStrictEqual(tags(S.http(429, "slow down")), ["NextKey", "NextRoute", "RetryAfter"])
+    assert.deepStrictEqual(tags(S.http(402, "no money")), ["NextKey", "NextRoute"])
+    assert.deepStrictEqual(tags(S.http(401, "no")), ["RenewKey", "NextKey", "NextRoute"])
+    assert.deepStrictEqual(tags(S.http(500, "boom")), ["RetryAfter", "NextRoute"])
+    assert.deepStrictEqual(tags(S.network("reset")), ["RetryAfter", "Rebuild", "NextRoute"])
+    assert.deepStrictEqual(tags(S.malformed), ["NextRoute", "RetryAfter"])
+    assert.deepStrictEqual(tags(S.http(413, "large")), ["Compact"])
   })
 
   it("a smaller answer is asked for by numbers", () => {
@@ -260,8 +260,8 @@ describe("decisions", () => {
 
   it("the time that a provider asks for is part of the decision", () => {
     const decision = Classification.classify(anthropic(429, "rate_limit_error", "slow", { "retry-after": "21" }))
-    const retry = decision.recoveries.find(({ _tag }) => _tag === "Retry")
-    assert(retry?._tag === "Retry" && retry.after !== undefined)
+    const retry = decision.recoveries.find(({ _tag }) => _tag === "RetryAfter")
+    assert(retry?._tag === "RetryAfter" && retry.after !== undefined)
     assert.strictEqual(Duration.toSeconds(retry.after), 21)
   })
 

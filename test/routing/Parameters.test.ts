@@ -70,10 +70,10 @@ describe("wrong addresses", () => {
     "ERR_TLS_CERT_ALTNAME_INVALID", "HPE_INVALID_CONSTANT", "ERR_SSL_WRONG_VERSION_NUMBER"]
   for (const code of wrong) {
     it(`${code} is not asked again`, () =>
-      assert.deepStrictEqual(Classification.classify(failing(code)).recoveries, [{ _tag: "Fallback" }]))
+      assert.deepStrictEqual(Classification.classify(failing(code)).recoveries, [{ _tag: "NextRoute" }]))
   }
   for (const code of ["ECONNREFUSED", "ECONNRESET", "EAI_AGAIN", "ETIMEDOUT"]) {
-    it(`${code} may pass`, () => assert.strictEqual(Classification.classify(failing(code)).recoveries[0]?._tag, "Retry"))
+    it(`${code} may pass`, () => assert.strictEqual(Classification.classify(failing(code)).recoveries[0]?._tag, "RetryAfter"))
   }
   it("an alert in a TLS connection may pass, another protocol does not", () => {
     assert.isTrue(Classification.classify(failing("EPROTO", "SSL routines:ssl3_read_bytes:ssl alert bad record mac")).retryable)

@@ -11,6 +11,8 @@ import * as Response from "effect/ai/Response"
 import { ConfigError } from "../../src/domain/AgentError.ts"
 import type { ModelCall } from "../../src/domain/Model.ts"
 import * as Adaptation from "../../src/routing/Adaptation.ts"
+import * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Stack from "../../src/middleware/Stack.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
@@ -79,10 +81,16 @@ describe("what is left to others", () => {
       const { open } = S.world({ a: [ok], b: [ok] })
       const router = yield* S.router({ chain: ab, open })
       let attempts = 0
-      const error = yield* Effect.flip(router.call(() => {
-        attempts++
-        return Effect.fail(new Veto())
-      }))
+      const veto = Middleware.llmExecution<never, Veto>({
+        name: "veto",
+        wrap: () => () => {
+          attempts++
+          return Effect.fail(new Veto())
+        }
+      })
+      const { context, question } = S
+      const call = router.call<Veto>({ ...S.bare, stack: Stack.make([veto]) }, { call: question, context, userMessage: "hi", options: undefined })
+      const error = yield* Effect.flip(call)
       assert.instanceOf(error, Veto)
       assert.strictEqual(attempts, 1)
     }))

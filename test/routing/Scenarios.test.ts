@@ -86,25 +86,22 @@ describe("generated troubles", () => {
       })
       let read = ""
       const fiber = yield* Effect.forkChild(
-        Effect.exit(router.call(
-          (at) =>
-            Effect.flatMap(at.provider.prepare(S.question), (request) =>
-              (at.within ?? ((execution) => execution))(at.provider.execute(request, {
-                onPart: (parts) =>
-                  Effect.sync(() => {
-                    for (const part of parts) { if (part.type === "text-delta") read += part.delta }
-                    return parts
-                  })
-              }))),
-          undefined,
-          {
-            turn: S.turn(),
-            call: S.question,
-            discard: Effect.sync(() => {
-              read = ""
-            })
-          }
-        )),
+        Effect.exit(router.call(S.bare, {
+          call: S.question,
+          context: S.context,
+          userMessage: "hi",
+          options: {
+            onPart: (parts) =>
+              Effect.sync(() => {
+                for (const part of parts) { if (part.type === "text-delta") read += part.delta }
+                return parts
+              })
+          },
+          turn: S.turn(),
+          discard: Effect.sync(() => {
+            read = ""
+          })
+        })),
         { startImmediately: true }
       )
       yield* TestClock.adjust("2 hours")

@@ -115,12 +115,12 @@ describe("a silent model", () => {
       })
       const router = yield* S.router({ chain: [{ route: S.route("a") }], open })
       const fiber = yield* Effect.forkChild(
-        router.call((at) =>
-          Effect.flatMap(at.provider.prepare(S.question), (request) => {
-            const execution = at.provider.execute(request, { onPart: (parts) => Effect.delay(Effect.succeed(parts), "10 minutes") })
-            return at.within === undefined ? execution : at.within(execution)
-          })
-        ),
+        router.call(S.bare, {
+          call: S.question,
+          context: S.context,
+          userMessage: "hi",
+          options: { onPart: (parts) => Effect.delay(Effect.succeed(parts), "10 minutes") }
+        }),
         { startImmediately: true }
       )
       yield* TestClock.adjust("10 minutes")
@@ -151,13 +151,13 @@ describe("a silent model", () => {
 
   it.effect("an endpoint of one's own is waited for, and nobody is woken for it unless somebody listens", () =>
     Effect.gen(function*() {
-      const { open } = S.world({ a: [hang] })
+      const { asked, open } = S.world({ a: [hang] })
       const router = yield* S.router({ chain: [{ route: S.route("a", "m", "http://localhost:1/v1") }], open })
-      let within: unknown = "not asked"
-      yield* router.call((at) => {
-        within = at.within
-        return Effect.succeed(Fake.textAnswer("ok"))
-      })
-      assert.isUndefined(within)
+      yield* Effect.forkChild(
+        router.call(S.bare, { call: S.question, context: S.context, userMessage: "hi", options: undefined }),
+        { startImmediately: true }
+      )
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(asked, ["a"])
     }))
 })

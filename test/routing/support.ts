@@ -2,12 +2,15 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as AiError from "effect/ai/AiError"
-import { SessionId, TurnId } from "../../src/domain/Ids.ts"
+import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import type { ModelCall, OnPart, StreamPart } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
+import * as Hooks from "../../src/hooks/Hooks.ts"
+import type { Interceptors } from "../../src/middleware/Interceptors.ts"
+import * as Stack from "../../src/middleware/Stack.ts"
 import * as NetworkReason from "../../src/provider/NetworkReason.ts"
-import type { About, Service, Try } from "../../src/routing/ModelRouter.ts"
+import type { Question, Service } from "../../src/routing/ModelRouter.ts"
 import type { Delivered } from "../../src/routing/PartialAnswer.ts"
 import type { Open } from "../../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
@@ -110,8 +113,13 @@ export const question: ModelCall = {
   stream: true
 }
 
+/** Nothing stands around the calls. */
+export const bare: Interceptors = { stack: Stack.empty, hooks: Effect.runSync(Hooks.make()) }
+
+export const context = { sessionId: SessionId.make("s1"), taskId: TaskId.make("s1"), turnId: TurnId.make("t1"), platform: "test", apiCallCount: 1 }
+
 /** Asks through the router as a step does; keeps what was told and what streamed by. */
-export const asking = (router: Service, more: Partial<About> & { readonly route?: Route } = {}) => {
+export const asking = (router: Service, more: Partial<Question> = {}) => {
   const events: Array<RunEvent> = []
   const seen: Array<StreamPart> = []
   let discarded = 0
@@ -131,12 +139,10 @@ export const asking = (router: Service, more: Partial<About> & { readonly route?
       isRead ||= parts.some(({ type }) => type === "text-delta")
       return parts
     })
-  const attempt = (at: Try) =>
-    Effect.flatMap(at.provider.prepare(more.call ?? question), (request) => {
-      const execution = at.provider.execute(request, { onPart })
-      return at.within === undefined ? execution : at.within(execution)
-    })
-  const answer = router.call(attempt, more.route, {
+  const answer = router.call(bare, {
+    context,
+    userMessage: "hi",
+    options: { onPart },
     turn: turn(),
     call: question,
     notify: (told) => Effect.sync(() => void events.push(...told)),

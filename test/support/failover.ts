@@ -8,8 +8,18 @@ import * as Route from "../../src/domain/Route.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import type * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
+import type { Interceptors } from "../../src/middleware/Interceptors.ts"
+import type { Service } from "../../src/provider/Provider.ts"
+import * as Attempt from "../../src/routing/Attempt.ts"
+import * as Backoff from "../../src/routing/Backoff.ts"
+import * as Catalogue from "../../src/routing/Catalogue.ts"
+import * as ManagedRoute from "../../src/routing/ManagedRoute.ts"
 import * as ModelCalls from "../../src/routing/ModelCalls.ts"
-import type { Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
+import { newLog, type Question, type Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as OpenProviders from "../../src/routing/OpenProviders.ts"
+import * as RateGuard from "../../src/routing/RateGuard.ts"
+import * as RateLimits from "../../src/routing/RateLimits.ts"
+import * as RouteCallState from "../../src/routing/RouteCallState.ts"
 import * as Fake from "./fakeModel.ts"
 import { ids } from "./middlewareContexts.ts"
 
@@ -42,6 +52,19 @@ export interface Asked {
   readonly call: ModelCall
 }
 
+const shared: RouteCallState.Shared = Effect.runSync(Effect.scoped(Effect.gen(function*() {
+  return {
+    catalogue: Catalogue.bundled(),
+    endpoints: undefined,
+    providers: yield* OpenProviders.make(() => Effect.die("nothing is opened")),
+    limits: yield* RateLimits.make,
+    guard: RateGuard.none,
+    backoff: Backoff.defaults,
+    maxAttempts: 1,
+    streamRetries: 0
+  }
+})))
+
 export const make = (
   primary: Route.Route,
   answer: (asked: Asked, count: number) => Fake.Turn
@@ -51,32 +74,24 @@ export const make = (
     primary: Effect.succeed(Route.info(primary)),
     primaryRoute: Effect.succeed(primary),
     advance: () => Effect.succeed(undefined),
-    call: (attempt, route) => {
+    call: <E>(interceptors: Interceptors, question: Question) => {
+      const { log = newLog(), route } = question
       const info = Route.info(route ?? primary)
-      const provider = Fake.make().provider
-      let call: ModelCall = modelCall
-      return Effect.map(
-        attempt({
-          provider: {
-            ...provider,
-            info,
-            apiMode: info.apiMode,
-            prepare: (given) => {
-              call = given
-              return provider.prepare(given)
-            },
-            execute: (request, options) =>
-              Effect.suspend(() => {
-                const entry = { route, call }
-                asked.push(entry)
-                return answer(entry, asked.length)(request, options)
-              })
-          },
-          retryCount: 0,
-          maxRetries: 0
-        }),
-        (response) => ({ response, route: info, attempt: 0 })
-      )
+      const { provider } = Fake.make()
+      const own: Service = {
+        ...provider,
+        info,
+        apiMode: info.apiMode,
+        execute: (request, options) =>
+          Effect.suspend(() => {
+            const entry = { route, call: question.call }
+            asked.push(entry)
+            return answer(entry, asked.length)(request, options)
+          })
+      }
+      const managed = ManagedRoute.make({ route: route ?? primary, pool: undefined, limits: undefined })
+      return Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
+        Attempt.run<E>(RouteCallState.make({ shared, interceptors, question, log }, { hasNext: false, isPrimary: true }, managed, known, 0), own))
     }
   }
   const notices: Array<string> = []
