@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * Every part has a default and can be swapped: the provider (the embedded offline stand-in), the session store (memory),
- * the tools, hooks, middleware and plugins (none), and approvals (what needs one does not run). Order is the order of the lists. Node's services (files, processes, paths) are
- * provided to whatever needs them.
+ * Every part has a default and can be swapped: the model (the embedded offline stand-in), which is one `provider` or a list of
+ * `routes` with keys and fallbacks, the session store (memory), the tools, hooks, middleware and plugins (none), and approvals
+ * (what needs one does not run). Order is the order of the lists. Node's services are provided to whatever needs them.
  *
  * **Gotchas**
  *
@@ -67,6 +67,7 @@ import * as Offline from "./provider/Offline.ts"
 import type { Provider } from "./provider/Provider.ts"
 import type { Auxiliary } from "./routing/Auxiliary.ts"
 import { UsageAccounts } from "./routing/UsageAccounts.ts"
+import type { ModelRoute, OneModel, RoutesError } from "./routing/EmbeddedRoutes.ts"
 import { ModelRouter, type Retry } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
@@ -84,6 +85,8 @@ import * as BoundsFile from "./tool/BoundsFile.ts"
 import * as Scanner from "./tool/fence/Scanner.ts"
 import { type ListOf as ToolsetList, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
+
+export type { ModelRoute } from "./routing/EmbeddedRoutes.ts"
 
 /**
  * The lists that an application brings, and the settings of its agent. Each has a default. `R` is what they read of each run
@@ -104,10 +107,12 @@ export interface Parts<
 }
 
 /** The services that a runtime has a default for. */
-export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> {
+export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> {
   /** The model. Default: the embedded offline stand-in. */
   readonly provider?: Layer.Layer<Provider, ProviderError, ProviderNeeds> | undefined
-  /** How often a provider that fails is asked again. Default: as the program does. */
+  /** The models: the first is asked first, the others when it cannot answer. In place of `provider`. */
+  readonly routes?: Routes | undefined
+  /** Limits of asking again. Default: as the program does. */
   readonly retry?: Retry | undefined
   /** Where sessions are kept. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
@@ -115,8 +120,10 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> 
    * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
    * `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
    */
-  readonly approvals?: Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge> | undefined
+  readonly approvals?: ApprovalsLayer | undefined
 }
+
+type ApprovalsLayer = Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge>
 
 /** {@link Runtime.layer}'s options. */
 export interface Options<
@@ -127,8 +134,9 @@ export interface Options<
   ProviderError,
   ProviderNeeds,
   StoreError,
-  StoreNeeds
-> extends Parts<never, Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> {
+  StoreNeeds,
+  Routes
+> extends Parts<never, Tools, Listeners, Plugged>, Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> {
   /** The first is outermost. It must add no failures and read nothing of a run; see {@link make}. */
   readonly middleware?: Agent.Bounded<never, never, Middlewares> | undefined
 }
@@ -223,7 +231,7 @@ const assemble = <
   options: Pick<Parts<never, [], [], []>, "hookSettings"> & {
     readonly tools: (Tools & ToolsetList<Tools>) | undefined
     readonly hooks: (Listeners & Hooks.ListOf<Listeners>) | undefined
-    readonly approvals: Defaults<never, never, never, never>["approvals"]
+    readonly approvals: ApprovalsLayer | undefined
     readonly middleware: Middlewares | undefined
     readonly store: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   },
@@ -260,17 +268,21 @@ const assemble = <
 }
 
 /** The surroundings of an application's runtime. */
-const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderError, ProviderNeeds>(
+const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderError, ProviderNeeds, Routes extends ReadonlyArray<ModelRoute>>(
   plugins: PluginList<Plugged>,
-  { provider, retry }: Pick<Defaults<ProviderError, ProviderNeeds, never, never>, "provider" | "retry">
+  { provider, retry, routes }: Pick<Defaults<ProviderError, ProviderNeeds, never, never, Routes>, "provider" | "retry" | "routes">
 ) => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
+  const router: Layer.Layer<ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> = routes === undefined
+    ? ModelRouter.layerWith(retry).pipe(Layer.provide(model))
+    // There are routes, so `Routes` is not `never`, and the error is the one that they have.
+    : ModelRouter.layerOf(routes, retry) as Layer.Layer<ModelRouter, RoutesError<Routes>>
   return {
     // A variable that can not be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
     results: BoundsFile.layerTemporary,
     plugged: LoadPlugins.ofApplication(plugins),
-    router: ModelRouter.layerWith(retry).pipe(Layer.provide(model)),
+    router,
     helpers: SideTasks.ownProvider
   }
 }
@@ -318,15 +330,16 @@ export const layer = <
   ProviderError = never,
   ProviderNeeds = never,
   StoreError = never,
-  StoreNeeds = never
+  StoreNeeds = never,
+  const Routes extends ReadonlyArray<ModelRoute> = never
 >(
-  options: Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds> = {}
+  options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> = {}
 ) => {
-  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, store, tools, ...settings } = options
+  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, hooks, hookSettings, middleware, store, tools },
-    ofApplication<Plugged, ProviderError, ProviderNeeds>(plugins ?? [], { provider, retry })
+    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
   ))
 }
 
@@ -367,19 +380,20 @@ export const make = <
   ProviderError = never,
   ProviderNeeds = never,
   StoreError = never,
-  StoreNeeds = never
+  StoreNeeds = never,
+  const Routes extends ReadonlyArray<ModelRoute> = never
 >(
   key: Context.Key<Self, Agent.Service<E, R>>,
-  options: Parts<R, Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds> & {
+  options: OneModel & Parts<R, Tools, Listeners, Plugged> & Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> & {
     /** The first is outermost. It adds at most the failures, and reads at most what of a run, that the type of `key` names. */
     readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
   }
 ) => {
-  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, store, tools, ...settings } = options
+  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
     { approvals, hooks, hookSettings, middleware, store, tools },
-    ofApplication<Plugged, ProviderError, ProviderNeeds>(plugins ?? [], { provider, retry })
+    ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
   ))
 }
 

@@ -50,6 +50,23 @@ const failing = Runtime.layer({ provider })
 same<ErrorOf<typeof failing>, Broken>(true)
 same<NeedsOf<typeof failing>, never>(true)
 
+// Routes may be wrong, which is one kind of error; they take the place of a provider.
+const routes = [{ provider: "anthropic", model: "m" }]
+const overRoutes = Runtime.layer({ routes })
+same<ErrorOf<typeof overRoutes>, ConfigError>(true)
+same<NeedsOf<typeof overRoutes>, never>(true)
+// @ts-expect-error one of the two answers
+Runtime.layer({ provider, routes })
+// @ts-expect-error a key is Redacted
+Runtime.layer({ routes: [{ provider: "anthropic", model: "m", apiKey: "sk" }] })
+
+class Librarian extends Context.Service<Librarian, Agent.Service>()("test/Librarian") {}
+const librarian = Runtime.make(Librarian, { routes, tools: [weather] })
+same<ErrorOf<typeof librarian>, ConfigError>(true)
+same<NeedsOf<typeof librarian>, Weather>(true)
+// @ts-expect-error one of the two answers
+Runtime.make(Librarian, { provider, routes })
+
 // A program needs its surroundings, and fails with one kind of error.
 const program = Effect.map(Settings, (settings) => Runtime.program(settings))
 same<ErrorOf<Effect.Success<typeof program>>, ConfigError>(true)

@@ -19,7 +19,8 @@ const expected: Readonly<Record<string, RegExp>> = {
   "06-approvals.ts": /nobody: blocked\na list: ok\na function: ok\na person: blocked\na model: ok\na messenger: ok\n$/,
   "08-run-context.ts": /^acme: Three are open\.\nglobex has used up its model calls\n$/,
   "07-telemetry.ts":
-    /^my request\n {2}invoke_agent reader\n {4}step 1\n {6}chat offline\S*\n {6}execute_tool read_file\n {4}step 2\n {6}chat offline\S*\n$/
+    /^my request\n {2}invoke_agent reader\n {4}step 1\n {6}chat offline\S*\n {6}execute_tool read_file\n {4}step 2\n {6}chat offline\S*\n$/,
+  "09-routes.ts": /^hello from the second route \(offline\)\n$/
 }
 
 describe("scratchpad", () => {

@@ -11,11 +11,10 @@ import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
-import type { Route } from "../domain/Route.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
-import type { Service as Catalogue } from "../routing/Catalogue.ts"
+import * as Catalogue from "../routing/Catalogue.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { Logins } from "../routing/Logins.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
@@ -98,11 +97,6 @@ export const logins = (
     ? Effect.succeed(undefined)
     : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load }) => load(settings))
 
-/** A route with what its server has to be told in each request. */
-const whole = (catalogue: Catalogue, route: Route): Effect.Effect<Route> =>
-  Effect.map(catalogue.extraBody(route), (extra) =>
-    extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } })
-
 const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder, logins: Logins | undefined) {
   const home = yield* Home
   const environment = yield* Environment
@@ -134,7 +128,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   return layer({
     chain: entries,
     apart: delegated === undefined ? [] : [delegated],
-    open: (route) => Effect.map(Effect.flatMap(whole(catalogue, route), open), recorded),
+    open: (route) => Effect.map(Effect.flatMap(Catalogue.withExtraBody(catalogue, route), open), recorded),
     maxAttempts: settings.agent.apiMaxRetries,
     catalogue,
     endpoints,

@@ -349,6 +349,11 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   }
 }
 
+/** Adds the fields that a route's server has to be sent in each request. */
+export const withExtraBody = (catalogue: Pick<Service, "extraBody">, route: Route): Effect.Effect<Route> =>
+  Effect.map(catalogue.extraBody(route), (extra) =>
+    extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } })
+
 /**
  * What the tables in this package say, and nothing else: no file is read, nobody is asked. An application knows its own
  * models, so it gets no notice of those that are not in them.

@@ -26,6 +26,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
+import type { ConfigError } from "../domain/AgentError.ts"
 import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { ExecuteOptions, ModelCall } from "../domain/Model.ts"
 import type * as Route from "../domain/Route.ts"
@@ -35,6 +36,7 @@ import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
 import type { Limits } from "./Backoff.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { Failure } from "./Classification.ts"
+import type { ModelRoute } from "./EmbeddedRoutes.ts"
 import { Provider } from "../provider/Provider.ts"
 import * as OpenRoute from "./OpenRoute.ts"
 import type { Delivered } from "./PartialAnswer.ts"
@@ -131,5 +133,10 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
       const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
       return layer({ ...retry, chain: [{ route: provider.info, provider }], open: OpenRoute.open, catalogue })
     }))
+  }
+
+  /** Asks the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
+  static layerOf(routes: ReadonlyArray<ModelRoute>, retry: Retry = {}): Layer.Layer<ModelRouter, ConfigError> {
+    return Layer.unwrap(Effect.map(Effect.promise(() => import("./EmbeddedRoutes.ts")), ({ layer }) => layer(routes, retry)))
   }
 }

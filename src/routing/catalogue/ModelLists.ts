@@ -48,27 +48,42 @@ export type PostJson = (url: string, body: unknown) => Effect.Effect<unknown>
 /** Nothing is listed anywhere. */
 export const none: ModelLists = { at: () => Effect.succeed([]) }
 
-/** See the module. */
+/** Place where lists outlive the process. */
+interface Storage {
+  readonly load: Effect.Effect<Saved>
+  readonly save: (url: string, entry: Entry) => Effect.Effect<void>
+}
+
+const nothing: Saved = { version: 1, lists: {} }
+
+/** Lists that are kept in memory alone. */
+export const memory = (get: GetJson): Effect.Effect<ModelLists> =>
+  over({ load: Effect.succeed(nothing), save: () => Effect.void }, get)
+
+/** Lists that are also kept in a home directory. */
 export const make = (
   home: string,
   get: GetJson
 ): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const file = yield* HomeFile.make(home, "cache/models.json")
-    const memory = new Map<string, Entry>()
-    const asking = yield* Semaphore.make(1)
-
     const load: Effect.Effect<Saved> = file.read.pipe(
       Effect.flatMap((text) => text === undefined ? Effect.succeed(undefined) : Schema.decodeUnknownEffect(Saved)(text)),
       Effect.catch((error) => Effect.as(Effect.logDebug(`${file.path} is not used: ${error.message}`), undefined)),
-      Effect.map((saved) => saved ?? { version: 1, lists: {} })
+      Effect.map((saved) => saved ?? nothing)
     )
-
     const save = (url: string, entry: Entry): Effect.Effect<void> =>
       Effect.gen(function*() {
         const saved = yield* load
         yield* file.write(yield* Schema.encodeEffect(Saved)({ version: 1, lists: { ...saved.lists, [url]: entry } }))
       }).pipe(Effect.catch((error) => Effect.logDebug(`${file.path} can not be written: ${error.message}`)))
+    return yield* over({ load, save }, get)
+  })
+
+const over = ({ load, save }: Storage, get: GetJson): Effect.Effect<ModelLists> =>
+  Effect.gen(function*() {
+    const memory = new Map<string, Entry>()
+    const asking = yield* Semaphore.make(1)
 
     const keep = (url: string, entry: Entry): ReadonlyArray<ModelList.Listed> => {
       memory.set(url, entry)
