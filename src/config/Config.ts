@@ -26,12 +26,13 @@ import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
-import { registered } from "../domain/Secrets.ts"
+import { registered, Secrets } from "../domain/Secrets.ts"
+import { HiddenVariables, type Variables as ProcessValues } from "../platform/ProcessVariables.ts"
 import * as Derived from "./Derived.ts"
 import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
 import * as Inherited from "./Inherited.ts"
-import { expand } from "./internal/Expand.ts"
+import { expand, references } from "./internal/Expand.ts"
 import * as Files from "./internal/Files.ts"
 import { explain } from "./internal/Issues.ts"
 import * as Origin from "./internal/Origin.ts"
@@ -132,6 +133,19 @@ const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.
     Option.match({ onNone: () => Effect.undefined, onSome: (text) => Yaml.read(text, "config.yaml") })
   )
 
+/** Hides the variables that settings take secrets from, whatever their names are. */
+const hideNamed = Effect.fnUntraced(function*({ settings }: Loaded, file: unknown, variables: ProcessValues) {
+  const { mask } = yield* Secrets
+  const { hide } = yield* HiddenVariables
+  hide([
+    ...[...settings.customProviders, ...settings.fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
+    ...references(file).filter((name) => {
+      const value = variables[name]
+      return value !== undefined && mask(value) !== value
+    })
+  ])
+})
+
 /** Loads the settings of the home directory. */
 export const load = Effect.fn("Config.load")(
   function*(options: Options = {}): Effect.fn.Return<Loaded, ConfigError, Environment | FileSystem.FileSystem | Home> {
@@ -140,6 +154,7 @@ export const load = Effect.fn("Config.load")(
     const file = options.ignoreUserConfig === true ? undefined : yield* readFile(home.config)
     const loaded = yield* resolve({ file, environment, flags: options.flags ?? [] })
     yield* registered(loaded.settings)
+    yield* hideNamed(loaded, file, environment.process)
     const limits = Inherited.read(environment.process)
     if (limits === undefined) return loaded
     const { values, warnings } = Inherited.tighten(loaded.settings, limits)

@@ -13,14 +13,14 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type { ConfigError } from "../domain/AgentError.ts"
-import { isCredential } from "../domain/CredentialNames.ts"
+import { holdsSecret } from "../domain/CredentialNames.ts"
 import { type Registry, Secrets } from "../domain/Secrets.ts"
 import * as DotEnv from "./DotEnv.ts"
 import { Home } from "./Home.ts"
 import * as Files from "./internal/Files.ts"
-import { ProcessVariables, type Variables } from "./internal/ProcessVariables.ts"
+import { ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
-export { ProcessVariables, type Variables } from "./internal/ProcessVariables.ts"
+export { HiddenVariables, ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
 /** See the module. */
 export interface Service {
@@ -47,11 +47,11 @@ export const make = (process: Variables, file: Variables = {}): Service => ({
   file
 })
 
-/** Registers the values of all variables that are credentials by their names. */
+/** Registers the values of all variables that hold secrets by their names. */
 const registered = (secrets: Registry, environment: Service): Service => {
   for (const variables of [environment.process, environment.file]) {
     for (const [name, value] of Object.entries(variables)) {
-      if (value !== undefined && isCredential(name)) secrets.add(value)
+      if (value !== undefined && holdsSecret(name)) secrets.add(value)
     }
   }
   return environment

@@ -17,7 +17,7 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import { ConfigError } from "../domain/AgentError.ts"
 import { refused } from "./internal/Files.ts"
-import { ProcessVariables, type Variables } from "./internal/ProcessVariables.ts"
+import { ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
 /** Absolute paths; none of them need exist. */
 export interface Service {

@@ -23,14 +23,16 @@ import type * as PlatformError from "effect/PlatformError"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Stream from "effect/Stream"
+import { holdsSecret } from "../domain/CredentialNames.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import { HiddenVariables } from "../platform/ProcessVariables.ts"
 import { expanded } from "./internal/Words.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
 
 /** Where programs run. */
 export interface Surroundings {
   readonly cwd: string
-  /** Of this program; what a program gets of it has no variable whose name is that of a secret. */
+  /** Of this program; what a program gets of it has no variable that is hidden, or whose name is that of a secret. */
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
@@ -66,11 +68,13 @@ const collector = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError
 
 /** The variables that a hook's program gets. */
 export const environmentOf = (
-  environment: Readonly<Record<string, string | undefined>>
+  environment: Readonly<Record<string, string | undefined>>,
+  isHidden: (name: string) => boolean = () => false
 ): Record<string, string> => {
   const out: Record<string, string> = {}
   for (const [name, value] of Object.entries(environment)) {
-    if (value !== undefined && !Redaction.isSensitiveKey(name)) out[name] = value
+    if (value === undefined || Redaction.isSensitiveKey(name) || holdsSecret(name) || isHidden(name)) continue
+    out[name] = value
   }
   return out
 }
@@ -98,7 +102,7 @@ export const run = (
     const started = yield* Clock.currentTimeMillis
     const handle = yield* spawner.spawn(ChildProcess.make(program, args, {
       cwd,
-      env: environmentOf(environment),
+      env: environmentOf(environment, (yield* HiddenVariables).isHidden),
       stdin: Stream.make(new TextEncoder().encode(input)),
       forceKillAfter: "1 second"
     }))

@@ -10,6 +10,7 @@ import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
 import { CodeSettings } from "../tool/builtin/code/CodeSettings.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
+import { commandVariables } from "./Said.ts"
 
 /** Their toolsets. */
 export const toolsets = Effect.map(
@@ -51,10 +52,7 @@ export const told = (settings: Values, environment: Environment["Service"], home
           mode: settings.codeExecution.mode,
           timeoutSeconds: settings.codeExecution.timeout,
           maxToolCalls: settings.codeExecution.maxToolCalls,
-          environment: {
-            passThrough: [],
-            reserved: [...settings.customProviders, ...settings.fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
-          }
+          environment: commandVariables(settings)
         })
       )
   ))

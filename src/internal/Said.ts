@@ -9,6 +9,7 @@ import type { DelegationSettings } from "../agent/RunInput.ts"
 import * as Inherited from "../config/Inherited.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
+import { canonical } from "../config/KnownProviders.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
@@ -20,17 +21,33 @@ import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 
+/**
+ * Which variables commands get. General `AWS_…` variables are among them, for command line tools, unless a route of this program
+ * signs with them: then their secrets are keys of the program.
+ */
+export const commandVariables = (
+  { auxiliary, customProviders, delegation, fallbackProviders, model }: Values
+): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
+  const routes = [model, delegation, ...customProviders, ...fallbackProviders, ...Object.values(auxiliary)]
+  const signs = routes.some((route) =>
+    route.apiMode === "bedrock_converse" || ("provider" in route && canonical(route.provider ?? "") === "bedrock"))
+  return {
+    passThrough: [],
+    reserved: [
+      ...[...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
+      ...signs ? ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"] : []
+    ]
+  }
+}
+
 /** What the built-in tools may be told by the settings, and what becomes of their results. */
 export const tools = (settings: Values, inherited: Inherited.Limits | undefined) => {
-  const { customProviders, fallbackProviders, fileReadMaxChars, security, terminal, toolOutput } = settings
+  const { fileReadMaxChars, security, terminal, toolOutput } = settings
   return Layer.mergeAll(
     Layer.succeed(TerminalSettings, {
       timeoutSeconds: terminal.timeout,
       outputChars: toolOutput.maxBytes,
-      environment: {
-        passThrough: [],
-        reserved: [...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? [])
-      }
+      environment: commandVariables(settings)
     }),
     Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
     Layer.succeed(RedactSecrets, security.redactSecrets),

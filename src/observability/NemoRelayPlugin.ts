@@ -40,7 +40,7 @@ import type * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import { Environment } from "../config/Environment.ts"
+import { Environment, HiddenVariables } from "../config/Environment.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import { describe } from "../middleware/Faults.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -84,6 +84,7 @@ const components = Effect.fnUntraced(function*(library: Library.Library, file: s
     return undefined
   }
   yield* Effect.forEach(read.success.warnings, tell, { discard: true })
+  yield* (yield* HiddenVariables).lend(Document.variables(read.success))
   return { document: read.success, activation: yield* Activation.make(library, file, read.success, tell) }
 })
 

@@ -12,6 +12,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ProcessVariables } from "../config/Environment.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { PluginError } from "./PluginError.ts"
 
@@ -37,8 +38,8 @@ export const run = (
   return Effect.gen(function*() {
     const spawner = yield* ChildProcessSpawner
     const handle = yield* spawner.spawn(ChildProcess.make("git", [...settings, ...args], {
-      env: environment,
-      extendEnv: true,
+      // The user's own: credential helpers read tokens from it (`GH_TOKEN`).
+      env: { ...yield* ProcessVariables, ...environment },
       stdin: "ignore",
       forceKillAfter: "1 second"
     }))

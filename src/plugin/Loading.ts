@@ -22,6 +22,7 @@ import * as Exit from "effect/Exit"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Scope from "effect/Scope"
+import { HiddenVariables } from "../config/Environment.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import * as Faults from "../middleware/Faults.ts"
@@ -155,6 +156,8 @@ const load = Effect.fnUntraced(function*(
   const { key } = candidate
   const config = Object.hasOwn(entries, key) ? entries[key] ?? {} : {}
   const host = yield* hostOf(candidate, config, { desk, inbox })
+  // Code from disk reads `process.env`: it gets what its manifest declares, and nothing else that is secret.
+  yield* (yield* HiddenVariables).lend(candidate.manifest.requiresEnv.map(({ name }) => name))
   const plugin = yield* Opening.open(candidate, host, generation)
   // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its failure.
   const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>

@@ -9,6 +9,11 @@
  * nearest that can; what this runtime has no place for is a warning too. A tool that can not be used is an error: a plugin
  * without it is not what its author meant.
  *
+ * **Gotchas**
+ *
+ * In the program, variables that hold secrets are not in `process.env`. A plugin finds those there that `requires_env` of its
+ * manifest names; processes that it starts without an environment of their own get them, too.
+ *
  * Source: the middleware and observer documents ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
  *
  * @since 0.1.0

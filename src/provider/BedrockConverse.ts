@@ -14,8 +14,8 @@
  *
  * **Gotchas**
  *
- * Without an API key the AWS credential chain is asked: environment, profile, container, instance. Looking for an
- * instance takes a few seconds where there is none.
+ * Without an API key the AWS credential chain is asked: environment (`ProcessVariables`), profile, container, instance. Looking
+ * for an instance takes a few seconds where there is none.
  *
  * **Example** (An agent on this protocol)
  *
@@ -44,6 +44,7 @@ import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import { HiddenVariables, ProcessVariables } from "../platform/ProcessVariables.ts"
 import * as Decode from "./bedrock/Decode.ts"
 import * as Endpoint from "./bedrock/Endpoint.ts"
 import * as Failure from "./bedrock/Failure.ts"
@@ -62,10 +63,16 @@ type Sdk = typeof import("@aws-sdk/client-bedrock-runtime")
 const defaultTimeoutMillis = 1_800_000
 const beforeSigning = { step: "build", priority: "low", name: "extras" } as const
 
-const makeClient = (sdk: Sdk, endpoint: Endpoint.Endpoint, fetch: typeof globalThis.fetch): BedrockRuntimeClient =>
+const makeClient = (
+  sdk: Sdk,
+  endpoint: Endpoint.Endpoint,
+  credentials: ReturnType<typeof Endpoint.credentials>,
+  fetch: typeof globalThis.fetch
+): BedrockRuntimeClient =>
   new sdk.BedrockRuntimeClient({
     region: endpoint.region,
     ...(endpoint.address === undefined ? {} : { endpoint: endpoint.address }),
+    ...(credentials === undefined ? {} : { credentials }),
     ...(endpoint.token === undefined ? {} : { token: { token: endpoint.token } }),
     ...(endpoint.scheme === undefined ? {} : { authSchemePreference: [endpoint.scheme] }),
     maxAttempts: 1,
@@ -102,9 +109,12 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   yield* registered(route)
-  const endpoint = Endpoint.of(route)
+  const variables = yield* ProcessVariables
+  const endpoint = Endpoint.of(route, variables)
+  // A profile may take its credentials from the environment (`credential_source`), which the SDK reads by itself.
+  if (Endpoint.hasProfile(variables)) yield* (yield* HiddenVariables).lend(Endpoint.secretVariables)
   const [sdk, fetch] = yield* SdkClient.load(route, () => import("@aws-sdk/client-bedrock-runtime"))
-  const client = makeClient(sdk, endpoint, fetch)
+  const client = makeClient(sdk, endpoint, Endpoint.credentials(variables), fetch)
   const place = (method: string): Failure.Place => ({
     module: "BedrockConverse",
     method,

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { ProcessVariables } from "../../src/config/internal/ProcessVariables.ts"
+import { ProcessVariables } from "../../src/platform/ProcessVariables.ts"
 import { machine } from "../support/hermes.ts"
 import { cli } from "./capture.ts"
 

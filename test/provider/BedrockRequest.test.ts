@@ -285,4 +285,22 @@ describe("endpoints", () => {
     assert.deepInclude(at({ baseUrl: "https://bedrock-runtime.eu-west-1.amazonaws.com" }), { scheme: undefined })
     assert.deepInclude(at({ baseUrl: "http://127.0.0.1:1" }), { token: undefined, scheme: "sigv4" })
   })
+
+  it("send a bearer token of the environment to AWS, and to nobody else", () => {
+    const variables = { AWS_BEARER_TOKEN_BEDROCK: "bearer" }
+    assert.deepInclude(Endpoint.of(route, variables), { token: "bearer", scheme: "httpBearerAuth" })
+    assert.deepInclude(Endpoint.of({ ...route, apiKey: Redacted.make("abc") }, variables), { token: "abc" })
+    assert.deepInclude(Endpoint.of({ ...route, baseUrl: "http://127.0.0.1:1" }, variables), { token: undefined, scheme: "sigv4" })
+  })
+
+  it("sign with the credentials of the environment, unless it names a profile", () => {
+    const variables = { AWS_ACCESS_KEY_ID: "id", AWS_SECRET_ACCESS_KEY: "key" }
+    assert.deepStrictEqual(Endpoint.credentials(variables), { accessKeyId: "id", secretAccessKey: "key" })
+    assert.deepStrictEqual(
+      Endpoint.credentials({ ...variables, AWS_SESSION_TOKEN: "token", AWS_CREDENTIAL_EXPIRATION: "2030-01-01T00:00:00Z", AWS_ACCOUNT_ID: "1" }),
+      { accessKeyId: "id", secretAccessKey: "key", sessionToken: "token", expiration: new Date("2030-01-01T00:00:00Z"), accountId: "1" }
+    )
+    assert.isUndefined(Endpoint.credentials({ ...variables, AWS_PROFILE: "work" }))
+    assert.isUndefined(Endpoint.credentials({ AWS_ACCESS_KEY_ID: "id" }))
+  })
 })

@@ -7,6 +7,9 @@
  * after 1.5 s the program ends, whatever still hangs. A second signal ends it at once. Either way nothing that it started is
  * left.
  *
+ * Variables that hold secrets are taken out of the environment before anything else; services get them from `Environment`, code
+ * that reads `process.env` does not.
+ *
  * The process stays alive until the command has ended, also while it waits for code that never settles and holds nothing of the
  * event loop. A promise that nobody looks at and that fails (a plugin's) is one warning; an error that nobody catches is one
  * line and ends the program.
@@ -17,7 +20,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import { holdsSecret } from "../../domain/CredentialNames.ts"
 import * as ChildProcesses from "../../platform/ChildProcesses.ts"
+import { HiddenVariables, ProcessEnvironment, ProcessVariables, takeOver } from "../../platform/ProcessVariables.ts"
 import * as Secrets from "../../domain/Secrets.ts"
 import { ofCause, render } from "../ErrorLine.ts"
 import { execute } from "../Execute.ts"
@@ -37,6 +42,9 @@ const showCursor = "\u001b[?25h"
 /** 128 and the number of the signal. */
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
+/** A setting under a name like that of a secret (`HERMES_REDACT_SECRETS=false`). */
+const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off)$/i.test(value.trim())
+
 const warnOfRejections = (say: (text: string) => void): void => {
   const told = new Set<string>()
   process.on("unhandledRejection", (reason) => {
@@ -52,6 +60,7 @@ export const start = (
   argv: ReadonlyArray<string>,
   runtime: () => Promise<{ readonly program: Runtime["layer"] }>
 ): void => {
+  const own = takeOver((name, value) => holdsSecret(name) && !isSwitch(value))
   const { flushed, output, say } = Streams.make()
   let signalled: number | undefined
   const secrets = Secrets.make()
@@ -67,6 +76,9 @@ export const start = (
       Layer.succeed(Output, output),
       Layer.succeed(Program, program),
       Layer.succeed(Secrets.Secrets, secrets),
+      Layer.succeed(ProcessVariables, own.variables),
+      Layer.succeed(ProcessEnvironment, own.ofCommands),
+      Layer.succeed(HiddenVariables, own),
       Layer.succeed(InterruptCode, () => signalled ?? signals.SIGINT),
       Logger.layer([log])
     )),

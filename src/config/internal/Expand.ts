@@ -57,3 +57,12 @@ export const expand = (
 
   return { tree: walk(tree, shape, []), missing }
 }
+
+/** Names of the variables that a tree refers to. */
+export const references = (tree: unknown): ReadonlyArray<string> => {
+  if (typeof tree === "string") {
+    return Array.from(tree.matchAll(reference)).flatMap(([match, variable]) => match.startsWith("$$") || variable === undefined ? [] : [variable])
+  }
+  if (Array.isArray(tree)) return tree.flatMap(references)
+  return isMapping(tree) ? Object.values(tree).flatMap(references) : []
+}

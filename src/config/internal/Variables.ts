@@ -16,7 +16,7 @@
 import { nearest } from "../../domain/Similarity.ts"
 import * as Coerce from "./Coerce.ts"
 import { type Assignment, type Level, named } from "./Origin.ts"
-import type { Variables } from "./ProcessVariables.ts"
+import type { Variables } from "../../platform/ProcessVariables.ts"
 import type { Section } from "./Shape.ts"
 import * as ShapeOf from "./Shape.ts"
 

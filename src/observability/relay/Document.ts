@@ -157,6 +157,20 @@ const appending = (config: Facts): Facts => {
 export const first = (document: Document, model: string | undefined): Facts =>
   observed(document, model === undefined ? (config) => config : ofModel(model))
 
+/** Variables that the library reads by itself: those that a document names (`header_env`, `…_var`), and OpenTelemetry's. */
+export const variables = ({ config }: Document): ReadonlyArray<string> => {
+  const named = (value: Schema.Json | undefined, key: string): ReadonlyArray<string> => {
+    if (typeof value === "string") return /_(?:env|var)$/.test(key) ? [value] : []
+    if (Array.isArray(value)) return value.flatMap((item) => named(item, key))
+    const isNaming = key.endsWith("_env")
+    return Object.entries(object(value)).flatMap(([name, inner]) => named(inner, isNaming ? key : name))
+  }
+  return [
+    ...named(config, ""),
+    ...["", "TRACES_", "METRICS_", "LOGS_"].map((signal) => `OTEL_EXPORTER_OTLP_${signal}HEADERS`)
+  ]
+}
+
 /** What it is given later in the same program: what it wrote before is added to, not begun anew. */
 export const again = (document: Document, model: string | undefined): Facts =>
   observed({ ...document, config: first(document, model) }, appending)

@@ -9,8 +9,10 @@
  *
  * Source: `hermes-llm.md` §2.2, §2.3, §4.4.
  */
+import type { BedrockRuntimeClientConfig } from "@aws-sdk/client-bedrock-runtime"
 import * as Redacted from "effect/Redacted"
 import type { Route } from "../../domain/Route.ts"
+import type { Variables } from "../../platform/ProcessVariables.ts"
 
 /** The place and the credentials of a Bedrock route. */
 export interface Endpoint {
@@ -32,15 +34,40 @@ const regionOf = (host: string): string | undefined =>
 
 const isAws = (host: string): boolean => /(^|\.)amazonaws\.com(\.cn)?$/.test(host)
 
-/** The endpoint of a route. */
-export const of = (route: Route): Endpoint => {
+/** The endpoint of a route, `variables` being those of the process. */
+export const of = (route: Route, variables: Variables = {}): Endpoint => {
   const host = route.baseUrl === undefined ? "" : URL.parse(route.baseUrl)?.hostname ?? ""
   const key = route.apiKey === undefined ? "" : Redacted.value(route.apiKey)
-  const token = key === "" || key === chainMarker ? undefined : key
+  const isOwn = route.baseUrl === undefined || isAws(host)
+  const token = key !== "" && key !== chainMarker ? key : isOwn ? variables["AWS_BEARER_TOKEN_BEDROCK"] || undefined : undefined
   return {
     region: route.region ?? regionOf(host) ?? defaultRegion,
     address: route.baseUrl,
     token,
-    scheme: token !== undefined ? "httpBearerAuth" : route.baseUrl === undefined || isAws(host) ? undefined : "sigv4"
+    scheme: token !== undefined ? "httpBearerAuth" : isOwn ? undefined : "sigv4"
+  }
+}
+
+type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly accessKeyId: string }>
+
+/** Variables of the chain that a program hides. */
+export const secretVariables = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
+
+/** Whether the chain takes its profiles' credentials before those of the environment. */
+export const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
+
+/** The credentials of the environment, as the chain reads them; undefined leaves it to the chain. */
+export const credentials = (variables: Variables): Credentials | undefined => {
+  const accessKeyId = variables["AWS_ACCESS_KEY_ID"]
+  const secretAccessKey = variables["AWS_SECRET_ACCESS_KEY"]
+  if (hasProfile(variables) || !accessKeyId || !secretAccessKey) return undefined
+  const { AWS_ACCOUNT_ID: accountId, AWS_CREDENTIAL_EXPIRATION: expiration, AWS_CREDENTIAL_SCOPE: credentialScope, AWS_SESSION_TOKEN: sessionToken } = variables
+  return {
+    accessKeyId,
+    secretAccessKey,
+    ...(sessionToken ? { sessionToken } : {}),
+    ...(expiration ? { expiration: new Date(expiration) } : {}),
+    ...(credentialScope ? { credentialScope } : {}),
+    ...(accountId ? { accountId } : {})
   }
 }

@@ -24,7 +24,7 @@ import { Settings } from "../../config/Settings.ts"
 import * as Json from "../../domain/Json.ts"
 import { withoutControls } from "../../domain/TextHygiene.ts"
 import * as ShellEnvironment from "../builtin/terminal/ShellEnvironment.ts"
-import { ProcessEnvironment } from "../builtin/internal/ProcessEnvironment.ts"
+import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import { ContentScanner, type Scanner } from "../approval/ContentScanner.ts"
 import type { Concern } from "../approval/Question.ts"
 

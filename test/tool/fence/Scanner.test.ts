@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
-import { ProcessEnvironment } from "../../../src/tool/builtin/internal/ProcessEnvironment.ts"
+import { ProcessEnvironment } from "../../../src/platform/ProcessVariables.ts"
 import * as Scanner from "../../../src/tool/fence/Scanner.ts"
 
 /** A scanner whose program is a shell script. */

@@ -29,7 +29,7 @@ import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/Chi
 import * as TraceContext from "../../../domain/TraceContext.ts"
 import * as CronContext from "../../cron/CronContext.ts"
 import * as Attendance from "../../approval/Attendance.ts"
-import { ProcessEnvironment } from "../internal/ProcessEnvironment.ts"
+import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as ProcessTree from "../internal/ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
 import { TerminalSettings } from "./TerminalSettings.ts"

@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
-import { ProcessEnvironment } from "../internal/ProcessEnvironment.ts"
+import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as Shell from "./Shell.ts"
 
 /**

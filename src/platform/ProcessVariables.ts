@@ -1,0 +1,151 @@
+/**
+ * Variables of this process, and the place where a program keeps those that hold secrets: out of `process.env`, and out of the
+ * memory that `/proc/<pid>/environ` shows to every process of the user.
+ *
+ * **Details**
+ *
+ * The kernel shows the block of memory that a program was started with; taking a variable out of `process.env` leaves it there.
+ * So the entry is removed from `process.env` first, which is what nothing points to it by, and its bytes in the block are
+ * overwritten with zeros through `/proc/self/mem`. This process goes on: its id, terminal, signals, inspector and options are
+ * what they were, and no value is written anywhere. Where the block cannot be written (no `/proc`, a kernel that forbids it),
+ * variables leave `process.env` only.
+ *
+ * An application that embeds the library keeps its variables: only what calls {@link takeOver} hides anything.
+ *
+ * **Gotchas**
+ *
+ * Values stay in the memory of this process, and in the environment of whatever started it (a shell, `npm`). What may read the
+ * memory of this process reads them: a sandbox is what prevents it.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { closeSync, openSync, readFileSync, readSync, writeSync } from "node:fs"
+
+/** Variables by name. */
+export type Variables = Readonly<Record<string, string | undefined>>
+
+/** The variables of this process, hidden ones too; a test gives its own. */
+export const ProcessVariables = Context.Reference<Variables>("hermes-effect/platform/ProcessVariables", {
+  defaultValue: () => process.env
+})
+
+/** Reads what commands may be given, at the time of the call: the environment may change while the program runs. */
+export const ProcessEnvironment = Context.Reference<() => Variables>("hermes-effect/platform/ProcessEnvironment", {
+  defaultValue: () => () => process.env
+})
+
+/** Variables that left `process.env`. */
+export interface Hidden {
+  /** Hides more variables, which commands do not get either. Names that are not set are left out. */
+  readonly hide: (names: Iterable<string>) => void
+  readonly isHidden: (name: string) => boolean
+  /**
+   * Puts hidden variables back into `process.env` while the scope is open, for code in this process that reads nothing else.
+   * `/proc/<pid>/environ` does not show them.
+   */
+  readonly lend: (names: Iterable<string>) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/** Those of the program; an application hides nothing. */
+export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform/HiddenVariables", {
+  defaultValue: () => ({ hide: () => {}, isHidden: () => false, lend: () => Effect.void })
+})
+
+/** Indices behind the name of the program in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
+const [startField, endField] = [47, 48]
+
+/** Overwrites entries of the block that the process was started with. Throws where that is not possible. */
+const erase = (names: ReadonlySet<string>): void => {
+  const stat = readFileSync("/proc/self/stat", "latin1")
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  const [start, end] = [Number(fields[startField]), Number(fields[endField])]
+  const shown = readFileSync("/proc/self/environ")
+  const block = Buffer.alloc(shown.length)
+  const memory = openSync("/proc/self/mem", "r+")
+  try {
+    // Nothing is written unless the memory at this place is what the kernel shows.
+    if (end - start !== shown.length || readSync(memory, block, 0, block.length, start) !== block.length || !block.equals(shown)) {
+      throw new Error("the environment of this process is not where /proc/self/stat says")
+    }
+    for (let at = 0; at < block.length;) {
+      const zero = block.indexOf(0, at)
+      const next = zero === -1 ? block.length : zero
+      const equals = block.indexOf("=", at)
+      if (equals !== -1 && equals < next && names.has(block.toString("utf8", at, equals))) {
+        writeSync(memory, Buffer.alloc(next - at), 0, next - at, start + at)
+      }
+      at = next + 1
+    }
+  } finally {
+    closeSync(memory)
+  }
+}
+
+/** What {@link takeOver} gives. */
+export interface TakenOver extends Hidden {
+  /** All variables as they were. */
+  readonly variables: Variables
+  /**
+   * For {@link ProcessEnvironment}, whose readers take credentials out by name: the variables that are not hidden, and those that
+   * were hidden at the start.
+   */
+  readonly ofCommands: () => Variables
+}
+
+/** Hides the variables of this process that hold secrets. Does nothing to one that has none. */
+export const takeOver = (isSecret: (name: string, value: string) => boolean): TakenOver => {
+  const variables: Variables = { ...process.env }
+  const first: Record<string, string> = {}
+  const hidden = new Set<string>()
+  const lent = new Map<string, number>()
+
+  const hide = (given: Iterable<string>): void => {
+    const names = new Set(Array.from(given).filter((name) => !hidden.has(name) && process.env[name] !== undefined))
+    if (names.size === 0) return
+    for (const name of names) {
+      delete process.env[name]
+      hidden.add(name)
+    }
+    if (process.platform !== "linux") return
+    try {
+      erase(names)
+    } catch {
+      // A kernel or a container that forbids it: they are out of `process.env`, and fences ask before commands read the block.
+    }
+  }
+
+  const take = (name: string): boolean => {
+    const value = variables[name]
+    if (value === undefined || !hidden.has(name)) return false
+    lent.set(name, (lent.get(name) ?? 0) + 1)
+    process.env[name] = value
+    return true
+  }
+  const giveBack = (name: string): void => {
+    const left = (lent.get(name) ?? 1) - 1
+    lent.set(name, left)
+    if (left === 0) delete process.env[name]
+  }
+
+  for (const [name, value] of Object.entries(variables)) {
+    if (value !== undefined && isSecret(name, value)) first[name] = value
+  }
+  hide(Object.keys(first))
+
+  return {
+    variables,
+    ofCommands: () => {
+      const shown: Record<string, string | undefined> = { ...process.env }
+      for (const name of hidden) delete shown[name]
+      return { ...shown, ...first }
+    },
+    hide,
+    isHidden: (name) => hidden.has(name),
+    lend: (names) =>
+      Effect.asVoid(Effect.acquireRelease(
+        Effect.sync(() => Array.from(new Set(names)).filter(take)),
+        (taken) => Effect.sync(() => taken.forEach(giveBack))
+      ))
+  }
+}
