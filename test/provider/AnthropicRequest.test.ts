@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Prompt from "effect/ai/Prompt"
 import * as Redacted from "effect/Redacted"
+import * as Conversation from "../../src/domain/Conversation.ts"
 import * as History from "../../src/domain/History.ts"
 import type { ModelCall } from "../../src/domain/Model.ts"
 import { abilities, type Route } from "../../src/domain/Route.ts"
@@ -99,6 +100,13 @@ describe("the whole request", () => {
 describe("messages", () => {
   const messages = (prompt: ReadonlyArray<Prompt.Message>, route: Route = native) =>
     Request.prepare(call(prompt), route)["messages"]
+  const opening = { role: "user", content: [{ type: "text", text: "(the beginning of the conversation is left out)" }] }
+  const cancelled = (tool_use_id: string) => ({
+    type: "tool_result",
+    tool_use_id,
+    content: Conversation.cancelledResult,
+    is_error: true
+  })
 
   it("answers calls in one user message, results first, neighbours merged", () => {
     assert.deepStrictEqual(
@@ -106,8 +114,8 @@ describe("messages", () => {
         user("list"),
         assistant(text("Looking."), toolCall("a", { command: "ls" }), toolCall("b", "{\"command\":\"pwd\"}")),
         result("a", "x.ts"),
-        user("quick!"),
         result("b", { error: "no" }, true),
+        user("quick!"),
         assistant(text("done"))
       ]),
       [
@@ -133,7 +141,7 @@ describe("messages", () => {
     )
   })
 
-  it("leaves out calls without a result, results without a call and second results", () => {
+  it("closes calls without a result, and leaves out results without a call and second results", () => {
     assert.deepStrictEqual(
       messages([
         user("go"),
@@ -145,15 +153,20 @@ describe("messages", () => {
       ]),
       [
         { role: "user", content: [{ type: "text", text: "go" }] },
-        { role: "assistant", content: [{ type: "tool_use", id: "a", name: "terminal", input: {} }] },
-        { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "1" }] },
-        { role: "assistant", content: [{ type: "text", text: "(tool call removed)" }] }
+        {
+          role: "assistant",
+          content: ["a", "open"].map((id) => ({ type: "tool_use", id, name: "terminal", input: {} }))
+        },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "1" }, cancelled("open")] },
+        { role: "assistant", content: [{ type: "tool_use", id: "last", name: "terminal", input: {} }] },
+        { role: "user", content: [cancelled("last")] }
       ]
     )
   })
 
   it("writes ids in the letters that the API takes, on both sides", () => {
     assert.deepStrictEqual(messages([assistant(toolCall("fc:1/ü")), result("fc:1/ü", "")]), [
+      opening,
       { role: "assistant", content: [{ type: "tool_use", id: "fc_1__", name: "terminal", input: {} }] },
       { role: "user", content: [{ type: "tool_result", tool_use_id: "fc_1__", content: "(no output)" }] }
     ])
@@ -161,8 +174,6 @@ describe("messages", () => {
 
   it("never sends an empty message or a blank text", () => {
     assert.deepStrictEqual(messages([user(" "), assistant(text("")), Prompt.userMessage({ content: [] })]), [
-      { role: "user", content: [{ type: "text", text: "(empty message)" }] },
-      { role: "assistant", content: [{ type: "text", text: "(empty)" }] },
       { role: "user", content: [{ type: "text", text: "(empty message)" }] }
     ])
   })
@@ -209,6 +220,7 @@ describe("messages", () => {
       providerExecuted: false
     })
     assert.deepStrictEqual(messages([assistant(toolCall("a", {}, "shot")), Prompt.toolMessage({ content: [part] })]), [
+      opening,
       { role: "assistant", content: [{ type: "tool_use", id: "a", name: "shot", input: {} }] },
       {
         role: "user",

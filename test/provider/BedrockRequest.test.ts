@@ -76,8 +76,8 @@ describe("messages", () => {
         user("list"),
         assistant(text("Looking."), toolCall("a", { command: "ls" }), toolCall("fc|b/1", "{\"command\":\"pwd\"}")),
         result("a", "x.ts"),
-        user("quick!"),
-        result("fc|b/1", { error: "no" }, true)
+        result("fc|b/1", { error: "no" }, true),
+        user("quick!")
       ]),
       [
         { role: "user", content: [{ text: "list" }] },
@@ -103,12 +103,11 @@ describe("messages", () => {
 
   it("begins and ends with the user, and says a space where there is nothing to say", () => {
     assert.deepStrictEqual(messages([assistant(text("a")), user(""), assistant(text(" "))]), [
-      { role: "user", content: [{ text: " " }] },
+      { role: "user", content: [{ text: "(the beginning of the conversation is left out)" }] },
       { role: "assistant", content: [{ text: "a" }] },
-      { role: "user", content: [{ text: " " }] },
-      { role: "assistant", content: [{ text: " " }] },
       { role: "user", content: [{ text: " " }] }
     ])
+    assert.deepStrictEqual(messages([user(" ")]), [{ role: "user", content: [{ text: " " }] }])
     assert.deepStrictEqual(messages([]), [{ role: "user", content: [{ text: " " }] }])
   })
 

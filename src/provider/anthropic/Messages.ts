@@ -13,13 +13,12 @@
  *
  * Source: `hermes-llm.md` §4.2, §14.5.
  */
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
+import * as BlockMessages from "../BlockMessages.ts"
 import * as FileData from "../FileData.ts"
-import * as Turns from "../Turns.ts"
 import * as Decode from "./Decode.ts"
 import type * as Endpoint from "./Endpoint.ts"
 
@@ -164,14 +163,14 @@ const thought = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
 // Messages
 
 /** Stands for content that cannot be sent. */
-const placeholder = { user: "(empty message)", assistant: "(empty)", thinking: "(thinking elided)" }
+const placeholder = { user: "(empty message)", assistant: "(empty)" }
 
-type Converted = Turns.Converted<Block>
+type Message = BlockMessages.Message<Block>
 
-const noIds: ReadonlyArray<string> = []
-
-const orPlaceholder = (blocks: ReadonlyArray<Block>, text: string): ReadonlyArray<Block> =>
-  blocks.length === 0 ? [{ type: "text", text }] : blocks
+const orPlaceholder = (role: Message["role"], blocks: ReadonlyArray<Block>): Message => ({
+  role,
+  content: blocks.length === 0 ? [{ type: "text", text: placeholder[role] }] : blocks
+})
 
 /** An id of letters, digits, `_` and `-`, the only ones that the API takes. */
 const wireId = (id: string): string => {
@@ -179,19 +178,11 @@ const wireId = (id: string): string => {
   return clean === "" ? "tool_0" : clean
 }
 
-/** Arguments as an object; text that is none, and values that are none, become an empty one. */
-const input = (params: unknown): Readonly<Record<string, unknown>> => {
-  const value = typeof params === "string" ? Option.getOrUndefined(Json.parse(params)) : params
-  return Predicate.isReadonlyObject(value) ? value : {}
-}
+/** Arguments as the object that the history stage made of them. */
+const input = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}
 
-const user = (message: Prompt.UserMessage): Converted => {
-  const blocks = orPlaceholder(message.content.flatMap(contentBlocks), placeholder.user)
-  return { role: "user", plain: blocks, replay: blocks, calls: noIds, results: noIds }
-}
-
-const tool = (message: Prompt.ToolMessage): Converted => {
-  const blocks = message.content.flatMap((part): ReadonlyArray<ToolResultBlock> =>
+const results = (message: Prompt.ToolMessage): ReadonlyArray<Block> =>
+  message.content.flatMap((part): ReadonlyArray<Block> =>
     part.type !== "tool-result" || part.providerExecuted
       ? []
       : [withMarker({
@@ -201,61 +192,31 @@ const tool = (message: Prompt.ToolMessage): Converted => {
         ...(part.isFailure ? { is_error: true } : {})
       }, part.options)]
   )
-  return {
-    role: "user",
-    plain: blocks,
-    replay: blocks,
-    calls: noIds,
-    results: blocks.map((block) => block.tool_use_id)
-  }
-}
 
-const assistant = (message: Prompt.AssistantMessage, names: Endpoint.ToolNames): Converted => {
-  const plain: Array<Block> = []
-  const replay: Array<Block> = []
-  const calls: Array<string> = []
-  let thinks = false
-  const both = (blocks: ReadonlyArray<Block>): void => {
-    plain.push(...blocks)
-    replay.push(...blocks)
-  }
-  for (const part of message.content) {
-    switch (part.type) {
-      case "reasoning":
-        thinks = true
-        replay.push(...thought(part))
-        break
-      case "text":
-        both(contentBlocks(part))
-        break
-      case "file":
-        both([{ type: "text", text: `[${part.mediaType} omitted]` }])
-        break
-      case "tool-call": {
-        if (part.providerExecuted) break
-        const id = wireId(part.id)
-        calls.push(id)
-        both([withMarker({ type: "tool_use", id, name: names.toWire(part.name), input: input(part.params) }, part.options)])
-        break
-      }
-      default:
-        break
-    }
-  }
-  const empty = thinks ? placeholder.thinking : placeholder.assistant
-  return {
-    role: "assistant",
-    plain: orPlaceholder(plain, empty),
-    replay: thinks ? orPlaceholder(replay, empty) : plain.length === 0 ? orPlaceholder(plain, empty) : plain,
-    calls,
-    results: noIds
+const assistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.ToolNames): ReadonlyArray<Block> => {
+  switch (part.type) {
+    case "reasoning":
+      return thought(part)
+    case "text":
+      return contentBlocks(part)
+    case "file":
+      return [{ type: "text", text: `[${part.mediaType} omitted]` }]
+    case "tool-call":
+      return part.providerExecuted ? none : [withMarker({
+        type: "tool_use",
+        id: wireId(part.id),
+        name: names.toWire(part.name),
+        input: input(part.params)
+      }, part.options)]
+    default:
+      return none
   }
 }
 
 const isThinking = (block: Block): block is ThinkingBlock | RedactedBlock =>
   block.type === "thinking" || block.type === "redacted_thinking"
 
-const mark = (blocks: ReadonlyArray<Block>, message: Turns.Turn): ReadonlyArray<Block> => {
+const mark = (blocks: ReadonlyArray<Block>, message: BlockMessages.Turn): ReadonlyArray<Block> => {
   const marker = cacheControl(message.options)
   if (marker === undefined) return blocks
   const at = blocks.findLastIndex((block) => !isThinking(block))
@@ -264,20 +225,18 @@ const mark = (blocks: ReadonlyArray<Block>, message: Turns.Turn): ReadonlyArray<
 }
 
 /** The blocks of this protocol. */
-export const dialect = (names: Endpoint.ToolNames): Turns.Dialect<Block> => ({
-  convert: Turns.remembering((message) => {
+export const dialect = (names: Endpoint.ToolNames): BlockMessages.Dialect<Block> => ({
+  convert: BlockMessages.remembering((message) => {
     switch (message.role) {
       case "user":
-        return user(message)
+        return orPlaceholder("user", message.content.flatMap(contentBlocks))
       case "tool":
-        return tool(message)
+        return { role: "user", content: results(message) }
       case "assistant":
-        return assistant(message, names)
+        return orPlaceholder("assistant", message.content.flatMap((part) => assistantBlocks(part, names)))
     }
   }),
-  callId: (block) => block.type === "tool_use" ? block.id : undefined,
-  resultId: (block) => block.type === "tool_result" ? block.tool_use_id : undefined,
+  isCall: (block) => block.type === "tool_use",
   isThinking,
-  text: (text) => ({ type: "text", text }),
   mark
 })

@@ -18,8 +18,8 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import * as Route from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
+import * as BlockMessages from "../BlockMessages.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
-import * as Turns from "../Turns.ts"
 import * as Endpoint from "./Endpoint.ts"
 import * as Messages from "./Messages.ts"
 
@@ -140,12 +140,12 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const convertTools = rememberTools(names)
   const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [textBlock(Endpoint.identity)] : []
   const rewrite = subscribed ? Endpoint.systemText : undefined
-  const replays = Route.abilities(route).thinking !== "none"
+  const history = Route.abilities(route)
   const structured = endpoint.native && abilities.structured
   const fixed = extras(route, endpoint)
 
   return (call) => {
-    const messages = Turns.alternate(call.messages, dialect, replays)
+    const messages = BlockMessages.toWire(call.messages, dialect, history)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const blocks: ReadonlyArray<Messages.TextBlock> = [
       ...identity,
@@ -156,7 +156,7 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
     const choice = call.tools.length === 0 ? undefined : choiceOf(call.toolChoice, names)
     const forced = choice !== undefined && choice["type"] !== "auto"
     const wanted = forced ? undefined : ModelAbilities.thinking(call.reasoningEffort, abilities)
-    const refusesBudget = replays && Turns.calledWithoutThinking(messages, dialect)
+    const refusesBudget = history.thinking !== "none" && BlockMessages.calledWithoutThinking(messages, dialect)
     const asked = wanted?.style === "budget" && refusesBudget ? undefined : wanted
     const { maxTokens, thinking } = ModelAbilities.fitThinking(
       call.maxOutputTokens ?? ModelAbilities.outputLimit(endpoint.model),

@@ -13,13 +13,12 @@
  * Source: `hermes-llm.md` §4.4.
  */
 import * as Base64 from "effect/encoding/Base64"
-import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
+import * as BlockMessages from "../BlockMessages.ts"
 import * as FileData from "../FileData.ts"
-import * as Turns from "../Turns.ts"
 import * as Decode from "./Decode.ts"
 
 // Blocks
@@ -137,8 +136,6 @@ const thought = (part: Prompt.ReasoningPart): ReadonlyArray<Block> => {
 
 // Messages
 
-type Converted = Turns.Converted<Block>
-
 /** Ways to write calls and results. */
 interface Tooling {
   readonly call: (part: Prompt.ToolCallPart) => ReadonlyArray<Block>
@@ -154,11 +151,8 @@ const wireId = (id: string): string => {
   return clean === "" ? "tool_0" : clean
 }
 
-/** Arguments as an object; text that is none, and values that are none, become an empty one. */
-const input = (params: unknown): Readonly<Record<string, unknown>> => {
-  const value = typeof params === "string" ? Option.getOrUndefined(Json.parse(params)) : params
-  return Predicate.isReadonlyObject(value) ? value : {}
-}
+/** Arguments as the object that the history stage made of them. */
+const input = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}
 
 const asBlocks: Tooling = {
   call: (part) => [{ toolUse: { toolUseId: wireId(part.id), name: part.name, input: input(part.params) } }],
@@ -178,82 +172,52 @@ const inWords: Tooling = {
 
 const orSpace = (blocks: ReadonlyArray<Block>): ReadonlyArray<Block> => blocks.length === 0 ? [space] : blocks
 
-const callId = (block: Block): string | undefined => "toolUse" in block ? block.toolUse.toolUseId : undefined
-const resultId = (block: Block): string | undefined =>
-  "toolResult" in block ? block.toolResult.toolUseId : undefined
-
-const idsBy = (blocks: ReadonlyArray<Block>, id: (block: Block) => string | undefined) =>
-  blocks.flatMap((block) => id(block) ?? [])
-
-const userTurn = (blocks: ReadonlyArray<Block>): Converted => ({
-  role: "user",
-  plain: blocks,
-  replay: blocks,
-  calls: [],
-  results: idsBy(blocks, resultId)
-})
-
-const assistant = (message: Prompt.AssistantMessage, tooling: Tooling): Converted => {
-  const plain: Array<Block> = []
-  const replay: Array<Block> = []
-  for (const part of message.content) {
-    if (part.type === "reasoning") {
-      replay.push(...thought(part))
-      continue
-    }
-    const blocks = part.type === "text"
-      ? contentBlocks(part)
-      : part.type === "file"
-      ? [{ text: `[${part.mediaType} omitted]` }]
-      : part.type === "tool-call" && !part.providerExecuted
-      ? tooling.call(part)
-      : []
-    plain.push(...blocks)
-    replay.push(...blocks)
-  }
-  return {
-    role: "assistant",
-    plain: orSpace(plain),
-    replay: replay.length === plain.length ? orSpace(plain) : replay,
-    calls: idsBy(plain, callId),
-    results: []
+const assistantBlocks = (part: Prompt.AssistantMessagePart, tooling: Tooling): ReadonlyArray<Block> => {
+  switch (part.type) {
+    case "reasoning":
+      return thought(part)
+    case "text":
+      return contentBlocks(part)
+    case "file":
+      return [{ text: `[${part.mediaType} omitted]` }]
+    case "tool-call":
+      return part.providerExecuted ? [] : tooling.call(part)
+    default:
+      return []
   }
 }
 
-const dialect = (tooling: Tooling): Turns.Dialect<Block> => ({
-  convert: Turns.remembering((message) => {
+const dialect = (tooling: Tooling): BlockMessages.Dialect<Block> => ({
+  convert: BlockMessages.remembering((message) => {
     switch (message.role) {
       case "user":
-        return userTurn(orSpace(message.content.flatMap(contentBlocks)))
+        return { role: "user", content: orSpace(message.content.flatMap(contentBlocks)) }
       case "tool":
-        return userTurn(message.content.flatMap((part) =>
-          part.type === "tool-result" && !part.providerExecuted ? tooling.result(part) : []
-        ))
+        return {
+          role: "user",
+          content: message.content.flatMap((part) =>
+            part.type === "tool-result" && !part.providerExecuted ? tooling.result(part) : []
+          )
+        }
       case "assistant":
-        return assistant(message, tooling)
+        return { role: "assistant", content: orSpace(message.content.flatMap((part) => assistantBlocks(part, tooling))) }
     }
   }),
-  callId,
-  resultId,
+  isCall: (block) => "toolUse" in block,
   isThinking: (block) => "reasoningContent" in block,
-  text: (text) => ({ text }),
   mark: (blocks) => blocks
 })
 
 /** The blocks of a request that names tools. */
-export const withTools = (): Turns.Dialect<Block> => dialect(asBlocks)
+export const withTools = (): BlockMessages.Dialect<Block> => dialect(asBlocks)
 
 /** The blocks of one that names none. */
-export const withoutTools = (): Turns.Dialect<Block> => dialect(inWords)
+export const withoutTools = (): BlockMessages.Dialect<Block> => dialect(inWords)
 
-/** Messages that begin and end with the user's. */
-export const framed = (
-  messages: ReadonlyArray<Turns.Message<Block>>
-): ReadonlyArray<Turns.Message<Block>> => {
-  const filler: Turns.Message<Block> = { role: "user", content: [space] }
-  return [
-    ...(messages[0]?.role === "user" ? [] : [filler]),
-    ...messages,
-    ...(messages.at(-1)?.role === "assistant" ? [filler] : [])
-  ]
-}
+type Message = BlockMessages.Message<Block>
+
+const filler: Message = { role: "user", content: [space] }
+
+/** Messages that begin and end with the user's; those of the history stage begin so. */
+export const framed = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> =>
+  messages.at(-1)?.role === "user" ? messages : [...messages, filler]

@@ -18,9 +18,9 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import * as Route from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
+import * as BlockMessages from "../BlockMessages.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
 import * as Raw from "../Raw.ts"
-import * as Turns from "../Turns.ts"
 import * as Messages from "./Messages.ts"
 
 // Tools
@@ -125,7 +125,7 @@ const guardrailOf = ({ guardrail }: Route.Route, stream: boolean): Readonly<Reco
 /** Turns the calls of one route into requests; remembers the messages that it has converted. */
 export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const { abilities, tools } = modelOf(route.model)
-  const replays = Route.abilities(route).thinking !== "none"
+  const history = Route.abilities(route)
   const withTools = Messages.withTools()
   const withoutTools = Messages.withoutTools()
   const convertTools = rememberTools()
@@ -133,7 +133,7 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   return (call) => {
     const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
     const dialect = choice === undefined ? withoutTools : withTools
-    const messages = Turns.alternate(call.messages, dialect, replays)
+    const messages = BlockMessages.toWire(call.messages, dialect, history)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const inField = format !== undefined && abilities.structured
     const system = [
@@ -141,7 +141,7 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
       ...(format === undefined || inField ? [] : [{ text: AnswerSchema.instruction(format.schema) }])
     ]
     const wanted = choice === undefined || choice === "auto" ? ModelAbilities.thinking(call.reasoningEffort, abilities) : undefined
-    const asked = wanted?.style === "budget" && Turns.calledWithoutThinking(messages, dialect) ? undefined : wanted
+    const asked = wanted?.style === "budget" && BlockMessages.calledWithoutThinking(messages, dialect) ? undefined : wanted
     const { maxTokens, thinking } = ModelAbilities.fitThinking(call.maxOutputTokens ?? defaultMaxTokens, call.contextWindow, asked)
     const additional = thinkingFields(thinking)
     return {

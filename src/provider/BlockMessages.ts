@@ -1,0 +1,75 @@
+/**
+ * Messages of content blocks, as the Messages API and Converse take them: user and assistant in turn, the results of tools
+ * in the user's message after the calls.
+ *
+ * **Details**
+ *
+ * The history stage (`domain/History`) makes a conversation fit; here its messages are translated and joined. It is called
+ * here too, because these APIs refuse every conversation that does not fit, and a provider can be asked without a runtime.
+ *
+ * Each message is converted once in its life: what was made of it is kept beside its content, so that a copy of a message
+ * with other options (a cache breakpoint) finds it too. Converted blocks are shared and never changed.
+ *
+ * Source: `hermes-llm.md` §4.2, §4.4 and §14.5.
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as History from "../domain/History.ts"
+import type * as Route from "../domain/Route.ts"
+
+/** Any message but a system message. */
+export type Turn = Exclude<Prompt.Message, Prompt.SystemMessage>
+
+/** A message on the wire. */
+export interface Message<Block> {
+  readonly role: "user" | "assistant"
+  readonly content: ReadonlyArray<Block>
+}
+
+/** The blocks of one protocol. */
+export interface Dialect<Block> {
+  readonly convert: (message: Turn) => Message<Block>
+  readonly isCall: (block: Block) => boolean
+  readonly isThinking: (block: Block) => boolean
+  /** The blocks of a message with what its options ask for. */
+  readonly mark: (blocks: ReadonlyArray<Block>, message: Turn) => ReadonlyArray<Block>
+}
+
+/** A converter that remembers the messages that it has converted. */
+export const remembering = <Block>(convert: (message: Turn) => Message<Block>): (message: Turn) => Message<Block> => {
+  const known = new WeakMap<object, Message<Block>>()
+  return (message) => {
+    const before = known.get(message.content)
+    if (before !== undefined) return before
+    const converted = convert(message)
+    known.set(message.content, converted)
+    return converted
+  }
+}
+
+/** The messages of a conversation, without its system messages. */
+export const toWire = <Block>(
+  messages: ReadonlyArray<Prompt.Message>,
+  dialect: Dialect<Block>,
+  abilities: Route.Abilities
+): ReadonlyArray<Message<Block>> => {
+  const joined: Array<{ readonly role: Message<Block>["role"]; readonly members: Array<ReadonlyArray<Block>> }> = []
+  for (const message of History.sendable(messages, abilities)) {
+    if (message.role === "system") continue
+    const { content, role } = dialect.convert(message)
+    const blocks = dialect.mark(content, message)
+    const last = joined.at(-1)
+    if (last?.role === role) last.members.push(blocks)
+    else joined.push({ role, members: [blocks] })
+  }
+  return joined.map(({ members, role }) => ({ role, content: members.length === 1 ? members[0] ?? [] : members.flat() }))
+}
+
+/** Tells whether the newest assistant message called tools without having thought first. */
+export const calledWithoutThinking = <Block>(
+  messages: ReadonlyArray<Message<Block>>,
+  dialect: Dialect<Block>
+): boolean => {
+  const content = messages.findLast((message) => message.role === "assistant")?.content ?? []
+  const [first] = content
+  return first !== undefined && !dialect.isThinking(first) && content.some(dialect.isCall)
+}
