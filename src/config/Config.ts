@@ -32,15 +32,12 @@ import * as Derived from "./Derived.ts"
 import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
 import * as Inherited from "./Inherited.ts"
-import { expand, references } from "./internal/Expand.ts"
+import { expand, references } from "./internal/Coerce.ts"
 import * as Files from "./internal/Files.ts"
-import { explain } from "./internal/Issues.ts"
-import * as Origin from "./internal/Origin.ts"
-import { gatherProviderKeys, prepare } from "./internal/Prepare.ts"
-import * as RouteLayers from "./internal/RouteLayers.ts"
+import * as SettingSources from "./internal/SettingSources.ts"
+import { explain, gatherProviderKeys, prepare } from "./internal/Validation.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
-import * as Variables from "./internal/Variables.ts"
 import * as RouteSources from "./RouteSources.ts"
 import { Settings, SettingsSchema, type Values } from "./Settings.ts"
 import * as Yaml from "./Yaml.ts"
@@ -80,9 +77,9 @@ export interface Sources {
 
 const decode = Schema.decodeUnknownResult(SettingsSchema)
 
-const assignment = ({ key, name, value }: Flag): ReadonlyArray<Origin.Assignment> => {
+const assignment = ({ key, name, value }: Flag): ReadonlyArray<SettingSources.Assignment> => {
   const path = key.split(".")
-  return value === undefined ? [] : [{ path, value, origin: Origin.named(name, path, "flags") }]
+  return value === undefined ? [] : [{ path, value, origin: SettingSources.named(name, path, "flags") }]
 }
 
 const failure = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
@@ -96,12 +93,12 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
     }
     const { missing, tree } = expand(file ?? {}, root, (name) => environment.process[name] ?? environment.file[name])
-    const fromFile = Variables.read(environment.file, root, "env-file")
-    const fromProcess = Variables.read(environment.process, root, "environment")
-    const layers = RouteLayers.layered(tree, [fromFile.assignments, fromProcess.assignments, flags.flatMap(assignment)])
-    const origins = Origin.collect(layers.assignments)
+    const fromFile = SettingSources.read(environment.file, root, "env-file")
+    const fromProcess = SettingSources.read(environment.process, root, "environment")
+    const layers = RouteSources.layered(tree, [fromFile.assignments, fromProcess.assignments, flags.flatMap(assignment)])
+    const origins = SettingSources.collect(layers.assignments)
     const prepared = prepare(gatherProviderKeys(layers.tree, root), root)
-    const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${Origin.label(origins, path)}: ${text}` })
+    const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${SettingSources.label(origins, path)}: ${text}` })
     const decoded = decode(prepared.tree, { errors: "all" })
     const wrong = decoded._tag === "Success" ? [] : explain(decoded.failure.issue, root, prepared.tree)
     const lines = [

@@ -29,7 +29,7 @@ import { snakeCase } from "./Fields.ts"
 import { Home } from "./Home.ts"
 import * as Coerce from "./internal/Coerce.ts"
 import * as Files from "./internal/Files.ts"
-import * as Judge from "./internal/Judge.ts"
+import * as Validation from "./internal/Validation.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as YamlEdit from "./internal/YamlEdit.ts"
@@ -80,7 +80,7 @@ const change = Effect.fnUntraced(function*(
     Effect.fnUntraced(function*(text) {
       const tree = yield* yaml.read(text, "config.yaml")
       const { path, value } = yield* decide(tree, yaml)
-      const warnings = value === undefined ? [] : yield* Judge.judge(Tree.set(tree, path, value), path)
+      const warnings = value === undefined ? [] : yield* Validation.judge(Tree.set(tree, path, value), path)
       const edited = value === undefined
         ? YamlEdit.unset(yaml, text, path)
         : YamlEdit.set(yaml, text, path, value)
@@ -141,7 +141,7 @@ export const setModel = Effect.fn("Edit.setModel")(function*(wanted: ModelChange
       let edited = before
       for (const [key, value] of [...gone.map((key) => [key, undefined] as const), ...said]) {
         const path = ["model", key]
-        if (value !== undefined) yield* Judge.judge(Tree.set(yield* yaml.read(edited, "config.yaml"), path, value), path)
+        if (value !== undefined) yield* Validation.judge(Tree.set(yield* yaml.read(edited, "config.yaml"), path, value), path)
         const next = value === undefined ? YamlEdit.unset(yaml, edited, path) : YamlEdit.set(yaml, edited, path, value)
         if (next === undefined) return yield* cannotEdit(`model.${key}`)
         edited = next

@@ -26,7 +26,6 @@ import * as F from "./Fields.ts"
 import * as Model from "./ModelSettings.ts"
 import * as Program from "./ProgramSettings.ts"
 import type { RouteSources } from "./RouteSources.ts"
-import * as Safety from "./SafetySettings.ts"
 import * as Tool from "./ToolSettings.ts"
 
 const fields = {
@@ -67,10 +66,10 @@ const fields = {
   mcpServers: F.withDefault(F.mapOf(Tool.mcpServer), {}),
   cron: Tool.cron,
 
-  approvals: Safety.approvals,
+  approvals: Tool.approvals,
   /** Commands that were approved for good. */
   commandAllowlist: F.withDefault(F.texts, []),
-  security: Safety.security,
+  security: Tool.security,
 
   plugins: Program.plugins,
   hooks: F.withDefault(F.mapOf(Schema.Array(Program.shellHook)), {}),

@@ -4,7 +4,7 @@ import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import * as Shape from "../../src/config/internal/Shape.ts"
 import * as Tree from "../../src/config/internal/Tree.ts"
-import { nameOf } from "../../src/config/internal/Variables.ts"
+import { nameOf } from "../../src/config/internal/SettingSources.ts"
 import * as Keys from "../../src/config/Keys.ts"
 
 /** Expands `a.{b, c.{d}}` as the specifications write keys. */
