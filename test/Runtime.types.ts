@@ -98,25 +98,26 @@ const services = {
   store: MemorySessionStore.layer,
   tools: ToolRegistry.ToolRegistry.layer([])
 }
-const complete = <A, E>(layer: Layer.Layer<A, E>): Layer.Layer<A, E> => layer
 const { approvals, events, files, hooks, processes, router, store, tools } = services
-complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, store, tools])))
-// @ts-expect-error: no approvals
-complete(bare.pipe(Layer.provide([events, files, hooks, processes, router, store, tools])))
-// @ts-expect-error: no process events
-complete(bare.pipe(Layer.provide([approvals, files, hooks, processes, router, store, tools])))
-// @ts-expect-error: no file state
-complete(bare.pipe(Layer.provide([approvals, events, hooks, processes, router, store, tools])))
-// @ts-expect-error: no hooks
-complete(bare.pipe(Layer.provide([approvals, events, files, processes, router, store, tools])))
-// @ts-expect-error: no processes
-complete(bare.pipe(Layer.provide([approvals, events, files, hooks, router, store, tools])))
-// @ts-expect-error: no router
-complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, store, tools])))
-// @ts-expect-error: no store
-complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, tools])))
-// @ts-expect-error: no tools
-complete(bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, store])))
+const given = bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, store, tools]))
+same<NeedsOf<typeof given>, never>(true)
+// One layer too few, and exactly that service is missing.
+const withoutApprovals = bare.pipe(Layer.provide([events, files, hooks, processes, router, store, tools]))
+same<NeedsOf<typeof withoutApprovals>, Approvals.Approvals>(true)
+const withoutEvents = bare.pipe(Layer.provide([approvals, files, hooks, processes, router, store, tools]))
+same<NeedsOf<typeof withoutEvents>, ProcessEvents.ProcessEvents>(true)
+const withoutFiles = bare.pipe(Layer.provide([approvals, events, hooks, processes, router, store, tools]))
+same<NeedsOf<typeof withoutFiles>, FileState.FileState>(true)
+const withoutHooks = bare.pipe(Layer.provide([approvals, events, files, processes, router, store, tools]))
+same<NeedsOf<typeof withoutHooks>, Hooks.Hooks>(true)
+const withoutProcesses = bare.pipe(Layer.provide([approvals, events, files, hooks, router, store, tools]))
+same<NeedsOf<typeof withoutProcesses>, ProcessRegistry.ProcessRegistry>(true)
+const withoutRouter = bare.pipe(Layer.provide([approvals, events, files, hooks, processes, store, tools]))
+same<NeedsOf<typeof withoutRouter>, ModelRouter.ModelRouter>(true)
+const withoutStore = bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, tools]))
+same<NeedsOf<typeof withoutStore>, SessionStore.SessionStore>(true)
+const withoutTools = bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, store]))
+same<NeedsOf<typeof withoutTools>, ToolRegistry.ToolRegistry>(true)
 
 // Middleware that fails needs an agent whose type says so, and there is no other agent beside it.
 const limit = Middleware.wrapModelCall<never, Broken>({ name: "limit", wrap: () => () => Effect.fail(new Broken()) })
