@@ -17,6 +17,7 @@ import * as AtofCheck from "../../src/observability/AtofCheck.ts"
 import * as NemoRelayPlugin from "../../src/observability/NemoRelayPlugin.ts"
 import * as Library from "../../src/observability/relay/Library.ts"
 import * as TraceSettings from "../../src/observability/TraceSettings.ts"
+import { HiddenVariables, takeOver } from "../../src/platform/ProcessVariables.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
@@ -366,6 +367,34 @@ describe("a plugins.toml", () => {
       })).pipe(Effect.provide(NodeServices.layer))
       assert.deepStrictEqual([fake.configs.length, fake.of("initialize").length], [2, 1])
       assert.isTrue(own(directory).events.every(({ metadata }) => metadata?.["session_id"] === "two"))
+    }))
+
+  it.effect("the library finds hidden variables that it reads by itself, those that the document names, while it is there", () =>
+    Effect.gen(function*() {
+      const planted = { HV_HEADER: "one", HV_SIGNING: "two", HV_OTHER: "three", OTEL_EXPORTER_OTLP_HEADERS: "four" }
+      yield* Effect.acquireRelease(
+        Effect.sync(() => Object.assign(process.env, planted)),
+        () => Effect.sync(() => Object.keys(planted).forEach((name) => Reflect.deleteProperty(process.env, name)))
+      )
+      const hidden = takeOver((name) => Object.hasOwn(planted, name))
+      const shown = () => Object.keys(planted).filter((name) => process.env[name] !== undefined)
+      let seen: ReadonlyArray<string> = []
+      const toml = (at: string) => `${exporters(at)}
+[[components.config.atof.sinks]]
+type = "stream"
+url = "http://127.0.0.1:9"
+header_env = { x-key = "HV_HEADER" }
+
+[[components.config.atif.storage]]
+type = "s3"
+bucket = "b"
+secret_access_key_var = "HV_SIGNING"
+`
+      yield* withRelay({ toml, wishes: { initialize: async () => void (seen = shown()) } }, (parts) => run(parts)).pipe(
+        Effect.provideService(HiddenVariables, hidden)
+      )
+      assert.deepStrictEqual(seen, ["HV_HEADER", "HV_SIGNING", "OTEL_EXPORTER_OTLP_HEADERS"])
+      assert.deepStrictEqual(shown(), [])
     }))
 
   it.effect("what the library finds odd in it is said, except that the user's own file is not there", () =>
