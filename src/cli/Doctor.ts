@@ -12,7 +12,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Config from "../config/Config.ts"
-import { Environment } from "../config/Environment.ts"
+import { Environment, HiddenVariables } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
@@ -46,15 +46,19 @@ const home = Effect.gen(function*() {
   return ok("home", nearest === root ? root : `${root} (made by the first run)`)
 })
 
-/** Secrets that others can read. */
+/** Secrets that others can read, or commands of tools. */
 const secrets = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const { env } = yield* Home
+  const exposed = (yield* HiddenVariables).exposed()
+  const variables = exposed.length === 0
+    ? []
+    : [warning("secrets", `commands can read ${exposed.join(", ")} in the environment that hermes was started with: keep keys in ${env}`)]
   const info = yield* Effect.option(fs.stat(env))
-  if (Option.isNone(info)) return []
+  if (Option.isNone(info)) return variables
   return (info.value.mode & 0o077) === 0
-    ? [ok("secrets", env)]
-    : [warning("secrets", `others can read ${env}: run \`chmod 600 ${env}\``)]
+    ? [...variables, ok("secrets", env)]
+    : [...variables, warning("secrets", `others can read ${env}: run \`chmod 600 ${env}\``)]
 })
 
 const settings = Effect.fnUntraced(function*(flags: Flags.Globals) {

@@ -8,7 +8,7 @@
  * So the entry is removed from `process.env` first, which is what nothing points to it by, and its bytes in the block are
  * overwritten with zeros through `/proc/self/mem`. This process goes on: its id, terminal, signals, inspector and options are
  * what they were, and no value is written anywhere. Where the block cannot be written (no `/proc`, a kernel that forbids it),
- * variables leave `process.env` only.
+ * variables leave `process.env` only, and count as exposed.
  *
  * An application that embeds the library keeps its variables: only what calls {@link takeOver} hides anything.
  *
@@ -40,6 +40,8 @@ export interface Hidden {
   /** Hides more variables, which commands do not get either. Names that are not set are left out. */
   readonly hide: (names: Iterable<string>) => void
   readonly isHidden: (name: string) => boolean
+  /** Names of hidden variables that the system still shows to other processes of the user. */
+  readonly exposed: () => ReadonlyArray<string>
   /**
    * Puts hidden variables back into `process.env` while the scope is open, for code in this process that reads nothing else.
    * `/proc/<pid>/environ` does not show them.
@@ -49,7 +51,7 @@ export interface Hidden {
 
 /** Those of the program; an application hides nothing. */
 export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform/HiddenVariables", {
-  defaultValue: () => ({ hide: () => {}, isHidden: () => false, lend: () => Effect.void })
+  defaultValue: () => ({ hide: () => {}, isHidden: () => false, exposed: () => [], lend: () => Effect.void })
 })
 
 /** Indices behind the name of the program in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
@@ -98,6 +100,7 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
   const variables: Variables = { ...process.env }
   const first: Record<string, string> = {}
   const hidden = new Set<string>()
+  const exposed = new Set<string>()
   const lent = new Map<string, number>()
 
   const hide = (given: Iterable<string>): void => {
@@ -107,11 +110,10 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
       delete process.env[name]
       hidden.add(name)
     }
-    if (process.platform !== "linux") return
     try {
       erase(names)
     } catch {
-      // A kernel or a container that forbids it: they are out of `process.env`, and fences ask before commands read the block.
+      for (const name of names) exposed.add(name)
     }
   }
 
@@ -142,6 +144,7 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
     },
     hide,
     isHidden: (name) => hidden.has(name),
+    exposed: () => Array.from(exposed),
     lend: (names) =>
       Effect.asVoid(Effect.acquireRelease(
         Effect.sync(() => Array.from(new Set(names)).filter(take)),

@@ -4,9 +4,11 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { createHash, createHmac } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { HiddenVariables, ProcessVariables, takeOver } from "../../src/platform/ProcessVariables.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { machine } from "../support/hermes.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
+import { cli } from "./capture.ts"
 
 const planted = {
   ACME_LLM: "kPv93-key-env-of-a-provider-Tq",
@@ -176,4 +178,21 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
         assert.include(request.headers["authorization"] ?? "", `Signature=${signatureOf(request)}`)
       }
     }), 60_000)
+})
+
+describe("hermes doctor", () => {
+  it.live("names the keys that the system still shows to commands, and nothing where there are none", () =>
+    Effect.gen(function*() {
+      const { cwd, home } = yield* machine
+      const doctor = (exposed: ReadonlyArray<string>) =>
+        cli("doctor").pipe(
+          Effect.provideService(ProcessVariables, { PATH: process.env["PATH"], HOME: cwd, HERMES_HOME: home }),
+          Effect.provideService(HiddenVariables, { ...takeOver(() => false), exposed: () => exposed }),
+          Effect.map(({ stdout }) => stdout.split("\n").filter((line) => /environment/.test(line)))
+        )
+      assert.deepStrictEqual(yield* doctor([]), [])
+      const [line, ...more] = yield* doctor(["A_KEY", "B_TOKEN"])
+      assert.deepStrictEqual(more, [])
+      assert.include(line, `commands can read A_KEY, B_TOKEN in the environment that hermes was started with: keep keys in ${home}/.env`)
+    }))
 })
