@@ -45,7 +45,7 @@ import * as Exchange from "./Exchange.ts"
 import type * as Extras from "./Extras.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as SdkClient from "./SdkClient.ts"
+import * as SdkSetup from "./SdkSetup.ts"
 import type * as SdkError from "./SdkError.ts"
 
 const path = "/v1/messages"
@@ -75,13 +75,13 @@ const makeClient = (
   endpoint: Endpoint.Endpoint,
   fetch: typeof globalThis.fetch
 ): Anthropic =>
-  SdkClient.withoutVariables("ANTHROPIC_", [], () =>
+  SdkSetup.withoutVariables("ANTHROPIC_", [], () =>
     new sdk.Anthropic({
       apiKey: noKey,
       baseURL: endpoint.baseUrl,
       defaultHeaders: Endpoint.headers(route, endpoint),
       defaultQuery: { ...route.query },
-      timeout: SdkClient.timeoutMillis(route, defaultTimeoutMillis),
+      timeout: SdkSetup.timeoutMillis(route, defaultTimeoutMillis),
       maxRetries: 0,
       logLevel: "off",
       openTelemetry: false,
@@ -96,7 +96,7 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   const endpoint = Endpoint.of(route)
   const misconfigured = refused(route, endpoint)
   if (misconfigured !== undefined) return yield* misconfigured
-  const [sdk, fetch] = yield* SdkClient.load(route, () => import("@anthropic-ai/sdk"))
+  const [sdk, fetch] = yield* SdkSetup.load(route, () => import("@anthropic-ai/sdk"))
   const client = makeClient(sdk, route, endpoint, fetch)
   const names = Endpoint.toolNames(endpoint)
   const context = (method: string): SdkError.Context => ({

@@ -45,17 +45,17 @@ import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../dom
 import * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
 import { HiddenVariables, ProcessVariables } from "../platform/ProcessVariables.ts"
+import * as AwsError from "./AwsError.ts"
 import * as Decode from "./bedrock/Decode.ts"
 import * as Endpoint from "./bedrock/Endpoint.ts"
-import * as Failure from "./bedrock/Failure.ts"
-import * as HttpHandler from "./bedrock/HttpHandler.ts"
 import * as Request from "./bedrock/Request.ts"
 import * as Stream from "./bedrock/Stream.ts"
 import * as Extras from "./Extras.ts"
+import * as AwsHttpHandler from "./internal/AwsHttpHandler.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 import * as Raw from "./Raw.ts"
-import * as SdkClient from "./SdkClient.ts"
+import * as SdkSetup from "./SdkSetup.ts"
 import * as SdkError from "./SdkError.ts"
 
 type Sdk = typeof import("@aws-sdk/client-bedrock-runtime")
@@ -76,8 +76,8 @@ const makeClient = (
     ...(endpoint.token === undefined ? {} : { token: { token: endpoint.token } }),
     ...(endpoint.scheme === undefined ? {} : { authSchemePreference: [endpoint.scheme] }),
     maxAttempts: 1,
-    requestHandler: HttpHandler.make(fetch),
-    streamCollector: HttpHandler.collect
+    requestHandler: AwsHttpHandler.make(fetch),
+    streamCollector: AwsHttpHandler.collect
   })
 
 /** Adds the headers and the query of a route and of one request; a header that is `null` is removed. */
@@ -113,9 +113,9 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   const endpoint = Endpoint.of(route, variables)
   // A profile may take its credentials from the environment (`credential_source`), which the SDK reads by itself.
   if (Endpoint.hasProfile(variables)) yield* (yield* HiddenVariables).lend(Endpoint.secretVariables)
-  const [sdk, fetch] = yield* SdkClient.load(route, () => import("@aws-sdk/client-bedrock-runtime"))
+  const [sdk, fetch] = yield* SdkSetup.load(route, () => import("@aws-sdk/client-bedrock-runtime"))
   const client = makeClient(sdk, endpoint, Endpoint.credentials(variables), fetch)
-  const place = (method: string): Failure.Place => ({
+  const place = (method: string): AwsError.Place => ({
     module: "BedrockConverse",
     method,
     url: endpoint.address ?? `https://bedrock-runtime.${endpoint.region}.amazonaws.com`,
@@ -123,14 +123,14 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
     region: endpoint.region
   })
   const executing = place("execute")
-  const fail = (error: unknown): AiError.AiError => Failure.fromSdk(error, executing)
+  const fail = (error: unknown): AiError.AiError => AwsError.fromSdk(error, executing)
 
   const ask = <A>(evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
     Effect.tryPromise({ try: evaluate, catch: fail })
 
   const inTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
     Effect.timeoutOrElse(effect, {
-      duration: SdkClient.timeoutMillis(route, defaultTimeoutMillis),
+      duration: SdkSetup.timeoutMillis(route, defaultTimeoutMillis),
       orElse: () => Effect.fail(fail(Object.assign(new Error("timed out"), { name: "TimeoutError" })))
     })
 

@@ -45,7 +45,7 @@ import * as AiError from "effect/ai/AiError"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import * as Answer from "./foreign/Answer.ts"
+import * as Decode from "./foreign/Decode.ts"
 import * as Request from "./foreign/Request.ts"
 import type * as ProviderPort from "./Provider.ts"
 
@@ -68,12 +68,12 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
     options: Request.Options,
     onPart: ExecuteOptions["onPart"]
   ): Effect.fn.Return<ModelResponse, AiError.AiError> {
-    const filter = Answer.makeFilter()
+    const filter = Decode.makeFilter()
     const sent = Assembler.make()
     const seen = onPart === undefined ? sent : Assembler.make()
     const parts = Stream.takeUntil(model.streamText(options), () => sent.overflow() !== undefined)
     yield* Stream.runForEachArray(parts, (parts) => {
-      const error = Answer.errorIn(parts)
+      const error = Decode.errorIn(parts)
       if (error !== undefined) return Effect.fail(fail("execute", error))
       const kept = filter(parts)
       if (kept.length === 0) return Effect.void
@@ -87,7 +87,7 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
         new AiError.InvalidResponseError({ description: "the stream ended before the answer was complete" })
       )
     }
-    return Answer.make(seen.result(), all)
+    return Decode.make(seen.result(), all)
   })
 
   return {
@@ -98,7 +98,7 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
       Effect.flatMap(read(request), (found) =>
         found.stream
           ? streamed(found.options, options?.onPart)
-          : Effect.map(model.generateText(found.options), ({ content }) => Answer.make(Answer.fromParts(content)))),
-    decode: (raw) => Effect.mapError(Answer.decode(raw), (reason) => fail("decode", reason))
+          : Effect.map(model.generateText(found.options), ({ content }) => Decode.make(Decode.fromParts(content)))),
+    decode: (raw) => Effect.mapError(Decode.decode(raw), (reason) => fail("decode", reason))
   }
 }

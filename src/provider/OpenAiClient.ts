@@ -25,7 +25,7 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
 import type * as Extras from "./Extras.ts"
-import * as SdkClient from "./SdkClient.ts"
+import * as SdkSetup from "./SdkSetup.ts"
 
 /** Where a route of provider `openai` goes that names no address. Nobody else's key may go there. */
 export const defaultBaseUrl = "https://api.openai.com/v1"
@@ -67,13 +67,13 @@ const makeClient = (
   key: string,
   fetch: typeof globalThis.fetch
 ): OpenAI =>
-  SdkClient.withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
+  SdkSetup.withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
     new sdk.OpenAI({
       apiKey: key,
       baseURL: baseUrl,
       defaultHeaders: headersOf(route, baseUrl, key),
       defaultQuery: { ...route.query },
-      timeout: SdkClient.timeoutMillis(route, defaultTimeoutMillis),
+      timeout: SdkSetup.timeoutMillis(route, defaultTimeoutMillis),
       maxRetries: 0,
       logLevel: "off",
       fetch
@@ -98,7 +98,7 @@ export const make = Effect.fnUntraced(function*(
       message: "OpenAI needs a key: set OPENAI_API_KEY, or model.base_url for another endpoint"
     })
   }
-  const [sdk, fetch] = yield* SdkClient.load(route, () => import("openai"))
+  const [sdk, fetch] = yield* SdkSetup.load(route, () => import("openai"))
   const client = makeClient(sdk, route, baseUrl, given === "" ? placeholderKey : given, fetch)
   return {
     baseUrl,

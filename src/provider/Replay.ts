@@ -50,9 +50,8 @@ import { reasonOf } from "../domain/PathProblem.ts"
 import * as Completion from "./offline/Completion.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as Canonical from "./replay/Canonical.ts"
-import * as Exchange from "./replay/Exchange.ts"
 import * as Protocol from "./replay/Protocol.ts"
+import * as Recording from "./replay/Recording.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 
 /** Where the lines of a recording go. */
@@ -83,16 +82,16 @@ export const record = (provider: ProviderPort.Service, sink: Sink): ProviderPort
     request: ModelRequest,
     index: number,
     stream: ReadonlyArray<ReadonlyArray<StreamPart>>,
-    outcome: Pick<Exchange.Exchange, "response" | "error">
+    outcome: Pick<Recording.Exchange, "response" | "error">
   ): Effect.Effect<void, AiError.AiError> =>
     Effect.try({
       try: () => {
-        const canonical = Exchange.canonical(request)
-        return Exchange.toLine({
+        const canonical = Recording.canonicalRequest(request)
+        return Recording.toLine({
           version: 1,
           index,
           route: baseUrl === undefined ? route : { ...route, baseUrl },
-          hash: Exchange.hash(canonical),
+          hash: Recording.hash(canonical),
           request: canonical,
           ...(stream.length === 0 ? {} : { stream }),
           ...outcome
@@ -121,8 +120,8 @@ export const record = (provider: ProviderPort.Service, sink: Sink): ProviderPort
   return { ...provider, execute }
 }
 
-const differs = (recorded: Exchange.Exchange, request: unknown, number: number): AiError.AiError => {
-  const found = Canonical.difference(recorded.request, request)
+const differs = (recorded: Recording.Exchange, request: unknown, number: number): AiError.AiError => {
+  const found = Recording.difference(recorded.request, request)
   return refuse(
     `request ${number} is not the recorded one${
       found === undefined ? "" : `: ${found.path} is ${found.actual}, recorded was ${found.expected}`
@@ -131,7 +130,7 @@ const differs = (recorded: Exchange.Exchange, request: unknown, number: number):
 }
 
 const play = Effect.fnUntraced(function*(
-  exchange: Exchange.Exchange,
+  exchange: Recording.Exchange,
   onPart: OnPart | undefined
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
   const { error, response, stream } = exchange
@@ -148,13 +147,13 @@ const play = Effect.fnUntraced(function*(
     : yield* Completion.play(whole, stream ?? [StreamMachine.pieces(whole)], onPart, noDelay)
 })
 
-const read = (lines: Iterable<string>): Result.Result<ReadonlyArray<Exchange.Exchange>, ConfigError> =>
+const read = (lines: Iterable<string>): Result.Result<ReadonlyArray<Recording.Exchange>, ConfigError> =>
   Result.gen(function*() {
-    const exchanges: Array<Exchange.Exchange> = []
+    const exchanges: Array<Recording.Exchange> = []
     let number = 0
     for (const line of lines) {
       number++
-      if (line.trim() !== "") exchanges.push(yield* Exchange.fromLine(line, number))
+      if (line.trim() !== "") exchanges.push(yield* Recording.fromLine(line, number))
     }
     return exchanges.sort((a, b) => a.index - b.index)
   })
@@ -183,8 +182,8 @@ export const provider = Effect.fn("Replay.provider")(function*(
           const many = exchanges.length === 1 ? "1 exchange" : `${exchanges.length} exchanges`
           return Effect.fail(refuse(`the recording is exhausted: it has ${many} and was asked for request ${number}`))
         }
-        const canonical = Exchange.canonical(request)
-        if (Exchange.hash(canonical) !== exchange.hash) return Effect.fail(differs(exchange, canonical, number))
+        const canonical = Recording.canonicalRequest(request)
+        if (Recording.hash(canonical) !== exchange.hash) return Effect.fail(differs(exchange, canonical, number))
         played = number
         return play(exchange, request["stream"] === true || exchange.stream !== undefined ? options?.onPart : undefined)
       }),

@@ -14,7 +14,6 @@
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
-import * as RetryAfter from "./internal/RetryAfter.ts"
 import * as NetworkReason from "./NetworkReason.ts"
 import * as Raw from "./Raw.ts"
 
@@ -37,6 +36,26 @@ interface Failure {
   readonly requestId: string | undefined
   readonly retryAfter: Duration.Duration | undefined
   readonly http: typeof AiError.HttpContext.Type
+}
+
+/** `get` of a header table, names in lower case. */
+type GetHeader = (name: string) => string | undefined
+
+/**
+ * `retry-after-ms`, else `retry-after` in seconds or as a date. A date is measured from the server's own `date`, so that
+ * a wrong clock on this side does not matter; without one, from now. What is past or no number is none.
+ */
+export const retryAfterOf = (get: GetHeader): Duration.Duration | undefined => {
+  const millis = Number.parseFloat(get("retry-after-ms") ?? "")
+  if (millis >= 0) return Duration.millis(millis)
+  const value = get("retry-after")?.trim()
+  if (value === undefined || value === "") return undefined
+  const seconds = Number(value)
+  if (seconds >= 0) return Duration.millis(seconds * 1_000)
+  const at = Date.parse(value)
+  const now = Date.parse(get("date") ?? "")
+  const wait = at - (Number.isNaN(now) ? Date.now() : now)
+  return wait >= 0 ? Duration.millis(wait) : undefined
 }
 
 const maxBody = 4_000
@@ -99,7 +118,7 @@ const failure = (input: {
     type: Raw.word(fields["type"]) || Raw.word(Raw.fields(input.body)["type"]),
     param: Raw.word(fields["param"]) || undefined,
     requestId: headers["x-request-id"] ?? headers["request-id"] ?? (Raw.word(Raw.fields(input.body)["request_id"]) || undefined),
-    retryAfter: RetryAfter.read((name) => headers[name]),
+    retryAfter: retryAfterOf((name) => headers[name]),
     http: {
       ...(status === undefined ? {} : { response: { status, headers: shown } }),
       ...(body === "" ? {} : { body: body.slice(0, maxBody) })

@@ -13,7 +13,7 @@
  * Source: `hermes-llm.md` §7.1.
  */
 import * as Assembler from "../domain/Assembler.ts"
-import * as Digest from "./internal/Digest.ts"
+import * as Digest from "../platform/Digest.ts"
 import * as Raw from "./Raw.ts"
 
 const sorted = (value: unknown): unknown => {

@@ -10,7 +10,7 @@ import * as AiError from "effect/ai/AiError"
 import type { ModelCall, StreamPart } from "../../src/domain/Model.ts"
 import type { Service } from "../../src/provider/Provider.ts"
 import * as Replay from "../../src/provider/Replay.ts"
-import * as Canonical from "../../src/provider/replay/Canonical.ts"
+import * as Recording from "../../src/provider/replay/Recording.ts"
 import * as Protocol from "../../src/provider/replay/Protocol.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import { call, textOf, user } from "./support/converse.ts"
@@ -210,9 +210,9 @@ describe("Replay", () => {
 
   it("keeps bytes and sorts keys", () => {
     const value = { b: new Uint8Array([1, 2, 3]), a: [undefined, { d: 1, c: undefined }] }
-    const canonical = Canonical.of(value)
+    const canonical = Recording.canonical(value)
     assert.strictEqual(JSON.stringify(canonical), "{\"a\":[null,{\"d\":1}],\"b\":{\"~bytes\":\"AQID\"}}")
-    assert.deepStrictEqual(Canonical.revive(canonical), { a: [null, { d: 1 }], b: new Uint8Array([1, 2, 3]) })
-    assert.isUndefined(Canonical.difference(canonical, Canonical.of({ a: [null, { d: 1 }], b: value.b })))
+    assert.deepStrictEqual(Recording.revive(canonical), { a: [null, { d: 1 }], b: new Uint8Array([1, 2, 3]) })
+    assert.isUndefined(Recording.difference(canonical, Recording.canonical({ a: [null, { d: 1 }], b: value.b })))
   })
 })

@@ -4,7 +4,7 @@
 import type { ModelRequest } from "../../domain/Model.ts"
 import * as Raw from "../Raw.ts"
 import type { Answer, Call } from "./Completion.ts"
-import * as Conversation from "./Conversation.ts"
+import * as ReceivedRequest from "./ReceivedRequest.ts"
 import * as Instructions from "./Instructions.ts"
 import * as Results from "./Results.ts"
 
@@ -17,19 +17,19 @@ const greeting =
   + `write a file, reply with a text) and answer no open questions; ${remedy}.`
 
 interface Done {
-  readonly made: Conversation.Made
+  readonly made: ReceivedRequest.Made
   readonly outcome: Results.Outcome
 }
 
 type Steps = ReadonlyArray<ReadonlyArray<Done>>
 
-const isSame = (a: Conversation.Made, b: Conversation.Made): boolean =>
+const isSame = (a: ReceivedRequest.Made, b: ReceivedRequest.Made): boolean =>
   a.name === b.name && JSON.stringify(a.arguments) === JSON.stringify(b.arguments)
 
 /** Reads the results of each exchange. One that only says "unchanged" is read as the earlier result of the same call. */
-const outcomes = (exchanges: ReadonlyArray<Conversation.Exchange>): ReadonlyArray<Steps> => {
-  const whole: Array<Conversation.Made> = []
-  const read = (made: Conversation.Made): Done => {
+const outcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): ReadonlyArray<Steps> => {
+  const whole: Array<ReceivedRequest.Made> = []
+  const read = (made: ReceivedRequest.Made): Done => {
     const isStub = Results.isStub(made.result)
     if (!isStub) whole.push(made)
     const before = isStub ? whole.findLast((earlier) => isSame(earlier, made)) : undefined
@@ -118,7 +118,7 @@ const choose = (
     : `the tool ${allowed.map(([name]) => name).join(" or ")} is not offered here (offered: ${offered.join(", ")})`
 }
 
-const heading = ({ name, arguments: parameters }: Conversation.Made): string => {
+const heading = ({ name, arguments: parameters }: ReceivedRequest.Made): string => {
   const { command, path, pattern } = Raw.fields(parameters)
   if (typeof command === "string") return `$ ${command}`
   if (typeof pattern === "string") return `${pattern} in ${Raw.word(path) || "."}`
@@ -144,7 +144,7 @@ const firstLine = (text: string): string => {
   return line.length < text.length ? `${line} …` : line
 }
 
-const recap = (exchanges: ReadonlyArray<Conversation.Exchange>, results: ReadonlyArray<Steps>): string => {
+const recap = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>, results: ReadonlyArray<Steps>): string => {
   const index = results.findLastIndex((steps) => steps.length > 0)
   const last = results[index]
   const text = exchanges[index]?.text
@@ -177,7 +177,7 @@ const answer = (plan: Instructions.Plan, done: Steps): string => {
 
 /** Answers a request of chat completions. */
 export const next = (request: ModelRequest): Answer => {
-  const { exchanges, nextId, offered } = Conversation.read(request)
+  const { exchanges, nextId, offered } = ReceivedRequest.read(request)
   const plan = Instructions.parse(exchanges.at(-1)?.text ?? "")
   const all = outcomes(exchanges)
   const done = all.at(-1) ?? []
@@ -201,7 +201,7 @@ export const next = (request: ModelRequest): Answer => {
       const good = plan.answer.type === "show" ? shown(results) : ""
       return { text: joined(good, stopped(`I cannot ${title(task)}: ${chosen}.`, plan.steps.slice(done.length + 1))) }
     }
-    calls.push({ id: `${Conversation.idPrefix}${nextId + calls.length}`, name: chosen[0], arguments: chosen[1] })
+    calls.push({ id: `${ReceivedRequest.idPrefix}${nextId + calls.length}`, name: chosen[0], arguments: chosen[1] })
   }
   return { calls }
 }

@@ -28,7 +28,7 @@ import * as Json from "../../domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../../domain/Model.ts"
 import * as SdkError from "../SdkError.ts"
 import * as Completion from "./Completion.ts"
-import * as Conversation from "./Conversation.ts"
+import * as ReceivedRequest from "./ReceivedRequest.ts"
 
 const ToolCall = Schema.Struct({
   name: Schema.NonEmptyString,
@@ -135,7 +135,7 @@ const answerOf = (turn: Turn, firstId: number): Completion.Answer => ({
   text: turn.text ?? turn.chunks?.join(""),
   reasoning: turn.reasoning,
   calls: turn.tool_calls?.map((call, index) => ({
-    id: call.id ?? `${Conversation.idPrefix}${firstId + index}`,
+    id: call.id ?? `${ReceivedRequest.idPrefix}${firstId + index}`,
     name: call.name,
     arguments: call.arguments ?? {}
   })),
@@ -191,7 +191,7 @@ export const player = (scenario: Scenario): Effect.Effect<Player> =>
   Effect.sync(() => {
     const next = makeDeck(scenario)
     return Effect.fnUntraced(function*(request, options) {
-      const conversation = Conversation.read(request)
+      const conversation = ReceivedRequest.read(request)
       const found = next(conversation.exchanges.at(-1)?.text ?? "")
       if (typeof found === "string") return yield* refuse(found)
       const { turn } = found

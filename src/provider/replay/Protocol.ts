@@ -47,7 +47,7 @@ const load = async (route: Route): Promise<Protocol> => {
     }
     case "language_model": {
       const { prepare } = await import("../foreign/Request.ts")
-      const { decode } = await import("../foreign/Answer.ts")
+      const { decode } = await import("../foreign/Decode.ts")
       return {
         prepare,
         decode: (raw) =>

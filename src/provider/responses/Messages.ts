@@ -15,7 +15,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
 import * as FileData from "../FileData.ts"
-import * as Digest from "../internal/Digest.ts"
+import * as Digest from "../../platform/Digest.ts"
 import * as Raw from "../Raw.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 

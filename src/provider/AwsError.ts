@@ -14,13 +14,12 @@
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
-import * as RetryAfter from "../internal/RetryAfter.ts"
-import * as NetworkReason from "../NetworkReason.ts"
-import * as Raw from "../Raw.ts"
-import type { Context } from "../SdkError.ts"
+import * as NetworkReason from "./NetworkReason.ts"
+import * as Raw from "./Raw.ts"
+import * as SdkError from "./SdkError.ts"
 
-/** Where a route asks. */
-export interface Place extends Context {
+/** The place and the model that were asked. */
+export interface Place extends SdkError.Context {
   readonly region: string
 }
 
@@ -68,7 +67,7 @@ const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
   const { name } = error
   const isTooLong = name === "ValidationException" && tooLong.test(message)
   const headers = Raw.fields(Raw.fields(fields["$response"])["headers"])
-  const retryAfter = RetryAfter.read((name) => Raw.string(headers[name]))
+  const retryAfter = SdkError.retryAfterOf((name) => Raw.string(headers[name]))
   const common = {
     metadata: {
       type: name,
@@ -126,7 +125,7 @@ const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
     : invalid(message || `HTTP ${status}`)
 }
 
-/** See the module. */
+/** The failure that the AWS SDK threw. */
 export const fromSdk = (error: unknown, place: Place): AiError.AiError =>
   AiError.make({
     module: place.module,

@@ -1,0 +1,159 @@
+/**
+ * Recorded exchanges with a provider, each a line of JSON, and values in the one form that is written, hashed and compared:
+ * JSON with sorted keys, bytes as base64, secrets gone.
+ */
+import * as Base64 from "effect/encoding/Base64"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
+import * as Response from "effect/ai/Response"
+import { ConfigError } from "../../domain/AgentError.ts"
+import { ApiMode } from "../../domain/ApiMode.ts"
+import * as Json from "../../domain/Json.ts"
+import type { ModelRequest } from "../../domain/Model.ts"
+import * as Redaction from "../../domain/Redaction.ts"
+import * as Digest from "../../platform/Digest.ts"
+import * as PartSchema from "../PartSchema.ts"
+import * as Raw from "../Raw.ts"
+
+// Canonical values
+
+const bytesKey = "~bytes"
+
+const plain = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map((item) => item === undefined ? null : plain(item))
+  if (value instanceof Uint8Array) return { [bytesKey]: Base64.encode(value) }
+  if (typeof value === "bigint") return String(value)
+  if (!Raw.isFields(value)) return value
+  if (typeof value["toJSON"] === "function") return plain(value["toJSON"]())
+  return Object.fromEntries(
+    Object.keys(value).filter((key) => value[key] !== undefined && typeof value[key] !== "function").sort()
+      .map((key) => [key, plain(value[key])])
+  )
+}
+
+/** The canonical form of a value. */
+export const canonical = (value: unknown): unknown => Redaction.redactValue(plain(value))
+
+/** A value with its bytes as bytes again. */
+export const revive = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(revive)
+  if (!Raw.isFields(value)) return value
+  const bytes = value[bytesKey]
+  if (typeof bytes === "string" && Object.keys(value).length === 1) {
+    return Result.getOrElse(Base64.decode(bytes), (): unknown => value)
+  }
+  return Object.fromEntries(Object.keys(value).map((key) => [key, revive(value[key])]))
+}
+
+/** Where two canonical values differ first, and what stands there in each. */
+export interface Difference {
+  readonly path: string
+  readonly expected: string
+  readonly actual: string
+}
+
+const maxShown = 80
+
+const show = (value: unknown): string => {
+  const text = value === undefined ? "nothing" : JSON.stringify(value)
+  return text.length > maxShown ? `${text.slice(0, maxShown)}…` : text
+}
+
+/** The first difference, in the order of the expected value; undefined when they are the same. */
+export const difference = (expected: unknown, actual: unknown, path = ""): Difference | undefined => {
+  if (Object.is(expected, actual)) return undefined
+  if (Array.isArray(expected) && Array.isArray(actual)) {
+    for (let index = 0; index < Math.max(expected.length, actual.length); index++) {
+      const found = difference(expected[index], actual[index], `${path}[${index}]`)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  if (Raw.isFields(expected) && Raw.isFields(actual)) {
+    for (const key of new Set([...Object.keys(expected), ...Object.keys(actual)])) {
+      const found = difference(expected[key], actual[key], path === "" ? key : `${path}.${key}`)
+      if (found !== undefined) return found
+    }
+    return undefined
+  }
+  return { path, expected: show(expected), actual: show(actual) }
+}
+
+// Exchanges
+
+const Answer = Schema.Struct({
+  parts: Schema.Array(PartSchema.ContentPart),
+  finishReason: Response.FinishReason,
+  usage: Response.Usage,
+  model: Schema.optional(Schema.String),
+  id: Schema.optional(Schema.String),
+  raw: Schema.Unknown
+})
+
+/** A recorded exchange. */
+export const Exchange = Schema.Struct({
+  version: Schema.Literal(1),
+  /** Place among the requests of a recording, in the order in which they began. */
+  index: Schema.Natural,
+  route: Schema.Struct({
+    provider: Schema.String,
+    model: Schema.String,
+    apiMode: ApiMode,
+    baseUrl: Schema.optional(Schema.String)
+  }),
+  /** Names the request; see {@link hash}. */
+  hash: Schema.String,
+  /** Without secrets. */
+  request: Schema.Unknown,
+  /** What streamed by, as it came. */
+  stream: Schema.optional(Schema.Array(Schema.Array(PartSchema.StreamPart))),
+  response: Schema.optional(Answer),
+  error: Schema.optional(AiError.AiError)
+})
+/** A recorded exchange. */
+export type Exchange = typeof Exchange.Type
+
+/** Fields that differ from run to run and mean nothing to the answer. */
+const passing: ReadonlySet<string> = new Set(["prompt_cache_key"])
+
+/** A request as it is recorded and compared. */
+export const canonicalRequest = (request: ModelRequest): unknown =>
+  canonical(Object.fromEntries(Object.entries(request).filter(([key]) => !passing.has(key))))
+
+/** The name of a canonical request. */
+export const hash = (request: unknown): string => Digest.hex(JSON.stringify(request), 16)
+
+const codec = Schema.toCodecJson(Exchange)
+const encode = Schema.encodeSync(codec)
+const decode = Schema.decodeUnknownResult(codec)
+
+/** An exchange as its line, without secrets. Throws for what JSON can not express. */
+export const toLine = (exchange: Exchange): string => {
+  const { response } = exchange
+  return JSON.stringify(canonical(encode(
+    response === undefined ? exchange : { ...exchange, response: { ...response, raw: canonical(response.raw) } }
+  )))
+}
+
+const withBytes = (exchange: Exchange): Exchange => {
+  const { response } = exchange
+  return response === undefined
+    ? exchange
+    : { ...exchange, response: { ...response, raw: revive(response.raw) } }
+}
+
+/** Reads line `number` of a recording. */
+export const fromLine = (line: string, number: number): Result.Result<Exchange, ConfigError> => {
+  const fail = (message: string): ConfigError =>
+    new ConfigError({ path: `line ${number}`, message: `line ${number} of the recording ${message}` })
+  return Option.match(Json.parse(line), {
+    onNone: () => Result.fail(fail("is no JSON")),
+    onSome: (value) =>
+      Result.mapBoth(decode(value), {
+        onFailure: (error) => fail(`is no exchange: ${error.message.split("\n").join(" ")}`),
+        onSuccess: withBytes
+      })
+  })
+}
