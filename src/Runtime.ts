@@ -45,10 +45,10 @@ import { BackgroundWork } from "./agent/BackgroundWork.ts"
 import { Children } from "./agent/Children.ts"
 import type { AgentSettings } from "./agent/RunInput.ts"
 import { Environment } from "./config/Environment.ts"
-import * as Inherited from "./config/Inherited.ts"
+import * as InheritedLimits from "./config/InheritedLimits.ts"
 import { Home } from "./config/Home.ts"
 import { Settings, type Values } from "./config/Settings.ts"
-import * as Unsupported from "./config/Unsupported.ts"
+import * as UnsupportedSettings from "./config/UnsupportedSettings.ts"
 import type { ConfigError } from "./domain/AgentError.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
@@ -435,13 +435,13 @@ export const program = (
   start: Start = {}
 ): Layer.Layer<Services, ConfigError, Home | Environment> =>
   Secrets.providedLayer(Layer.unwrap(Effect.gen(function*() {
-    const refusal = Unsupported.refusal(settings)
+    const refusal = UnsupportedSettings.refusal(settings)
     if (refusal !== undefined) return yield* refusal
     const home = yield* Home
     const environment = yield* Environment
     const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
-    const inherited = Inherited.read(environment.process)
-    const tooDeep = Inherited.refusal(inherited)
+    const inherited = InheritedLimits.read(environment.process)
+    const tooDeep = InheritedLimits.refusal(inherited)
     if (tooDeep !== undefined) return yield* tooDeep
     yield* home.ensure
     const logins = yield* OpenRouter.logins(settings, start)

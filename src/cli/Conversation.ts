@@ -14,7 +14,7 @@ import { Children } from "../agent/Children.ts"
 import * as Config from "../config/Config.ts"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
-import * as Inherited from "../config/Inherited.ts"
+import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import { Hooks } from "../hooks/Hooks.ts"
@@ -92,7 +92,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags) {
   const code = yield* Effect.gen(function*() {
     const settings = yield* Settings
     const environment = yield* Environment
-    if (Inherited.read(environment.process) !== undefined) {
+    if (InheritedLimits.read(environment.process) !== undefined) {
       return yield* usage("A conversation needs a person; this hermes was started by another run of it. Use -q TEXT.")
     }
     const session = yield* Session.choose(flags, yield* Ids.makeSessionId)

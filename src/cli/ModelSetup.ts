@@ -15,7 +15,7 @@ import * as Prompt from "effect/cli/Prompt"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Environment } from "../config/Environment.ts"
-import * as Inherited from "../config/Inherited.ts"
+import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings } from "../config/Settings.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
 import { InterruptCode, notDone, silent } from "./Failure.ts"
@@ -114,7 +114,7 @@ const dialogue = Effect.gen(function*() {
 export const run = Effect.fn("hermes model")(function*(flags: Flags.Globals, form: { readonly json: boolean }) {
   const { streams, terminal } = yield* Output
   const isDialogue = terminal.input && streams.answer.terminal && !form.json &&
-    Inherited.read((yield* Environment).process) === undefined
+    InheritedLimits.read((yield* Environment).process) === undefined
   yield* Actions.show(flags, form)
   if (!isDialogue) {
     const { model } = yield* Settings

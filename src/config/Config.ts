@@ -28,10 +28,10 @@ import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
 import { registered, Secrets } from "../domain/Secrets.ts"
 import { HiddenVariables, type Variables as ProcessValues } from "../platform/ProcessVariables.ts"
-import * as Derived from "./Derived.ts"
+import * as DerivedSettings from "./DerivedSettings.ts"
 import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
-import * as Inherited from "./Inherited.ts"
+import * as InheritedLimits from "./InheritedLimits.ts"
 import { expand, references } from "./internal/Coerce.ts"
 import * as Files from "./internal/Files.ts"
 import * as SettingSources from "./internal/SettingSources.ts"
@@ -108,7 +108,7 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
       ...wrong.map(({ path, text }) => line(path, text))
     ]
     if (decoded._tag === "Failure" || lines.length > 0) return Effect.fail(failure(lines))
-    const guardrail = Derived.guardrail(decoded.success)
+    const guardrail = DerivedSettings.guardrail(decoded.success)
     const told = (remarks: typeof prepared.remarks) => remarks.map(({ path, text }) => line(path, text).text)
     return Effect.succeed({
       settings: { ...decoded.success, sources: RouteSources.make(origins, layers.dropped) },
@@ -152,9 +152,9 @@ export const load = Effect.fn("Config.load")(
     const loaded = yield* resolve({ file, environment, flags: options.flags ?? [] })
     yield* registered(loaded.settings)
     yield* hideNamed(loaded, file, environment.process)
-    const limits = Inherited.read(environment.process)
+    const limits = InheritedLimits.read(environment.process)
     if (limits === undefined) return loaded
-    const { values, warnings } = Inherited.tighten(loaded.settings, limits)
+    const { values, warnings } = InheritedLimits.tighten(loaded.settings, limits)
     return { ...loaded, settings: values, warnings: [...loaded.warnings, ...warnings] }
   }
 )

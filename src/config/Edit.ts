@@ -33,10 +33,10 @@ import * as Validation from "./internal/Validation.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as YamlEdit from "./internal/YamlEdit.ts"
-import * as Keys from "./Keys.ts"
+import * as SettingKeys from "./SettingKeys.ts"
 import * as RouteStatement from "./RouteStatement.ts"
 import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
-import { remarksAt, withoutUnsupported } from "./Unsupported.ts"
+import { remarksAt, withoutUnsupported } from "./UnsupportedSettings.ts"
 import * as Yaml from "./Yaml.ts"
 
 /** What was changed. */
@@ -102,14 +102,14 @@ const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string)
 
 /** Sets a key to what a user typed. */
 export const set = Effect.fn("Edit.set")(function*(key: string, text: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* Keys.names(key)
-  const variable = Keys.secretVariable(names)
+  const names = yield* SettingKeys.names(key)
+  const variable = SettingKeys.secretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.set(file, variable, text))
     if (names.length === 1) return kept
   }
   return yield* change(key, (tree, yaml) =>
-    Effect.map(Keys.locate(tree, key), (path) => ({
+    Effect.map(SettingKeys.locate(tree, key), (path) => ({
       path,
       value: variable === undefined ? typed(text, path, yaml) : `\${${variable}}`
     })))
@@ -160,13 +160,13 @@ export const modify = (
 
 /** Removes a key, and the sections that it leaves empty; whether it was there does not matter. */
 export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* Keys.names(key)
-  const variable = Keys.secretVariable(names)
+  const names = yield* SettingKeys.names(key)
+  const variable = SettingKeys.secretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.unset(file, variable))
     if (names.length === 1) return kept
   }
-  return yield* change(key, (tree) => Effect.map(Keys.locate(tree, key), (path) => ({ path, value: undefined })))
+  return yield* change(key, (tree) => Effect.map(SettingKeys.locate(tree, key), (path) => ({ path, value: undefined })))
 })
 
 const encode = (settings: Values): Tree.Mapping => {
@@ -192,22 +192,22 @@ export const show = Effect.fn("Edit.show")(function*(
 
 /** A key that the settings have, or the name of a secret. */
 export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
-  Effect.map(Keys.names(key), (names) => Shape.ofPath(names) !== undefined || Keys.secretVariable(names) !== undefined)
+  Effect.map(SettingKeys.names(key), (names) => Shape.ofPath(names) !== undefined || SettingKeys.secretVariable(names) !== undefined)
 
 /** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
 export const get = Effect.fn("Edit.get")(function*(
   key: string
 ): Effect.fn.Return<Option.Option<unknown>, ConfigError, Environment | FileSystem.FileSystem | Home> {
-  const names = yield* Keys.names(key)
-  if (names.length === 1 && Keys.secretVariable(names) !== undefined) {
+  const names = yield* SettingKeys.names(key)
+  if (names.length === 1 && SettingKeys.secretVariable(names) !== undefined) {
     const environment = yield* Environment
     return Option.map(Option.fromUndefinedOr(environment.get(names.join("").toUpperCase())), mask)
   }
   const { settings } = yield* Config.load()
-  return Option.fromUndefinedOr(Keys.lookUp(encode(settings), names))
+  return Option.fromUndefinedOr(SettingKeys.lookUp(encode(settings), names))
 })
 
 /** The warnings about what has no effect yet in the value of a key. */
 export const unsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
-  Effect.map(Keys.names(key), (names) =>
+  Effect.map(SettingKeys.names(key), (names) =>
     remarksAt(names, value).map(({ path, text }) => `${Tree.show(path)}: ${text}`))

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import * as Derived from "../config/Derived.ts"
+import * as DerivedSettings from "../config/DerivedSettings.ts"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
@@ -109,7 +109,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   const known = OpenRoute.make({ routing: settings.providerRouting })
   // Side tasks and switches bring routes that the chain has not seen.
   const open: OpenRoute.Open = (route) =>
-    Effect.flatMap(Effect.fromResult(Derived.guarded(route, settings)), (guarded) =>
+    Effect.flatMap(Effect.fromResult(DerivedSettings.guarded(route, settings)), (guarded) =>
       (ProviderSources.find(providers, route.provider)?.open ?? known)(guarded))
   const [first, ...further] = entries
   if (further.length === 0 && first.route.provider === "offline" && delegated === undefined) return one(recorded(yield* standIn))

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Limits } from "../agent/Budget.ts"
 import type { DelegationSettings } from "../agent/RunInput.ts"
-import * as Inherited from "../config/Inherited.ts"
+import * as InheritedLimits from "../config/InheritedLimits.ts"
 import type { Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
 import { canonical } from "../config/KnownProviders.ts"
@@ -41,7 +41,7 @@ export const commandVariables = (
 }
 
 /** What the built-in tools may be told by the settings, and what becomes of their results. */
-export const tools = (settings: Values, inherited: Inherited.Limits | undefined) => {
+export const tools = (settings: Values, inherited: InheritedLimits.Limits | undefined) => {
   const { fileReadMaxChars, security, terminal, toolOutput } = settings
   return Layer.mergeAll(
     Layer.succeed(TerminalSettings, {
@@ -51,7 +51,7 @@ export const tools = (settings: Values, inherited: Inherited.Limits | undefined)
     }),
     Layer.succeed(FileLimits, { chars: fileReadMaxChars, lines: toolOutput.maxLines, lineChars: toolOutput.maxLineLength }),
     Layer.succeed(RedactSecrets, security.redactSecrets),
-    Layer.succeed(Inherited.Current, Inherited.ofSettings(settings, inherited))
+    Layer.succeed(InheritedLimits.Current, InheritedLimits.ofSettings(settings, inherited))
   )
 }
 

@@ -41,7 +41,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
-import * as Derived from "../config/Derived.ts"
+import * as DerivedSettings from "../config/DerivedSettings.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
@@ -208,7 +208,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       reasoningEffort: given.reasoningEffort
     }
     const question: Question = { call, route, context: contextOf(task, given), userMessage: "", options: undefined }
-    const { timeout } = Derived.auxiliaryTask(settings, task)
+    const { timeout } = DerivedSettings.auxiliaryTask(settings, task)
     return router.call<E>(interceptors, question).pipe(
       Effect.timeoutOrElse({ duration: `${timeout} seconds`, orElse: () => Effect.fail(late(label, task, timeout)) })
     )

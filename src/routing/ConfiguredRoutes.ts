@@ -19,7 +19,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Derived from "../config/Derived.ts"
+import * as DerivedSettings from "../config/DerivedSettings.ts"
 import type { Environment } from "../config/Environment.ts"
 import * as KnownProviders from "../config/KnownProviders.ts"
 import * as RouteSources from "../config/RouteSources.ts"
@@ -195,7 +195,7 @@ const unguardedEntry = (configured: Configured, said: Said): Result.Result<Chain
 
 const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> =>
   Result.flatMap(unguardedEntry(configured, said), (entry) =>
-    Result.map(Derived.guarded(entry.route, configured.settings), (route) => ({ ...entry, route })))
+    Result.map(DerivedSettings.guarded(entry.route, configured.settings), (route) => ({ ...entry, route })))
 
 const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigError> =>
   entryOf(configured, mainStatement(configured.settings))
@@ -203,7 +203,7 @@ const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigE
 const sayings = (settings: Values): ReadonlyArray<Pick<Said, "baseUrl" | "provider">> => [
   settings.model,
   settings.delegation,
-  ...Derived.fallbacks(settings)
+  ...DerivedSettings.fallbacks(settings)
 ]
 
 /** Providers that the settings name and only a plugin can bring. */
@@ -269,7 +269,7 @@ export const relocated = (at: string) => (error: ConfigError): ConfigError => {
 }
 
 const fallbacks = (configured: Configured) =>
-  Derived.fallbacks(configured.settings).map((fallback, index) => {
+  DerivedSettings.fallbacks(configured.settings).map((fallback, index) => {
     const { fallbackProviders, sources } = configured.settings
     const isOld = fallbackProviders.length === 0
     const at = isOld ? "fallback_model" : `fallback_providers[${index}]`

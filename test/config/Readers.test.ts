@@ -43,8 +43,8 @@ fallback_providers.<>.base_url                               routing/Routes.ts  
 fallback_providers.<>.api_key                                routing/Routes.ts                 ModelSettings
 fallback_providers.<>.key_env                                routing/Routes.ts                 ModelSettings
 fallback_providers.<>.api_mode                               routing/Routes.ts                 ModelSettings
-fallback_providers.<>.api_key_env                            config/Derived.ts
-fallback_model.api_key_env                                   config/Derived.ts
+fallback_providers.<>.api_key_env                            config/DerivedSettings.ts
+fallback_model.api_key_env                                   config/DerivedSettings.ts
 fallback_model.provider                                      routing/Routes.ts                 ModelSettings
 fallback_model.model                                         routing/Routes.ts                 ModelSettings
 fallback_model.base_url                                      routing/Routes.ts                 ModelSettings
@@ -64,10 +64,10 @@ auxiliary.<>.base_url                                        routing/auxiliary/T
 auxiliary.<>.api_key                                         routing/auxiliary/TaskRoutes.ts        auxiliaryTask
 auxiliary.<>.api_mode                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
 auxiliary.<>.timeout                                         routing/Auxiliary.ts              auxiliaryTask
-bedrock.guardrail.guardrail_identifier                       config/Derived.ts
-bedrock.guardrail.guardrail_version                          config/Derived.ts
-bedrock.guardrail.stream_processing_mode                     config/Derived.ts
-bedrock.guardrail.trace                                      config/Derived.ts
+bedrock.guardrail.guardrail_identifier                       config/DerivedSettings.ts
+bedrock.guardrail.guardrail_version                          config/DerivedSettings.ts
+bedrock.guardrail.stream_processing_mode                     config/DerivedSettings.ts
+bedrock.guardrail.trace                                      config/DerivedSettings.ts
 network.request_timeout_seconds                              routing/ConfiguredRoutes.ts
 network.stream_read_timeout_seconds                          routing/ConfiguredRoutes.ts
 network.stream_stale_timeout_seconds                         routing/ConfiguredRoutes.ts

@@ -14,7 +14,7 @@ import { ConfigError } from "../../domain/AgentError.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import { nearest } from "../../domain/Similarity.ts"
 import { fileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
-import * as Unsupported from "../Unsupported.ts"
+import * as UnsupportedSettings from "../UnsupportedSettings.ts"
 import * as Coerce from "./Coerce.ts"
 import * as Shape from "./Shape.ts"
 import * as Tree from "./Tree.ts"
@@ -87,7 +87,7 @@ export const prepare = (
   }
 
   const prepared = walk(tree, root, [])
-  return { tree: prepared, remarks: [...remarks, ...Unsupported.remarks(prepared, root)] }
+  return { tree: prepared, remarks: [...remarks, ...UnsupportedSettings.remarks(prepared, root)] }
 }
 
 /** The place of each refusal; the Schema may speak of it by either name of a key. */

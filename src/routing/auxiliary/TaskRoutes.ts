@@ -29,7 +29,7 @@
  */
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import * as Derived from "../../config/Derived.ts"
+import * as DerivedSettings from "../../config/DerivedSettings.ts"
 import * as RouteStatement from "../../config/RouteStatement.ts"
 import type { Values } from "../../config/Settings.ts"
 import type { ConfigError } from "../../domain/AgentError.ts"
@@ -191,7 +191,7 @@ export const choose = (
   overrides: Overrides,
   images: boolean
 ): Result.Result<Choice, ConfigError> => {
-  const { apiKey, apiMode, baseUrl, model, provider: wanted } = Derived.auxiliaryTask(world.settings, name)
+  const { apiKey, apiMode, baseUrl, model, provider: wanted } = DerivedSettings.auxiliaryTask(world.settings, name)
   const configured: Overrides = { apiKey, apiMode, baseUrl, provider: wanted, model }
   const place = RouteStatement.over(configured, overrides)
   const task: Task = {

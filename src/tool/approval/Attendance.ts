@@ -22,7 +22,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Inherited from "../../config/Inherited.ts"
+import * as InheritedLimits from "../../config/InheritedLimits.ts"
 import { ToolContext } from "../ToolContext.ts"
 
 /** See the module. */
@@ -52,12 +52,12 @@ export const Attendance = Context.Reference<Presence>("hermes-effect/tool/approv
  * Nobody can be asked there; what was allowed unattended here is allowed there.
  */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function*() {
-  const limits = yield* Inherited.Current
+  const limits = yield* InheritedLimits.Current
   const presence = yield* Attendance
   const context = yield* Effect.serviceOption(ToolContext)
   const roots = context._tag === "Some" ? [context.value.cwd] : []
   return {
-    [Inherited.variable]: Inherited.write({
+    [InheritedLimits.variable]: InheritedLimits.write({
       ...limits,
       unattended: presence._tag === "Unattended" ? presence.otherwise : limits.mode === "off" ? "approve" : "deny",
       // What this program itself inherited stays the outermost border.

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A started `hermes` inherits the limits of the run that started it (`config/Inherited.ts`), so that a plain query needs no
+ * A started `hermes` inherits the limits of the run that started it (`config/InheritedLimits.ts`), so that a plain query needs no
  * question. What asks is a subcommand that changes something, a flag that lifts approvals, and every way to take the
  * inherited limits out of its environment.
  */

@@ -2,14 +2,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
-import * as Inherited from "../../src/config/Inherited.ts"
+import * as InheritedLimits from "../../src/config/InheritedLimits.ts"
 import { machine, program } from "../support/hermes.ts"
 import * as Pseudo from "../support/pseudoTerminal.ts"
 
 const turns = (...commands: ReadonlyArray<string>): string =>
   JSON.stringify({ turns: [...commands.map((command) => ({ tool_calls: [{ name: "terminal", arguments: { command } }] })), { text: "done" }] })
 
-const limited = (more: Partial<Inherited.Limits> = {}) => ({ [Inherited.variable]: Inherited.write({ ...Inherited.strictest, roots: ["/"], ...more }) })
+const limited = (more: Partial<InheritedLimits.Limits> = {}) => ({ [InheritedLimits.variable]: InheritedLimits.write({ ...InheritedLimits.strictest, roots: ["/"], ...more }) })
 
 describe("a started hermes", () => {
   it.live("gets the limits of the run: its mode, its lists, its directory, one deeper", () =>
@@ -19,8 +19,8 @@ describe("a started hermes", () => {
       put("turns.yaml", turns("printenv HERMES_LIMITS"))
       const { stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"])
       const output = stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => String(JSON.parse(line).output))[0] ?? ""
-      const limits = Inherited.read({ HERMES_LIMITS: String(JSON.parse(output).output).trim() })
-      assert.deepStrictEqual(limits, { ...Inherited.strictest, deny: ["npm publish*"], allow: ["git push*"], roots: [cwd] })
+      const limits = InheritedLimits.read({ HERMES_LIMITS: String(JSON.parse(output).output).trim() })
+      assert.deepStrictEqual(limits, { ...InheritedLimits.strictest, deny: ["npm publish*"], allow: ["git push*"], roots: [cwd] })
     }))
 
   it.live("asks although it is started with --yolo, a mode, a list or an environment that say otherwise, and says so", () =>
