@@ -78,7 +78,7 @@ import { Places } from "./tool/builtin/file/Places.ts"
 import { ProcessEvents } from "./tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "./tool/builtin/terminal/ProcessRegistry.ts"
 import { TodoState } from "./tool/builtin/Todo.ts"
-import * as AllowListFile from "./tool/approval/AllowListFile.ts"
+import * as AllowListFile from "./tool/approval/Memory.ts"
 import * as Approvals from "./tool/Approvals.ts"
 import type { ApprovalJudge } from "./tool/approval/Judge.ts"
 import * as BoundsFile from "./tool/BoundsFile.ts"
@@ -461,7 +461,7 @@ export const program = (
       hookSettings: Said.hooks(settings),
       middleware: undefined,
       approvals: Approvals.layer().pipe(
-        Layer.provide([AllowListFile.layer, Scanner.layer]),
+        Layer.provide([AllowListFile.allowListFile, Scanner.layer]),
         Layer.provide(Layer.succeed(Settings, settings)),
         Layer.provide([configured, ChildProcesses.layer])
       )

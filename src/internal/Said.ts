@@ -17,7 +17,7 @@ import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import * as Prefill from "../prompt/Prefill.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
-import { TerminalSettings } from "../tool/builtin/terminal/TerminalSettings.ts"
+import { TerminalSettings } from "../tool/builtin/terminal/ShellEnvironment.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 

@@ -51,17 +51,46 @@ import { Hooks, type Service as HooksService } from "../hooks/Hooks.ts"
 import * as AllowList from "./approval/AllowList.ts"
 import { ApprovalPrompt, type Approver, callback, type Pending, terminal } from "./approval/Approver.ts"
 import * as Asking from "./approval/Asking.ts"
-import { ContentScanner, type Scanner } from "./approval/ContentScanner.ts"
-import * as Globs from "./approval/Globs.ts"
+import { ContentScanner, type Scanner } from "./approval/Question.ts"
 import { ApprovalJudge } from "./approval/Judge.ts"
 import * as Memory from "./approval/Memory.ts"
-import * as Messages from "./approval/Messages.ts"
-import { defaultPolicy, type Mode, type Policy } from "./approval/Policy.ts"
+import * as Messages from "./approval/Asking.ts"
+import { defaultPolicy, type Mode, type Policy } from "./approval/Asking.ts"
 import type { Choice, Concern, Outcome, Question } from "./approval/Question.ts"
 import * as Subject from "./approval/Subject.ts"
 import type { Call, Permit, Refusal } from "./approval/Verdict.ts"
 
-export { defaultPolicy, type Mode, type Policy } from "./approval/Policy.ts"
+// Globs over commands, for what operators deny and allow: `*` is anything, `?` one character, case does not matter.
+
+/** Whether a text globMatches; in time of the product of both lengths at most, whatever they are. */
+const globMatches = (glob: string, text: string): boolean => {
+  const [pattern, subject] = [glob.trim().toLowerCase(), text.trim().toLowerCase()]
+  let at = 0
+  let next = 0
+  let star = -1
+  let from = 0
+  while (at < subject.length) {
+    const want = pattern.charAt(next)
+    if (want === "*") {
+      star = next++
+      from = at
+    } else if (next < pattern.length && (want === "?" || want === subject.charAt(at))) {
+      next++
+      at++
+    } else if (star !== -1) {
+      next = star + 1
+      at = ++from
+    } else return false
+  }
+  while (pattern.charAt(next) === "*") next++
+  return next === pattern.length
+}
+
+/** The first glob that globMatches one of the texts. */
+const firstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
+  globs.find((glob) => texts.some((text) => globMatches(glob, text)))
+
+export { defaultPolicy, type Mode, type Policy } from "./approval/Asking.ts"
 export type { Call, Permit, Refusal } from "./approval/Verdict.ts"
 
 /** A question that comes from elsewhere than a call's text. */
@@ -120,8 +149,8 @@ export const make = (options: Options): Service => {
 
   const listed = (tool: string, commands: ReadonlyArray<string>): boolean =>
     commands.length > 0
-      ? commands.every((command) => Globs.firstMatch(allowed.globs, [command]) !== undefined)
-      : Globs.firstMatch(allowed.globs, [tool]) !== undefined
+      ? commands.every((command) => firstMatch(allowed.globs, [command]) !== undefined)
+      : firstMatch(allowed.globs, [tool]) !== undefined
 
   const check = Effect.fnUntraced(function*(call: Call): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
@@ -130,7 +159,7 @@ export const make = (options: Options): Service => {
     if (verdict.floor !== undefined) return refuse("hardline", Messages.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
-      : Globs.firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
+      : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", Messages.deniedByGlob(glob))
     const known = [...verdict.findings.map(({ key }): Concern => ({ key, permanent: true })), ...call.concerns ?? []]
     if (known.length === 0 && lines.length === 0) return permit("nothing found")

@@ -19,13 +19,34 @@ import * as Chain from "../middleware/Chain.ts"
 import * as Faults from "../middleware/Faults.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
-import type * as Approvals from "./Approvals.ts"
 import * as Concerns from "./approval/Concerns.ts"
+import * as Subject from "./approval/Subject.ts"
+import type * as Approvals from "./Approvals.ts"
 import { InvalidArguments, parametersOf } from "./calls/CallError.ts"
-import * as Floor from "./Floor.ts"
 import type { Ready } from "./Prepare.ts"
 import * as ResultText from "./result/ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
+
+// What never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the arguments that
+// really reach the tool.
+//
+// Source: `ARCHITECTURE.md` §4 and §7, `hermes-llm.md` §19.7.
+
+/** A call that the floor stopped. */
+class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloor")("BelowFloor", {
+  message: Schema.String
+}) {}
+
+/** Why a call never runs; undefined when nothing stands against it. */
+const belowFloor = (tool: string, facts: Subject.Runs, args: ToolArguments): BelowFloor | undefined => {
+  if (facts.commandArguments.length + facts.inputArguments.length === 0) return undefined
+  const { floor } = Subject.of(tool, args, facts).verdict
+  return floor === undefined
+    ? undefined
+    : new BelowFloor({
+      message: `Blocked: ${floor.key}. No approval or setting allows this; find another way, or ask the user to do it.`
+    })
+}
 
 /** How a call ended. */
 export interface Settlement {
@@ -75,7 +96,7 @@ const describe = ({ definition }: Ready["bound"], error: unknown): string =>
 const settle = (bound: Ready["bound"], error: unknown): Ended =>
   error instanceof ExecutionBlocked
     ? failed("blocked", error.reason, "plugin_block")
-    : error instanceof Floor.BelowFloor
+    : error instanceof BelowFloor
     ? failed("blocked", error.message, "hardline")
     : error instanceof NotApproved
     ? failed("blocked", error.message, error.reason)
@@ -97,9 +118,9 @@ export const execute = (
   let reached = args
   const handler = (
     given: ToolArguments
-  ): Effect.Effect<ToolOutput, ToolFailed | Floor.BelowFloor | NotApproved, ToolContext> => {
+  ): Effect.Effect<ToolOutput, ToolFailed | BelowFloor | NotApproved, ToolContext> => {
     reached = given
-    const below = Floor.judge(call.name, bound.facts, given)
+    const below = belowFloor(call.name, bound.facts, given)
     if (below !== undefined) return Effect.fail(below)
     if (approved.isSame(given)) return bound.run(given, call.id, onProgress)
     return Effect.flatMap(

@@ -27,15 +27,55 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import type { TupleLike } from "../domain/TupleLike.ts"
 import type { ToolDefinition } from "../domain/Model.ts"
 import * as RunContext from "../domain/RunContext.ts"
-import * as Availability from "./Availability.ts"
+import type { TupleLike } from "../domain/TupleLike.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
+
+// Whether a tool can be used at the moment, by a check of its own: a service that answers, a program that is installed. One
+// that can not is left out of what the model is told.
+//
+// **Details**
+//
+// A result holds for {@link holds}. A failure soon after a success ({@link flake}) is taken for a flake, and the tool stays. A
+// check that fails, dies or takes longer than {@link deadline} says no.
+//
+// Source: `hermes-product.md` §2.1, case 38.
+
+/** Milliseconds that a result availabilityHolds. */
+export const availabilityHolds = 30_000
+/** Milliseconds after a success in which a failure does not count. */
+export const availabilityGrace = 60_000
+/** Time that a check may take. */
+export const availabilityDeadline = "5 seconds"
+
+/** The answer of now, which may be that of a moment ago. */
+export type AvailabilityWatch = Effect.Effect<boolean>
+
+/** Watches one tool. */
+export const watchAvailability = (tool: string, check: Effect.Effect<boolean, unknown>): AvailabilityWatch => {
+  let known: { readonly at: number; readonly isAvailable: boolean } | undefined
+  let succeeded: number | undefined
+  const ask = check.pipe(
+    Effect.timeoutOrElse({ duration: availabilityDeadline, orElse: () => Effect.succeed(false) }),
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logDebug(`the check of the tool ${tool} failed, so it is not offered`, cause), false))
+  )
+  return Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    if (known !== undefined && now - known.at < availabilityHolds) return known.isAvailable
+    const answer = yield* ask
+    if (answer) succeeded = now
+    const isAvailable = answer || succeeded !== undefined && now - succeeded < availabilityGrace
+    known = { at: now, isAvailable }
+    return isAvailable
+  })
+}
 
 /** Which of the registered tools a run may use. */
 export interface Selection {
@@ -128,7 +168,7 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
   static readonly make: Effect.Effect<Service> = Effect.sync(() => {
     let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
     let chosen = new WeakMap<Selection, Chosen>()
-    const watches = new WeakMap<BoundTool, Availability.Watch>()
+    const watches = new WeakMap<BoundTool, AvailabilityWatch>()
     const change = (next: typeof sets): void => {
       sets = next
       chosen = new WeakMap()
@@ -147,7 +187,7 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
     const isMissing = (tools: Tools, name: string): Effect.Effect<boolean> => {
       const bound = tools.get(name)
       if (bound?.facts.available === undefined) return Effect.succeed(false)
-      const watch = watches.get(bound) ?? Availability.watch(name, bound.facts.available)
+      const watch = watches.get(bound) ?? watchAvailability(name, bound.facts.available)
       watches.set(bound, watch)
       return Effect.map(watch, (isAvailable) => !isAvailable)
     }

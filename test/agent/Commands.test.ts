@@ -12,7 +12,7 @@ import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Annotations from "../../src/tool/Annotations.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
-import { ContentScanner } from "../../src/tool/approval/ContentScanner.ts"
+import { ContentScanner } from "../../src/tool/approval/Question.ts"
 import type { Question } from "../../src/tool/approval/Question.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 

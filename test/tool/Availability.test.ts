@@ -8,7 +8,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as TestClock from "effect/testing/TestClock"
 import * as Annotations from "../../src/tool/Annotations.ts"
-import * as Availability from "../../src/tool/Availability.ts"
+import * as Availability from "../../src/tool/ToolRegistry.ts"
 import { everything, ToolRegistry } from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 
@@ -33,7 +33,7 @@ describe("Availability", () => {
       assert.isUndefined(without.get("sometimes"))
       assert.strictEqual(yield* snapshot, without)
       isThere = true
-      yield* TestClock.adjust(Availability.holds)
+      yield* TestClock.adjust(Availability.availabilityHolds)
       const whole = yield* snapshot
       assert.deepStrictEqual(whole.names, ["always", "sometimes"])
       assert.strictEqual(yield* snapshot, whole)
@@ -42,9 +42,9 @@ describe("Availability", () => {
   it.effect("a result holds for half a minute", () =>
     Effect.gen(function*() {
       let asked = 0
-      const watch = Availability.watch("t", Effect.sync(() => ++asked > 0))
+      const watch = Availability.watchAvailability("t", Effect.sync(() => ++asked > 0))
       yield* watch
-      yield* TestClock.adjust(Availability.holds - 1)
+      yield* TestClock.adjust(Availability.availabilityHolds - 1)
       assert.isTrue(yield* watch)
       assert.strictEqual(asked, 1)
       yield* TestClock.adjust(1)
@@ -55,12 +55,12 @@ describe("Availability", () => {
   it.effect("a failure within a minute of a success is a flake, a later one is not", () =>
     Effect.gen(function*() {
       let isThere = true
-      const watch = Availability.watch("t", Effect.suspend(() => isThere ? Effect.succeed(true) : Effect.fail("down")))
+      const watch = Availability.watchAvailability("t", Effect.suspend(() => isThere ? Effect.succeed(true) : Effect.fail("down")))
       assert.isTrue(yield* watch)
       isThere = false
-      yield* TestClock.adjust(Availability.holds)
+      yield* TestClock.adjust(Availability.availabilityHolds)
       assert.isTrue(yield* watch)
-      yield* TestClock.adjust(Availability.holds)
+      yield* TestClock.adjust(Availability.availabilityHolds)
       assert.isFalse(yield* watch)
     }))
 
@@ -71,7 +71,7 @@ describe("Availability", () => {
         assert.deepStrictEqual((yield* yield* registryOf(check)).names, ["always"])
       }
       const hanging = yield* Effect.forkChild(yield* registryOf(Effect.never))
-      yield* TestClock.adjust(Availability.deadline)
+      yield* TestClock.adjust(Availability.availabilityDeadline)
       assert.deepStrictEqual((yield* Fiber.join(hanging)).names, ["always"])
     }))
 })

@@ -2,18 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import {
-  blockAnchor,
-  contextAware,
-  indentationFlexible,
-  lineTrimmed
-} from "../../src/tool/builtin/patch/LineMatchers.ts"
 import { lineNumber, sourceOf } from "../../src/tool/builtin/patch/Match.ts"
 import type { Matcher } from "../../src/tool/builtin/patch/Match.ts"
 import * as Replace from "../../src/tool/builtin/patch/Replace.ts"
 import {
+  blockAnchor,
+  contextAware,
   escapeNormalised,
   exact,
+  indentationFlexible,
+  lineTrimmed,
   trimmedBoundary,
   unicodeNormalised,
   whitespaceNormalised

@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Content from "../../src/tool/builtin/search/Content.ts"
-import * as Ignore from "../../src/tool/builtin/search/Ignore.ts"
-import * as Pattern from "../../src/tool/builtin/search/Pattern.ts"
-import * as Render from "../../src/tool/builtin/search/Render.ts"
+import * as Ignore from "../../src/tool/builtin/search/Walk.ts"
+import * as Pattern from "../../src/tool/builtin/search/Content.ts"
+import * as Render from "../../src/tool/builtin/SearchFiles.ts"
 import { effectProp } from "../support/property.ts"
 
 const compiled = (source: string): Pattern.Pattern => Result.getOrThrow(Pattern.compile(source))

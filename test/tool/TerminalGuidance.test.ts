@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ExitMeaning from "../../src/tool/builtin/terminal/ExitMeaning.ts"
+import * as ExitMeaning from "../../src/tool/builtin/terminal/Guidance.ts"
 import * as Guidance from "../../src/tool/builtin/terminal/Guidance.ts"
 import * as ShellCommands from "../../src/tool/builtin/terminal/ShellCommands.ts"
 
@@ -151,7 +151,7 @@ describe("Guidance", () => {
 })
 
 describe("ExitMeaning", () => {
-  const of = (command: string, code: number) => ExitMeaning.of(ShellCommands.parse(command), { code, signal: undefined })
+  const of = (command: string, code: number) => ExitMeaning.exitMeaning(ShellCommands.parse(command), { code, signal: undefined })
 
   for (
     const [command, code] of [
@@ -195,6 +195,6 @@ describe("ExitMeaning", () => {
   })
 
   it("names the signal that ended a command", () => {
-    assert.include(ExitMeaning.of([], { code: 139, signal: "SIGSEGV" }) ?? "", "SIGSEGV")
+    assert.include(ExitMeaning.exitMeaning([], { code: 139, signal: "SIGSEGV" }) ?? "", "SIGSEGV")
   })
 })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as OutputBuffer from "../../src/tool/builtin/terminal/OutputBuffer.ts"
+import * as OutputBuffer from "../../src/tool/builtin/terminal/OutputText.ts"
 import * as OutputText from "../../src/tool/builtin/terminal/OutputText.ts"
 import * as WatchPatterns from "../../src/tool/builtin/terminal/WatchPatterns.ts"
 

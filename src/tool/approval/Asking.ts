@@ -12,6 +12,7 @@
  *
  * @since 0.1.0
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
@@ -25,10 +26,63 @@ import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { Attendance, type Presence } from "./Attendance.ts"
 import type { ApprovalJudge } from "./Judge.ts"
 import type { Approved, Memory } from "./Memory.ts"
-import * as Messages from "./Messages.ts"
-import type { Mode, Policy } from "./Policy.ts"
 import type { Concern, Outcome, Question } from "./Question.ts"
 import type { Ground } from "./Verdict.ts"
+
+/** How approvals are decided. */
+export type Mode = "manual" | "smart" | "off"
+
+/**
+ * What an operator says about approvals; fixed when the process starts.
+ *
+ * Source: `hermes-product.md` §1.10, `hermes-llm.md` §19.7.
+ */
+export interface Policy {
+  readonly mode: Mode
+  /** Skips everything but the floor and the deny globs. */
+  readonly yolo: boolean
+  /** Globs of commands that never run. */
+  readonly deny: ReadonlyArray<string>
+  /** Entries of approvals for good, and globs of commands that need no approval: `approval/AllowList.ts`. */
+  readonly allow: ReadonlyArray<string>
+  readonly timeout: Duration.Duration
+}
+
+/** Silence is deny after a minute, and nothing is allowed beforehand. */
+export const defaultPolicy: Policy = { mode: "manual", yolo: false, deny: [], allow: [], timeout: Duration.seconds(60) }
+
+// What the model is told of a call that was not allowed: why, and what to do instead.
+
+const noWayAround =
+  "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do and why, or go on with what does not need it."
+
+const because = (keys: ReadonlyArray<string>): string => keys.join("; ")
+
+/** The floor. */
+export const hardline = (key: string): string =>
+  `BLOCKED (hardline): ${key}. This never runs, whatever is approved or configured. ${noWayAround}`
+
+/** A glob of the operator. */
+export const deniedByGlob = (glob: string): string =>
+  `BLOCKED: the operator denies commands that match \`${glob}\` (approvals.deny). ${noWayAround}`
+
+/** A person said no. */
+export const denied = (keys: ReadonlyArray<string>, reason: string | undefined): string =>
+  `BLOCKED: the user denied this (${because(keys)}).${reason === undefined || reason.trim() === "" ? "" : ` Reason: ${reason.trim()}`} ${noWayAround}`
+
+/** Nobody said anything. */
+export const timedOut = (keys: ReadonlyArray<string>): string =>
+  `BLOCKED: nobody answered the approval request in time (${because(keys)}); silence is not consent. ${noWayAround}`
+
+/** Nobody can be asked. */
+export const unattended = (keys: ReadonlyArray<string>, who: string): string =>
+  `BLOCKED: this needs an approval (${because(keys)}), and nobody can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so.`
+
+/** The judge said no; from the third denial in a row on, the model is told to stop. */
+export const judged = (keys: ReadonlyArray<string>, inARow: number): string =>
+  `BLOCKED: the approval check denied this (${because(keys)}). ` + (inARow < 3
+    ? noWayAround
+    : `This is denial ${inARow} in a row: STOP trying to run such commands, and report to the user what you could not do.`)
 
 /** Concerns about a call, or about something else that has a text. */
 export interface Request {
@@ -112,7 +166,7 @@ const isJudged = (mode: Mode, presence: Presence): boolean =>
 const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<Answered> =>
   Effect.as(
     Effect.logWarning(`approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`),
-    { outcome, by: "unattended", message: Messages.unattended(question.keys, who), choice: outcome }
+    { outcome, by: "unattended", message: unattended(question.keys, who), choice: outcome }
   )
 
 const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<Answered> =>
@@ -126,11 +180,11 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
     Effect.map((answer): Answered => {
       const reply = Option.getOrUndefined(answer)
       if (reply === undefined) {
-        return { outcome: "timeout", by: "user", message: Messages.timedOut(question.keys), choice: "timeout" }
+        return { outcome: "timeout", by: "user", message: timedOut(question.keys), choice: "timeout" }
       }
       const { reason } = reply
       const choice = question.choices.includes(reply.choice) ? reply.choice : reply.choice === "always" ? "session" : "deny"
-      return { outcome: choice, by: "user", message: Messages.denied(question.keys, reason), choice, reason }
+      return { outcome: choice, by: "user", message: denied(question.keys, reason), choice, reason }
     })
   )
 
@@ -146,7 +200,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
   }
 
   /** What a model says of it; undefined leaves the question to a person. */
-  const judged = (session: string, question: Question): Effect.Effect<Answered | undefined> =>
+  const rule = (session: string, question: Question): Effect.Effect<Answered | undefined> =>
     judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
       Effect.catchCause((cause) =>
         Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)),
@@ -158,7 +212,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
         }
         const inARow = (denials.get(session) ?? 0) + 1
         denials.set(session, inARow)
-        return { outcome: "deny", by: "judge", message: Messages.judged(question.keys, inARow), choice: "smart_deny" }
+        return { outcome: "deny", by: "judge", message: judged(question.keys, inARow), choice: "smart_deny" }
       })
     )
 
@@ -173,7 +227,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
     who: Approver | undefined,
     question: Question
   ): Effect.fn.Return<Answered> {
-    const ruled = isJudged(mode, presence) ? yield* judged(session, question) : undefined
+    const ruled = isJudged(mode, presence) ? yield* rule(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
       return yield* alone(question, presence.who, presence.otherwise === "approve" ? "once" : "deny")

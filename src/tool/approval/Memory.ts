@@ -8,6 +8,11 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import * as Edit from "../../config/Edit.ts"
+import { Home } from "../../config/Home.ts"
 import type { ConfigError } from "../../domain/AgentError.ts"
 import { entryOf, type Target } from "./AllowList.ts"
 
@@ -20,6 +25,18 @@ export interface AllowListStore {
 export const AllowList = Context.Reference<AllowListStore>("hermes-effect/tool/approval/AllowList", {
   defaultValue: () => ({ add: () => Effect.void })
 })
+
+/** Keeps approvals for good in `command_allowlist` of the configuration file. */
+export const allowListFile: Layer.Layer<never, never, FileSystem.FileSystem | Home | Path.Path> = Layer.effect(
+  AllowList,
+  Effect.map(Effect.context<FileSystem.FileSystem | Home | Path.Path>(), (context) => ({
+    add: (entries: ReadonlyArray<string>) =>
+      Edit.modify(["command_allowlist"], (value) => {
+        const known: ReadonlyArray<unknown> = Array.isArray(value) ? value : []
+        return [...known, ...entries.filter((entry) => !known.includes(entry))]
+      }).pipe(Effect.asVoid, Effect.provideContext(context))
+  }))
+)
 
 /** What one approval holds for: a target, for this reason. Another reason about the same target is asked anew. */
 export interface Approved {

@@ -9,7 +9,29 @@ import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { Facts } from "../Annotations.ts"
 import * as Danger from "../danger/Danger.ts"
 import type { Target } from "./AllowList.ts"
-import { written } from "./Arguments.ts"
+
+/** Arguments in one text, to be compared and shown; undefined when JSON can not express them. */
+export const written = (args: ToolArguments): string | undefined => {
+  try {
+    return JSON.stringify(args)
+  } catch {
+    return undefined
+  }
+}
+
+/** The arguments of a call as they were when it was approved, so that a change on the way to the handler is noticed. */
+export interface Snapshot {
+  readonly isSame: (args: ToolArguments) => boolean
+}
+
+/** Of arguments that nobody can change on the way: no middleware of tools is there. Costs nothing. */
+export const fixed: Snapshot = { isSame: () => true }
+
+/** Of arguments that middleware gets to see. Those that can not be compared count as changed. */
+export const taken = (args: ToolArguments): Snapshot => {
+  const before = written(args)
+  return { isSame: (after) => before !== undefined && written(after) === before }
+}
 
 /** Which arguments are commands, and which are typed. */
 export type Runs = Pick<Facts, "commandArguments" | "inputArguments">

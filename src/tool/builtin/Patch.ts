@@ -16,25 +16,48 @@
  *
  * @since 0.1.0
  */
+import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Tool from "effect/ai/Tool"
+import * as TextDiff from "effect/TextDiff"
 import { PathArguments } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import * as SyntaxCheck from "./file/SyntaxCheck.ts"
 import { Targets } from "./file/Target.ts"
-import * as Text from "./file/Text.ts"
+import * as Text from "./file/Pieces.ts"
 import * as Change from "./patch/Change.ts"
-import * as Diff from "./patch/Diff.ts"
 import * as Plan from "./patch/Plan.ts"
 import * as Replace from "./patch/Replace.ts"
 import * as V4A from "./patch/V4A.ts"
+
+// What changed in a file, as a unified diff that a person and a model can read. Pure.
+
+/** Changes that are looked for in the shortest form; more are shown as one block. */
+const maxEdits = 2_000
+const maxChars = 20_000
+const nowhere = "/dev/null"
+
+/** One state of a file: `undefined` is a file that is not there, bytes that are not text are `null`. */
+type FileContent = string | null | undefined
+
+/** The change of one file; empty where nothing changed. */
+const unifiedDiff = (name: string, before: FileContent, after: FileContent): string => {
+  if (before === null || after === null) return `Binary file ${name} ${after === undefined ? "deleted" : "changed"}\n`
+  const diff = TextDiff.unified(TextDiff.lines(before ?? "", after ?? "", { maxEdits }), {
+    fromFile: before === undefined ? nowhere : `a/${name}`,
+    toFile: after === undefined ? nowhere : `b/${name}`
+  })
+  if (diff === "" && before !== after) return `--- ${name}\n+++ ${after === undefined ? nowhere : name} (empty file)\n`
+  return diff.length <= maxChars
+    ? diff
+    : `${diff.slice(0, diff.lastIndexOf("\n", maxChars))}\n… [diff cut: ${diff.length} characters]\n`
+}
 
 /** See the module. */
 export const tool = Tool.make("patch", {
@@ -144,7 +167,7 @@ const patchEdit = Effect.fnUntraced(function*({ patch }: Params) {
   return { changes, notes: {} } satisfies Edit
 })
 
-const stateOf = (bytes: Uint8Array | undefined): Diff.State =>
+const stateOf = (bytes: Uint8Array | undefined): FileContent =>
   bytes === undefined ? undefined : Text.decode(bytes)?.text ?? null
 
 /** What the answer says of the changed files. */
@@ -158,7 +181,7 @@ const report = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>
   const lint: Record<string, SyntaxCheck.Lint> = {}
   for (const { after, found: { bytes, target: { given } } } of changes) {
     const text = stateOf(after)
-    diffs.push(Diff.unified(given, stateOf(bytes), text))
+    diffs.push(unifiedDiff(given, stateOf(bytes), text))
     files[after === undefined ? "files_deleted" : bytes === undefined ? "files_created" : "files_modified"].push(given)
     const checked = typeof text === "string" ? yield* SyntaxCheck.check(given, text) : undefined
     if (checked !== undefined) lint[given] = checked

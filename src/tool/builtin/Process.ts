@@ -13,10 +13,10 @@ import * as Tool from "effect/ai/Tool"
 import { InputArguments, OwnApproval } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
-import * as ExitMeaning from "./terminal/ExitMeaning.ts"
+import * as ExitMeaning from "./terminal/Guidance.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as ShellCommands from "./terminal/ShellCommands.ts"
-import { StopRequested, TerminalSettings } from "./terminal/TerminalSettings.ts"
+import { StopRequested, TerminalSettings } from "./terminal/ShellEnvironment.ts"
 
 const maxWaitSeconds = 600
 const defaultLines = 200
@@ -119,7 +119,7 @@ const statusOf = (process: BackgroundProcess): typeof Status.Type => process.end
 const exitOf = (process: BackgroundProcess) => {
   const ended = process.ended()
   if (ended === undefined) return {}
-  const meaning = ExitMeaning.of(ShellCommands.parse(process.options.command), ended.exit)
+  const meaning = ExitMeaning.exitMeaning(ShellCommands.parse(process.options.command), ended.exit)
   return { exit_code: ended.exit.code, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
 }
 

@@ -15,26 +15,70 @@
  *
  * @since 0.1.0
  */
+import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Hash from "effect/Hash"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
-import * as Tool from "effect/ai/Tool"
-import { PathArguments } from "../Annotations.ts"
 import { closest, similarity } from "../../domain/Similarity.ts"
+import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
-import * as Binary from "./file/Binary.ts"
+import * as Binary from "./file/Pieces.ts"
 import { FileLimits } from "./file/FileLimits.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as LineWindow from "./file/LineWindow.ts"
-import * as Notebook from "./file/Notebook.ts"
 import * as Office from "./file/Office.ts"
 import * as Pieces from "./file/Pieces.ts"
 import * as Problem from "./file/Problem.ts"
-import { Targets } from "./file/Target.ts"
-import type { Target } from "./file/Target.ts"
+import { type Target, Targets } from "./file/Target.ts"
+
+// The readable part of a Jupyter notebook: its cells in order with their text outputs. Pure.
+//
+// Source: `hermes-product.md` §2.3 ("notebooks are extracted").
+
+/** Text as notebooks keep it: whole or in lines. */
+const NotebookSource = Schema.Union([Schema.String, Schema.Array(Schema.String)])
+
+const NotebookOutput = Schema.Struct({
+  output_type: Schema.optionalKey(Schema.String),
+  text: Schema.optionalKey(NotebookSource),
+  data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  ename: Schema.optionalKey(Schema.String),
+  evalue: Schema.optionalKey(Schema.String)
+})
+
+const NotebookFile = Schema.fromJsonString(Schema.Struct({
+  cells: Schema.Array(Schema.Struct({
+    cell_type: Schema.String,
+    source: NotebookSource,
+    outputs: Schema.optionalKey(Schema.Array(NotebookOutput))
+  }))
+}))
+
+const decodeNotebook = Schema.decodeUnknownOption(NotebookFile)
+const isNotebookSource = Schema.is(NotebookSource)
+
+const joined = (source: typeof NotebookSource.Type): string => typeof source === "string" ? source : source.join("")
+
+const outputText = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.Type): string => {
+  if (text !== undefined) return joined(text)
+  if (ename !== undefined) return `${ename}: ${evalue ?? ""}`
+  const shown = data["text/plain"]
+  if (isNotebookSource(shown)) return joined(shown)
+  return `[${Object.keys(data).join(", ") || "no text"}]`
+}
+
+/** The cells of a notebook as text, or none where the text is not a notebook. */
+const notebookText = (json: string): Option.Option<string> =>
+  Option.map(decodeNotebook(json), ({ cells }) =>
+    cells.map(({ cell_type, source, outputs = [] }, index) => {
+      const head = `# [cell ${index + 1}: ${cell_type}]\n${joined(source).trimEnd()}\n`
+      return outputs.length === 0
+        ? head
+        : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => outputText(output).trimEnd()).join("\n")}\n`
+    }).join("\n"))
 
 const defaultLimit = 500
 /** Bytes of a document (notebook, office) that is read as a whole to extract its text. */
@@ -96,7 +140,7 @@ const windowOf = Effect.fnUntraced(function*(target: Target, options: LineWindow
   const name = target.path.toLowerCase()
   const text = name.endsWith(".ipynb")
     ? Option.getOrUndefined(
-      Notebook.extract(new TextDecoder().decode(yield* Pieces.whole(target.real, target.given, maxDocument)))
+      notebookText(new TextDecoder().decode(yield* Pieces.whole(target.real, target.given, maxDocument)))
     )
     : Office.isDocument(name)
     ? yield* Office.extract(name, yield* Pieces.whole(target.real, target.given, maxDocument))

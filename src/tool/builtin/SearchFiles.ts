@@ -17,22 +17,73 @@
  *
  * @since 0.1.0
  */
+import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Glob from "effect/Glob"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Tool from "effect/ai/Tool"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Target.ts"
-import * as Pattern from "./search/Pattern.ts"
-import * as Render from "./search/Render.ts"
+import * as Pattern from "./search/Content.ts"
 import * as Search from "./search/Search.ts"
 import type { Entry } from "./search/Walk.ts"
+
+/** A matching line of a file. */
+export interface LineMatch {
+  readonly path: string
+  readonly line: number
+  readonly content: string
+  readonly before?: ReadonlyArray<string>
+  readonly after?: ReadonlyArray<string>
+}
+
+/** Lines of a match and around it, by number. */
+const linesOf = ({ after = [], before = [], content, line }: LineMatch): ReadonlyArray<readonly [number, string]> => [
+  ...before.map((text, index) => [line - before.length + index, `-${text}`] as const),
+  [line, `:${content}`],
+  ...after.map((text, index) => [line + index + 1, `-${text}`] as const)
+]
+
+/**
+ * Matches as a text grouped by file, which takes far fewer tokens than a list of objects. Pure.
+ *
+ * **Example**
+ *
+ * ```
+ * src/a.ts
+ *   12: const found = 1
+ *   13- return found
+ *   --
+ *   40: found()
+ * ```
+ *
+ * Matches of one file follow each other; a line that belongs to several of them is shown once.
+ */
+export const grouped = (matches: ReadonlyArray<LineMatch>): string => {
+  const files = new Map<string, Map<number, string>>()
+  for (const match of matches) {
+    const lines = files.get(match.path) ?? new Map<number, string>()
+    files.set(match.path, lines)
+    for (const [number, text] of linesOf(match)) {
+      if (!lines.has(number) || text.startsWith(":")) lines.set(number, text)
+    }
+  }
+  const withContext = matches.some(({ after, before }) => after !== undefined || before !== undefined)
+  return Array.from(files, ([path, lines]) => {
+    let last: number | undefined
+    const shown = Array.from(lines).sort(([a], [b]) => a - b).flatMap(([number, text]) => {
+      const gap = withContext && last !== undefined && number > last + 1
+      last = number
+      return [...(gap ? ["  --"] : []), `  ${number}${text.slice(0, 1)} ${text.slice(1)}`]
+    })
+    return [path, ...shown].join("\n")
+  }).join("\n")
+}
 
 const defaultLimit = 50
 const maxLimit = 1_000
@@ -213,7 +264,7 @@ export const make = Effect.gen(function*() {
       return count >= needed(page) || chars > maxChars
     })
     const matches = all.flatMap(({ entry, found }) =>
-      found.hits.map(({ after, before, content, line }): Render.Match => ({
+      found.hits.map(({ after, before, content, line }): LineMatch => ({
         path: shown(entry),
         line,
         content,
@@ -224,7 +275,7 @@ export const make = Effect.gen(function*() {
     const end = { offset: page.offset, limit: wanted.length }
     return {
       ...frame(end, matches.length, matches.length > page.offset + wanted.length, notes, empty),
-      ...(wanted.length < grouping ? { matches: wanted } : { matches_text: Render.grouped(wanted) })
+      ...(wanted.length < grouping ? { matches: wanted } : { matches_text: grouped(wanted) })
     }
   })
 
@@ -281,11 +332,11 @@ export const make = Effect.gen(function*() {
 })
 
 /** Characters that a match takes in an answer. */
-const charsOf = (path: string, { after = [], before = [], content }: Omit<Render.Match, "path">): number =>
+const charsOf = (path: string, { after = [], before = [], content }: Omit<LineMatch, "path">): number =>
   [...before, ...after].reduce((sum, line) => sum + line.length + 8, path.length + content.length + 8)
 
 /** As many matches, from the first on, as an answer has room for, and at least one. */
-const bounded = (matches: ReadonlyArray<Render.Match>): ReadonlyArray<Render.Match> => {
+const bounded = (matches: ReadonlyArray<LineMatch>): ReadonlyArray<LineMatch> => {
   let chars = 0
   const end = matches.findIndex((match) => (chars += charsOf(match.path, match)) > maxChars)
   return end === -1 ? matches : matches.slice(0, Math.max(1, end))

@@ -29,27 +29,60 @@
  *
  * @since 0.1.0
  */
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
-import * as Schema from "effect/Schema"
-import * as Tool from "effect/ai/Tool"
-import * as Toolkit from "effect/ai/Toolkit"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Schema from "effect/Schema"
 import * as Annotations from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as WorkingTree from "./file/WorkingTree.ts"
+import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as Process from "./Process.ts"
-import * as ExitMeaning from "./terminal/ExitMeaning.ts"
+import * as ExitMeaning from "./terminal/Guidance.ts"
 import * as Foreground from "./terminal/Foreground.ts"
 import * as Guidance from "./terminal/Guidance.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
 import * as ShellCommands from "./terminal/ShellCommands.ts"
-import { TerminalSettings } from "./terminal/TerminalSettings.ts"
-import * as WorkingDirectory from "./terminal/WorkingDirectory.ts"
+import { TerminalSettings } from "./terminal/ShellEnvironment.ts"
+
+// The directory that a command runs in.
+
+/**
+ * The absolute path of `workdir`, taken relative to `base` (`~` is the home directory), or of `base` when there is none.
+ * It fails when that is no directory.
+ */
+const workingDirectory = Effect.fnUntraced(function*(
+  fs: FileSystem.FileSystem,
+  path: Path.Path,
+  base: string,
+  workdir: string | undefined
+): Effect.fn.Return<string, Shell.NotStarted> {
+  const home = (yield* ProcessEnvironment)()["HOME"]
+  const given = workdir ?? base
+  const directory = path.resolve(base, home !== undefined && /^~(?:\/|$)/.test(given) ? home + given.slice(1) : given)
+  const remedy = workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${base}`
+  const info = yield* fs.stat(directory).pipe(
+    Effect.mapError((error) =>
+      new Shell.NotStarted({
+        message: error.reason._tag === "PermissionDenied"
+          ? `workdir ${directory} can not be entered: permission denied`
+          : `workdir ${directory} does not exist: ${remedy}`,
+        cause: error
+      })
+    )
+  )
+  return info.type === "Directory"
+    ? directory
+    : yield* new Shell.NotStarted({
+      message: `workdir ${directory} is not a directory: name the directory that holds it`
+    })
+})
 
 const maxForegroundSeconds = 600
 
@@ -164,7 +197,7 @@ const resultOf = (
       return { output: withMarker(output, "[Command interrupted]"), exit_code: Foreground.exitCode(outcome), error: null }
     case "Exited": {
       const { code } = outcome.exit
-      const meaning = ExitMeaning.of(commands, outcome.exit)
+      const meaning = ExitMeaning.exitMeaning(commands, outcome.exit)
       return { output, exit_code: code, error: null, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
     }
   }
@@ -182,7 +215,7 @@ const make = Effect.gen(function*() {
   const admit = Effect.fnUntraced(function*(params: typeof Parameters.Type, objection: string | undefined) {
     const { cwd } = yield* ToolContext
     if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
-    return yield* WorkingDirectory.resolve(fs, path, cwd, params.workdir)
+    return yield* workingDirectory(fs, path, cwd, params.workdir)
   })
 
   const background = Effect.fnUntraced(function*(params: typeof Parameters.Type): Handled {

@@ -19,7 +19,7 @@ import { configuration, isOwnSecret, isOwnSecretFile, runsLater, tidy } from "./
 import * as Read from "./Read.ts"
 import { destinations } from "./rules/Configuration.ts"
 import { blind, interpreting, sources } from "./rules/Exfiltration.ts"
-import { named, written } from "./rules/Rule.ts"
+import { named, written } from "./Finding.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */
 export interface Surroundings {

@@ -24,7 +24,6 @@
  */
 import type { Command } from "./Command.ts"
 import { ask, type Finding, floor } from "./Finding.ts"
-import * as Normalise from "./Normalise.ts"
 import * as Read from "./Read.ts"
 import * as Agent from "./rules/Agent.ts"
 import * as Code from "./rules/Code.ts"
@@ -36,7 +35,49 @@ import * as Git from "./rules/Git.ts"
 import * as Privileges from "./rules/Privileges.ts"
 import * as Processes from "./rules/Processes.ts"
 import * as Remote from "./rules/Remote.ts"
-import type { Rule } from "./rules/Rule.ts"
+import type { Rule } from "./Finding.ts"
+
+// Takes the disguises off a command that need no understanding of the shell: escape sequences of terminals, invisible and
+// compatibility characters, letters of other scripts that look like Latin ones.
+//
+// Source: `hermes-llm.md` §19.7 (normalisation before matching).
+
+/** CSI and OSC sequences, and single escapes. */
+const terminal = new RegExp(
+  [String.raw`\u001b\[[0-?]*[ -/]*[@-~]`, String.raw`\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?`, String.raw`\u001b[@-Z\\-_]`].join("|"),
+  "g"
+)
+const control = new RegExp(String.raw`[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]`, "g")
+const invisible = /[\p{Cf}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}\u{115f}\u{1160}\u{3164}\u{ffa0}]/gu
+const dash = /[\u2010-\u2015\u2212\ufe58\ufe63\uff0d]/g
+const blank = /[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/g
+
+/** Cyrillic and Greek letters, each with the Latin one that it looks like. */
+const lookalikes = new Map(
+  Array.from("аaеeоoрpсcуyхxіiјjѕsԁdһhԛqԝwкkмmтtвbнhгrАAВBЕEКKМMНHОOРPСCТTХXαaεeιiκkνvοoρpτtυuχxωwɡgɩiıiⅼl∕/⁄/".matchAll(/(.)(.)/gu)).map(
+    ([, foreign = "", latin = ""]) => [foreign, latin] as const
+  )
+)
+const lookalike = new RegExp(`[${Array.from(lookalikes.keys()).join("")}]`, "gu")
+
+const plain = /^[\t\n\r -~]*$/
+
+/** What the eye takes a command for; the text itself when it is plain ASCII. */
+const normalise = (text: string): string =>
+  plain.test(text) ? text : text
+    .replace(terminal, "")
+    .replace(control, "")
+    .replace(blank, " ")
+    .normalize("NFKC")
+    .replace(invisible, "")
+    .replace(dash, "-")
+    .replace(lookalike, (char) => lookalikes.get(char) ?? char)
+
+/** Characters that turn the direction of text or that no eye sees, and that no language needs in a command. */
+const deceptive = /[\u202a-\u202e\u2066-\u2069\u{e0001}-\u{e007f}]/u
+
+/** Whether the text looks different from what it is. */
+const isDeceptive = (text: string): boolean => deceptive.test(text)
 
 /** What was found in a command. */
 export interface Verdict {
@@ -93,8 +134,8 @@ export const judge = (command: string): Verdict => {
   const { commands, fault } = Read.read(command)
   const found = [...findingsOf(commands)]
   if (fault !== undefined) found.push(unreadable(fault))
-  const plain = Normalise.normalise(command)
+  const plain = normalise(command)
   if (plain !== command) for (const finding of findingsOf(Read.read(plain).commands)) found.push(finding)
-  if (Normalise.isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
+  if (isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
   return verdict(found, commands)
 }

@@ -25,7 +25,7 @@ import * as Json from "../../domain/Json.ts"
 import { withoutControls } from "../../domain/TextHygiene.ts"
 import * as ShellEnvironment from "../builtin/terminal/ShellEnvironment.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
-import { ContentScanner, type Scanner } from "../approval/ContentScanner.ts"
+import { ContentScanner, type Scanner } from "../approval/Question.ts"
 import type { Concern } from "../approval/Question.ts"
 
 /** What an operator says. */

@@ -11,10 +11,88 @@
  *
  * @since 0.1.0
  */
+import * as Prompt from "effect/ai/Prompt"
+import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
 import { type Ask, Clarifier } from "../builtin/clarify/Clarifier.ts"
-import { oneLine } from "./McpError.ts"
+import { SideModel } from "../builtin/vision/SideModel.ts"
+import { ToolContext } from "../ToolContext.ts"
+import { McpError, oneLine } from "./McpError.ts"
+import type { ServerConfig } from "./ServerConfig.ts"
+
+/**
+ * Answers what a server asks in the middle of a call, in the name of that call: of its user (`Elicitation`) or of a model
+ * (`Sampling`). Of several calls at a time, which a server must be allowed to have, in the name of the newest.
+ */
+export interface Questions {
+  readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
+  readonly sample: (request: SamplingRequest, signal: AbortSignal) => Promise<string>
+  /** What is asked while a call runs is asked of whom that call could ask. */
+  readonly during: <A, E>(call: Effect.Effect<A, E>) => Effect.Effect<A, E>
+}
+
+/** The questions of one connection. */
+export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
+  const calls: Array<Context.Context<never>> = []
+  const inNameOfCall = <A, E>(signal: AbortSignal, work: Effect.Effect<A, E>): Promise<A> => {
+    const services = calls.at(-1)
+    return services === undefined
+      ? Promise.reject(new Error("nothing was called, so nothing can be asked"))
+      : Effect.runPromiseWith(services)(work, { signal })
+  }
+  return {
+    elicit: (request, signal) => inNameOfCall(signal, answer(name, request)),
+    sample: (request, signal) => inNameOfCall(signal, sample(name, request)),
+    during: (call) =>
+      Effect.flatMap(Effect.context<never>(), (services) =>
+        Effect.suspend(() => {
+          calls.push(services)
+          return Effect.ensuring(call, Effect.sync(() => calls.splice(calls.indexOf(services), 1)))
+        }))
+  }
+}
+
+// What a server wants a model to say in the middle of a call. It is the model of side tasks that answers (`auxiliary.mcp`),
+// and only for servers whose configuration allows it: it costs the user's money.
+//
+// Source: `hermes-product.md` §2.4 (sampling), `hermes-llm.md` §5.
+
+/** A request of a server, as far as it is looked at. */
+export interface SamplingRequest {
+  readonly messages: ReadonlyArray<{ readonly role: "user" | "assistant"; readonly content: unknown }>
+  readonly systemPrompt?: string | undefined
+}
+
+const blockText = (block: unknown): string => {
+  if (!Predicate.isObject(block)) return ""
+  const { text, type }: { readonly text?: unknown; readonly type?: unknown } = block
+  return typeof text === "string" ? text : `[${String(type)}, not shown]`
+}
+
+const contentText = (content: unknown): string =>
+  Array.isArray(content) ? content.map(blockText).join("\n") : blockText(content)
+
+/** The conversation as the model gets it. */
+export const messagesOf = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<Prompt.Message> => [
+  ...(systemPrompt === undefined || systemPrompt === "" ? [] : [Prompt.systemMessage({ content: systemPrompt })]),
+  ...messages.map(({ content, role }) => {
+    const parts = [Prompt.textPart({ text: contentText(content) })]
+    return role === "user" ? Prompt.userMessage({ content: parts }) : Prompt.assistantMessage({ content: parts })
+  })
+]
+
+/** The model's sample. */
+export const sample = Effect.fnUntraced(function*(server: string, request: SamplingRequest): Effect.fn.Return<string, McpError> {
+  const ask = yield* SideModel
+  const call = yield* Effect.serviceOption(ToolContext)
+  if (ask === undefined || Option.isNone(call)) {
+    return yield* new McpError({ server, reason: "refused", message: "there is no model here for what servers ask" })
+  }
+  return yield* Effect.mapError(ask("mcp", messagesOf(request), call.value), ({ message }) =>
+    new McpError({ server, reason: "refused", message }))
+})
 
 /** A request of a server, as far as it is looked at. */
 export interface Request {

@@ -35,6 +35,7 @@
  *
  * @since 0.1.0
  */
+import type { Client, ContentBlock, ReadResourceResult, RequestOptions, Transport, VersionNegotiationMode } from "@modelcontextprotocol/client"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -42,21 +43,59 @@ import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Queue from "effect/Queue"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
-import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import type { Client, ContentBlock, ReadResourceResult, RequestOptions, Transport, VersionNegotiationMode } from "@modelcontextprotocol/client"
 import * as TraceContext from "../../domain/TraceContext.ts"
-import * as BoundedFetch from "./BoundedFetch.ts"
 import { type Block, type Connection, McpConnector } from "./Connection.ts"
-import { McpError } from "./McpError.ts"
-import * as Questions from "./Questions.ts"
-import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
 import { Logins, type Service as LoginStore } from "./Logins.ts"
+import { McpError } from "./McpError.ts"
+import * as Questions from "./Elicitation.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import * as SdkLogin from "./SdkLogin.ts"
+import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
 import * as StdioPipe from "./StdioPipe.ts"
+
+type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>
+
+const newline = 0x0a
+const carriageReturn = 0x0d
+
+/** Fails the body once more than `maxBytes` come without a blank line (`perEvent`), or at all. */
+const bounded = (maxBytes: number, perEvent: boolean): TransformStream<Uint8Array, Uint8Array> => {
+  let bytes = 0
+  let lineIsEmpty = true
+  return new TransformStream({
+    transform: (chunk, controller) => {
+      if (perEvent) {
+        for (const byte of chunk) {
+          bytes = byte === newline && lineIsEmpty ? 0 : bytes + 1
+          if (byte !== carriageReturn) lineIsEmpty = byte === newline
+        }
+      } else {
+        bytes += chunk.length
+      }
+      if (bytes > maxBytes) {
+        controller.error(new Error(`the answer is larger than ${maxBytes / 1024 / 1024} MB and was not kept: ask for less`))
+      } else {
+        controller.enqueue(chunk)
+      }
+    }
+  })
+}
+
+/**
+ * `fetch` with answers of bounded size. In a stream of events the bound holds for each event, as the stream itself may go on
+ * for days.
+ */
+export const boundedFetch = (fetch: Fetch, maxBytes: number): Fetch => async (url, init) => {
+  const response = await fetch(url, init)
+  if (response.body === null) return response
+  const perEvent = response.headers.get("content-type")?.includes("text/event-stream") ?? false
+  const { headers, status, statusText } = response
+  return new Response(response.body.pipeThrough(bounded(maxBytes, perEvent)), { headers, status, statusText })
+}
 
 type Sdk = typeof import("@modelcontextprotocol/client")
 
@@ -123,7 +162,7 @@ const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, logins: Login
       const options = {
         ...(oauth === undefined ? {} : { authProvider: SdkLogin.stored(config, http, logins) }),
         requestInit: { headers: plain(headers) },
-        fetch: BoundedFetch.make(fetch, StdioPipe.maxMessageBytes)
+        fetch: boundedFetch(fetch, StdioPipe.maxMessageBytes)
       }
       return kind === "sse" ? new sdk.SSEClientTransport(url, options) : new sdk.StreamableHTTPClientTransport(url, options)
     }),

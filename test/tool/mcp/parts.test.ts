@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as BoundedFetch from "../../../src/tool/mcp/BoundedFetch.ts"
+import * as BoundedFetch from "../../../src/tool/mcp/SdkClient.ts"
 import * as Framing from "../../../src/tool/mcp/Framing.ts"
 import * as Names from "../../../src/tool/mcp/Names.ts"
 
@@ -56,7 +56,7 @@ describe("fetch with bounds", () => {
     Effect.promise(async () => {
       const answer = () =>
         Promise.resolve(new Response(new Blob(chunks.map((chunk) => chunk)).stream(), { headers: { "content-type": type } }))
-      const response = await BoundedFetch.make(answer, 1000)("http://localhost/")
+      const response = await BoundedFetch.boundedFetch(answer, 1000)("http://localhost/")
       return response.text().then((text) => text.length, () => "cut")
     })
 

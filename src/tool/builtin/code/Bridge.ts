@@ -15,7 +15,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../../domain/Json.ts"
 import type { ToolContext } from "../../ToolContext.ts"
 import * as Framing from "../../mcp/Framing.ts"
-import type { Run } from "./NestedCalls.ts"
+import type { Run } from "./CodeSettings.ts"
 import { callable } from "../internal/CodePreludes.ts"
 
 const maxRequestBytes = 5 * 1024 * 1024

@@ -18,7 +18,7 @@ import { ToolContext } from "../../ToolContext.ts"
 import * as Toolset from "../../Toolset.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as V4A from "../patch/V4A.ts"
-import { canonical } from "./Canonical.ts"
+import { canonical } from "./Places.ts"
 import * as Fence from "./Fence.ts"
 import { Places } from "./Places.ts"
 

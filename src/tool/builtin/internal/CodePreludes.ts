@@ -5,6 +5,11 @@
  * @since 0.1.0
  */
 
+// The program that runs this one, to run scripts with.
+
+/** Path of Node. */
+export const node = process.execPath
+
 /** The tools that a script may call. */
 export const callable: ReadonlyArray<string> = [
   "web_search", "web_extract", "read_file", "write_file", "search_files", "patch", "terminal"

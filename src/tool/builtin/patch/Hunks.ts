@@ -11,7 +11,7 @@
  * @since 0.1.0
  */
 import * as Result from "effect/Result"
-import * as Indent from "./Indent.ts"
+import * as Indent from "./Match.ts"
 import { sourceOf } from "./Match.ts"
 import type { Hunk } from "./V4A.ts"
 
@@ -99,7 +99,7 @@ const placeOf = (lines: ReadonlyArray<string>, hunk: Hunk, cursor: number): Resu
 /** The lines that a hunk leaves at its place. */
 const linesOf = (lines: ReadonlyArray<string>, hunk: Hunk, place: number): ReadonlyArray<string> => {
   const old = hunk.lines.filter(({ kind }) => kind !== "add")
-  const adapt = Indent.adapter(old.map(({ text }) => text), lines.slice(place, place + old.length))
+  const adapt = Indent.indentAdapter(old.map(({ text }) => text), lines.slice(place, place + old.length))
   const result: Array<string> = []
   let at = place
   for (const { kind, text } of hunk.lines) {

@@ -15,7 +15,7 @@
  */
 import * as Result from "effect/Result"
 import { similarity } from "../../../domain/Similarity.ts"
-import { blockAnchor, contextAware, indentationFlexible, lineTrimmed } from "./LineMatchers.ts"
+import { blockAnchor, contextAware, indentationFlexible, lineTrimmed } from "./TextMatchers.ts"
 import { lineNumber, sourceOf } from "./Match.ts"
 import type { Match, Matcher, Source } from "./Match.ts"
 import { escapeNormalised, exact, trimmedBoundary, unicodeNormalised, whitespaceNormalised } from "./TextMatchers.ts"

@@ -11,10 +11,72 @@
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Glob from "effect/Glob"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Stream from "effect/Stream"
-import * as Ignore from "./Ignore.ts"
+
+// The rules of `.gitignore` files. Pure.
+//
+// **Details**
+//
+// Comments, `!`, directories (`build/`), anchored patterns (`/dist`, `a/b`), `*`, `?`, `[…]` and `**` are understood; of
+// several rules that fit, the last one of the innermost file decides. `.git/info/exclude` and the global file are not
+// read.
+
+interface Rule {
+  readonly negated: boolean
+  readonly directoryOnly: boolean
+  /** Whether the rule is about the path from the file's directory on, and not about the name alone. */
+  readonly anchored: boolean
+  readonly fits: (path: string) => boolean
+}
+
+/** The rules of one file. */
+export interface Rules {
+  /** Directory of the file, relative to the top of the walk: `""` or `a/b/`. `../` leads above it. */
+  readonly prefix: string
+  readonly rules: ReadonlyArray<Rule>
+}
+
+const magic = /[*?[\\]/
+
+const ruleOf = (raw: string): Rule | undefined => {
+  const line = raw.replace(/(?<![\\\s])\s+$|(?<=\\\s)\s+$/, "")
+  if (line === "" || line.startsWith("#")) return undefined
+  const negated = line.startsWith("!")
+  const bare = line.slice(negated ? 1 : 0).replace(/^\\(?=[#!])/, "")
+  const directoryOnly = bare.endsWith("/")
+  const body = directoryOnly ? bare.slice(0, -1) : bare
+  const pattern = body.replace(/^\//, "")
+  if (pattern === "") return undefined
+  // Braces are plain characters here.
+  const glob = magic.test(pattern) ? Glob.make(pattern.replace(/[{}]/g, "\\$&"), { dot: true }) : undefined
+  return {
+    negated,
+    directoryOnly,
+    anchored: body.includes("/"),
+    fits: glob === undefined ? (path) => path === pattern : (path) => Glob.match(glob, path)
+  }
+}
+
+/** The rules of a file's text. */
+export const parse = (prefix: string, text: string): Rules => ({
+  prefix,
+  rules: text.split(/\r?\n/).map(ruleOf).filter((rule) => rule !== undefined)
+})
+
+/** Whether an entry is left out. `levels` from the outermost file to the innermost, `path` relative to the top. */
+export const ignores = (levels: ReadonlyArray<Rules>, path: string, name: string, directory: boolean): boolean => {
+  for (const { prefix, rules } of levels.toReversed()) {
+    // A file above the top sees the top's own path before the entry's.
+    const local = prefix.startsWith("../") ? prefix.slice(prefix.lastIndexOf("../") + 3) + path : path.slice(prefix.length)
+    for (const { anchored, directoryOnly, fits, negated } of rules.toReversed()) {
+      if ((directory || !directoryOnly) && fits(anchored ? local : name)) return !negated
+    }
+  }
+  return false
+}
 
 /** A file, absolute and relative to the directory of the walk with `/` between its parts. */
 export interface Entry {
@@ -40,7 +102,7 @@ const skipped = new Set([".git", ".hg", ".svn", ".jj", ".sl", "node_modules", "_
 interface Pending {
   readonly entry: Entry
   readonly directory: boolean
-  readonly levels: ReadonlyArray<Ignore.Rules>
+  readonly levels: ReadonlyArray<Rules>
 }
 
 type Files = FileSystem.FileSystem | Path.Path
@@ -50,14 +112,14 @@ const rulesIn = Effect.fnUntraced(function*(directory: string, prefix: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const text = yield* Effect.option(fs.readFileString(path.join(directory, ".gitignore")))
-  return Option.map(text, (text) => Ignore.parse(prefix, text))
+  return Option.map(text, (text) => parse(prefix, text))
 })
 
 /** The rules above the top, outermost first, when it is inside a repository. */
 const rulesAbove = Effect.fnUntraced(function*(top: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
-  const levels: Array<Ignore.Rules> = []
+  const levels: Array<Rules> = []
   const isRepository = (directory: string) =>
     Effect.orElseSucceed(fs.exists(path.join(directory, ".git")), () => false)
   for (let at = top; path.dirname(at) !== at; at = path.dirname(at)) {
@@ -94,7 +156,7 @@ export const files = (top: string, tally: Tally): Stream.Stream<Entry, never, Fi
         const directory = type === "Directory"
         if (directory ? skipped.has(name) : type !== "File" && type !== "SymbolicLink") continue
         const relative = prefix + name
-        if (Ignore.ignores(inner, relative, name, directory)) continue
+        if (ignores(inner, relative, name, directory)) continue
         const link = type === "SymbolicLink"
         pending.push({ entry: { path: path.join(entry.path, name), relative, name, link }, directory, levels: inner })
       }

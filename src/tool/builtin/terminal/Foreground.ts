@@ -9,10 +9,10 @@ import * as Option from "effect/Option"
 import { redactText } from "../../../domain/Redaction.ts"
 import * as Hooks from "../../../hooks/Hooks.ts"
 import { ToolContext } from "../../ToolContext.ts"
-import type * as OutputBuffer from "./OutputBuffer.ts"
+import type * as OutputBuffer from "./OutputText.ts"
 import * as OutputText from "./OutputText.ts"
 import type * as Shell from "./Shell.ts"
-import { StopRequested, TerminalSettings } from "./TerminalSettings.ts"
+import { StopRequested, TerminalSettings } from "./ShellEnvironment.ts"
 
 const progressInterval = "500 millis"
 const progressChars = 2000

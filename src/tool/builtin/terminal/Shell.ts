@@ -32,7 +32,7 @@ import * as Attendance from "../../approval/Attendance.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as ProcessTree from "../internal/ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
-import { TerminalSettings } from "./TerminalSettings.ts"
+import { TerminalSettings } from "./ShellEnvironment.ts"
 
 /** How long a command may take to end after SIGTERM. */
 export const forceKillAfter = "2 seconds"

@@ -30,7 +30,7 @@ import * as Json from "../../../domain/Json.ts"
 import * as TextCut from "../../../domain/TextCut.ts"
 import * as Fetch from "../../fence/Fetch.ts"
 import * as Urls from "../../fence/Urls.ts"
-import { blocked, failed, type WebError } from "./WebError.ts"
+import { blocked, failed, type WebError } from "./Download.ts"
 
 /** One thing that was found. */
 export interface Found {

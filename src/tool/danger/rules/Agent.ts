@@ -10,7 +10,7 @@
  */
 import { type Command, operands } from "../Command.ts"
 import { ask, type Finding } from "../Finding.ts"
-import { asksForHelp, named, type Rule } from "./Rule.ts"
+import { asksForHelp, named, type Rule } from "../Finding.ts"
 
 const changed: Finding = ask("configuration tampering", "change of the agent's own configuration")
 

@@ -7,7 +7,7 @@ import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, type Finding } from "../Finding.ts"
 import * as Places from "../Places.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule } from "./Rule.ts"
+import { named, type Rule } from "../Finding.ts"
 
 const inline: Rule = ({ args, program }) => {
   if (Wrappers.shells.has(program) || program === "cmd") {

@@ -6,7 +6,7 @@
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, type Finding } from "../Finding.ts"
 import * as Places from "../Places.ts"
-import { asksForHelp, type Rule, written } from "./Rule.ts"
+import { asksForHelp, type Rule, written } from "../Finding.ts"
 
 const change = (what: string): Finding => ask("configuration tampering", `change of ${what}`)
 

@@ -6,7 +6,7 @@
 import { hasFlag, operands } from "../Command.ts"
 import { ask, floor } from "../Finding.ts"
 import * as Places from "../Places.ts"
-import { asksForHelp, type Rule, written } from "./Rule.ts"
+import { asksForHelp, type Rule, written } from "../Finding.ts"
 
 const raw = "write to a raw disk device"
 

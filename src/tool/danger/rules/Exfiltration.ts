@@ -7,7 +7,7 @@ import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask } from "../Finding.ts"
 import * as Places from "../Places.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule, written } from "./Rule.ts"
+import { named, type Rule, written } from "../Finding.ts"
 
 const readers = named(`
   cat bat batcat less more most head tail tac nl rev sort uniq strings xxd od hexdump base64 base32 cut awk gawk

@@ -6,7 +6,7 @@
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, type Finding, floor } from "../Finding.ts"
 import * as Places from "../Places.ts"
-import { asksForHelp, type Rule } from "./Rule.ts"
+import { asksForHelp, type Rule } from "../Finding.ts"
 
 const deleters = new Set(["rm", "srm", "grm", "remove-item", "ri", "rd", "rmdir", "del", "erase", "unlink", "shred", "trash", "rimraf", "wipe"])
 

@@ -5,7 +5,7 @@
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask } from "../Finding.ts"
-import { type Rule, written } from "./Rule.ts"
+import { type Rule, written } from "../Finding.ts"
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 

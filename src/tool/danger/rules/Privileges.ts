@@ -7,7 +7,7 @@ import { hasFlag, operands } from "../Command.ts"
 import { ask } from "../Finding.ts"
 import * as Places from "../Places.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { asksForHelp, type Rule } from "./Rule.ts"
+import { asksForHelp, type Rule } from "../Finding.ts"
 
 const elevators = new Set(["sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"])
 

@@ -5,7 +5,7 @@
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, floor } from "../Finding.ts"
-import { asksForHelp, type Rule, written } from "./Rule.ts"
+import { asksForHelp, type Rule, written } from "../Finding.ts"
 
 const everybody = "kill of every process"
 
