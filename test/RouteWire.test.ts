@@ -161,9 +161,15 @@ const situationOf = (world: World, sayings: ReadonlyArray<Saying>, more: Partial
   }
 }
 
-/** Plays every situation with servers of its own, a few at once; the findings of all of them. */
+/** Every how many-th situation is played: all of them by `npm run test:routes`. */
+const stride = Number(process.env["HERMES_TEST_ROUTES"] ?? 5)
+
+/** Plays situations with servers of their own, a few at once; the findings of all of them. */
 const findings = <A>(all: ReadonlyArray<A>, look: (one: A) => Effect.Effect<ReadonlyArray<string>>) =>
-  Effect.map(Effect.forEach(all, look, { concurrency: 4 }), (found) => found.flat())
+  Effect.map(
+    Effect.forEach(all.filter((_, index) => index % stride === 0), look, { concurrency: 4 }),
+    (found) => found.flat()
+  )
 
 const pairs = levels.flatMap((weaker, index) => levels.slice(index + 1).map((stronger) => [weaker, stronger] as const))
 
@@ -274,7 +280,7 @@ describe("a secret goes only where its source gave it", () => {
               return problems.map((problem) => `${describeSayings(sayings)}, ${section}: ${own.name}: ${problem}`)
             })))
           assert.deepStrictEqual(found, [])
-          assert.isAbove(asked, mains.length * environments.length)
+          assert.isAbove(asked, mains.length * environments.length / stride)
         }), 300_000)
     }
   }
