@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Agent, Middleware, RunContext, Runtime, Scripted, Toolset } from "hermes-effect"
+import { Agent, Middleware, RunContext, Runtime, Scripted, Toolset } from "../src/index.ts"
 
 // Belongs to each run: a run without it does not compile, and nothing given to the layer stands in for it.
 class Tenant extends RunContext.Key<Tenant, { readonly name: string; readonly calls: number }>()("app/Tenant") {}
