@@ -52,10 +52,10 @@ import * as Usage from "../domain/Usage.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
 import * as TaskRoutes from "./auxiliary/TaskRoutes.ts"
-import * as Elsewhere from "./auxiliary/Elsewhere.ts"
 import type { Question, Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
 import type { Entry } from "./UsageAccounts.ts"
+import * as Evidence from "./classification/Evidence.ts"
 
 /** Tasks that the runtime itself has; an application may name others. */
 export type Task =
@@ -140,6 +140,26 @@ const textOf = ({ parts }: ModelResponse): string => {
   const said = parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
   return said.trim() === "" ? parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n\n") : said
 }
+
+const money = /credits|insufficient funds|can only afford|billing|payment required/
+
+/** Returns whether an account has no money left. */
+const isPayment = (error: AiError.AiError): boolean => {
+  if (error.reason._tag === "QuotaExhaustedError") return true
+  const { status, text } = Evidence.of(error)
+  return status === 402 || ((status === 429 || status === undefined) && money.test(text))
+}
+
+/** Returns whether a provider cannot be reached, or does not answer in time. */
+const isConnection = (error: AiError.AiError): boolean =>
+  error.reason._tag === "NetworkError" && error.reason.reason !== "InvalidUrlError"
+
+/** Returns whether the router made no request, because the provider rests (`RateGuard`, the pace of a key). */
+const isResting = (error: AiError.AiError): boolean =>
+  error.module === "ModelRouter" && error.reason._tag === "RateLimitError"
+
+/** Returns whether the next provider may do a side task that one could not: any other failure would repeat there. */
+const isFailoverable = (error: AiError.AiError): boolean => isPayment(error) || isConnection(error) || isResting(error)
 
 const late = (label: string, task: string, seconds: number): AiError.AiError =>
   AiError.make({
@@ -227,7 +247,7 @@ export const make = <E = never>(options: Options): Service<E> => {
     if (explicit || next === undefined) return asked
     return Effect.catchIf(
       asked,
-      (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && Elsewhere.isPossible(error),
+      (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && isFailoverable(error),
       (error) =>
         Effect.andThen(
           Effect.logInfo(`${candidate.label} can not do the task ${task} (${error.reason._tag}): asking ${next.label}`),

@@ -54,7 +54,6 @@ import * as ModelList from "./catalogue/ModelList.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 import * as ModelOverrides from "./catalogue/ModelOverrides.ts"
 import * as ContextWindow from "./ContextWindow.ts"
-import * as Cost from "./Cost.ts"
 import * as Detection from "./Detection.ts"
 import * as Pricing from "./Pricing.ts"
 import * as Probing from "./Probing.ts"
@@ -153,7 +152,7 @@ const costOf = (route: Asked, price: Pricing.Pricing | undefined): Known["cost"]
   const billing = Pricing.billing(route)
   const isTold = tellsCost(route)
   return (usage, reported) =>
-    isTold && reported !== undefined ? Costs.reported(reported) : Cost.estimate(usage, price, billing)
+    isTold && reported !== undefined ? Costs.reported(reported) : Pricing.estimate(usage, price, billing)
 }
 
 /** See the module. */
@@ -341,7 +340,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     facts,
     notice,
     cost: (route, usage) =>
-      Effect.map(facts(route), ({ price }) => Cost.estimate(usage, price, Pricing.billing(route))),
+      Effect.map(facts(route), ({ price }) => Pricing.estimate(usage, price, Pricing.billing(route))),
     listed: ({ apiKey, baseUrl, provider }) => {
       const at = baseUrl ?? Directory.find(provider)?.baseUrl
       return at === undefined ? Effect.succeed([]) : lists.at(at, apiKey)

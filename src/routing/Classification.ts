@@ -9,13 +9,13 @@
 import type * as AiError from "effect/ai/AiError"
 import * as Evidence from "./classification/Evidence.ts"
 import * as OutputCap from "./classification/OutputCap.ts"
-import type { Reason } from "./classification/Reason.ts"
+import type { Reason } from "./Recovery.ts"
 import * as Rules from "./classification/Rules.ts"
 import type { WrongAddress } from "./classification/WrongAddress.ts"
 import * as Recovery from "./Recovery.ts"
 
 export type { Facts } from "./classification/Evidence.ts"
-export { Reason } from "./classification/Reason.ts"
+export { Reason } from "./Recovery.ts"
 
 /** See the module. */
 export interface Decision {

@@ -17,6 +17,9 @@
  * hour; with the seed's rule that the first refusal rotates (`ARCHITECTURE.md` §7, D3) that would spend a pool within a
  * minute for an hour. It rests an hour when money is short, five minutes when it was not accepted.
  *
+ * Keys that no call is using come first, so that runs side by side spread over the pool; among them the strategy decides.
+ * `fill_first` keeps to the first key and with it to the prompt cache that the provider holds for it.
+ *
  * Source: `hermes-llm.md` §17.2.
  *
  * @since 0.1.0
@@ -29,10 +32,10 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as AiError from "effect/ai/AiError"
-import type { Reason } from "./classification/Reason.ts"
+import type { Reason } from "./Recovery.ts"
 import * as Fingerprint from "./internal/Fingerprint.ts"
 import * as PoolStore from "./pool/PoolStore.ts"
-import * as Strategy from "./pool/Strategy.ts"
+import * as Evidence from "./classification/Evidence.ts"
 
 /** A key as it is configured. */
 export interface Credential {
@@ -79,7 +82,7 @@ export interface CredentialPool {
   readonly state: Effect.Effect<ReadonlyArray<KeyState>>
 }
 
-interface Entry extends Strategy.Candidate {
+interface Entry extends Candidate {
   readonly credential: Credential
   readonly renewing: Semaphore.Semaphore
   key: Redacted.Redacted<string>
@@ -109,7 +112,7 @@ export interface Options {
   /** One at least; the same key twice counts once. */
   readonly credentials: ReadonlyArray<Credential>
   /** `fill_first` when absent. */
-  readonly strategy?: Strategy.Strategy | undefined
+  readonly strategy?: Strategy | undefined
   /** Forgets everything with the process when absent. */
   readonly store?: PoolStore.PoolStore | undefined
 }
@@ -191,8 +194,8 @@ export const make = Effect.fnUntraced(function*(
 
   const choose = (candidates: ReadonlyArray<Entry>): Effect.Effect<Entry | undefined> =>
     strategy === "random"
-      ? Effect.map(Random.next, (chance) => Strategy.choose(strategy, candidates, last, chance))
-      : Effect.sync(() => Strategy.choose(strategy, candidates, last, 0))
+      ? Effect.map(Random.next, (chance) => chooseKey(strategy, candidates, last, chance))
+      : Effect.sync(() => chooseKey(strategy, candidates, last, 0))
 
   const lease: CredentialPool["lease"] = Effect.gen(function*() {
     const entry = (yield* choose(ready(yield* Clock.currentTimeMillis))) ?? soonest()
@@ -254,3 +257,89 @@ export const make = Effect.fnUntraced(function*(
       })))
   }
 })
+
+const hours = (text: string): number => Number(/(\d+)\s*(?:hours?|hrs?|h)(?![a-z])/.exec(text)?.[1] ?? 0)
+const minutes = (text: string): number => Number(/(\d+)\s*(?:minutes?|mins?|m)(?![a-z])/.exec(text)?.[1] ?? 0)
+const seconds = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*(?:seconds?|secs?|s)(?![a-z])/.exec(text)?.[1] ?? 0)
+const millis = (text: string): number => Number(/(\d+(?:\.\d+)?)\s*ms(?![a-z])/.exec(text)?.[1] ?? 0)
+
+/** `1h2m`, `Xhr Ymin`, `20s`, `6.5 seconds`. */
+const spoken = (text: string): number =>
+  ((hours(text) * 60 + minutes(text)) * 60 + seconds(text)) * 1_000 + millis(text)
+
+/** Words before a length of time. */
+const introductions =
+  /(?:try again in|retry after|retry in|resets? in|reset after|quotaresetdelay['"]?\s*[:=]\s*['"]?|retrydelay['"]?\s*[:=]\s*['"]?)\s*([\d.]+\s*[a-z]+(?:[\s,]*[\d.]+\s*[a-z]+)*)/
+
+/** Words before a moment: seconds or milliseconds since 1970, or a date. */
+const moments = /(?:resets?_?at|reset_time|resets at)['"]?\s*[:=]?\s*['"]?(\d{4}-\d\d-\d\dt[\d:.]+z?|\d{10,13})/
+
+const millisAt = (moment: string): number => {
+  if (/^\d+$/.test(moment)) return moment.length > 10 ? Number(moment) : Number(moment) * 1_000
+  return Date.parse(moment.toUpperCase())
+}
+
+const longest = Duration.toMillis(Duration.days(7))
+
+const bodyOf = ({ reason }: AiError.AiError): string => "http" in reason ? reason.http?.body ?? "" : ""
+
+/** Reads how long from `now` the provider will refuse the key: from a header, or words and fields in the body; undefined when it does not say. */
+export const resetAfter = (error: AiError.AiError, now: number): Duration.Duration | undefined => {
+  const { retryAfter, text } = Evidence.of(error)
+  if (retryAfter !== undefined) return retryAfter
+  const all = `${text} ${bodyOf(error).toLowerCase()}`
+  const length = introductions.exec(all)?.[1]
+  const moment = moments.exec(all)?.[1]
+  const wait = length !== undefined ? spoken(length) : moment !== undefined ? millisAt(moment) - now : 0
+  return wait > 0 && wait <= longest ? Duration.millis(wait) : undefined
+}
+
+/** Order in which keys are used. */
+export type Strategy = "fill_first" | "round_robin" | "random" | "least_used"
+
+/** A key that could be used. */
+export interface Candidate {
+  /** Its place in the pool, from 0: the smaller, the sooner it is used. */
+  readonly place: number
+  /** Calls that are using it now. */
+  readonly leases: number
+  /** How often it was chosen so far. */
+  readonly used: number
+}
+
+const least = <A>(items: ReadonlyArray<A>, rank: (item: A) => number): A | undefined => {
+  let best: A | undefined
+  for (const item of items) {
+    if (best === undefined || rank(item) < rank(best)) best = item
+  }
+  return best
+}
+
+const byStrategy = <C extends Candidate>(
+  strategy: Strategy,
+  candidates: ReadonlyArray<C>,
+  last: number,
+  chance: number
+): C | undefined => {
+  switch (strategy) {
+    case "fill_first":
+      return least(candidates, ({ place }) => place)
+    case "round_robin":
+      return candidates.find(({ place }) => place > last) ?? candidates[0]
+    case "random":
+      return candidates[Math.min(Math.floor(chance * candidates.length), candidates.length - 1)]
+    case "least_used":
+      return least(candidates, ({ used }) => used)
+  }
+}
+
+/** Chooses one of the candidates, which are in the pool's order; `last` is the place of the one chosen before, `chance` in [0, 1). */
+export const chooseKey = <C extends Candidate>(
+  strategy: Strategy,
+  candidates: ReadonlyArray<C>,
+  last: number,
+  chance: number
+): C | undefined => {
+  const fewest = least(candidates, ({ leases }) => leases)?.leases
+  return byStrategy(strategy, candidates.filter(({ leases }) => leases === fewest), last, chance)
+}

@@ -21,13 +21,12 @@ import { ConfigError } from "../domain/AgentError.ts"
 import type { Configurable } from "../domain/ApiMode.ts"
 import * as Secrets from "../domain/Secrets.ts"
 import * as Catalogue from "./Catalogue.ts"
-import * as AskJson from "./catalogue/AskJson.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import type { ModelRouter, Retry } from "./ModelRouter.ts"
 import * as OpenRoute from "./OpenRoute.ts"
 import * as RoutedModelRouter from "./RoutedModelRouter.ts"
-import type { RouterStatus } from "./RouterStatus.ts"
+import type { RouterStatus } from "./ModelRouter.ts"
 import * as Routes from "./Routes.ts"
 
 /** A model, who serves it, and with which key. */
@@ -111,7 +110,7 @@ export const chain = (routes: ReadonlyArray<ModelRoute>): Result.Result<Chain, C
 
 /** A catalogue that asks endpoints about their models, and keeps in memory what they say. */
 const catalogue = Effect.gen(function*() {
-  const { get, post } = yield* AskJson.lazy
+  const { get, post } = yield* ModelLists.lazy
   const made = Catalogue.make({
     settings: { model: { provider: "auto", streaming: true }, customProviders: [] },
     windows: ContextWindow.memory(),

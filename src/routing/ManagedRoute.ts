@@ -9,7 +9,7 @@ import type { Change } from "./Adaptation.ts"
 import type { CredentialPool, Lease } from "./CredentialPool.ts"
 import * as Fingerprint from "./internal/Fingerprint.ts"
 import * as RateGuard from "./RateGuard.ts"
-import * as Timeouts from "./Timeouts.ts"
+import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** A route, its keys, and what was learnt of it. */
 export interface ManagedRoute {
@@ -21,7 +21,7 @@ export interface ManagedRoute {
   readonly pool: CredentialPool | undefined
   /** Answers in place of one that is opened by the route: the application has opened it. */
   readonly provider: Provider | undefined
-  readonly patience: Timeouts.Patiences
+  readonly patience: StreamTimeout.Patiences
   /**
    * A broken connection is worth a new client: aggregators are behind balancers of their own, and what the application opened
    * can not be opened again.
@@ -45,7 +45,7 @@ export interface ManagedRoute {
 export interface Options {
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
-  readonly limits: Timeouts.Limits | undefined
+  readonly limits: StreamTimeout.Limits | undefined
   readonly provider?: Provider | undefined
 }
 
@@ -63,7 +63,7 @@ export const make = ({ limits, pool, provider, route }: Options): ManagedRoute =
     route,
     pool,
     provider,
-    patience: Timeouts.of(info, limits),
+    patience: StreamTimeout.patienceOf(info, limits),
     isDirect: provider === undefined && !aggregators.has(route.provider),
     changes: new Set(),
     parameters: new Map(),

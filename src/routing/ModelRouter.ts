@@ -40,6 +40,8 @@ import type { ModelRoute } from "./EmbeddedRoutes.ts"
 import { Provider } from "../provider/Provider.ts"
 import * as OpenRoute from "./OpenRoute.ts"
 import type { Delivered } from "./PartialAnswer.ts"
+import type { RouteInfo } from "../domain/Route.ts"
+import type { KeyState } from "./CredentialPool.ts"
 
 /** The run that a call belongs to. A session that had to leave its route stays away from it for the rest of the turn. */
 export interface Turn {
@@ -140,3 +142,15 @@ export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes
     return Layer.unwrap(Effect.map(Effect.promise(() => import("./EmbeddedRoutes.ts")), ({ layer }) => layer(routes, retry)))
   }
 }
+
+/** State of a route of the chain, as it may be shown. */
+export interface RouteStatus {
+  readonly route: RouteInfo
+  readonly keys: ReadonlyArray<KeyState>
+  readonly breaker: "Closed" | "Open" | "HalfOpen"
+}
+
+/** The state of a router's routes: for `hermes doctor`, `/status`, side tasks. */
+export class RouterStatus extends Context.Service<RouterStatus, {
+  readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>>
+}>()("hermes-effect/routing/RouterStatus") {}

@@ -31,7 +31,7 @@ import type { Route } from "../domain/Route.ts"
 import * as Offline from "../provider/Offline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Profiles from "./Profiles.ts"
-import * as Timeouts from "./Timeouts.ts"
+import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** Opens a provider; the scope closes its connections. */
 export type Open = (route: Route) => Effect.Effect<Provider, AiError.AiError | ConfigError, Scope.Scope>
@@ -65,7 +65,7 @@ const speak = (route: Route): ReturnType<Open> => {
 
 /** See the module. */
 export const make = (options: Options = {}): Open => (route) =>
-  speak(Timeouts.withReadTimeout(Profiles.apply(route, options.routing)))
+  speak(StreamTimeout.withReadTimeout(Profiles.apply(route, options.routing)))
 
 /** {@link make} without options. */
 export const open: Open = make()

@@ -18,10 +18,11 @@
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Option from "effect/Option"
-import type * as Cost from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
 import * as PriceTable from "./catalogue/PriceTable.ts"
+import { type Cost, included, label, type Source as CostSource, unknown } from "../domain/Cost.ts"
+import type { Usage } from "../domain/Usage.ts"
 
 /** What counts of a route. */
 export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
@@ -30,7 +31,7 @@ export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
 export type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
 
 /** Where a price was found. */
-export type Source = Exclude<Cost.Source, "none" | "subagent" | "provider_usage">
+export type Source = Exclude<CostSource, "none" | "subagent" | "provider_usage">
 
 /** US dollars for a million tokens of each kind; undefined where nobody named a price. */
 export interface Pricing {
@@ -88,5 +89,41 @@ export const tabledPrice = (route: Asked): Pricing | undefined => {
     source: "official_docs_snapshot",
     url,
     version: PriceTable.date
+  }
+}
+
+const zero = BigDecimal.fromBigInt(0n)
+/** A millionth, exactly. */
+const millionth = ({ scale, value }: BigDecimal.BigDecimal): BigDecimal.BigDecimal => BigDecimal.make(value, scale + 6)
+
+const unreconciled = "an estimate by the list of prices, until the provider's own account of the call is read"
+
+/**
+ * Computes the cost of usage at a price, in exact decimal numbers: tokens times rate over a million, plus a price for each
+ * request. Reasoning is part of the output. Tokens without a rate make the amount unknown; it is never guessed
+ * (`hermes-llm.md` §12.4).
+ */
+export const estimate = (usage: Usage, pricing: Pricing | undefined, billing: BillingMode): Cost => {
+  if (billing === "subscription_included") return included
+  if (pricing === undefined) return unknown("nobody names a price for this model")
+  const buckets = [
+    ["input", usage.inputTokens, pricing.input],
+    ["output", usage.outputTokens, pricing.output],
+    ["cache read", usage.cacheReadTokens, pricing.cacheRead],
+    ["cache write", usage.cacheWriteTokens, pricing.cacheWrite]
+  ] as const
+  let amount = BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(usage.requestCount)), pricing.request ?? zero)
+  for (const [name, tokens, rate] of buckets) {
+    if (tokens === 0) continue
+    if (rate === undefined) return unknown(`there are ${name} tokens, and no price for them`)
+    const cost = BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(tokens)), rate)
+    amount = BigDecimal.sum(amount, millionth(cost))
+  }
+  return {
+    amount,
+    status: "estimated",
+    label: label(amount, "estimated"),
+    source: pricing.source,
+    notes: pricing.source === "provider_models_api" ? [unreconciled] : []
   }
 }

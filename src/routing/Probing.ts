@@ -36,11 +36,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
-import * as StatedLimit from "./catalogue/StatedLimit.ts"
 import * as Classification from "./Classification.ts"
 import * as CallSize from "./CallSize.ts"
 import * as CompactionPort from "./CompactionPort.ts"
 import * as ContextWindow from "./ContextWindow.ts"
+import * as ModelList from "./catalogue/ModelList.ts"
 
 /** Windows to guess, largest first. */
 export const tiers: ReadonlyArray<number> = [128_000, 64_000, 32_000, 16_000, 8_000]
@@ -73,7 +73,7 @@ export const learn = (
     case "long_context_tier":
       return { window: Math.min(window, withoutExtraUsage), stated: false }
     case "context_overflow": {
-      const stated = StatedLimit.read(message)
+      const stated = statedLimit(message)
       if (stated._tag === "Excess") return { window, stated: false }
       return stated._tag === "Tokens" && stated.tokens < window
         ? { window: stated.tokens, stated: true }
@@ -190,3 +190,57 @@ export const recover = Effect.fnUntraced(function*(
     ? { _tag: "Restart", window: learnt.window, attempt: turn.attempts, messages: smaller }
     : exhausted(`the conversation does not fit into ${route.model} and can not be made smaller`)
 })
+
+/** Limit that a refusal states. */
+export type Stated =
+  | { readonly _tag: "Tokens"; readonly tokens: number }
+  /** Only by how much it is exceeded, or a code. */
+  | { readonly _tag: "Excess" }
+  | { readonly _tag: "Nothing" }
+
+const n = "([\\d][\\d,_]{3,})"
+
+const wording = (pattern: string): RegExp => new RegExp(pattern.replaceAll("#", n))
+
+const exact: ReadonlyArray<RegExp> = [
+  "maximum (?:context|prompt|model|input|sequence)(?: token)? length (?:is|of|for this model is)?:? ?(?:only )?\\(?#",
+  "# maximum context length",
+  "maximum number of (?:input )?tokens(?: allowed)? ?(?:is|of)? ?\\(?#",
+  "context length of only #",
+  "> ?# ?(?:maximum|max|limit|tokens?|\\b)",
+  "exceed(?:s|ed)?(?: the| model)*(?: available)? (?:token limit|limit|maximum|max|context window|context size|context limit)(?: of|:)? ?\\(?#",
+  "input length should be \\[\\d+, ?#\\]",
+  "must be <= ?#",
+  "(?:less|fewer|no more) than #",
+  "cannot exceed #",
+  "n_ctx['\"]?[ :=]+#"
+].map(wording)
+
+const general: ReadonlyArray<RegExp> = [
+  "(?:max(?:imum)?|limit)[^.\\d]{0,40}(?:context|length|size|window)[^.\\d]{0,24}#",
+  "context (?:length|size|window|limit)[^.\\d]{0,24}#",
+  "上下文长度[^\\d]{0,12}#",
+  "最大长度[^\\d]{0,12}#",
+  "# tokens? (?:context|limit)",
+  "# maximum"
+].map(wording)
+
+/** MiniMax: the number behind it is a code. */
+const excess = /context window exceeds limit|exceeds? (?:the )?(?:context|limit) by [\d,]+/
+
+const first = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
+  for (const pattern of patterns) {
+    const found = pattern.exec(text)?.[1]
+    const tokens = found === undefined ? undefined : ModelList.plausible(Number(found.replaceAll(/[,_]/g, "")))
+    if (tokens !== undefined) return tokens
+  }
+  return undefined
+}
+
+/** Reads the window from the words of a refusal: exact wordings first, general ones after them (`hermes-llm.md` §11.2). */
+export const statedLimit = (message: string): Stated => {
+  const text = message.toLowerCase()
+  if (excess.test(text)) return { _tag: "Excess" }
+  const tokens = first(exact, text) ?? first(general, text)
+  return tokens === undefined ? { _tag: "Nothing" } : { _tag: "Tokens", tokens }
+}

@@ -17,7 +17,41 @@
  */
 import * as Duration from "effect/Duration"
 import type { Change } from "./Adaptation.ts"
-import type { Reason } from "./classification/Reason.ts"
+import * as Schema from "effect/Schema"
+
+/**
+ * Reasons of a provider's failure. They stand in `api_request_error.reason`, so they never change (`hermes-llm.md` §22).
+ * `image_unsupported`, `stream_unsupported`, `output_cap`, `invalid_response` and `unsupported_parameter` are ours: their
+ * recoveries differ from all others. `auth_permanent` is left out: nothing tells it from `auth`.
+ */
+export const Reason = Schema.Literals([
+  "auth",
+  "billing",
+  "rate_limit",
+  "overloaded",
+  "server_error",
+  "timeout",
+  "invalid_response",
+  "context_overflow",
+  "output_cap",
+  "payload_too_large",
+  "long_context_tier",
+  "image_too_large",
+  "image_unsupported",
+  "stream_unsupported",
+  "model_not_found",
+  "provider_policy_blocked",
+  "content_policy_blocked",
+  "thinking_signature",
+  "invalid_encrypted_content",
+  "oauth_long_context_beta_forbidden",
+  "llama_cpp_grammar_pattern",
+  "unsupported_parameter",
+  "format_error",
+  "unknown"
+])
+/** One of {@link Reason}. */
+export type Reason = typeof Reason.Type
 
 /** One way to go on after a failure. */
 export type Recovery =

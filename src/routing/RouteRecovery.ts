@@ -10,7 +10,7 @@ import type { Change } from "./Adaptation.ts"
 import * as Backoff from "./Backoff.ts"
 import * as Parameters from "./classification/Parameters.ts"
 import type { Failure } from "./Classification.ts"
-import * as ResetTime from "./pool/ResetTime.ts"
+import * as CredentialPool from "./CredentialPool.ts"
 import * as Recovery from "./Recovery.ts"
 import { giveBack, type RouteCallState, notice, takeLease, takeNext, wait } from "./RouteCallState.ts"
 import * as ManagedRoute from "./ManagedRoute.ts"
@@ -38,7 +38,7 @@ const renewKey = (state: RouteCallState): Attempted => {
 const nextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
   const { lease, route: { info, pool }, shared } = state
   if (pool === undefined || lease === undefined) return undefined
-  const resetAfter = ResetTime.read(error, yield* Clock.currentTimeMillis)
+  const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
   if (reason === "rate_limit") yield* RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
   const next = yield* takeNext(state, { reason, resetAfter })
   if (next === undefined) return undefined
@@ -99,7 +99,7 @@ const changeKey = (state: RouteCallState): Effect.Effect<void> => {
 const requeue = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure, asked: Duration.Duration | undefined) {
   const { shared } = state
   const now = yield* Clock.currentTimeMillis
-  const after = asked ?? ResetTime.read(error, now)
+  const after = asked ?? CredentialPool.resetAfter(error, now)
   const free = RateLimitGate.isFree(state, after, now)
   if (!free) state.failures++
   if (state.failures >= shared.maxAttempts) return undefined
@@ -137,7 +137,7 @@ const rebuild = Effect.fnUntraced(function*(state: RouteCallState, { error }: Fa
 const nextRoute = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
   if (!state.hasNext) return undefined
   if (reason === "rate_limit") {
-    const resetAfter = ResetTime.read(error, yield* Clock.currentTimeMillis)
+    const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
     yield* RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
   }
   return "next route" as const

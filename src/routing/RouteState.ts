@@ -12,7 +12,7 @@
  * @since 0.1.0
  */
 import type { TurnId } from "../domain/Ids.ts"
-import type { Reason } from "./classification/Reason.ts"
+import type { Reason } from "./Recovery.ts"
 import type { Turn } from "./ModelRouter.ts"
 
 /** How long a primary that refused a session is left alone. */

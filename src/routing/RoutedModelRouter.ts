@@ -42,13 +42,13 @@ import { ModelRouter, newLog, type Question, type Service } from "./ModelRouter.
 import * as OpenProviders from "./OpenProviders.ts"
 import type { Open } from "./OpenRoute.ts"
 import type { PoolStore } from "./pool/PoolStore.ts"
-import type { Strategy } from "./pool/Strategy.ts"
+import type { Strategy } from "./CredentialPool.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateGuard from "./RateGuard.ts"
 import * as RateLimits from "./RateLimits.ts"
-import { RouterStatus } from "./RouterStatus.ts"
+import { RouterStatus } from "./ModelRouter.ts"
 import * as RouteState from "./RouteState.ts"
-import type * as Timeouts from "./Timeouts.ts"
+import type * as StreamTimeout from "./StreamTimeout.ts"
 
 /** A route of the chain with its keys. */
 export interface ChainEntry {
@@ -57,7 +57,7 @@ export interface ChainEntry {
   readonly credentials?: ReadonlyArray<CredentialPool.Credential> | undefined
   readonly strategy?: Strategy | undefined
   /** How long the route may be silent, where the user set it. */
-  readonly limits?: Timeouts.Limits | undefined
+  readonly limits?: StreamTimeout.Limits | undefined
   /** Names of the sources of address and key, for whoever shows the route. */
   readonly source?: { readonly address: string; readonly key: string } | undefined
   /** A provider that the application has opened; it answers for the route. */

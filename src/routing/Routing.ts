@@ -18,4 +18,4 @@ export { classify, type Decision, explain, type Facts, Reason } from "./Classifi
 export type { Recovery } from "./Recovery.ts"
 export * as RateGuard from "./RateGuard.ts"
 export { type ChainEntry, layer, type Options } from "./RoutedModelRouter.ts"
-export { RouterStatus, type RouteStatus } from "./RouterStatus.ts"
+export { RouterStatus, type RouteStatus } from "./ModelRouter.ts"

@@ -8,6 +8,10 @@
  * that has no listener and that may take for ever is not watched in time. The size of the request is looked at only when
  * the shortest wait is over.
  *
+ * Limits grow with the request. An endpoint on this machine or in the private network is waited for without limit, since it
+ * may have to load a model first; what the user sets holds everywhere. The request timeout, which ends everything, is the
+ * provider's own (`Route.requestTimeoutMillis`), and so is the wait between the bytes of a stream ({@link withReadTimeout}).
+ *
  * Source: `hermes-llm.md` §2.5, §15.5.
  */
 import type * as Clock from "effect/Clock"
@@ -17,7 +21,8 @@ import type { OnHeaders, OnPart, StreamPart } from "../domain/Model.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as CallSize from "./CallSize.ts"
 import type { Progress, RouteCallState } from "./RouteCallState.ts"
-import * as Timeouts from "./Timeouts.ts"
+import type { Route, RouteInfo } from "../domain/Route.ts"
+import * as Detection from "./Detection.ts"
 
 /** Makes the progress of an attempt that begins. */
 export const begin = (): Progress => ({ last: 0, isStreaming: false, firstPartAt: undefined, parts: [] })
@@ -46,7 +51,7 @@ const silence = Effect.fnUntraced(function*(
   const started = clock.currentTimeMillisUnsafe()
   const tokens = (): number => CallSize.tokens(call)
   let limit: number | undefined
-  let beat = started + Timeouts.heartbeatMillis
+  let beat = started + heartbeatMillis
   for (;;) {
     const now = clock.currentTimeMillisUnsafe()
     const silent = progress.last === undefined ? 0 : now - Math.max(progress.last, started)
@@ -55,8 +60,8 @@ const silence = Effect.fnUntraced(function*(
       if (silent >= limit) return yield* stale(provider, limit, progress)
     }
     if (notify !== undefined && now >= beat) {
-      if (silent >= Timeouts.heartbeatMillis) yield* notify([{ _tag: "Heartbeat", waitedMillis: now - started }])
-      beat = now + Timeouts.heartbeatMillis
+      if (silent >= heartbeatMillis) yield* notify([{ _tag: "Heartbeat", waitedMillis: now - started }])
+      beat = now + heartbeatMillis
     }
     const untilStale = (limit ?? patience.least) - silent
     yield* Effect.sleep(notify === undefined ? untilStale : Math.min(untilStale, beat - now))
@@ -95,3 +100,61 @@ export const bounded = <A, E, R>(
   state.question.notify === undefined && state.route.patience.least === Infinity
     ? execution
     : Effect.clockWith((clock) => Effect.raceFirst(execution, silence(state, provider, progress, clock)))
+
+/** Milliseconds that the user set; what is absent follows the tables. */
+export interface Limits {
+  readonly stream?: number | undefined
+  readonly call?: number | undefined
+}
+
+/** A step of a table: from this many tokens on, this many milliseconds. */
+type Table = ReadonlyArray<readonly [above: number, millis: number]>
+
+const streamTable: Table = [[100_000, 300_000], [50_000, 240_000], [0, 180_000]]
+const callTable: Table = [[100_000, 600_000], [50_000, 450_000], [0, 300_000]]
+
+/** Interval of the events that report that a silent model is still waited for. */
+export const heartbeatMillis = 30_000
+
+const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolean =>
+  Detection.isLocal(Detection.address(baseUrl).host)
+
+const readMillis = 120_000
+const requestMillis = 1_800_000
+
+/** The route with the wait between bytes that holds where the user set none. */
+export const withReadTimeout = (route: Route): Route =>
+  route.readTimeoutMillis === undefined
+    ? { ...route, readTimeoutMillis: isLocal(route) ? route.requestTimeoutMillis ?? requestMillis : readMillis }
+    : route
+
+/** Milliseconds that a route may be silent, given the tokens of the request; `Infinity` is for ever. */
+export type Patience = (tokens: () => number) => number
+
+const fromTable = (table: Table): Patience => (tokens) => {
+  const count = tokens()
+  return table.find(([above]) => count > above)?.[1] ?? table.at(-1)?.[1] ?? Infinity
+}
+
+const forEver: Patience = () => Infinity
+
+const patience = (own: number | undefined, route: Pick<RouteInfo, "baseUrl">, table: Table): Patience => {
+  if (own !== undefined) return () => own
+  return isLocal(route) ? forEver : fromTable(table)
+}
+
+/** The patience with a route, for streams and for answers in one piece. */
+export interface Patiences {
+  readonly stream: Patience
+  readonly call: Patience
+  /** The shortest wait that can come of them, so that nobody has to count tokens before it is over. */
+  readonly least: number
+}
+
+/** Finds the limits of a route. */
+export const patienceOf = (route: Pick<RouteInfo, "baseUrl">, limits: Limits = {}): Patiences => {
+  const none = () => 0
+  const stream = patience(limits.stream, route, streamTable)
+  const call = patience(limits.call, route, callTable)
+  return { stream, call, least: Math.min(stream(none), call(none)) }
+}

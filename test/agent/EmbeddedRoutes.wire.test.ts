@@ -11,7 +11,7 @@ import { ConfigError } from "../../src/domain/AgentError.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import { Secrets } from "../../src/domain/Secrets.ts"
 import { ModelRouter } from "../../src/routing/ModelRouter.ts"
-import { RouterStatus } from "../../src/routing/RouterStatus.ts"
+import { RouterStatus } from "../../src/routing/ModelRouter.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 

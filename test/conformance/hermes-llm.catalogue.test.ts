@@ -3,7 +3,6 @@ import * as BigDecimal from "effect/BigDecimal"
 import * as Costs from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as PriceTable from "../../src/routing/catalogue/PriceTable.ts"
-import * as Cost from "../../src/routing/Cost.ts"
 import * as Pricing from "../../src/routing/Pricing.ts"
 
 const rates = (input: string, output: string, cacheRead?: string, cacheWrite?: string): Pricing.Pricing => ({
@@ -28,13 +27,13 @@ const usage: Usage.Usage = {
 
 describe("hermes-llm catalogue and cost", () => {
   it("T83 cost is the exact sum over the four kinds of tokens", () => {
-    const cost = Cost.estimate(usage, rates("5", "25", "0.5", "6.25"), "official_docs_snapshot")
+    const cost = Pricing.estimate(usage, rates("5", "25", "0.5", "6.25"), "official_docs_snapshot")
     assert.strictEqual(BigDecimal.format(cost.amount ?? BigDecimal.fromBigInt(-1n)), "11")
     assert.deepInclude(cost, { status: "estimated", label: "~$11.00" })
   })
 
   it("T84 tokens without a rate make the amount unknown, and say which rate is missing", () => {
-    const cost = Cost.estimate(usage, rates("5", "25", "0.5"), "official_docs_snapshot")
+    const cost = Pricing.estimate(usage, rates("5", "25", "0.5"), "official_docs_snapshot")
     assert.deepInclude(cost, { amount: undefined, status: "unknown", label: "n/a" })
     assert.include(cost.notes[0], "cache write")
     const total = BigDecimal.fromBigInt(3n)
@@ -43,7 +42,7 @@ describe("hermes-llm catalogue and cost", () => {
 
   it("T85 a subscription includes it", () => {
     const billing = Pricing.billing({ provider: "openai-codex", model: "gpt-5.2-codex", baseUrl: undefined })
-    const cost = Cost.estimate(usage, undefined, billing)
+    const cost = Pricing.estimate(usage, undefined, billing)
     assert.deepInclude(cost, { status: "included", label: "included" })
     assert.isTrue(cost.amount !== undefined && BigDecimal.isZero(cost.amount))
   })

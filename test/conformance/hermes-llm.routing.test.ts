@@ -16,7 +16,7 @@ import type { ModelCall } from "../../src/domain/Model.ts"
 import * as Backoff from "../../src/routing/Backoff.ts"
 import * as Classification from "../../src/routing/Classification.ts"
 import * as ConfiguredRoutes from "../../src/routing/ConfiguredRoutes.ts"
-import * as Strategy from "../../src/routing/pool/Strategy.ts"
+import * as CredentialPool from "../../src/routing/CredentialPool.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "../routing/support.ts"
 
@@ -125,7 +125,7 @@ describe("errors, retries, pool, fallback", () => {
       { place: 1, leases: 0, used: 2 },
       { place: 2, leases: 0, used: 3 }
     ]
-    const chosen = (strategy: Strategy.Strategy, last: number) => Strategy.choose(strategy, entries, last, 0.5)?.place
+    const chosen = (strategy: CredentialPool.Strategy, last: number) => CredentialPool.chooseKey(strategy, entries, last, 0.5)?.place
     assert.deepStrictEqual([-1, 0, 1].map((last) => chosen("fill_first", last)), [0, 0, 0])
     assert.deepStrictEqual([-1, 0, 1, 2].map((last) => chosen("round_robin", last)), [0, 1, 2, 0])
     assert.strictEqual(chosen("least_used", 0), 1)

@@ -13,7 +13,6 @@ import * as Usage from "../../src/domain/Usage.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
 import * as Families from "../../src/routing/catalogue/Families.ts"
-import * as AskJson from "../../src/routing/catalogue/AskJson.ts"
 import * as LocalServer from "../../src/routing/catalogue/LocalServer.ts"
 import * as ModelId from "../../src/routing/catalogue/ModelId.ts"
 import * as ModelList from "../../src/routing/catalogue/ModelList.ts"
@@ -65,7 +64,7 @@ describe("Catalogue", () => {
     Effect.gen(function*() {
       const other = yield* HttpServer.make((_, response) => HttpServer.json(response, 200, { data: [] }))
       const server = yield* HttpServer.make(({ url }, response) => response.writeHead(307, { location: `${other.url}${url}` }).end())
-      const { get, post } = yield* AskJson.lazy
+      const { get, post } = yield* ModelLists.lazy
       const window = make({ get, post }).window({ ...route("custom", "m", `${server.url}/v1`), apiKey: Redacted.make("planted-key") })
       assert.strictEqual((yield* window).source, "default")
       assert.isTrue(server.requests.some(({ headers }) => headers.authorization === "Bearer planted-key"))
@@ -230,7 +229,7 @@ describe("Catalogue", () => {
           : HttpServer.json(response, 404, {})
       )
       const client = yield* HttpClient.HttpClient
-      const catalogue = make({ get: AskJson.getJson(client), post: AskJson.postJson(client) })
+      const catalogue = make({ get: ModelLists.getJson(client), post: ModelLists.postJson(client) })
       const local = route("ollama", "qwen2.5:7b", `${server.url}/v1`)
       assert.deepStrictEqual(yield* catalogue.window(local), { tokens: 40_960, source: "local" })
       yield* catalogue.window(local)

@@ -11,7 +11,6 @@ import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
 import * as CredentialPool from "../../src/routing/CredentialPool.ts"
 import * as PoolStore from "../../src/routing/pool/PoolStore.ts"
-import * as ResetTime from "../../src/routing/pool/ResetTime.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
 
@@ -179,12 +178,12 @@ describe("when a key may be used again", () => {
   ]
   for (const [what, message, expected] of cases) {
     it(`${what}`, () => {
-      const found = ResetTime.read(S.http(429, message), now)
+      const found = CredentialPool.resetAfter(S.http(429, message), now)
       assert.strictEqual(found && Duration.toSeconds(found), expected)
     })
   }
   it("a header wins", () => {
-    const found = ResetTime.read(S.http(429, "try again in 5 minutes", { retryAfterMillis: 1_000 }), now)
+    const found = CredentialPool.resetAfter(S.http(429, "try again in 5 minutes", { retryAfterMillis: 1_000 }), now)
     assert.strictEqual(found && Duration.toSeconds(found), 1)
   })
 })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import { crc32, deflateSync, inflateSync } from "node:zlib"
-import * as Images from "../../src/routing/Images.ts"
+import * as Adaptation from "../../src/routing/Adaptation.ts"
 import * as SmallerPng from "../../src/routing/internal/SmallerPng.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
@@ -121,8 +121,8 @@ describe("images that are too large", () => {
     const away = file("https://example.com/a.png")
     const jpeg = file(new Uint8Array(4_000_000), "image/jpeg")
     const original = message(file(new Uint8Array(wide)), file(wide.toString("base64")), file(new URL(`data:image/png;base64,${wide.toString("base64")}`)), small, away, jpeg)
-    const changed = Images.smaller(original)
-    assert.strictEqual(Images.smaller(original), changed)
+    const changed = Adaptation.withSmallerImages(original)
+    assert.strictEqual(Adaptation.withSmallerImages(original), changed)
     assert(changed.role === "user")
     const [one, two, three, ...rest] = changed.content
     for (const part of [one, two, three]) {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as StatedLimit from "../../src/routing/catalogue/StatedLimit.ts"
+import * as Probing from "../../src/routing/Probing.ts"
 
 describe("StatedLimit", () => {
   /** Refusals in the words of their providers, and the limit in them. */
@@ -40,8 +40,8 @@ describe("StatedLimit", () => {
 
   for (const [provider, message, limit] of fixtures) {
     it(`${provider} is understood`, () => {
-      const expected: StatedLimit.Stated = limit === undefined ? { _tag: "Nothing" } : limit === "excess" ? { _tag: "Excess" } : { _tag: "Tokens", tokens: limit }
-      assert.deepStrictEqual(StatedLimit.read(message), expected)
+      const expected: Probing.Stated = limit === undefined ? { _tag: "Nothing" } : limit === "excess" ? { _tag: "Excess" } : { _tag: "Tokens", tokens: limit }
+      assert.deepStrictEqual(Probing.statedLimit(message), expected)
     })
   }
 })

@@ -9,7 +9,7 @@ import type { ModelCall } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import * as CallSize from "../../src/routing/CallSize.ts"
 import * as Classification from "../../src/routing/Classification.ts"
-import * as Timeouts from "../../src/routing/Timeouts.ts"
+import * as StreamTimeout from "../../src/routing/StreamTimeout.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
 
@@ -21,23 +21,23 @@ const sized = (tokens: number): ModelCall => ({
 const remote = { baseUrl: "https://api.example.com/v1" }
 
 describe("patience", () => {
-  const of = (patience: Timeouts.Patience, tokens: number) => patience(() => tokens)
+  const of = (patience: StreamTimeout.Patience, tokens: number) => patience(() => tokens)
   it("grows with the request", () => {
-    const { call, least, stream } = Timeouts.of(remote)
+    const { call, least, stream } = StreamTimeout.patienceOf(remote)
     assert.deepStrictEqual([50_000, 50_001, 100_001].map((tokens) => of(stream, tokens)), [180_000, 240_000, 300_000])
     assert.deepStrictEqual([50_000, 50_001, 100_001].map((tokens) => of(call, tokens)), [300_000, 450_000, 600_000])
     assert.strictEqual(least, 180_000)
   })
   it("has no end with an endpoint of one's own, unless the user says so", () => {
     for (const host of ["localhost:11434", "127.0.0.1", "192.168.1.5", "box.docker.internal", "[::1]:8080"]) {
-      assert.strictEqual(Timeouts.of({ baseUrl: `http://${host}/v1` }).least, Infinity, host)
+      assert.strictEqual(StreamTimeout.patienceOf({ baseUrl: `http://${host}/v1` }).least, Infinity, host)
     }
-    const { call, stream } = Timeouts.of({ baseUrl: "http://localhost/v1" }, { stream: 5_000 })
+    const { call, stream } = StreamTimeout.patienceOf({ baseUrl: "http://localhost/v1" }, { stream: 5_000 })
     assert.deepStrictEqual([of(stream, 0), of(call, 0)], [5_000, Infinity])
   })
   it("with the bytes of a stream is two minutes, with an endpoint of one's own that of the request, unless the user says so", () => {
     const read = (more: Partial<Route>) =>
-      Timeouts.withReadTimeout({ provider: "p", model: "m", apiMode: "chat_completions", ...more }).readTimeoutMillis
+      StreamTimeout.withReadTimeout({ provider: "p", model: "m", apiMode: "chat_completions", ...more }).readTimeoutMillis
     assert.strictEqual(read(remote), 120_000)
     assert.strictEqual(read({}), 120_000)
     assert.strictEqual(read({ baseUrl: "http://localhost:1/v1" }), 1_800_000)
@@ -65,7 +65,7 @@ const every = (seconds: number, count: number): Fake.Turn => (_, options) =>
     return yield* Effect.never
   })
 
-const start = (turn: Fake.Turn, more: Parameters<typeof S.asking>[1] = {}, limits?: Timeouts.Limits) =>
+const start = (turn: Fake.Turn, more: Parameters<typeof S.asking>[1] = {}, limits?: StreamTimeout.Limits) =>
   Effect.gen(function*() {
     const { asked, open } = S.world({ a: [turn] })
     const router = yield* S.router({ chain: [{ route: S.route("a"), limits }], open, maxAttempts: 1 })

@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import type { RouteStatus } from "../../routing/RouterStatus.ts"
+import type { RouteStatus } from "../../routing/ModelRouter.ts"
 import type { Session } from "../../session/SessionStore.ts"
 import * as Neutral from "../render/Neutral.ts"
 import type { Paint } from "../render/Paint.ts"

@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
-import type { RouteStatus } from "../../routing/RouterStatus.ts"
+import type { RouteStatus } from "../../routing/ModelRouter.ts"
 
 /** Which of the keys rest, for how long and why. */
 export const resting = (keys: RouteStatus["keys"]): ReadonlyArray<string> =>

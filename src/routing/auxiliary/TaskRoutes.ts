@@ -41,7 +41,6 @@ import * as Detection from "../Detection.ts"
 import * as Directory from "../ProviderDirectory.ts"
 import { type Lookup, sourceOf } from "../RouteKeys.ts"
 import * as Routes from "../Routes.ts"
-import * as Defaults from "./Defaults.ts"
 
 /** What a pool of keys has to give; `undefined` where there is no pool. */
 export type PoolKey = { readonly _tag: "Spent" } | { readonly _tag: "Key"; readonly key: Redacted.Redacted<string> }
@@ -81,6 +80,44 @@ export interface Choice {
   readonly candidates: ReadonlyArray<Candidate>
 }
 
+/** For textModels. The order modelOf the providers that follow Anthropic in the chain is this order.
+ */
+const textModels: Readonly<Record<string, string>> = {
+  openrouter: "google/gemini-3-flash-preview",
+  nous: "google/gemini-3-flash-preview",
+  "openai-codex": "gpt-5.1-codex-mini",
+  anthropic: "claude-haiku-4-5-20251001",
+  gemini: "gemini-3-flash-preview",
+  zai: "glm-4.5-flash",
+  "kimi-coding": "kimi-k2-turbo-preview",
+  minimax: "MiniMax-M2.5",
+  "minimax-cn": "MiniMax-M2.5",
+  openai: "gpt-5-mini",
+  deepseek: "deepseek-chat",
+  xai: "grok-4-1-fast-non-reasoning",
+  alibaba: "qwen-flash",
+  mistral: "mistral-small-latest",
+  groq: "openai/gpt-oss-20b",
+  "opencode-zen": "gemini-3-flash",
+  "opencode-go": "glm-5",
+  xiaomi: "mimo-v2-flash"
+}
+
+/** Models for images, where it is another one than the main model. */
+const visionModels: Readonly<Record<string, string>> = {
+  openrouter: "google/gemini-3-flash-preview",
+  nous: "google/gemini-3-flash-preview",
+  xiaomi: "mimo-v2-omni",
+  zai: "glm-4.6v"
+}
+
+/** Model at an endpoint of the user's own that has no main model. */
+const customModel = "gpt-4o-mini"
+
+/** Finds the model of a table for a provider. */
+const modelOf = (table: Readonly<Record<string, string>>, provider: string): string | undefined =>
+  Object.hasOwn(table, provider) ? table[provider] : undefined
+
 const mainCandidate: Candidate = { label: "main", route: undefined }
 
 const named = (endpoints: Values["customProviders"]): ReadonlyArray<Routes.NamedEndpoint> => endpoints
@@ -97,7 +134,7 @@ const suiting = (model: string | undefined, provider: string): string | undefine
 type Task = Overrides & Pick<ConfiguredRoutes.Said, "addressFrom" | "apiKeyAt"> & { readonly images: boolean }
 
 const defaultModel = (provider: string, images: boolean): string | undefined =>
-  (images ? Defaults.of(Defaults.vision, provider) : undefined) ?? Defaults.of(Defaults.text, provider)
+  (images ? modelOf(visionModels, provider) : undefined) ?? modelOf(textModels, provider)
 
 const atProvider = (world: World, task: Task, provider: string): ReadonlyArray<Candidate> => {
   const model = suiting(task.model, provider) ?? defaultModel(provider, task.images)
@@ -121,12 +158,12 @@ const endpointOf = ({ lookup, settings }: World): ConfiguredRoutes.Said | undefi
 const atEndpoint = (world: World, task: Task): ReadonlyArray<Candidate> => {
   const endpoint = endpointOf(world)
   if (endpoint === undefined) return []
-  const model = suiting(task.model, "custom") ?? world.settings.model.default ?? Defaults.custom
+  const model = suiting(task.model, "custom") ?? world.settings.model.default ?? customModel
   const route = resolve(world, { ...endpoint, provider: "custom", model })
   return Result.isSuccess(route) ? [{ label: "custom", route: route.success }] : []
 }
 
-const others = Object.keys(Defaults.text).filter((name) =>
+const others = Object.keys(textModels).filter((name) =>
   !["openrouter", "nous", "openai-codex", "anthropic"].includes(name)
 )
 
@@ -134,7 +171,7 @@ const others = Object.keys(Defaults.text).filter((name) =>
 const mainForImages = (world: World, task: Task): ReadonlyArray<Candidate> => {
   const { model, provider } = world.main
   if (model === "") return []
-  const own = Defaults.of(Defaults.vision, provider)
+  const own = modelOf(visionModels, provider)
   if (own !== undefined) return atProvider(world, task, provider)
   return Families.of(model)?.vision === false ? [] : [mainCandidate]
 }

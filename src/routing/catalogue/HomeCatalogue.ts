@@ -14,7 +14,6 @@ import { Home } from "../../config/Home.ts"
 import { Settings } from "../../config/Settings.ts"
 import * as Catalogue from "../Catalogue.ts"
 import * as ContextWindow from "../ContextWindow.ts"
-import * as AskJson from "./AskJson.ts"
 import * as EndpointMemory from "./EndpointMemory.ts"
 import * as ModelLists from "./ModelLists.ts"
 
@@ -24,7 +23,7 @@ export const make = Effect.fnUntraced(function*(
   settings: Catalogue.Options["settings"],
   endpoints: EndpointMemory.EndpointMemory
 ): Effect.fn.Return<Catalogue.Service, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
-  const { get, post } = yield* AskJson.lazy
+  const { get, post } = yield* ModelLists.lazy
   return Catalogue.make({
     settings,
     windows: yield* ContextWindow.file(home),

@@ -15,12 +15,15 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
-import type * as Redacted from "effect/Redacted"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as Detection from "../Detection.ts"
 import * as HomeFile from "./HomeFile.ts"
 import * as ModelList from "./ModelList.ts"
+import type * as HttpClient from "effect/http/HttpClient"
+import type { HttpClientError } from "effect/http/HttpClientError"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 
 /** Asks an address for JSON: undefined when there is no answer, or one that is no success. */
 export type GetJson = (url: string, key: Redacted.Redacted<string> | undefined) => Effect.Effect<unknown>
@@ -114,3 +117,41 @@ const over = ({ load, save }: Storage, get: GetJson): Effect.Effect<ModelLists> 
         })
     }
   })
+
+/** Both ways of asking. */
+export interface Asking {
+  readonly get: GetJson
+  readonly post: PostJson
+}
+
+const read = (url: string) =>
+(asked: Effect.Effect<HttpClientResponse.HttpClientResponse, HttpClientError>): Effect.Effect<unknown> =>
+  asked.pipe(
+    Effect.flatMap((response) => response.status === 200 ? response.json : Effect.succeed(undefined)),
+    Effect.timeout("5 seconds"),
+    Effect.catch((error) => Effect.as(Effect.logDebug(`${url}: ${error.message}`), undefined))
+  )
+
+/** A `GetJson` over an HTTP client. */
+export const getJson = (client: HttpClient.HttpClient): GetJson => (url, key) =>
+  client.get(url, key === undefined ? undefined : { headers: { authorization: `Bearer ${Redacted.value(key)}` } }).pipe(
+    read(url)
+  )
+
+/** A `PostJson` over an HTTP client. */
+export const postJson = (client: HttpClient.HttpClient): PostJson => (url, body) =>
+  Effect.flatMap(
+    Effect.promise(() => import("effect/http/HttpBody")),
+    ({ jsonUnsafe }) => read(url)(client.post(url, { body: jsonUnsafe(body) }))
+  )
+
+const client = Effect.flatMap(
+  Effect.promise(() => Promise.all([import("effect/http/FetchHttpClient"), import("effect/http/HttpClient")])),
+  ([{ layer }, { HttpClient }]) => Effect.provide(HttpClient, layer)
+)
+
+/** Over `fetch`, loaded when something is asked for the first time: most starts of the program ask nothing. */
+export const lazy: Effect.Effect<Asking> = Effect.map(Effect.cached(client), (client): Asking => ({
+  get: (url, key) => Effect.flatMap(client, (client) => getJson(client)(url, key)),
+  post: (url, body) => Effect.flatMap(client, (client) => postJson(client)(url, body))
+}))

@@ -16,7 +16,7 @@ import type { Evidence, Facts } from "./Evidence.ts"
 import * as OutputCap from "./OutputCap.ts"
 import * as Patterns from "./Patterns.ts"
 import { speaksOf } from "./Patterns.ts"
-import type { Reason } from "./Reason.ts"
+import type { Reason } from "../Recovery.ts"
 
 /** One rule; `name` is what an explanation says. */
 export interface Rule {
