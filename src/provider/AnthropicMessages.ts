@@ -26,8 +26,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §4.2, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import type { Anthropic } from "@anthropic-ai/sdk"
 import * as Effect from "effect/Effect"
@@ -127,9 +125,9 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   }
 })
 
-/** What a provider of this mode is made from: a route without what the mode says already. */
+/** Options of a provider of this mode: a route without the fields that the mode fixes. */
 export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
-  /** Name of who serves the API; `anthropic` when absent. */
+  /** Name of the provider that serves the API; `anthropic` when absent. */
   readonly provider?: string | undefined
 }
 

@@ -8,8 +8,6 @@
  * `context_length_exceeded` where the wording says that the input was too long.
  *
  * Source: `hermes-llm.md` §4.4 and §16.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
@@ -107,7 +105,7 @@ const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
       return new AiError.InvalidResponseError({ description: `the answer is not what Converse answers: ${message}` })
     }
     if (unwritable.test(message) || (error instanceof TypeError && fields["code"] === undefined)) {
-      return invalid(`the request can not be written: ${message}`)
+      return invalid(`the request cannot be written: ${message}`)
     }
     return /truncated event message/i.test(message)
       ? NetworkReason.fromError(Object.assign(new Error(message), { code: "ECONNRESET" }), place.url)

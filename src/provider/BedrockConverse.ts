@@ -31,8 +31,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §4.4, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import type { BedrockRuntimeClient, ConverseCommandInput, ConverseStreamCommandInput } from "@aws-sdk/client-bedrock-runtime"
 import * as Effect from "effect/Effect"
@@ -207,9 +205,9 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   }
 })
 
-/** What a provider of this mode is made from: a route without what the mode says already. */
+/** Options of a provider of this mode: a route without the fields that the mode fixes. */
 export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
-  /** Name of who serves the API; `bedrock` when absent. */
+  /** Name of the provider that serves the API; `bedrock` when absent. */
   readonly provider?: string | undefined
 }
 

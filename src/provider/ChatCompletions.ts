@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * What a request looks like depends on the endpoint (`chat/Endpoint`); nothing here does. The SDK is loaded when the provider
+ * The form of a request depends on the endpoint (`chat/Endpoint`). The SDK is loaded when the provider
  * is made; see `OpenAiClient` for what it may do, `Exchange` for how answers are read.
  *
  * **Example** (An agent on this protocol)
@@ -21,8 +21,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §4.1, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -69,9 +67,9 @@ export const make = Effect.fn("ChatCompletions.make")(function*(
   }
 })
 
-/** What a provider of this mode is made from: a route without what the mode says already. */
+/** Options of a provider of this mode: a route without the fields that the mode fixes. */
 export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
-  /** Name of who serves the API; `openai` when neither it nor an address is given, else `custom`. */
+  /** Name of the provider that serves the API; `openai` when neither it nor an address is given, else `custom`. */
   readonly provider?: string | undefined
 }
 

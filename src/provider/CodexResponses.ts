@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * What a request looks like depends on the backend (`responses/Endpoint`); nothing here does. The SDK is loaded when the
+ * The form of a request depends on the backend (`responses/Endpoint`). The SDK is loaded when the
  * provider is made; see `OpenAiClient` for what it may do, `Exchange` for how answers are read.
  *
  * **Gotchas**
@@ -25,8 +25,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §4.3, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -77,9 +75,9 @@ export const make = Effect.fn("CodexResponses.make")(function*(
   }
 })
 
-/** What a provider of this mode is made from: a route without what the mode says already. */
+/** Options of a provider of this mode: a route without the fields that the mode fixes. */
 export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
-  /** Name of who serves the API; `openai` when neither it nor an address is given, else `custom`. */
+  /** Name of the provider that serves the API; `openai` when neither it nor an address is given, else `custom`. */
   readonly provider?: string | undefined
 }
 

@@ -11,8 +11,6 @@
  *
  * Interruption and every failure close the connection. An endpoint that answers a streamed request in one piece is taken
  * as it is.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -31,7 +29,7 @@ export interface Whole {
   readonly response: Pick<Response, "headers">
 }
 
-/** What an API is to an exchange. */
+/** An API, as an exchange uses it. */
 export interface Api {
   readonly context: SdkError.Context
   readonly send: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<Whole>
@@ -72,7 +70,7 @@ const response = (
   })
 }
 
-/** Reads to the end, nobody watching. */
+/** Reads to the end, without `onPart`. */
 const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
   const { api, reader, machine } = open
   const assembler = Assembler.make()
@@ -138,7 +136,7 @@ const streamed = (
   return onPart === undefined ? drain(open) : watch(open, onPart)
 }
 
-/** See the module. */
+/** Sends a request and reads its answer. */
 export const execute = (
   api: Api,
   request: ModelRequest,

@@ -10,8 +10,6 @@
  * **Gotchas**
  *
  * Only plain objects are taken out. Anything else under these names stays in the body, where the API rejects it by name.
- *
- * @since 0.1.0
  */
 import type { ModelRequest } from "../domain/Model.ts"
 import * as Raw from "./Raw.ts"
@@ -30,7 +28,7 @@ const headerValues = (extra: Raw.Fields): Readonly<Record<string, string | null>
     )
   )
 
-/** See the module. A request without extras is its own body, uncopied. */
+/** Splits a request into body, headers and query. A request without extras is its own body, uncopied. */
 export const split = (request: ModelRequest): Extras => {
   if (!("extra_body" in request || "extra_headers" in request || "extra_query" in request)) {
     return { body: request, headers: undefined, query: undefined }

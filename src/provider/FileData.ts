@@ -4,8 +4,6 @@
  * **Details**
  *
  * `data` of a file part is bytes, a `URL`, or a string: a URL, a data URL or base64.
- *
- * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
@@ -23,7 +21,7 @@ export const base64 = (part: Prompt.FilePart): string | undefined => {
 
 const base64OfDataUrl = (url: string): string | undefined => /^data:[^,]*;base64,(.*)$/is.exec(url)?.[1]
 
-/** `image/*` is what is said of an image whose type nobody knows. */
+/** `image/*` stands for an image of unknown type. */
 const typeOf = (mediaType: string): string => mediaType === "image/*" ? "image/jpeg" : mediaType
 
 /** The address of a file: its own, or a data URL. */

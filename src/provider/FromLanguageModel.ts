@@ -36,8 +36,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -49,7 +47,7 @@ import * as Decode from "./foreign/Decode.ts"
 import * as Request from "./foreign/Request.ts"
 import type * as ProviderPort from "./Provider.ts"
 
-/** Who answers. */
+/** Provider and model that an answer is attributed to. */
 export interface Info {
   readonly provider: string
   readonly model: string
@@ -62,7 +60,7 @@ const read = (request: ModelRequest) =>
   Effect.mapError(Request.read(request), (error) =>
     fail("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` })))
 
-/** See the module. */
+/** A `LanguageModel` as a provider. */
 export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPort.Service => {
   const streamed = Effect.fnUntraced(function*(
     options: Request.Options,

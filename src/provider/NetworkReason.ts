@@ -1,7 +1,5 @@
 /**
- * Says what is wrong with a connection, in words that name the host and the remedy.
- *
- * @since 0.1.0
+ * Describes failures of a connection, in words that name the host and the remedy.
  */
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
@@ -41,7 +39,7 @@ const describe = (code: string | undefined, name: string, error: Error): string 
     case "EAI_AGAIN":
     case "EAI_NONAME":
     case "EAI_NODATA":
-      return `the name of ${name} can not be resolved: correct the base URL or check the network`
+      return `the name of ${name} cannot be resolved: correct the base URL or check the network`
     case "ECONNRESET":
     case "EPIPE":
     case "UND_ERR_SOCKET":
@@ -49,7 +47,7 @@ const describe = (code: string | undefined, name: string, error: Error): string 
     case "ETIMEDOUT":
     case "ESOCKETTIMEDOUT":
     case "UND_ERR_CONNECT_TIMEOUT":
-      return `${name} can not be reached in time: check the network and the base URL`
+      return `${name} cannot be reached in time: check the network and the base URL`
     case "ENETUNREACH":
     case "EHOSTUNREACH":
       return `there is no way to ${name}: check the network`

@@ -29,8 +29,6 @@
  * console.log((await Effect.runPromise(program)).text)
  * // => hello
  * ```
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -39,13 +37,13 @@ import type * as Scenario from "./offline/Scenario.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 
-/** What a user is told, once, on stderr. */
+/** Notice to the user, once, on stderr. */
 export const notice =
   "no model is configured: answers come from the built-in offline stand-in, which follows plain instructions (read, list, "
   + "search, run, write, reply exactly) and answers no open questions; run `hermes model`, or set model.provider and "
   + "model.default in config.yaml"
 
-/** See the module. */
+/** Options of the stand-in. */
 export interface Options {
   /** Answers to give in place of following instructions. */
   readonly scenario?: Scenario.Scenario | undefined

@@ -14,8 +14,6 @@
  *
  * The timeout ends the wait for an answer that does not begin, and the reading of one that is not streamed. A stream that
  * goes silent is the matter of whoever reads it.
- *
- * @since 0.1.0
  */
 import type { OpenAI } from "openai"
 import * as Effect from "effect/Effect"
@@ -27,7 +25,7 @@ import { registered } from "../domain/Secrets.ts"
 import type * as Extras from "./Extras.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
-/** Where a route of provider `openai` goes that names no address. Nobody else's key may go there. */
+/** Address of a route of provider `openai` that names none. No key of another provider may go there. */
 export const defaultBaseUrl = "https://api.openai.com/v1"
 
 const placeholderKey = "no-key-required"

@@ -1,21 +1,19 @@
 /**
  * Schemas of the parts that answers are made of, for those who write them down or pass them on encoded. Calls of any
  * tool fit: their `params` are whatever they are.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
 
 const ToolCall = Response.ToolCallPart("", Schema.Unknown).mapFields((fields) => ({ ...fields, name: Schema.String }))
 
-/** What a whole answer consists of. */
+/** Parts of a whole answer. */
 export const ContentPart = Schema.Union([Response.TextPart, Response.ReasoningPart, ToolCall, Response.FilePart])
 
-/** What a whole answer consists of, with the parts that say where it came from and how it ended. */
+/** Parts of a whole answer, with those that say where it came from and how it ended. */
 export const AnswerPart = Schema.Union([ContentPart, Response.ResponseMetadataPart, Response.FinishPart])
 
-/** What streams by. */
+/** Parts of a stream. */
 export const StreamPart = Schema.Union([
   Response.TextStartPart,
   Response.TextDeltaPart,

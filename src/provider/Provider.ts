@@ -8,7 +8,7 @@
  * Converse blocks), which middleware may inspect and rewrite. `execute` sends exactly that request. `decode` reads a raw
  * body of the provider's `apiMode`, so that a wrapper may answer in the provider's stead.
  *
- * **Example** (Who answers)
+ * **Example** (Provider and protocol)
  *
  * ```ts
  * import * as Effect from "effect/Effect"
@@ -21,8 +21,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-llm.md` §2 and §4.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -31,7 +29,7 @@ import type { ApiMode } from "../domain/ApiMode.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { RouteInfo } from "../domain/Route.ts"
 
-/** See the module. Every failure is an `AiError` with an exact reason; interruption closes the connection. */
+/** A provider of one route. Every failure is an `AiError` with an exact reason; interruption closes the connection. */
 export interface Service {
   readonly info: RouteInfo
   readonly apiMode: ApiMode

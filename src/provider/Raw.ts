@@ -1,7 +1,5 @@
 /**
  * Reads answers of unknown shape field by field, without exceptions and without copies.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -15,7 +13,7 @@ export interface Fields {
 const noFields: Fields = Object.freeze({})
 const noItems: ReadonlyArray<unknown> = Object.freeze([])
 
-/** Whether a value is an object and no array. */
+/** Tells whether a value is an object and no array. */
 export const isFields = (value: unknown): value is Fields => Predicate.isObject(value)
 
 /** The value itself, or an object without fields. */

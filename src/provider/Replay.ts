@@ -34,8 +34,6 @@
  * console.log(played.text)
  * // => hello
  * ```
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -54,7 +52,7 @@ import * as Protocol from "./replay/Protocol.ts"
 import * as Recording from "./replay/Recording.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 
-/** Where the lines of a recording go. */
+/** Receives the lines of a recording. */
 export type Sink = (line: string) => Effect.Effect<void, PlatformError.PlatformError>
 
 const fail = (reason: AiError.AiErrorReason): AiError.AiError =>
@@ -65,14 +63,14 @@ const refuse = (description: string): AiError.AiError => fail(new AiError.Invali
 const unwritten = (error: unknown): AiError.AiError =>
   fail(
     new AiError.UnknownError({
-      description: `the exchange can not be recorded: ${error instanceof Error ? error.message : String(error)}`
+      description: `the exchange cannot be recorded: ${error instanceof Error ? error.message : String(error)}`
     })
   )
 
 const asIs: OnPart = Effect.succeed
 
 /**
- * A provider that does what it did, and records it. A line that can not be written fails the request: a recording with a
+ * A provider that does what it did, and records it. A line that cannot be written fails the request: a recording with a
  * gap would replay something that never happened.
  */
 export const record = (provider: ProviderPort.Service, sink: Sink): ProviderPort.Service => {
@@ -214,7 +212,7 @@ export const toFile = Effect.fnUntraced(function*(path: string): Effect.fn.Retur
 export const fromFile = (path: string): Effect.Effect<ReadonlyArray<string>, ConfigError, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (files) => files.readFileString(path)).pipe(
     Effect.mapBoth({
-      onFailure: (error) => new ConfigError({ path, message: `the recording can not be read: ${error.message}` }),
+      onFailure: (error) => new ConfigError({ path, message: `the recording cannot be read: ${error.message}` }),
       onSuccess: (text) => text.split("\n")
     })
   )

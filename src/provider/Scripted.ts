@@ -24,8 +24,6 @@
  *   return [provider.info.model, yield* inspection.remaining]
  * }).pipe(Effect.provide(script))
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -53,21 +51,21 @@ export interface Call {
   readonly id?: string
 }
 
-/** What is said in a turn. Without `text` it is the pieces, joined. */
+/** The answer of a turn. Without `text` it is the pieces, joined. */
 export interface Said {
   readonly text?: string
   /** The text as it streams; words when absent. */
   readonly pieces?: ReadonlyArray<string | Piece>
   readonly reasoning?: string
   readonly toolCalls?: ReadonlyArray<Call>
-  /** What is absent is estimated from the request and the answer. */
+  /** Absent counts are estimated from the request and the answer. */
   readonly usage?: Completion.Tokens
   readonly finishReason?: "stop" | "length" | "tool-calls" | "content-filter"
-  /** What to wait before anything is said. */
+  /** Time to wait before the answer begins. */
   readonly delay?: Duration.Input
 }
 
-/** What happens to one request. */
+/** The outcome of one request. */
 export type Turn =
   | { readonly type: "complete"; readonly said: Said }
   | { readonly type: "fail"; readonly said: Said; readonly error: AiError.AiError }
@@ -89,19 +87,19 @@ export const fail = (error: AiError.AiError | AiError.AiErrorReason, said: Said 
 /** No answer, until interruption; in a stream, after what is said has come. */
 export const hang = (said: Said = {}): Turn => ({ type: "hang", said })
 
-/** What a script was asked so far. */
+/** Requests of a script so far. */
 export interface InspectionService {
   /** The requests that were executed. */
   readonly requests: Effect.Effect<ReadonlyArray<ModelRequest>>
   /** The calls that requests were prepared from. */
   readonly calls: Effect.Effect<ReadonlyArray<ModelCall>>
-  /** How many turns are left. */
+  /** Number of turns left. */
   readonly remaining: Effect.Effect<number>
-  /** How many requests were interrupted before they ended. */
+  /** Number of requests that were interrupted before they ended. */
   readonly interruptions: Effect.Effect<number>
 }
 
-/** See {@link InspectionService}. */
+/** Inspection of a script, as a service. */
 export class Inspection extends Context.Service<Inspection, InspectionService>()(
   "hermes-effect/provider/Scripted/Inspection"
 ) {}

@@ -8,8 +8,6 @@
  * (`hermes-llm.md` §16.2 to §16.4). The reason's `metadata` holds `status`, `requestId`, `code`, `type`, `param` and
  * `retryAfterMillis` as far as the provider gave them; `http` holds status, headers and a bounded copy of the body.
  * Header fields that carry credentials are left out.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
@@ -17,7 +15,7 @@ import * as AiError from "effect/ai/AiError"
 import * as NetworkReason from "./NetworkReason.ts"
 import * as Raw from "./Raw.ts"
 
-/** Where and for what a provider was asked. */
+/** The call that a failure belongs to. */
 export interface Context {
   readonly module: string
   readonly method: string
@@ -26,7 +24,7 @@ export interface Context {
   readonly model: string
 }
 
-/** What an API says about a failure, in one shape for all of them. */
+/** Report of an API about a failure, in one shape for all of them. */
 interface Failure {
   readonly status: number | undefined
   readonly message: string
@@ -270,7 +268,7 @@ const plainReason = (error: Error, context: Context): AiError.AiErrorReason => {
   return NetworkReason.fromError(error, context.url)
 }
 
-/** Anything that a call of an SDK threw; see the module. */
+/** The failure that a call of an SDK threw. */
 export const fromSdk = (options: {
   readonly module: string
   readonly method: string

@@ -1,8 +1,6 @@
 /**
- * What the readers of streamed answers share: the shape of a state machine from events to parts, and the parts that are
+ * Parts that the readers of streamed answers share: the shape of a state machine from events to parts, and the parts that are
  * made for each piece of an answer.
- *
- * @since 0.1.0
  */
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
@@ -16,11 +14,11 @@ export interface StreamMachine {
   /** The stream is over, by its own last event if `finished`: the parts that were still open, and `finish`. */
   readonly end: (finished: boolean) => ReadonlyArray<StreamPart>
   /**
-   * Whether the protocol's own last event was read, so that nothing more need be waited for. Absent where only the end of
+   * True once the protocol's own last event was read, so that nothing more need be waited for. Absent where only the end of
    * the body is the end.
    */
   readonly over?: () => boolean
-  /** What was wrong with the stream; the parts before it have been given out. */
+  /** The failure of the stream; the parts before it have been given out. */
   readonly failure: () => AiError.AiError | undefined
   /** The body that would have come without streaming, made of parts and of what no part says. */
   readonly body: (parts: ReadonlyArray<ContentPart>) => unknown

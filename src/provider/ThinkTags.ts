@@ -14,17 +14,15 @@
  * Whole answers are read as one piece, by the same rules: what a user watched is what is kept.
  *
  * Source: `hermes-llm.md` §14.3, §14.4.
- *
- * @since 0.1.0
  */
 
-/** Where text of each kind goes. */
+/** Receives text of each kind. */
 export interface Sink {
   readonly text: (text: string) => void
   readonly reasoning: (text: string) => void
 }
 
-/** See the module. */
+/** A reader of text in pieces. */
 export interface ThinkTags {
   readonly read: (piece: string) => void
   /** The text is over: lets go of what was held back. */
@@ -47,14 +45,14 @@ const tagAt = (text: string, at: number, list: ReadonlyArray<string>): string | 
 
 const isBlank = (text: string): boolean => text.trim() === ""
 
-/** See the module. */
+/** A reader at the beginning of a text. */
 export const make = (sink: Sink): ThinkTags => {
   let held = ""
   /** The closing tag that is waited for. */
   let closer: string | undefined
-  /** Whether nothing but white space stands on the line so far. */
+  /** True while nothing but white space stands on the line so far. */
   let atStart = true
-  /** Whether white space is dropped, after a block. */
+  /** True while white space is dropped, after a block. */
   let trimming = false
 
   const visible = (text: string): void => {

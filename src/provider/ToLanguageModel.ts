@@ -24,8 +24,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -97,7 +95,7 @@ const formatOf = (
 
 const encodeStream = Schema.encodeSync(Schema.Array(PartSchema.StreamPart))
 
-/** See the module. */
+/** A provider as a `LanguageModel`. */
 export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageModel.LanguageModel> => {
   const definitionsOf = makeDefinitions()
   const prepare = Effect.fnUntraced(function*(options: LanguageModel.ProviderOptions, stream: boolean) {
@@ -107,7 +105,7 @@ export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageMode
         "prepare",
         new AiError.ToolConfigurationError({
           toolName: vendors.name,
-          description: "a tool that a vendor defines can not be used through a provider: use a tool of your own"
+          description: "a tool that a vendor defines cannot be used through a provider: use a tool of your own"
         })
       )
     }

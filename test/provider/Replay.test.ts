@@ -169,16 +169,16 @@ describe("Replay", () => {
       assert.strictEqual(textOf((yield* ask(replay, "one")).response), "a")
       assert.strictEqual(textOf((yield* ask(replay, "two")).response), "b")
       const missing = yield* Effect.flip(Replay.fromFile(`${path}.gone`))
-      assert.include(missing.message, "can not be read")
+      assert.include(missing.message, "cannot be read")
     }).pipe(Effect.provide(NodeFileSystem.layer)))
 
-  it.effect("fails a request that can not be recorded", () =>
+  it.effect("fails a request that cannot be recorded", () =>
     Effect.gen(function*() {
       const script = yield* Scripted.make([Scripted.complete("a")])
       const provider = Replay.record(script.provider, () =>
         Effect.fail(PlatformError.systemError({ _tag: "PermissionDenied", module: "FileSystem", method: "writeFile" })))
       const error = yield* Effect.flip(ask(provider, "x"))
-      assert.include(error.message, "can not be recorded")
+      assert.include(error.message, "cannot be recorded")
     }))
 
   it.effect("says what is wrong with a recording", () =>

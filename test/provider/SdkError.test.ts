@@ -174,10 +174,10 @@ describe("connections", () => {
 
   const cases: ReadonlyArray<readonly [string, RegExp]> = [
     ["ECONNREFUSED", /nothing listens at api\.example\.com/],
-    ["ENOTFOUND", /the name of api\.example\.com can not be resolved/],
-    ["EAI_AGAIN", /can not be resolved/],
+    ["ENOTFOUND", /the name of api\.example\.com cannot be resolved/],
+    ["EAI_AGAIN", /cannot be resolved/],
     ["ECONNRESET", /closed the connection before its answer was complete/],
-    ["ETIMEDOUT", /can not be reached in time/],
+    ["ETIMEDOUT", /cannot be reached in time/],
     ["EHOSTUNREACH", /there is no way to api\.example\.com/],
     ["DEPTH_ZERO_SELF_SIGNED_CERT", /certificate of api\.example\.com is not accepted/],
     ["EPROTO", /does not speak TLS/],

@@ -103,7 +103,7 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
   refusal: "content-filter"
 }
 
-/** From `stop_reason`; one that nobody knows is a stop. */
+/** From `stop_reason`; an unknown one is a stop. */
 export const finishReason = (stopReason: unknown): Response.FinishReason => {
   const name = Raw.word(stopReason)
   return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"

@@ -1,6 +1,6 @@
 /**
- * Who answers at a route's address: Anthropic itself or somebody who speaks its protocol. Keys, headers, model and tool names
- * depend on it.
+ * Differences between endpoints of the Messages API: Anthropic itself, and others that speak its protocol. Keys, headers,
+ * model and tool names depend on it.
  *
  * **Details**
  *

@@ -58,7 +58,7 @@ export interface ThinkingBlock {
   readonly thinking: string
   readonly signature: string
 }
-/** Thinking that nobody may read. */
+/** Thinking that only the API can read. */
 export interface RedactedBlock {
   readonly type: "redacted_thinking"
   readonly data: string

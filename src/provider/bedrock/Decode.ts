@@ -100,7 +100,7 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
   content_filtered: "content-filter"
 }
 
-/** From `stopReason`; one that nobody knows is a stop. */
+/** From `stopReason`; an unknown one is a stop. */
 export const finishReason = (stopReason: unknown): Response.FinishReason => {
   const name = Raw.word(stopReason)
   return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"

@@ -1,5 +1,5 @@
 /**
- * Where a Bedrock route asks, and with what: region, address and key.
+ * Region, address and credentials of a Bedrock route.
  *
  * **Details**
  *
@@ -53,7 +53,7 @@ type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly
 /** Variables of the chain that a program hides. */
 export const secretVariables = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
 
-/** Whether the chain takes its profiles' credentials before those of the environment. */
+/** Tells whether the chain takes its profiles' credentials before those of the environment. */
 export const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
 
 /** The credentials of the environment, as the chain reads them; undefined leaves it to the chain. */

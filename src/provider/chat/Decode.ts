@@ -36,7 +36,6 @@ export const detailText = (detail: unknown): string => {
 export const blocksOf = (blocks: ReadonlyArray<unknown>): Schema.Json | undefined =>
   blocks.length === 0 ? undefined : blocks as Schema.Json
 
-
 /** Reasoning of an answer: what a user may read, and what must go back with it. */
 export interface Found {
   readonly text: string
@@ -70,7 +69,6 @@ const structuredReasoning = (message: Raw.Fields): Found | undefined => {
   if (text === "" && content === undefined && blocks.length === 0) return undefined
   return { text, metadata: reasoningMetadata(text, content, blocksOf(blocks)) }
 }
-
 
 /** `extra_content` of a tool call, opaque: it holds Gemini's thought signatures. */
 export const callMetadata = (call: Raw.Fields): Response.ProviderMetadata => {

@@ -1,10 +1,10 @@
 /**
- * How an OpenAI-compatible endpoint wants its chat completions. Compatible endpoints differ in a handful of fields; all
- * of these differences are here, as data, found once for each route.
+ * Differences between endpoints of chat completions. Compatible endpoints differ in a handful of fields; all of these
+ * differences are here, as data, found once for each route.
  *
  * **Details**
  *
- * The family of a route is found by its host, or by the provider's name where the host is nobody's. Hosts are compared
+ * The family of a route is found by its host, or by the provider's name where the host is unknown. Hosts are compared
  * whole: `https://proxy.example/api.openai.com/v1` is not OpenAI.
  *
  * Source: `hermes-llm.md` §4.1, §14.2, §14.5.

@@ -69,7 +69,6 @@ const content = (parts: ReadonlyArray<WirePart>, options: Prompt.ProviderOptions
 
 // Reasoning
 
-
 /** `reasoning_content` as the endpoint gave it; undefined when the reasoning came another way. */
 const explicit = (parts: ReadonlyArray<Prompt.ReasoningPart>): string | undefined => {
   let found: string | undefined

@@ -135,7 +135,6 @@ const belongs = (block: Raw.Fields, piece: Raw.Fields): boolean =>
   (block["id"] === undefined || block["id"] === null || piece["id"] === undefined || piece["id"] === null ||
     block["id"] === piece["id"])
 
-
 /** Blocks of `reasoning_details`, put together from pieces. */
 interface DetailBlocks {
   readonly add: (pieces: ReadonlyArray<unknown>) => void

@@ -1,8 +1,6 @@
 /**
  * Answers of a foreign `LanguageModel` in the vocabulary of the runtime. Sources, and what the vendor's own tools did, are
  * left out.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,7 +1,5 @@
 /**
  * The request of a foreign `LanguageModel`: `{ prompt, tools, tool_choice }`, encoded, and the way back to its options.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"

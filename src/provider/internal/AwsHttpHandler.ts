@@ -1,8 +1,6 @@
 /**
  * The AWS SDK's connection to the network, over the HTTP client that all providers share. The SDK's own speaks HTTP/2 for
  * this service, which local servers and proxies do not; Converse needs no more than HTTP/1.1.
- *
- * @since 0.1.0
  */
 
 /** A request as the SDK hands it over, signed. */
@@ -25,7 +23,7 @@ export interface HttpResponse {
   readonly body: unknown
 }
 
-/** What the SDK asks of a connection. */
+/** A connection, as the SDK uses it. */
 export interface Handler {
   readonly metadata: { readonly handlerProtocol: string }
   readonly handle: (
@@ -87,7 +85,7 @@ export const make = (fetch: typeof globalThis.fetch): Handler => ({
   httpHandlerConfigs: () => ({})
 })
 
-/** Everything of a body that {@link make} gave to the SDK. */
+/** Reads a body that {@link make} gave to the SDK to its end. */
 export const collect = async (body: unknown): Promise<Uint8Array> => {
   if (body instanceof Uint8Array) return body
   const chunks: Array<Uint8Array> = []

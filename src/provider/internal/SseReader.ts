@@ -13,8 +13,6 @@
  * An event of more than {@link maxEventBytes} fails the stream.
  *
  * That a stream ended says nothing about whether it was whole: each protocol has its own last event.
- *
- * @since 0.1.0
  */
 import * as AiError from "effect/ai/AiError"
 
@@ -26,7 +24,7 @@ export interface SseEvent {
 
 /** Events in arrays; `return` leaves the body, which drains or closes the connection. */
 export interface SseReader extends AsyncIterableIterator<ReadonlyArray<SseEvent>, undefined, undefined> {
-  /** Whether `[DONE]` was read. */
+  /** True once `[DONE]` was read. */
   readonly finished: boolean
   readonly return: () => Promise<IteratorResult<ReadonlyArray<SseEvent>, undefined>>
 }
@@ -50,7 +48,7 @@ const tooLarge = (): AiError.AiError =>
 class Fields {
   #event: string | undefined
   #data: string | undefined
-  /** Whether `[DONE]` was read. */
+  /** True once `[DONE]` was read. */
   finished = false
 
   line(line: string, out: Array<SseEvent>): void {

@@ -25,7 +25,7 @@ const tooLarge = (bytes: number): Error =>
 
 /** More than this waiting in memory pauses the socket. */
 const highWaterMark = 256 * 1024
-/** What may still come, and for how long, after a reader has left, before the connection is given up. */
+/** Bytes that may still come, and for how long, after a reader has left, before the connection is given up. */
 const drainBytes = 64 * 1024
 const drainMillis = 1_000
 

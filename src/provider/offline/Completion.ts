@@ -5,8 +5,6 @@
  *
  * The body is the one truth. What streams by is made from the decoded body, so a watched answer and one that came whole
  * are the same. With the same answer the bytes are the same: nothing in it depends on time or chance.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Response from "effect/ai/Response"
@@ -84,7 +82,7 @@ const usageOf = (request: ModelRequest, answer: Answer): Raw.Fields => {
   }
 }
 
-/** What an answer is called, and who it says that it is from. */
+/** Id of an answer, and the model that it names. */
 export interface Origin {
   readonly id: string
   readonly model: string
@@ -166,7 +164,7 @@ const pieces = (part: ContentPart, index: number, split: Split): ReadonlyArray<S
   }
 }
 
-/** What streams by of a whole answer, piece by piece. `split` cuts its text. */
+/** Parts that a whole answer streams as, piece by piece. `split` cuts its text. */
 export const stream = (
   response: ModelResponse,
   split: Split = words

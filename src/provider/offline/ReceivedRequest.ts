@@ -13,7 +13,7 @@ export interface Made {
   readonly result: string | undefined
 }
 
-/** What a user said and what was done about it: one list of calls for each assistant message that had some. */
+/** A text of the user and the calls that answered it: one list of calls for each assistant message that had some. */
 export interface Exchange {
   readonly text: string
   readonly steps: ReadonlyArray<ReadonlyArray<Made>>
@@ -43,7 +43,7 @@ const injected = /<(memory-context|plugin-context|skill|script-output|job-output
 /** A user's text without the context that the runtime puts around it. */
 const saidBy = (content: unknown): string => textOf(content).replace(injected, "").trim()
 
-/** Files of tool results come in a user message of their own, which is nobody's turn. */
+/** Files of tool results come in a user message of their own, which is no turn of the user. */
 const carriesFiles = (content: unknown): boolean =>
   Array.isArray(content) && (Raw.string(Raw.fields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
 

@@ -15,8 +15,6 @@
  *     chunks: ["It says ", "hello."]
  *   - error: { status: 429, message: slow down, retry_after: 2 }
  * ```
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -69,7 +67,7 @@ export const Turn = Schema.Struct({
 /** See {@link Turn}. */
 export type Turn = typeof Turn.Type
 
-/** See the module. */
+/** A scenario as JSON has it. */
 export const Scenario = Schema.Struct({
   turns: Schema.NonEmptyArray(Turn),
   loop: Schema.optional(Schema.Boolean)

@@ -1,7 +1,5 @@
 /**
  * The stand-in as a provider: prepares chat completions, and answers them by following instructions or by a scenario.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -62,7 +60,7 @@ const follow = Effect.fnUntraced(function*(
 const play = (scenario: Scenario.Scenario): Effect.Effect<Scenario.Player> =>
   Effect.flatMap(Effect.promise(() => import("./Scenario.ts")), ({ player }) => player(scenario))
 
-/** See the module. A scenario begins at its first turn. */
+/** The stand-in as a provider. A scenario begins at its first turn. */
 export const make = (
   route: Route.Route,
   scenario: Scenario.Scenario | undefined

@@ -1,7 +1,5 @@
 /**
  * The pure half of each protocol, loaded when it is asked for: requests are prepared and bodies read without an SDK.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
@@ -9,7 +7,7 @@ import type { ModelCall, ModelRequest, ModelResponse } from "../../domain/Model.
 import type { Route } from "../../domain/Route.ts"
 import type * as SdkError from "../SdkError.ts"
 
-/** See the module. */
+/** Preparation and reading of one protocol. */
 export interface Protocol {
   readonly prepare: (call: ModelCall) => ModelRequest
   readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>

@@ -47,7 +47,7 @@ export const revive = (value: unknown): unknown => {
   return Object.fromEntries(Object.keys(value).map((key) => [key, revive(value[key])]))
 }
 
-/** Where two canonical values differ first, and what stands there in each. */
+/** First difference of two canonical values, and what stands there in each. */
 export interface Difference {
   readonly path: string
   readonly expected: string
@@ -107,7 +107,7 @@ export const Exchange = Schema.Struct({
   hash: Schema.String,
   /** Without secrets. */
   request: Schema.Unknown,
-  /** What streamed by, as it came. */
+  /** Streamed parts, as they came. */
   stream: Schema.optional(Schema.Array(Schema.Array(PartSchema.StreamPart))),
   response: Schema.optional(Answer),
   error: Schema.optional(AiError.AiError)
@@ -129,7 +129,7 @@ const codec = Schema.toCodecJson(Exchange)
 const encode = Schema.encodeSync(codec)
 const decode = Schema.decodeUnknownResult(codec)
 
-/** An exchange as its line, without secrets. Throws for what JSON can not express. */
+/** An exchange as its line, without secrets. Throws for what JSON cannot express. */
 export const toLine = (exchange: Exchange): string => {
   const { response } = exchange
   return JSON.stringify(canonical(encode(

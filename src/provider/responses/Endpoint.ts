@@ -1,5 +1,5 @@
 /**
- * Who answers at a Responses route, and what is different there.
+ * Differences between endpoints of the Responses API.
  *
  * **Details**
  *
