@@ -53,6 +53,6 @@ export const directoryOf = Effect.fnUntraced(function*(
   const fs = yield* FileSystem.FileSystem
   // One that can not be looked at can not be worked in either.
   if (yield* Effect.orElseSucceed(fs.exists(cwd), () => false)) return cwd
-  yield* Effect.logWarning(`the session's directory ${cwd} is gone: its tools work in the current one`)
+  yield* Effect.logWarning(`Directory ${cwd} of the session does not exist; tools use the current directory.`)
   return undefined
 })

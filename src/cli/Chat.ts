@@ -12,15 +12,15 @@ import { Output } from "./Output.ts"
 import * as Query from "./Query.ts"
 import * as SingleQuery from "./SingleQuery.ts"
 
-const needsQuery = (what: string) => usage(`${what} needs a query: add -q TEXT or --query-file PATH`)
+const needsQuery = (what: string) => usage(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
 
 /** See the module. */
 export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
   if (flags.resume !== undefined && flags.continue !== undefined) {
-    return yield* usage("--resume and --continue exclude each other: give one of them")
+    return yield* usage("--resume and --continue exclude each other: use one of them")
   }
   if (flags.script !== undefined && flags.replay !== undefined) {
-    return yield* usage("--script and --replay exclude each other: give one of them")
+    return yield* usage("--script and --replay exclude each other: use one of them")
   }
   const { err, terminal } = yield* Output
   const input = yield* Query.piped(flags, terminal.piped, (line) => err(`${line}\n`))

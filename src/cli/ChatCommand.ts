@@ -18,9 +18,9 @@ export const chatCommand = Command.make(
   Flags.chat,
   (flags) => Effect.flatMap(hermes, (shared) => run({ ...shared, ...flags }))
 ).pipe(
-  Command.withDescription("Talk to the agent, or ask it one thing with --query"),
+  Command.withDescription("Start a conversation, or send one prompt with --query"),
   Command.withExamples([
-    { command: "hermes chat", description: "A conversation in the terminal" },
-    { command: "git diff | hermes chat --query-file - --quiet", description: "A question from a pipe, its answer into the next" }
+    { command: "hermes chat", description: "Start a conversation" },
+    { command: "git diff | hermes chat --query-file - --quiet", description: "Read a prompt from a pipe and print only the answer" }
   ])
 )

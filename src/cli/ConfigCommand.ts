@@ -15,34 +15,34 @@ const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.
   Effect.flatMap(hermes, (shared) =>
     perform(shared, () => import("./Configuration.ts"), (actions) => work(actions, shared)))
 
-const key = Argument.String("key").pipe(Argument.withDescription("A key, such as agent.max_turns"))
-const json = Flags.yes("json", "JSON instead of YAML")
+const key = Argument.String("key").pipe(Argument.withDescription("Key such as agent.max_turns"))
+const json = Flags.yes("json", "Print JSON instead of YAML")
 
 const show = Command.make("show", { json }, (flags) => act((actions, shared) => actions.show(shared, flags))).pipe(
-  Command.withDescription("Show all settings that are in effect, secrets masked")
+  Command.withDescription("Show all settings in effect, secrets masked")
 )
 const path = Command.make("path", {}, () => act(({ path }) => path)).pipe(
-  Command.withDescription("Where config.yaml is")
+  Command.withDescription("Print the path of config.yaml")
 )
 const envPath = Command.make("env-path", {}, () => act(({ envPath }) => envPath)).pipe(
-  Command.withDescription("Where the file with the secrets is")
+  Command.withDescription("Print the path of the .env file")
 )
 const get = Command.make("get", { key, json }, (flags) => act(({ get }) => get(flags))).pipe(
-  Command.withDescription("Show the value of one key, from whichever source it comes")
+  Command.withDescription("Show the value of a key")
 )
 const set = Command.make(
   "set",
-  { key, value: Argument.String("value").pipe(Argument.withDescription("Its new value")) },
+  { key, value: Argument.String("value").pipe(Argument.withDescription("New value")) },
   (flags) => act(({ set }) => set(flags))
-).pipe(Command.withDescription("Change one key; a secret (…_api_key, …_token, …_secret) goes to .env"))
+).pipe(Command.withDescription("Set a key; secrets (…_api_key, …_token, …_secret) are stored in .env"))
 const unset = Command.make("unset", { key }, (flags) => act(({ unset }) => unset(flags))).pipe(
-  Command.withDescription("Remove one key")
+  Command.withDescription("Remove a key")
 )
 const edit = Command.make("edit", {}, () => act(({ edit }) => edit)).pipe(
-  Command.withDescription("Open config.yaml in $VISUAL or $EDITOR, and check it afterwards")
+  Command.withDescription("Edit config.yaml in $VISUAL or $EDITOR and check it afterwards")
 )
 const check = Command.make("check", {}, () => act(({ check }, shared) => check(shared))).pipe(
-  Command.withDescription("Say everything that is wrong with the settings")
+  Command.withDescription("Check the settings and report all problems")
 )
 
 /** See the module. */

@@ -93,7 +93,7 @@ export const edit = Effect.gen(function*() {
     stderr: "inherit"
   })
   const code = yield* ChildProcessSpawner.use(({ exitCode }) => exitCode(command)).pipe(
-    Effect.mapError((error) => notDone(`the editor can not be started: ${error.message}`))
+    Effect.mapError((error) => notDone(`cannot start the editor: ${error.message}`))
   )
   if (code !== 0) return yield* notDone(`the editor "${editor}" ended with ${code}: set EDITOR`)
   return yield* judge({})
@@ -114,7 +114,7 @@ const judge = (options: Config.Options) =>
           warn(warnings),
           refusals.length > 0
             ? refuse(refusals)
-            : line(warnings.length === 0 ? "The settings are fine" : "The settings can be used")
+            : line(warnings.length === 0 ? "The settings are valid" : "The settings can be used, with warnings")
         )
     })
   )

@@ -44,7 +44,7 @@ const historyFile = "history.jsonl"
 const confirmHook: Effect.Effect<Start["confirmHook"], never, Prompt.Environment> = Effect.map(
   Effect.context<Prompt.Environment>(),
   (context) => (hook, consent) => {
-    const message = `${consent === "changed" ? "The program changed since you agreed to it. " : ""}Run "${Neutral.line(hook.command)}" on ${hook.event}?`
+    const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${Neutral.line(hook.command)}" on ${hook.event}?`
     return Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(
       Effect.provideContext(context),
       // Who leaves the question has not said yes.
@@ -93,7 +93,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags) {
     const settings = yield* Settings
     const environment = yield* Environment
     if (InheritedLimits.read(environment.process) !== undefined) {
-      return yield* usage("A conversation needs a person; this hermes was started by another run of it. Use -q TEXT.")
+      return yield* usage("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
     }
     const session = yield* Session.choose(flags, yield* Ids.makeSessionId)
     const start = { ...flags, confirmHook: yield* confirmHook, reserved: PluginsDialog.reserved }

@@ -74,7 +74,7 @@ export const list = Effect.fn("hermes cron list")(function*(_flags: Flags.Global
   const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
   for (const problem of listed.problems) yield* note(`Warning: ${Neutral.line(problem)}`)
   if (json) return yield* line(Neutral.json(jobs.map(JobView.record), 2))
-  if (jobs.length === 0) return yield* line("No jobs: make one by `hermes cron create 'every 2h' 'what it does'`")
+  if (jobs.length === 0) return yield* line("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
   yield* line(jobs.map(describe).join("\n"))
 }, Effect.provide(Home.layer))
 
@@ -107,7 +107,7 @@ const soon = (job: Job): string => {
 const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
   process[insideVariable] === undefined
     ? Effect.void
-    : usage("a scheduled job can not change the jobs: do the work now, or say what should be scheduled"))
+    : usage("a scheduled job cannot change jobs: do the work now, or report what should be scheduled"))
 
 /** Says so where nobody would run it. */
 const mentionTicker = Effect.gen(function*() {
@@ -118,7 +118,7 @@ const mentionTicker = Effect.gen(function*() {
 })
 
 const staleMillis = 180_000
-const nobody = "nobody looks for due jobs: run `hermes cron serve`, or `hermes cron tick` every minute"
+const nobody = "The scheduler is not running. Start it with `hermes cron serve`, or run `hermes cron tick` every minute."
 
 /** Makes a job. */
 export const create = Effect.fn("hermes cron create")(function*(
@@ -153,7 +153,7 @@ export const edit = Effect.fn("hermes cron edit")(function*(
     const isModelGiven = shared.model !== undefined || shared.provider !== undefined || shared.baseUrl !== undefined
     const model = isModelGiven ? Snapshot.take(yield* Settings, yield* Environment) : undefined
     const draft: Draft = { ...yield* draftOf(shared, given), schedule, prompt, model }
-    if (Object.values(draft).every((value) => value === undefined)) return yield* usage("nothing to change is given: see `hermes cron edit --help`")
+    if (Object.values(draft).every((value) => value === undefined)) return yield* usage("nothing to change: pass at least one option, see `hermes cron edit --help`")
     yield* line(`changed ${soon(yield* onJobs((jobs) => jobs.update(reference, draft)))}`)
   }))
 })
@@ -202,7 +202,7 @@ export const status = Effect.fn("hermes cron status")(function*({ json }: { read
     return yield* line(Neutral.json({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, 2))
   }
   yield* line([
-    last === undefined || now - last > staleMillis ? nobody : `somebody looked for due jobs ${seconds} s ago`,
+    last === undefined || now - last > staleMillis ? nobody : `The scheduler last checked ${seconds} s ago.`,
     Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", "),
     ...next === undefined ? [] : [`next: ${Neutral.line(soon(next))}`],
     ...problems.map((problem) => `Warning: ${Neutral.line(problem)}`)

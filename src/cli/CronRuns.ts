@@ -133,7 +133,7 @@ export const tick = Effect.fn("hermes cron tick")(function*(flags: Flags.Globals
 
 /** Runs what is due, every minute. */
 export const serve = Effect.fn("hermes cron serve")(function*(flags: Flags.Globals, own: Own) {
-  yield* note("Looking for due jobs every minute; Ctrl-C ends it")
+  yield* note("Checking for due jobs every minute. Press Ctrl+C to stop.")
   return yield* surrounded(flags, own, (settings) =>
     Effect.flatMap(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) =>
       Tick.forever(settings, Effect.provideContext(looked(settings), context))))

@@ -42,8 +42,8 @@ const home = Effect.gen(function*() {
   const { root } = yield* Home
   const nearest = yield* existing(root)
   const writable = yield* Effect.isSuccess(fs.access(nearest, { writable: true }))
-  if (!writable) return problem("home", `${nearest} can not be written: give yourself the right to, or set HERMES_HOME`)
-  return ok("home", nearest === root ? root : `${root} (made by the first run)`)
+  if (!writable) return problem("home", `${nearest} is not writable: change its permissions, or set HERMES_HOME`)
+  return ok("home", nearest === root ? root : `${root} (created by the first run)`)
 })
 
 /** Secrets that others can read, or commands of tools. */
@@ -72,7 +72,7 @@ const settings = Effect.fnUntraced(function*(flags: Flags.Globals) {
     // With settings that no run starts with there is no model to look at.
     values: refusals.length === 0 ? settings : undefined,
     findings: found.length === 0
-      ? [ok("settings", flags.ignoreUserConfig ? "config.yaml is ignored" : "nothing is wrong with them")]
+      ? [ok("settings", flags.ignoreUserConfig ? "config.yaml is ignored" : "valid")]
       : found
   }
 })

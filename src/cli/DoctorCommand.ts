@@ -12,4 +12,4 @@ export const doctorCommand = Command.make(
   "doctor",
   {},
   () => Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Doctor.ts"), ({ doctor }) => doctor(shared)))
-).pipe(Command.withDescription("Say whether everything is there that a run needs, and what to do about what is not"))
+).pipe(Command.withDescription("Check the installation and say how to fix problems"))

@@ -66,7 +66,7 @@ const chainFindings = Effect.fnUntraced(function*({ entries, problems }: Configu
   const left = problems.map((text) => warning("fallback", text))
   const [first] = entries
   if (entries.length === 1 && first.route.provider === "offline") {
-    return [warning("model", "none is configured, the built-in stand-in answers: set model.provider and model.default"), ...left]
+    return [warning("model", "no model is configured; the built-in offline model answers. Set model.provider and model.default."), ...left]
   }
   const { status } = yield* RoutedModelRouter.make({ chain: entries, open, store: yield* PoolStore.file(root) })
   const states = yield* status.routes

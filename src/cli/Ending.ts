@@ -19,29 +19,29 @@ export const reason = (result: RunResult): string | undefined => {
     case "interrupted_by_user":
       return interrupted(result.sessionId)
     case "max_iterations_reached":
-      return `stopped after ${calls(result.steps)} without a final answer: raise --max-turns, or go on with \`${resume(result)}\``
+      return `stopped after ${calls(result.steps)} without a final answer: raise --max-turns, or continue with \`${resume(result)}\``
     case "budget_exhausted": {
       const { remedy, what } = Budget.wording(result.limit ?? "time")
-      return `stopped, because ${what} for the run is used up: ${remedy}, or go on with \`${resume(result)}\``
+      return `stopped, because ${what} for the run is used up: ${remedy}, or continue with \`${resume(result)}\``
     }
     case "empty_response_exhausted":
-      return "the model answered with nothing: ask again, or another model by --model"
+      return "the model returned an empty answer: try again, or use another model with --model"
     case "output_truncated":
-      return `the answer was cut by the output limit: raise model.max_tokens, or go on with \`${resume(result)}\``
+      return `the answer was cut off at the output limit: raise model.max_tokens, or continue with \`${resume(result)}\``
     case "partial_stream_recovery":
-      return `the connection was lost in the middle of the answer: have it finished with \`${resume(result)} -q continue\``
+      return `the connection was lost during the answer: continue with \`${resume(result)} -q continue\``
     case "invalid_tool_calls":
-      return "the model kept calling tools in a way that can not be read: ask another model by --model"
+      return "the model kept sending invalid tool calls: use another model with --model"
     case "content_filtered":
-      return "the provider's content filter ended the answer: ask differently, or another model by --model"
+      return "the provider's content filter ended the answer: rephrase the prompt, or use another model with --model"
     default:
-      return `stopped by a guardrail: go on with \`${resume(result)}\``
+      return `stopped by a guardrail: continue with \`${resume(result)}\``
   }
 }
 
 /** A run that a signal ended. */
-export const interrupted = (sessionId: string): string => `interrupted: go on with \`${resume({ sessionId })}\``
+export const interrupted = (sessionId: string): string => `interrupted: continue with \`${resume({ sessionId })}\``
 
 /** A run that was under way when the process was ended by something else than a signal. */
 export const cutOff = (sessionId: string): string =>
-  `the process was ended in the middle of the run, by a plugin or a library: go on with \`${resume({ sessionId })}\``
+  `the process was ended during the run by a plugin or a library: continue with \`${resume({ sessionId })}\``

@@ -50,7 +50,7 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
     case "QuotaExhaustedError":
       return "the account's quota is used up: add credit, or configure another provider"
     case "NetworkError":
-      return sentence(reason.description, "the provider can not be reached: check model.base_url and the network")
+      return sentence(reason.description, "cannot reach the provider: check model.base_url and the network")
     case "ContentPolicyError":
       return `the provider refused the content: ${reason.description}`
     case "InternalProviderError":
@@ -60,7 +60,7 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
         reason.parameter === "model" ? ": choose another by --model" : ""
       }`
     case "InvalidResponseError":
-      return `the provider's answer can not be read: ${reason.description}`
+      return `cannot read the provider's answer: ${reason.description}`
     default:
       return reason.message
   }

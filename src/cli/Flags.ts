@@ -27,36 +27,36 @@ export const yes = (name: string, description: string, alias?: string): Flag.Fla
 
 /** Flags that stand before a command or behind it. */
 export const globals = {
-  model: text("model", "NAME", "Model to ask", "m"),
-  provider: text("provider", "NAME", "Provider that serves it; custom for an endpoint of your own"),
+  model: text("model", "NAME", "Model to use", "m"),
+  provider: text("provider", "NAME", "Provider of the model; custom for your own endpoint"),
   baseUrl: text("base-url", "URL", "Address of the provider's API"),
-  apiMode: last(Flag.Literals("api-mode", Configurable.literals), "Protocol of the API, where it can not be told from the address"),
-  toolsets: text("toolsets", "A,B", "Toolsets of this run, see `hermes tools`", "t"),
-  resume: text("resume", "SESSION", "Continue a session: its id, the beginning of it, its title, or latest", "r"),
+  apiMode: last(Flag.Literals("api-mode", Configurable.literals), "Protocol of the API, if it cannot be detected from the address"),
+  toolsets: text("toolsets", "A,B", "Toolsets of this run (`hermes tools` lists them)", "t"),
+  resume: text("resume", "SESSION", "Resume a session by id, id prefix, title, or latest", "r"),
   continue: last(
     Flag.String("continue").pipe(Flag.withAlias("c"), Flag.withMetavar("NAME"), Flag.withOptionalValue("latest")),
-    "Continue the latest session, or the named one"
+    "Resume the latest session, or the one with this title"
   ),
-  acceptHooks: yes("accept-hooks", "Run the shell hooks of the configuration without asking"),
-  yolo: yes("yolo", "Do without approvals, except for what is never allowed"),
-  ignoreUserConfig: yes("ignore-user-config", "Leave config.yaml alone, and with it every plugin that it enables"),
-  verbose: yes("verbose", "Say more about what happens, on stderr", "v")
+  acceptHooks: yes("accept-hooks", "Run configured shell hooks without asking"),
+  yolo: yes("yolo", "Skip approvals (the hard deny list still applies)"),
+  ignoreUserConfig: yes("ignore-user-config", "Ignore config.yaml and the plugins it enables"),
+  verbose: yes("verbose", "Print more details to stderr", "v")
 }
 
 /** Flags of `chat`, and of `hermes` without a command. */
 export const chat = {
-  query: text("query", "TEXT", "Ask this, print the answer and leave; piped input is attached to it", "q"),
-  queryFile: text("query-file", "PATH", "Ask what stands in a file; - is stdin"),
-  image: text("image", "PATH", "Attach an image to the query"),
-  quiet: yes("quiet", "Only the final text on stdout", "Q"),
-  format: last(Flag.Literals("format", ["text", "stream-json"]), "What stdout is: text, or one JSON object per line"),
-  maxTurns: last(Flag.Int("max-turns").pipe(Flag.withMetavar("N")), "Model calls with tools at most"),
-  runBudget: last(Flag.Finite("run-budget").pipe(Flag.withMetavar("SECONDS")), "Time for the whole run; the model is told when it comes to an end"),
-  source: text("source", "TAG", "Who asks, kept with the session; tool hides it from lists"),
-  oneshot: yes("oneshot", "With --query: answer and leave, also on a terminal"),
-  script: text("script", "PATH", "Let the answers come from a scenario, without a model"),
-  record: text("record", "PATH", "Record what is said to the model and back"),
-  replay: text("replay", "PATH", "Let the answers come from a recording")
+  query: text("query", "TEXT", "Send one prompt, print the answer and exit; piped input is attached", "q"),
+  queryFile: text("query-file", "PATH", "Read the prompt from a file; - is stdin"),
+  image: text("image", "PATH", "Attach an image to the prompt"),
+  quiet: yes("quiet", "Print only the final text", "Q"),
+  format: last(Flag.Literals("format", ["text", "stream-json"]), "Output format: text, or one JSON object per line"),
+  maxTurns: last(Flag.Int("max-turns").pipe(Flag.withMetavar("N")), "Maximum number of model calls"),
+  runBudget: last(Flag.Finite("run-budget").pipe(Flag.withMetavar("SECONDS")), "Time limit of the run; the model is warned before it ends"),
+  source: text("source", "TAG", "Label stored with the session; tool hides the session from lists"),
+  oneshot: yes("oneshot", "With --query: print the answer and exit, also on a terminal"),
+  script: text("script", "PATH", "Answer from a scenario file instead of a model"),
+  record: text("record", "PATH", "Record model requests and responses to a file"),
+  replay: text("replay", "PATH", "Answer from a recording instead of a model")
 }
 
 type Parsed<F> = { readonly [K in keyof F]: F[K] extends Flag.Flag<infer A> ? A : never }

@@ -12,12 +12,12 @@ import * as Flags from "./Flags.ts"
 export const hermes = Command.make("hermes", Flags.chat).pipe(
   Command.withSharedFlags(Flags.globals),
   Command.withDescription(
-    "An agent that works on this machine: it asks a model, runs its tools, and goes on until there is an answer."
+    "An agent for your terminal: it calls a model, runs tools, and repeats until the task is done."
   ),
   Command.withExamples([
-    { command: "hermes", description: "Talk to it" },
-    { command: "hermes -q 'What is in README.md?' -t file", description: "Ask one thing, with tools that see files" },
-    { command: "hermes -c", description: "Go on where you left" }
+    { command: "hermes", description: "Start a conversation" },
+    { command: "hermes -q 'What is in README.md?' -t file", description: "Send one prompt, with file tools" },
+    { command: "hermes -c", description: "Resume the latest session" }
   ])
 )
 

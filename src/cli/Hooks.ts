@@ -48,7 +48,7 @@ const configured = Effect.fnUntraced(function*(flags: Flags.Globals) {
   return service
 })
 
-const none = "No shell hooks: the configuration has none below `hooks`"
+const none = "No shell hooks. Add them below `hooks` in config.yaml."
 
 const facts = ({ consent, hook }: ShellHooks.Listed) => ({
   event: hook.event,
@@ -73,27 +73,27 @@ export const list = Effect.fn("hermes hooks list")(function*(flags: Flags.Global
 const payloadOf = Effect.fnUntraced(function*(path: string | undefined) {
   if (path === undefined) return {}
   const fs = yield* FileSystem.FileSystem
-  const text = yield* Effect.mapError(fs.readFileString(path), ({ message }) => usage(`--payload-file ${path} can not be read: ${message}`))
+  const text = yield* Effect.mapError(fs.readFileString(path), ({ message }) => usage(`cannot read --payload-file ${path}: ${message}`))
   const payload = Option.getOrUndefined(Json.parse(text))
   return Predicate.isObject(payload) && !Array.isArray(payload)
     ? payload
-    : yield* usage(`--payload-file ${path} is no JSON object`)
+    : yield* usage(`--payload-file ${path} is not a JSON object`)
 })
 
 const outcome = (ran: Ran): string => {
   switch (ran._tag) {
     case "NotStarted":
-      return `it did not start: ${ran.message}`
+      return `did not start: ${ran.message}`
     case "TimedOut":
-      return `it took longer than ${ran.seconds}s and was stopped`
+      return `timed out after ${ran.seconds} s`
     case "Exited":
-      return `it exited with ${ran.exitCode ?? "a signal"} after ${ran.millis} ms`
+      return `exited with ${ran.exitCode ?? "a signal"} after ${ran.millis} ms`
   }
 }
 
 const tried = ({ consent, matches, ran, said }: ShellHooks.Tried): string => {
-  if (!matches) return "its matcher does not want this event"
-  if (ran === undefined) return `it was not run, its consent is "${consent}": approve it in a terminal, or with --accept-hooks`
+  if (!matches) return "skipped: its matcher does not match this event"
+  if (ran === undefined) return `not run: consent is "${consent}". Approve it in a terminal, or with --accept-hooks.`
   return `${outcome(ran)}; it says ${said === undefined ? "nothing" : JSON.stringify(said)}`
 }
 
@@ -104,7 +104,7 @@ export const test = Effect.fn("hermes hooks test")(function*(
 ) {
   const service = yield* configured(flags)
   const results = yield* service.test(event, { tool, payload: yield* payloadOf(payload) })
-  if (results.length === 0) return yield* line(`No shell hook listens to ${event}`)
+  if (results.length === 0) return yield* line(`No shell hook for ${event}`)
   yield* line(results.map((result) => `${describe(result)}\n  ${Neutral.line(tried(result))}`).join("\n"))
 }, Effect.provide(surroundings))
 
@@ -113,7 +113,7 @@ export const revoke = Effect.fn("hermes hooks revoke")(function*(flags: Flags.Gl
   const service = yield* configured(flags)
   const count = yield* service.revoke(command)
   if (count === 0) return yield* unknownName("approved hook", command, { list: "hermes hooks list" })
-  yield* line(`revoked ${command}: it does not run until it is approved again`)
+  yield* line(`revoked ${command}; it will not run until approved again`)
 }, Effect.provide(surroundings))
 
 /** Tries every hook; exit code 1 when something is wrong. */

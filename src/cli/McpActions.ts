@@ -46,7 +46,7 @@ export const list = Effect.fn("hermes mcp list")(function*(_flags: Flags.Globals
     toolset: Names.toolset(name)
   }))
   if (json) return yield* line(Neutral.json(servers, 2))
-  if (servers.length === 0) return yield* line("No MCP servers: add one by `hermes mcp add NAME --command PROGRAM` or `--url URL`")
+  if (servers.length === 0) return yield* line("No MCP servers. Add one with `hermes mcp add NAME --command PROGRAM` or `--url URL`.")
   const width = Math.max(...servers.map(({ name }) => name.length))
   yield* line(servers.map(({ enabled, name, server }) => `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}`).join("\n"))
 }, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))
@@ -72,9 +72,9 @@ export interface Added extends Named {
 }
 
 const sectionOf = Effect.fnUntraced(function*({ arg, command, env, header, url }: Added) {
-  if ((command === undefined) === (url === undefined)) return yield* usage("give a server by --command, or by --url")
+  if ((command === undefined) === (url === undefined)) return yield* usage("pass --command or --url")
   if (url === undefined) {
-    if (header.length > 0) return yield* usage("--header belongs to --url")
+    if (header.length > 0) return yield* usage("--header requires --url")
     const variables = yield* pairs("env", env)
     return {
       command,
@@ -82,8 +82,8 @@ const sectionOf = Effect.fnUntraced(function*({ arg, command, env, header, url }
       ...(env.length === 0 ? {} : { env: variables })
     }
   }
-  if (arg.length > 0 || env.length > 0) return yield* usage("--arg and --env belong to --command")
-  if (!URL.canParse(url)) return yield* usage(`--url takes an address like https://host/mcp, not ${url}`)
+  if (arg.length > 0 || env.length > 0) return yield* usage("--arg and --env require --command")
+  if (!URL.canParse(url)) return yield* usage(`invalid --url ${url}: use an address such as https://host/mcp`)
   const headers = yield* pairs("header", header)
   return { url, ...(header.length === 0 ? {} : { headers }) }
 })
@@ -93,7 +93,7 @@ const path = (name: string): ReadonlyArray<string> => ["mcp_servers", name]
 /** Adds a server to `config.yaml`. */
 export const add = Effect.fn("hermes mcp add")(function*(added: Added) {
   const { name } = added
-  if (!/^[A-Za-z0-9][\w.-]*$/.test(name)) return yield* usage(`"${name}" is no name for a server: use letters, digits, - and _`)
+  if (!/^[A-Za-z0-9][\w.-]*$/.test(name)) return yield* usage(`invalid server name "${name}": use letters, digits, - and _`)
   const section = yield* sectionOf(added)
   let known = false
   const { file, warnings } = yield* Edit.modify(path(name), (before) => {
@@ -103,7 +103,7 @@ export const add = Effect.fn("hermes mcp add")(function*(added: Added) {
   if (known) return yield* usage(`there is a server "${name}" already: \`hermes mcp remove ${name}\` first`)
   for (const warning of warnings) yield* note(`Warning: ${warning}`)
   yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
-  yield* line(`Its tools that may change things ask first. To run some unasked, list them in mcp_servers.${name}.trust.tools.`)
+  yield* line(`Tools that may change things need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools.`)
 }, Effect.provide(Home.layer))
 
 /** Removes a server from `config.yaml`. */
@@ -124,7 +124,7 @@ const wantingLogin = Effect.fnUntraced(function*(name: string) {
   if (section === undefined) return yield* unknownServer(name, mcpServers)
   const config = yield* Effect.mapError(ServerConfig.of(name, section), ({ message }) => usage(message))
   const { transport } = config
-  if (transport._tag !== "Http") return yield* usage(`"${name}" is a program: only a server with a url can want a login`)
+  if (transport._tag !== "Http") return yield* usage(`server "${name}" is started by a command: login requires a server with a url`)
   return { config, http: { ...transport, oauth: transport.oauth ?? {} } }
 })
 
@@ -136,7 +136,7 @@ export const login = Effect.fn("hermes mcp login")(function*(_flags: Flags.Globa
   const loopback = yield* Loopback.listen(http.oauth.redirectPort ?? 0)
   const services = yield* Effect.context<never>()
   const open = (url: URL): void => {
-    const told = output.err(`Open this page to log in at ${http.url.host}:\n\n  ${url.href}\n\nWaiting until you come back …\n`)
+    const told = output.err(`Open this page to log in to ${http.url.host}:\n\n  ${url.href}\n\nWaiting for the login …\n`)
     void Effect.runForkWith(services)(told)
   }
   yield* Effect.catchTag(
@@ -144,9 +144,9 @@ export const login = Effect.fn("hermes mcp login")(function*(_flags: Flags.Globa
     "McpError",
     ({ message }) => Effect.fail(notDone(message))
   )
-  yield* line(`logged in at ${name}`)
+  yield* line(`Logged in to ${name}`)
   const { mcpServers } = yield* Settings
-  if (mcpServers[name]?.oauth === undefined) yield* note(`Note: set mcp_servers.${name}.oauth to true, so that runs use the login`)
+  if (mcpServers[name]?.oauth === undefined) yield* note(`Note: set mcp_servers.${name}.oauth to true to use the login`)
 }, Effect.scoped, Effect.provide(Logins.layer), Effect.provide(Home.layer), (effect, flags) =>
   Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))
 
@@ -159,10 +159,10 @@ export const logout = Effect.fn("hermes mcp logout")(function*({ name }: Named) 
     return known
   })
   const known = yield* Effect.catchTag(forget, "McpError", ({ message }) => Effect.fail(notDone(message)))
-  if (known) return yield* line(`logged out at ${name}`)
+  if (known) return yield* line(`Logged out of ${name}`)
   const { mcpServers } = yield* Effect.provide(Settings, Config.layerAll())
   if (!Object.hasOwn(mcpServers, name)) return yield* unknownServer(name, mcpServers)
-  yield* line(`nobody was logged in at ${name}`)
+  yield* line(`Not logged in to ${name}`)
 }, Effect.provide(Logins.layer), Effect.provide(Home.layer))
 
 /** Connects a server and prints what it has. */

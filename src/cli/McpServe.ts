@@ -93,7 +93,7 @@ const chosen = Effect.fnUntraced(function*(agent: Agent.Service, settings: Value
     if (bound === undefined) return unknownName("tool", name, { list: "hermes tools" })
     return bound.facts.readonly === true
       ? Effect.succeed(offered(agent, settings, bound))
-      : usage(`--tools: ${name} may write, so it is offered through the agent only: leave it out`)
+      : usage(`--tools: ${name} may write and is offered through the agent only: leave it out`)
   })
 })
 

@@ -102,12 +102,12 @@ export const show = (flags: Flags.Globals, { json }: AsJson) =>
     const rates = prices(facts)
     const rows: ReadonlyArray<readonly [string, string]> = [
       ["model", model],
-      ["provider", provider === "offline" ? "offline (the built-in stand-in: set model.provider and model.default)" : provider],
+      ["provider", provider === "offline" ? "offline (built-in; set model.provider and model.default to use a model)" : provider],
       ["protocol", baseUrl === undefined ? apiMode : `${apiMode} at ${baseUrl}`],
       ["key", keyOf(route)],
       ["window", `${facts.window.tokens} tokens (${facts.window.source})`],
-      ["answer", facts.output === undefined ? "nobody says how long" : `${facts.output} tokens at most`],
-      ["able to", facts.known ? abilities(facts).join(", ") : "nobody describes this model"],
+      ["answer", facts.output === undefined ? "unknown" : `up to ${facts.output} tokens`],
+      ["able to", facts.known ? abilities(facts).join(", ") : "unknown"],
       [
         "price",
         rates === null ? "unknown" : `${Object.entries(rates).map(([name, rate]) => `${name} $${rate}`).join(", ")} for a million tokens`
@@ -126,7 +126,7 @@ export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly
   withRoute(({ load }) => load, Effect.fnUntraced(function*(route) {
     if (route.provider === "offline") {
       const names = Directory.entries.map(({ name }) => name).join(", ")
-      return yield* usage(`no provider is chosen: add --provider with one of ${names}`)
+      return yield* usage(`no provider is configured: pass --provider with one of ${names}`)
     }
     const models = yield* Catalogue.use((catalogue) => catalogue.listed(route))
     const found = models.filter(({ id }) => id.toLowerCase().includes(search.toLowerCase()))
@@ -134,7 +134,7 @@ export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly
     if (models.length === 0) {
       return yield* notDone(`${route.provider} gives no list of its models: see its documentation, then \`hermes model set\``)
     }
-    if (found.length === 0) return yield* note(`None of the ${models.length} models has "${search}" in its name`)
+    if (found.length === 0) return yield* note(`No match for "${search}" in ${models.length} models`)
     const width = Math.max(...found.map(({ id }) => id.length))
     yield* line(found.map(({ id, window }) => window === undefined ? id : `${id.padEnd(width)}  ${window} tokens`).join("\n"))
   }), withAnyModel).pipe(Effect.provide(surroundings(flags)))
@@ -167,7 +167,7 @@ const ping = Effect.fnUntraced(function*(route: Route, { open }: ConfiguredModel
 
 const refusal = ({ model, provider }: Route) => (error: AiError.AiError | ConfigError): Failure | ConfigError => {
   if (!AiError.isAiError(error)) return error
-  return notDone(`${model} of ${provider} does not answer: ${Redaction.redactText(Classification.explain(error))}`)
+  return notDone(`${model} (${provider}) does not answer: ${Redaction.redactText(Classification.explain(error))}`)
 }
 
 /** Asks for the shortest answer. */
@@ -175,7 +175,7 @@ const asked = Effect.fnUntraced(function*(route: Route, models: ConfiguredModels
   const started = yield* Clock.currentTimeMillis
   const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route, models), {
     duration: "60 seconds",
-    orElse: () => Effect.fail(notDone(`${route.model} of ${route.provider} did not answer within a minute`))
+    orElse: () => Effect.fail(notDone(`${route.model} (${route.provider}) did not answer within a minute`))
   }))
   const millis = (yield* Clock.currentTimeMillis) - started
   if (Result.isFailure(answered)) {

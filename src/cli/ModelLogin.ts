@@ -29,7 +29,7 @@ const refuseOthers = ({ provider }: Flags.Globals) =>
 const patience = Effect.gen(function*() {
   for (let left = 14; left > 0; left--) {
     yield* Effect.sleep("1 minute")
-    yield* note(`Still waiting for the code to be typed, for ${left} more ${left === 1 ? "minute" : "minutes"}`)
+    yield* note(`Waiting for the code, ${left} more ${left === 1 ? "minute" : "minutes"}`)
   }
   return yield* Effect.never
 })
@@ -57,7 +57,7 @@ export const logout = (flags: Flags.Globals) =>
   Effect.gen(function*() {
     yield* refuseOthers(flags)
     const { logout, stored } = yield* Logins.kept
-    if ((yield* stored) === undefined) return yield* line("Nobody was logged in to ChatGPT")
+    if ((yield* stored) === undefined) return yield* line("Not logged in to ChatGPT")
     yield* logout
-    yield* line("The login to ChatGPT is forgotten")
+    yield* line("Logged out of ChatGPT")
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))))

@@ -43,7 +43,7 @@ const known = Effect.fnUntraced(function*(flags: Flags.Globals) {
     cwd: workingDirectory(),
     packages: plugins.packages,
     variable: environment.get
-  }).pipe(Effect.mapError(({ message }) => notDone(`plugins can not be looked for: ${message}`)))
+  }).pipe(Effect.mapError(({ message }) => notDone(`cannot list plugins: ${message}`)))
   for (const warning of found.warnings) yield* note(`Warning: ${Neutral.line(warning)}`)
   return found.candidates.map((candidate): Known => ({ candidate, status: Enablement.status(candidate, plugins) }))
 })
@@ -58,7 +58,7 @@ const one = Effect.fnUntraced(function*(flags: Flags.Globals, name: string) {
     return yield* unknownName("plugin", Neutral.line(name), { known: names, list: "hermes plugins list" })
   }
   if (named.length > 1 && found.candidate.key !== name) {
-    return yield* usage(`"${name}" may mean ${named.map(({ candidate }) => candidate.key).join(" or ")}: give its key`)
+    return yield* usage(`"${name}" is ambiguous (${named.map(({ candidate }) => candidate.key).join(", ")}): pass the key`)
   }
   return found
 })
@@ -98,7 +98,7 @@ export const list = Effect.fn("hermes plugins list")(function*(flags: Flags.Glob
   if (listing.json) return yield* line(Neutral.json(rows, 2))
   if (listing.plain) return yield* rows.length === 0 ? Effect.void : line(rows.map((row) => columns(row).join("\t")).join("\n"))
   yield* rows.length === 0
-    ? line("No plugins; `hermes plugins install` gets one from a folder or a repository")
+    ? line("No plugins. Install one with `hermes plugins install`.")
     : line(table(rows.map(columns)))
 }, Effect.provide(surroundings))
 
@@ -154,10 +154,10 @@ interface Named {
 
 const enabling = Effect.fnUntraced(function*(flags: Flags.Globals, name: string) {
   const isNew = yield* move(name, "enabled", "disabled")
-  yield* line(isNew ? `enabled ${name}; it takes effect in the next session` : `${name} is enabled already`)
+  yield* line(isNew ? `enabled ${name}; it takes effect in the next session` : `${name} is already enabled`)
   const { candidate, status } = yield* one(flags, name)
   if (status === "disabled") {
-    yield* note(`Warning: ${candidate.key} stays disabled: plugins.disabled names it in another way (${candidate.names.join(", ")})`)
+    yield* note(`Warning: ${candidate.key} stays disabled: plugins.disabled lists it under another name (${candidate.names.join(", ")})`)
   }
 })
 
@@ -171,7 +171,7 @@ export const enable = Effect.fn("hermes plugins enable")(function*(flags: Flags.
 export const disable = Effect.fn("hermes plugins disable")(function*(flags: Flags.Globals, { name }: Named) {
   yield* one(flags, name)
   const isNew = yield* move(name, "disabled", "enabled")
-  yield* line(isNew ? `disabled ${name}; it takes effect in the next session` : `${name} is disabled already`)
+  yield* line(isNew ? `disabled ${name}; it takes effect in the next session` : `${name} is already disabled`)
 }, Effect.provide(surroundings))
 
 const confirmed = (name: string) =>
@@ -186,7 +186,7 @@ export const install = Effect.fn("hermes plugins install")(function*(
   flags: Flags.Globals,
   asked: { readonly source: string; readonly force: boolean; readonly enable: boolean; readonly withoutEnabling: boolean }
 ) {
-  if (asked.enable && asked.withoutEnabling) return yield* usage("--enable and --no-enable exclude each other: give one of them")
+  if (asked.enable && asked.withoutEnabling) return yield* usage("--enable and --no-enable exclude each other: use one of them")
   const home = yield* Home
   yield* home.ensure
   const { get } = yield* Environment
@@ -202,7 +202,7 @@ export const install = Effect.fn("hermes plugins install")(function*(
     yield* note(Neutral.line(`It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`))
   }
   const isWanted = asked.enable || (!asked.withoutEnabling && (yield* confirmed(name)))
-  yield* isWanted ? enabling(flags, name) : line(`it is not enabled: \`hermes plugins enable ${name}\` enables it`)
+  yield* isWanted ? enabling(flags, name) : line(`not enabled: enable it with \`hermes plugins enable ${name}\``)
 }, Effect.scoped, Effect.provide(surroundings))
 
 /** Updates one that is a checkout. */
@@ -210,7 +210,7 @@ export const update = Effect.fn("hermes plugins update")(function*(flags: Flags.
   const { candidate } = yield* one(flags, name)
   const directory = directoryOf(candidate)
   if (candidate.source !== "git" || directory === undefined) {
-    return yield* usage(`${candidate.key} was not cloned from a repository: install it again with --force`)
+    return yield* usage(`${candidate.key} was not installed from git: reinstall it with --force`)
   }
   const { after, before } = yield* Git.update(candidate.key, directory)
   yield* line(after === before ? `${candidate.key} is up to date` : `updated ${candidate.key}: ${before.slice(0, 8)} → ${after.slice(0, 8)}`)

@@ -15,60 +15,60 @@ const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.
   Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Plugins.ts"), (actions) => work(actions, shared)))
 
 const name = Argument.String("name").pipe(
-  Argument.withDescription("Its key, such as observability/nemo_relay, or its name")
+  Argument.withDescription("Plugin key such as observability/nemo_relay, or its name")
 )
-const json = Flags.yes("json", "One JSON document")
+const json = Flags.yes("json", "Print JSON")
 
 const listFlags = {
-  enabled: Flags.yes("enabled", "Only those that are enabled"),
-  user: Flags.yes("user", "Only those of your plugins directory"),
-  withoutBundled: Flags.yes("no-bundled", "Without those of the program"),
-  plain: Flags.yes("plain", "A line for each, its columns apart by tabs"),
+  enabled: Flags.yes("enabled", "Only enabled plugins"),
+  user: Flags.yes("user", "Only plugins of your plugins directory"),
+  withoutBundled: Flags.yes("no-bundled", "Without built-in plugins"),
+  plain: Flags.yes("plain", "One line per plugin, columns separated by tabs"),
   json
 }
 
 const list = Command.make("list", listFlags, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
   Command.withAlias("ls"),
-  Command.withDescription("All plugins that are here, with their state")
+  Command.withDescription("List plugins and their state")
 )
 
 const info = Command.make("info", { name, json }, (flags) => act((actions, shared) => actions.info(shared, flags))).pipe(
-  Command.withDescription("What is known of one, without running it")
+  Command.withDescription("Show the details of a plugin without running it")
 )
 
 const enable = Command.make("enable", { name }, (flags) => act((actions, shared) => actions.enable(shared, flags))).pipe(
-  Command.withDescription("Use one from the next session on")
+  Command.withDescription("Enable a plugin from the next session on")
 )
 
 const disable = Command.make("disable", { name }, (flags) => act((actions, shared) => actions.disable(shared, flags))).pipe(
-  Command.withDescription("Use one no longer; this wins over every way of enabling it")
+  Command.withDescription("Disable a plugin (overrides every enable)")
 )
 
 const install = Command.make(
   "install",
   {
     source: Argument.String("source").pipe(
-      Argument.withDescription("A folder, the address of a git repository, or owner/repo of GitHub")
+      Argument.withDescription("Folder, address of a git repository, or owner/repo of GitHub")
     ),
-    force: Flags.yes("force", "Replace one of the same name"),
-    enable: Flags.yes("enable", "Enable it too"),
-    withoutEnabling: Flags.yes("no-enable", "Do not ask whether to enable it")
+    force: Flags.yes("force", "Replace a plugin with the same name"),
+    enable: Flags.yes("enable", "Enable the plugin after installing it"),
+    withoutEnabling: Flags.yes("no-enable", "Do not ask to enable the plugin")
   },
   (flags) => act((actions, shared) => actions.install(shared, flags))
-).pipe(Command.withDescription("Copy one into your plugins directory; none of its code is run"))
+).pipe(Command.withDescription("Install a plugin into your plugins directory; none of its code is run"))
 
 const update = Command.make("update", { name }, (flags) => act((actions, shared) => actions.update(shared, flags))).pipe(
-  Command.withDescription("Bring one that was cloned to its last version")
+  Command.withDescription("Update a plugin installed from git")
 )
 
 const flags = { name }
-const description = "Take one out of your plugins directory"
+const description = "Remove a plugin from your plugins directory"
 const remove = Command.make("remove", flags, (flags) => act((actions, shared) => actions.remove(shared, flags))).pipe(
   Command.withAlias("rm"),
   Command.withDescription(description)
 )
 const uninstall = Command.make("uninstall", flags, (flags) => act((actions, shared) => actions.remove(shared, flags))).pipe(
-  Command.withDescription(`${description}: the same as remove`)
+  Command.withDescription(`${description} (same as remove)`)
 )
 
 /** See the module. Without a word behind it: the list. */

@@ -37,7 +37,7 @@ const mediaTypes: Readonly<Record<string, string>> = {
 const why = (error: PlatformError): string => {
   switch (error.reason._tag) {
     case "NotFound":
-      return "there is no such file"
+      return "file not found"
     case "PermissionDenied":
       return "permission denied"
     default:
@@ -46,7 +46,7 @@ const why = (error: PlatformError): string => {
 }
 
 const unreadable = (flag: string, path: string) => (error: Failure | PlatformError): Failure =>
-  error._tag === "Failure" ? error : usage(`${flag} ${path} can not be read: ${why(error)}`)
+  error._tag === "Failure" ? error : usage(`cannot read ${flag} ${path}: ${why(error)}`)
 
 /** Bytes of the largest text that is taken from a file or from stdin. */
 export const maxBytes = 1_048_576
@@ -94,7 +94,7 @@ export const piped = Effect.fnUntraced(function*(
       ? Effect.never
       : Effect.as(note(`Nothing arrived on stdin for ${seconds} s; continuing without it. To skip the wait: < /dev/null`), ""))
   const text = yield* Effect.raceFirst(stdin(Deferred.succeed(begun, undefined)), silence).pipe(
-    Effect.mapError((error) => error._tag === "Failure" ? error : usage(`stdin can not be read: ${why(error)}`))
+    Effect.mapError((error) => error._tag === "Failure" ? error : usage(`cannot read stdin: ${why(error)}`))
   )
   return text.trim() === "" ? undefined : text
 })
@@ -109,7 +109,7 @@ const image = Effect.fnUntraced(function*(path: string) {
   const paths = yield* Path.Path
   const mediaType = mediaTypes[paths.extname(path).toLowerCase()]
   if (mediaType === undefined) {
-    return yield* usage(`--image ${path} is no image that models take: use PNG, JPEG, GIF or WebP`)
+    return yield* usage(`unsupported image type of --image ${path}: use PNG, JPEG, GIF or WebP`)
   }
   const data = yield* Effect.mapError(fs.readFile(path), unreadable("--image", path))
   return Prompt.filePart({ mediaType, data, fileName: paths.basename(path) })
@@ -122,18 +122,18 @@ export const read = Effect.fnUntraced(function*(
 ): Effect.fn.Return<RunInput["prompt"] | undefined, Failure, FileSystem.FileSystem | Path.Path | Stdio.Stdio> {
   const { query, queryFile } = flags
   if (query !== undefined && queryFile !== undefined) {
-    return yield* usage("--query and --query-file exclude each other: give one of them")
+    return yield* usage("--query and --query-file exclude each other: use one of them")
   }
   const given = queryFile === undefined
     ? query
     : yield* Effect.mapError(fromFile(queryFile), unreadable("--query-file", queryFile))
   const text = withInput(given, input)
   if (text === undefined) {
-    return flags.image === undefined ? undefined : yield* usage("--image goes with a query: add -q TEXT or --query-file PATH")
+    return flags.image === undefined ? undefined : yield* usage("--image needs a prompt: add -q TEXT or --query-file PATH")
   }
   if (given?.trim() === "") {
     const where = queryFile === undefined ? "--query" : queryFile === "-" ? "stdin" : queryFile
-    return yield* usage(`${where} is empty: say what the agent should do`)
+    return yield* usage(`${where} is empty: pass a prompt`)
   }
   return flags.image === undefined ? text : [Prompt.textPart({ text }), yield* image(flags.image)]
 })

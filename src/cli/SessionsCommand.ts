@@ -16,40 +16,40 @@ const act = <A, E, R>(work: (actions: Actions) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Sessions.ts"), work))
 
 const session = Argument.String("session").pipe(
-  Argument.withDescription("Its id, the beginning of it, its title, or latest")
+  Argument.withDescription("Session id, id prefix, title, or latest")
 )
-const source = Flags.text("source", "TAG", "Only those that this made: cli, oneshot, batch, …")
-const json = Flags.yes("json", "One JSON document")
+const source = Flags.text("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …")
+const json = Flags.yes("json", "Print JSON")
 const atMost = (otherwise: string) =>
-  Flags.last(Flag.Int("limit").pipe(Flag.withMetavar("N")), `At most this many; ${otherwise} when not given`)
+  Flags.last(Flag.Int("limit").pipe(Flag.withMetavar("N")), `Maximum number of sessions; default: ${otherwise}`)
 const limit = atMost("20")
 
 const list = Command.make("list", { source, limit, json }, (flags) => act(({ list }) => list(flags))).pipe(
-  Command.withDescription("The newest sessions")
+  Command.withDescription("List the newest sessions")
 )
 const show = Command.make("show", { session }, (flags) => act(({ show }) => show(flags))).pipe(
-  Command.withDescription("What was said in one")
+  Command.withDescription("Show the messages of a session")
 )
 const rename = Command.make(
   "rename",
-  { session, title: Argument.String("title").pipe(Argument.withDescription("At most 100 characters, no other session's")) },
+  { session, title: Argument.String("title").pipe(Argument.withDescription("New title; up to 100 characters, unique")) },
   (flags) => act(({ rename }) => rename(flags))
-).pipe(Command.withDescription("Give one a title"))
+).pipe(Command.withDescription("Set the title of a session"))
 const exportCommand = Command.make(
   "export",
   {
-    session: Flags.text("session-id", "SESSION", "Only this one"),
+    session: Flags.text("session-id", "SESSION", "Only this session"),
     source,
     limit: atMost("all"),
-    format: Flags.last(Flag.Literals("format", ["jsonl"]), "A line of JSON for each session"),
-    output: Flags.text("output", "PATH", "File to write; stdout when not given", "o")
+    format: Flags.last(Flag.Literals("format", ["jsonl"]), "One line of JSON per session"),
+    output: Flags.text("output", "PATH", "Output file; default: stdout", "o")
   },
   (flags) => act((actions) => actions.exportSessions(flags))
-).pipe(Command.withDescription("Write sessions with all their messages, secrets redacted"))
+).pipe(Command.withDescription("Export sessions with all messages, secrets redacted"))
 
 /** See the module. */
 export const sessionsCommand = Command.make("sessions", { source, limit, json }, (flags) => act(({ list }) => list(flags)))
   .pipe(
-    Command.withDescription("List, show, rename and export what was said before"),
+    Command.withDescription("List, show, rename and export sessions"),
     Command.withSubcommands([list, show, rename, exportCommand])
   )

@@ -30,19 +30,19 @@ export const select = Effect.fnUntraced(function*(
   for (const { name, nearest } of unknown) {
     yield* note(
       `Warning: unknown toolset "${name}" is ignored: ${
-        nearest === undefined ? "`hermes tools` lists those that there are" : `did you mean "${nearest}"?`
+        nearest === undefined ? "`hermes tools` lists the toolsets" : `did you mean "${nearest}"?`
       }`
     )
   }
   if (names.length === 0) {
-    return yield* usage("no toolset that is asked for is known: `hermes tools` lists those that there are")
+    return yield* usage("no known toolset selected: `hermes tools` lists the toolsets")
   }
   if (flags.toolsets !== undefined) {
     const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
     const registered = new Set(sets.map(({ toolset }) => toolset))
     for (const name of Toolsets.withoutTools(names, tools)) {
       if (registered.has(name)) continue
-      yield* note(`Note: the toolset "${name}" has no tools in this version`)
+      yield* note(`Note: toolset "${name}" has no tools in this version`)
     }
   }
   return selection

@@ -69,9 +69,9 @@ export const list = Effect.fn("hermes tools")(function*(flags: Flags.Globals, { 
       includes === undefined ? [] : [name])
     yield* line([
       ...sets.map(block),
-      "+ a run gets it, - it does not (choose by --toolsets, toolsets and disabled_toolsets)",
-      `Toolsets made of others: ${composed.join(", ")}, all`,
-      `Known, without tools in this version: ${missing(sets).join(", ")}`
+      "+ selected, - not selected (change with --toolsets, toolsets and disabled_toolsets)",
+      `Composite toolsets: ${composed.join(", ")}, all`,
+      `Toolsets without tools in this version: ${missing(sets).join(", ")}`
     ].join("\n\n"))
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))))
 })

@@ -10,8 +10,8 @@ import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
 const flags = {
-  json: Flags.yes("json", "One JSON document"),
-  summary: Flags.yes("summary", "A line for each toolset")
+  json: Flags.yes("json", "Print JSON"),
+  summary: Flags.yes("summary", "One line per toolset")
 }
 
 type Form = Parameters<typeof import("./Tools.ts").list>[1]
@@ -20,8 +20,8 @@ const list = (own: Form) =>
   Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Tools.ts"), ({ list }) => list(shared, own)))
 
 const changed = {
-  toolset: Argument.String("toolset").pipe(Argument.withDescription("Names of toolsets"), Argument.atLeast(1)),
-  platform: Flags.text("platform", "NAME", "For one platform alone: cli, cron, …")
+  toolset: Argument.String("toolset").pipe(Argument.withDescription("Toolset names"), Argument.atLeast(1)),
+  platform: Flags.text("platform", "NAME", "Only for this platform: cli, cron, …")
 }
 
 type Changes = typeof import("./ToolsChange.ts")
@@ -31,10 +31,10 @@ const change = (work: (changes: Changes) => Changes["enable"]) => (own: Paramete
 
 /** See the module. */
 export const toolsCommand = Command.make("tools", flags, list).pipe(
-  Command.withDescription("Show the toolsets and their tools, and which of them a run gets"),
+  Command.withDescription("List toolsets and tools, and which of them are selected"),
   Command.withSubcommands([
-    Command.make("list", flags, list).pipe(Command.withDescription("The same")),
-    Command.make("enable", changed, change(({ enable }) => enable)).pipe(Command.withDescription("Let runs have toolsets")),
-    Command.make("disable", changed, change(({ disable }) => disable)).pipe(Command.withDescription("Keep toolsets from runs"))
+    Command.make("list", flags, list).pipe(Command.withDescription("List toolsets and tools (same as without a command)")),
+    Command.make("enable", changed, change(({ enable }) => enable)).pipe(Command.withDescription("Enable toolsets")),
+    Command.make("disable", changed, change(({ disable }) => disable)).pipe(Command.withDescription("Disable toolsets"))
   ])
 )

@@ -56,7 +56,7 @@ export const convert = Effect.fn("hermes trace convert")(function*({ agentName, 
   if (first === undefined) {
     const known = trajectories.map(({ session_id: id }) => id).join(", ")
     return yield* session === undefined
-      ? notDone(`${source}: nothing was said in it`)
+      ? notDone(`${source} is empty: there is no trace`)
       : usage(`${source}: no session ${session} in it: there is ${known}`)
   }
   const paths = yield* Path.Path
@@ -84,20 +84,20 @@ const absentImages = Effect.fnUntraced(function*(file: string, value: unknown) {
   const found = yield* Effect.forEach(AtifCheck.images(decoded.success), (image) =>
     Effect.map(
       Effect.orElseSucceed(fs.exists(paths.resolve(paths.dirname(file), image)), () => false),
-      (isThere): ReadonlyArray<AtifCheck.Issue> => isThere ? [] : [{ severity: "error", path: image, message: "there is no such image" }]
+      (isThere): ReadonlyArray<AtifCheck.Issue> => isThere ? [] : [{ severity: "error", path: image, message: "image not found" }]
     ))
   return found.flat()
 })
 
 const judged = Effect.fnUntraced(function*(file: string) {
   const text = yield* textOf(file)
-  if (text === undefined) return yield* usage(`${file}: there is no such file`)
+  if (text === undefined) return yield* usage(`${file}: file not found`)
   const value = Option.getOrUndefined(Json.parse(text))
   const isEvent = typeof value === "object" && value !== null && "kind" in value
   const isDocument = value !== undefined ? !isEvent : text.trimStart().startsWith("{\n")
   if (!isDocument) return { file, format: "ATOF", issues: AtofCheck.check(Atof.parse(text)) }
   const issues: ReadonlyArray<AtifCheck.Issue> = value === undefined
-    ? [{ severity: "error", path: "", message: "it is not JSON; the file was cut or is damaged" }]
+    ? [{ severity: "error", path: "", message: "not JSON; the file is incomplete or damaged" }]
     : [...AtifCheck.check(value), ...(yield* absentImages(file, value))]
   return { file, format: "ATIF", issues }
 })
@@ -155,7 +155,7 @@ export const view = Effect.fn("hermes trace view")(function*({ output, source, o
   const page = yield* TraceView.page(runs)
   const path = output ?? paths.join(
     yield* Effect.mapError(fs.makeTempDirectory({ prefix: "hermes-trace-" }), (error) =>
-      notDone(`no temporary directory: ${error.message}: name a file by --output`)),
+      notDone(`no temporary directory: ${error.message}: pass a file with --output`)),
     "trace.html"
   )
   yield* put(path, page)

@@ -43,7 +43,7 @@ export const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Retur
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(path).pipe(
     Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.succeed(undefined)),
-    Effect.mapError((error) => usage(`${path} can not be read: ${error.message}`))
+    Effect.mapError((error) => usage(`cannot read ${path}: ${error.message}`))
   )
 })
 
@@ -56,7 +56,7 @@ export const load = Effect.fn("TraceSource.load")(function*(
     const session = yield* ofSession(reference)
     const trajectory = AtifSession.trajectory(session)
     if (trajectory === undefined) {
-      return yield* notDone(`nothing was said in ${session.session.id}: there is no trace of it`)
+      return yield* notDone(`session ${session.session.id} is empty: there is no trace`)
     }
     return { name: session.session.title ?? session.session.id, trace: Trace.ofTrajectory(trajectory) }
   }

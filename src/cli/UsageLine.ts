@@ -47,7 +47,7 @@ const fractions: ReadonlyMap<string, string> = new Map([["run-budget", "a number
 const wrongValue = ({ expected, kind, option, value }: CliError.InvalidValue): string => {
   const name = kind === "flag" ? `--${option}` : `<${option}>`
   const wanted = fractions.get(option) ?? (/finite number|integer/.test(expected) ? "a whole number" : words(expected))
-  return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" can not be used: expected ${wanted}`
+  return value === "" ? `${name} needs a value: ${wanted}` : `${name} "${value}" is invalid: expected ${wanted}`
 }
 
 const asPrompt = (text: string): string => `Unknown command "${text}". To send it as a prompt: hermes -q "${text}"`
@@ -65,7 +65,7 @@ const oneLine = (error: CliError.NonShowHelpErrors, doc: HelpDoc, path: string):
     case "UnexpectedArgument":
       return path === "hermes chat"
         ? asPrompt(error.arguments.join(" "))
-        : `${error.arguments.map((word) => JSON.stringify(word)).join(", ")} is one word too many for \`${path}\``
+        : `unexpected argument ${error.arguments.map((word) => JSON.stringify(word)).join(", ")} of \`${path}\`: run \`${path} --help\``
     default:
       return error.message.replaceAll(/\s+/g, " ")
   }
@@ -84,7 +84,7 @@ export const of = (
   const suggestion = meant(first.subcommand, commands)
   if (suggestion === "" && path === "hermes") return render(asPrompt(first.subcommand))
   return [
-    `Error: "${first.subcommand}" is no command of ${path}`,
+    `Error: unknown command "${first.subcommand}" of ${path}`,
     suggestion === "" ? `The commands are ${commands.join(", ")}` : suggestion.replace("did", "Did"),
     `Help: ${path} --help`,
     ""

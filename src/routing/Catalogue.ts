@@ -320,7 +320,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     const found = (yield* known(route)).window
     if (found.source !== "default") return undefined
     noticed.add(key)
-    return `nobody describes the model ${route.model}: it is taken to hold ${found.tokens} tokens, set model.context_length if it holds another number`
+    return `Context size of "${route.model}" is unknown; assuming ${found.tokens.toLocaleString("en-US")} tokens. Set model.context_length to change this.`
   })
 
   const extraBody = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Route["extraBody"]> {

@@ -83,7 +83,7 @@ describe("the main model", () => {
     const { fake, layer } = setup("nobody-1")
     return Effect.gen(function*() {
       assert.deepStrictEqual(yield* notices("hi"), [
-        "nobody describes the model nobody-1: it is taken to hold 128000 tokens, set model.context_length if it holds another number"
+        'Context size of "nobody-1" is unknown; assuming 128,000 tokens. Set model.context_length to change this.'
       ])
       assert.deepStrictEqual(yield* notices("again"), [])
       assert.deepStrictEqual(fake.asked.map(({ contextWindow }) => contextWindow), [128_000, 128_000])

@@ -38,8 +38,8 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: `chat -q hi --script ${nowhere}`, line: `${nowhere}: there is no such file` },
     { args: `chat -q hi --replay ${nowhere}`, line: `${nowhere}: there is no such file` },
     { args: `chat -q hi --record ${nowhere}`, line: `the recording cannot be written to ${nowhere}: no such file or directory` },
-    { args: `chat -q hi --image ${nowhere}.png`, line: `--image ${nowhere}.png can not be read: there is no such file` },
-    { args: `chat --query-file ${nowhere}`, line: `--query-file ${nowhere} can not be read: there is no such file` }
+    { args: `chat -q hi --image ${nowhere}.png`, line: `cannot read --image ${nowhere}.png: file not found` },
+    { args: `chat --query-file ${nowhere}`, line: `cannot read --query-file ${nowhere}: file not found` }
   ],
   "model set": [{ args: "model set x --provider nope", line: "model.provider: unknown provider \"nope\": For an endpoint of your own use the provider custom with model.base_url" }],
   "model login": [{ args: "model login --provider nope", line: /^nope takes a key, not a login: [^\n]+$/ }],
@@ -78,7 +78,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "trace convert": [{ args: "trace convert nope", line: session }],
   "trace stats": [{ args: "trace stats nope", line: session }],
   "trace view": [{ args: "trace view nope", line: session }],
-  "trace validate": [{ args: "trace validate nope", line: "nope: there is no such file" }],
+  "trace validate": [{ args: "trace validate nope", line: "nope: file not found" }],
   "config get": [{ args: "config get nope", line: setting }],
   "config unset": [{ args: "config unset nope", line: setting }],
   "config set": [{ args: "config set agent.max_turns nope", line: "agent.max_turns: expected a positive integer, got \"nope\"" }]

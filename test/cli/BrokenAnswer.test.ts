@@ -46,7 +46,7 @@ describe("an answer that breaks off in the text", () => {
       const id = sessionIdOf(stderr)
       assert.include(
         stderr,
-        `the connection was lost in the middle of the answer: have it finished with \`hermes chat --resume ${id} -q continue\``
+        `the connection was lost during the answer: continue with \`hermes chat --resume ${id} -q continue\``
       )
       const again = yield* hermes(["chat", "--resume", id, "-Q", "-q", "continue"])
       assert.deepInclude(again, { code: 0, stdout: `${sentence}\n` })
@@ -66,7 +66,7 @@ describe("an answer that breaks off in the text", () => {
       const { code, stdout } = yield* hermes(["chat", "-q", "go", "--format", "stream-json"])
       const result = JSON.parse(stdout.trim().split("\n").at(-1) ?? "")
       assert.deepInclude(result, { type: "result", exit: "partial_stream_recovery", exit_code: 1 })
-      assert.match(result.error, /the connection was lost in the middle of the answer: have it finished/)
+      assert.match(result.error, /the connection was lost during the answer: continue with/)
       assert.isTrue(sentence.startsWith(result.text) && result.text !== "" && result.text !== sentence)
       assert.strictEqual(code, 1)
     }))

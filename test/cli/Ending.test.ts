@@ -31,8 +31,8 @@ describe("the end of a run that used up a limit", () => {
     ]
     for (const [limit, words] of cases) {
       const result = ended("budget_exhausted", limit)
-      assert.strictEqual(Ending.reason(result), `stopped, because ${words}, or go on with \`hermes chat --resume s1\``)
-      assert.match(Turn.ending(result) ?? "", /^Stopped, because the .* for the run is used up: say "continue" to go on\.$/)
+      assert.strictEqual(Ending.reason(result), `stopped, because ${words}, or continue with \`hermes chat --resume s1\``)
+      assert.match(Turn.ending(result) ?? "", /^Stopped, because the .* for the run is used up\. Type "continue" to continue\.$/)
     }
     assert.match(Ending.reason(ended("max_iterations_reached", "iterations")) ?? "", /^stopped after 2 model calls .* raise --max-turns/)
     assert.match(Turn.ending(ended("max_iterations_reached", "iterations")) ?? "", /^Stopped after 2 model calls/)

@@ -80,7 +80,7 @@ describe("a result", () => {
       assert.strictEqual(code, 143, stderr)
       const [result, ...others] = results(stdout)
       assert.deepStrictEqual([result?.["exit_code"], others], [143, []])
-      assert.match(String(result?.["error"]), /^interrupted: go on with `hermes chat --resume \S+`$/u)
+      assert.match(String(result?.["error"]), /^interrupted: continue with `hermes chat --resume \S+`$/u)
     }), 60_000)
 
   const killers: Readonly<Record<string, string>> = {
@@ -97,7 +97,7 @@ describe("a result", () => {
         assert.notInclude(stderr, "    at ")
         const [result, ...others] = results(stdout)
         assert.deepStrictEqual([result?.["exit_code"], others], [1, []])
-        assert.match(String(result?.["error"]), /^the process was ended in the middle of the run, by a plugin or a library: /u)
+        assert.match(String(result?.["error"]), /^the process was ended during the run by a plugin or a library: /u)
       }), 60_000)
   }
 })

@@ -48,10 +48,10 @@ describe("bedrock.guardrail", () => {
         { guardrailIdentifier: "gr-1", guardrailVersion: "2", streamProcessingMode: "sync" }
       ])
       const last = JSON.parse(stdout.trimEnd().split("\n").at(-1) ?? "")
-      const error = "the provider's content filter ended the answer: ask differently, or another model by --model"
+      const error = "the provider's content filter ended the answer: rephrase the prompt, or use another model with --model"
       assert.deepInclude(last, { type: "result", text: blocked, error })
       assert.strictEqual(code, 1)
-      assert.deepInclude(yield* hermes(["config", "check"]), { code: 0, stdout: "The settings are fine\n", stderr: "" })
+      assert.deepInclude(yield* hermes(["config", "check"]), { code: 0, stdout: "The settings are valid\n", stderr: "" })
     }))
 
   it.live("keeps a run from starting where a route would be called without it: as the main one, a fallback, a child's", () =>

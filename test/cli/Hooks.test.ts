@@ -34,15 +34,15 @@ describe("hermes hooks", () => {
         { event: "post_tool_call", command: `sh ${broken}`, matcher: null, timeout: 60, consent: "unseen" }
       ])
       const unseen = yield* hooks("test", "pre_tool_call")
-      assert.match(unseen.stdout, /it was not run, its consent is "unseen"/)
+      assert.match(unseen.stdout, /not run: consent is "unseen"/)
       const examined = yield* hooks("doctor")
       assert.strictEqual(examined.code, 1)
       assert.match(examined.stdout, /^problem {2}pre_tool_call .*\n {2}nobody approved it/m)
 
       assert.strictEqual((yield* hermes(["chat", "-q", "Reply exactly ok", "-Q", "--accept-hooks"])).code, 0)
       const tried = yield* hooks("test", "pre_tool_call", "--for-tool", "terminal")
-      assert.match(tried.stdout, /it exited with 0 .*it says \{"action":"block","message":"not today"\}/)
-      assert.match((yield* hooks("test", "pre_tool_call", "--for-tool", "read_file")).stdout, /does not want this event/)
+      assert.match(tried.stdout, /exited with 0 .*it says \{"action":"block","message":"not today"\}/)
+      assert.match((yield* hooks("test", "pre_tool_call", "--for-tool", "read_file")).stdout, /does not match this event/)
       assert.match((yield* hooks("doctor")).stdout, /^problem {2}post_tool_call .*\n {2}exited with 3/m)
 
       assert.match((yield* hooks("revoke", `sh ${guard}`)).stdout, /^revoked sh /)
@@ -58,7 +58,7 @@ describe("hermes hooks", () => {
       const unknown = yield* hooks("test", "pre_tol_call")
       assert.deepInclude(unknown, { code: 2, stdout: "" })
       assert.match(unknown.stderr, /did you mean pre_tool_call\?/)
-      assert.match((yield* hooks("test", "pre_tool_call", "--payload-file", at("list.json"))).stderr, /is no JSON object/)
+      assert.match((yield* hooks("test", "pre_tool_call", "--payload-file", at("list.json"))).stderr, /is not a JSON object/)
       assert.strictEqual((yield* hooks("test", "pre_tool_call", "--payload-file", at("none.json"))).code, 2)
       assert.strictEqual((yield* hooks("schema", "nonsense")).code, 2)
     }))

@@ -65,7 +65,7 @@ describe("a started hermes", () => {
       if (Pseudo.launcher === undefined) return
       const line = `cd '${cwd}' && '${process.execPath}' '${program}'`
       const terminal = yield* Pseudo.open(Pseudo.launcher, line, { HERMES_HOME: home, HOME: cwd, ...limited() })
-      yield* terminal.until("A conversation needs a person")
+      yield* terminal.until("This process was started by another run")
       yield* terminal.exited
     }).pipe(Effect.scoped), 30_000)
 })

@@ -70,7 +70,7 @@ describe("hermes model", () => {
       const wrong = yield* withModel("wrong")
       const refused = yield* wrong.hermes(["model", "test"])
       assert.deepInclude(refused, { code: 1, stdout: "" })
-      assert.match(refused.stderr, /^Error: tiny-1 of custom does not answer: auth: HTTP 401/)
+      assert.match(refused.stderr, /^Error: tiny-1 \(custom\) does not answer: auth: HTTP 401/)
     }))
 
   it.live("sets it in the file, beside what stands there, and refuses what can not be meant", () =>

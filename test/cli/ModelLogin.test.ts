@@ -86,7 +86,7 @@ describe("hermes model login", () => {
 
       assert.deepInclude(yield* hermes(["model", "logout"]), { code: 0 })
       assert.notInclude(readFileSync(auth, "utf8"), "refresh-one")
-      assert.include((yield* hermes(["model", "logout"])).stdout, "Nobody was logged in")
+      assert.include((yield* hermes(["model", "logout"])).stdout, "Not logged in")
       assert.strictEqual((yield* hermes(["-q", "hi", "--quiet"])).code, 1)
     }), 90_000)
 

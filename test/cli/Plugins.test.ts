@@ -57,7 +57,7 @@ describe("hermes plugins", () => {
     Effect.gen(function*() {
       const { keep, plugins } = yield* desk
       const none = yield* plugins()
-      assert.match(none.stdout, /^No plugins; `hermes plugins install`/)
+      assert.match(none.stdout, /^No plugins\. Install one with `hermes plugins install`/)
       keep("plugins/observability/langfuse/plugin.yaml", "name: langfuse\nversion: 1.2.3\ndescription: \"Traces \\e[31m\"\n")
       keep("plugins/mine/plugin.yaml", "name: mine\n")
       keep("plugins/mine/.git/HEAD", "ref: refs/heads/main\n")
@@ -101,7 +101,7 @@ describe("hermes plugins", () => {
       put("sample/.git/config", "not ours")
       const first = yield* plugins("install", folder)
       assert.strictEqual(first.code, 0, first.stderr)
-      assert.match(first.stdout, /^installed sample in .*\/plugins\/sample\nit is not enabled: `hermes plugins enable sample` enables it\n$/)
+      assert.match(first.stdout, /^installed sample in .*\/plugins\/sample\nnot enabled: enable it with `hermes plugins enable sample`\n$/)
       assert.match(first.stderr, /^It needs SAMPLE_KEY \(From the shop\): set it in .*\.env$/m)
       assert.deepStrictEqual(
         ["plugin.yaml", "index.js", "settings.json", ".git", "ran"].map((name) => existsSync(join(installed("sample"), name))),

@@ -39,7 +39,7 @@ describe("QuietView", () => {
         [
           "Done.\n",
           "┊ a: sk-a…89 ␛[2J refused: retrying in 2 s, attempt 2 of 3\n"
-          + "┊ the model has been silent, 30 s into its answer: it is still waited for\n"
+          + "┊ no output from the model, 30 s into its answer; still waiting\n"
           + "! a (m) can not answer: going on with b (m)\n"
         ]
       )

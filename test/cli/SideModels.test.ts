@@ -152,7 +152,7 @@ describe("hermes and side models", () => {
       const { url } = yield* serve(() => says("fine"))
       user.keep("config.yaml", config(url))
       const told = yield* user.hermes(["chat", "-q", "hi"])
-      assert.include(told.stderr, "nobody describes the model big-1: it is taken to hold 128000 tokens, set model.context_length")
+      assert.include(told.stderr, 'Context size of "big-1" is unknown; assuming 128,000 tokens. Set model.context_length')
       assert.strictEqual(told.stdout.trim(), "fine")
       const { stdout } = yield* user.hermes(["chat", "-q", "hi", "--format", "stream-json"])
       const result = JSON.parse(stdout.trim().split("\n").at(-1) ?? "")

@@ -43,7 +43,7 @@ describe("the program, with keys that have no effect yet", () => {
       assert.include(run.stderr, warnings)
 
       const check = yield* hermes(["config", "check"])
-      assert.deepInclude(check, { code: 0, stdout: "The settings can be used\n", stderr: warnings })
+      assert.deepInclude(check, { code: 0, stdout: "The settings can be used, with warnings\n", stderr: warnings })
 
       const show = yield* hermes(["config", "show"])
       assert.deepInclude(show, { code: 0, stderr: warnings })

@@ -10,21 +10,21 @@ describe("a command line that can not be used", () => {
     [["--xyzzy"], "unknown flag --xyzzy: run `hermes --help` for those that there are"],
     [["-q", "hi", "chat"], "--query belongs behind the command: hermes chat --query …"],
     [["chat", "hello"], "Unknown command \"hello\". To send it as a prompt: hermes -q \"hello\""],
-    [["chat", "--max-turns", "many"], "--max-turns \"many\" can not be used: expected a whole number"],
-    [["chat", "--run-budget", "long"], "--run-budget \"long\" can not be used: expected a number of seconds"],
-    [["chat", "--format", "xml"], "--format \"xml\" can not be used: expected \"text\" | \"stream-json\""],
+    [["chat", "--max-turns", "many"], "--max-turns \"many\" is invalid: expected a whole number"],
+    [["chat", "--run-budget", "long"], "--run-budget \"long\" is invalid: expected a number of seconds"],
+    [["chat", "--format", "xml"], "--format \"xml\" is invalid: expected \"text\" | \"stream-json\""],
     [["chat", "-m"], "--model needs a value: NAME"],
     [["chat", "-q"], "--query needs a value: TEXT"],
     [["config", "get"], "<key> is missing: run `hermes config get --help`"],
-    [["-q", "  "], "--query is empty: say what the agent should do"],
-    [["-q", "a", "--query-file", "b"], "--query and --query-file exclude each other: give one of them"],
-    [["-q", "a", "-r", "x", "-c"], "--resume and --continue exclude each other: give one of them"],
-    [["-q", "a", "--script", "x", "--replay", "y"], "--script and --replay exclude each other: give one of them"],
-    [["--query-file", "/nowhere/at/all"], "--query-file /nowhere/at/all can not be read: there is no such file"],
-    [["-q", "a", "--image", "notes.txt"], "--image notes.txt is no image that models take: use PNG, JPEG, GIF or WebP"],
-    [["--image", "a.png"], "--image goes with a query: add -q TEXT or --query-file PATH"],
-    [["--format", "stream-json"], "--format stream-json needs a query: add -q TEXT or --query-file PATH"],
-    [["-Q"], "--quiet needs a query: add -q TEXT or --query-file PATH"],
+    [["-q", "  "], "--query is empty: pass a prompt"],
+    [["-q", "a", "--query-file", "b"], "--query and --query-file exclude each other: use one of them"],
+    [["-q", "a", "-r", "x", "-c"], "--resume and --continue exclude each other: use one of them"],
+    [["-q", "a", "--script", "x", "--replay", "y"], "--script and --replay exclude each other: use one of them"],
+    [["--query-file", "/nowhere/at/all"], "cannot read --query-file /nowhere/at/all: file not found"],
+    [["-q", "a", "--image", "notes.txt"], "unsupported image type of --image notes.txt: use PNG, JPEG, GIF or WebP"],
+    [["--image", "a.png"], "--image needs a prompt: add -q TEXT or --query-file PATH"],
+    [["--format", "stream-json"], "--format stream-json needs a prompt: add -q TEXT or --query-file PATH"],
+    [["-Q"], "--quiet needs a prompt: add -q TEXT or --query-file PATH"],
     [[], "Not a terminal. Pass a prompt with -q TEXT, or pipe one."]
   ]
   for (const [argv, line] of cases) {
@@ -39,12 +39,12 @@ describe("a command line that can not be used", () => {
       assert.deepStrictEqual(yield* cli("chta"), {
         code: 2,
         stdout: "",
-        stderr: "Error: \"chta\" is no command of hermes\nDid you mean chat?\nHelp: hermes --help\n"
+        stderr: "Error: unknown command \"chta\" of hermes\nDid you mean chat?\nHelp: hermes --help\n"
       })
       assert.deepStrictEqual(yield* cli("config", "gte"), {
         code: 2,
         stdout: "",
-        stderr: "Error: \"gte\" is no command of hermes config\nDid you mean get?\nHelp: hermes config --help\n"
+        stderr: "Error: unknown command \"gte\" of hermes config\nDid you mean get?\nHelp: hermes config --help\n"
       })
       assert.deepStrictEqual(yield* cli("xyzzy"), {
         code: 2,

@@ -180,7 +180,7 @@ describe("what can go wrong", () => {
       assert.strictEqual(stdout, "I read alpha and ran out of turns.\n")
       assert.strictEqual(
         stderr,
-        `session_id: ${id}\nError: stopped after 1 model call without a final answer: raise --max-turns, or go on with ` +
+        `session_id: ${id}\nError: stopped after 1 model call without a final answer: raise --max-turns, or continue with ` +
           `\`hermes chat --resume ${id}\`\n`
       )
       assert.strictEqual(code, 1)
@@ -199,7 +199,7 @@ describe("what can go wrong", () => {
       assert.strictEqual(
         stderr,
         `session_id: ${id}\nError: stopped, because the time for the run is used up: raise agent.run_budget_seconds ` +
-          `(--run-budget), or go on with \`hermes chat --resume ${id}\`\n`
+          `(--run-budget), or continue with \`hermes chat --resume ${id}\`\n`
       )
       assert.strictEqual(code, 1)
       const [session] = yield* sessions(home)
@@ -275,7 +275,7 @@ describe("what can go wrong", () => {
       assert.deepInclude(some, { code: 0, stdout: "ok\n" })
       assert.match(
         some.stderr,
-        /^Warning: unknown toolset "flie" is ignored: did you mean "file"\?\nNote: the toolset "browser" has no tools in this version\nsession_id: \S+\n$/
+        /^Warning: unknown toolset "flie" is ignored: did you mean "file"\?\nNote: toolset "browser" has no tools in this version\nsession_id: \S+\n$/
       )
       assert.deepInclude(yield* hermes(["-Q", "-q", "hi", "-t", "nope", "--script", "turns.yaml"]), { code: 2, stdout: "" })
       assert.strictEqual((yield* sessions(home)).length, 1)
@@ -312,7 +312,7 @@ describe("what can go wrong", () => {
       })
       assert.deepStrictEqual([code, stdout], [0, "ok\n"])
       const said = stderr.split("\n").filter((line) => !line.startsWith("session_id: "))
-      assert.deepStrictEqual(said, ["noise", "Warning: a promise failed and nobody looked: oops", ""])
+      assert.deepStrictEqual(said, ["noise", "Warning: unhandled promise rejection: oops", ""])
     }))
 })
 

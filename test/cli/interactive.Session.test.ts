@@ -25,7 +25,7 @@ describe("Interactive session", () => {
         assert.deepStrictEqual(screen.split("\n"), [
           "hermes 0.1.0 · fake-1 by fake",
           "/tmp",
-          "session 20260101_000000_aaaaaa · /help for commands, Ctrl+D to leave",
+          "session 20260101_000000_aaaaaa · /help for commands, Ctrl+D to exit",
           "",
           "›"
         ])
@@ -69,7 +69,7 @@ describe("Interactive session", () => {
         yield* until("Let me think about")
         yield* type(ctrlC)
         yield* until("Stopped.")
-        assert.include(screen(), "Let me think about **that\n\nStopped. What was done so far is kept; say how to go on.")
+        assert.include(screen(), "Let me think about **that\n\nStopped. The work so far is kept; type how to continue.")
         yield* type("next\r")
         yield* until("You said: next")
         const kept = yield* store.messages(SessionId.make("20260101_000000_aaaaaa"))
@@ -100,7 +100,7 @@ describe("Interactive session", () => {
         assert.notInclude(screen(), "wrong")
         yield* type(ctrlC)
         yield* type(ctrlC)
-        yield* until("Ctrl+C again leaves")
+        yield* until("Press Ctrl+C again or Ctrl+D to exit")
         yield* TestClock.adjust("3 seconds")
         yield* type(ctrlC)
         yield* type(ctrlC)
@@ -163,7 +163,7 @@ describe("Interactive session", () => {
     session({}, ({ model, type, until }) =>
       Effect.gen(function*() {
         yield* type("/retry\r")
-        yield* until("Nothing was asked yet.")
+        yield* until("No prompt to retry yet.")
         yield* type("hello\r")
         yield* until("You said: hello")
         yield* type("/retry\r")
@@ -203,7 +203,7 @@ describe("Interactive session", () => {
         yield* type("/s\r")
         yield* until("/s could be /sessions, /status, /steer or /stop.")
         yield* type("/histry\r")
-        yield* until("There is no command /histry. Did you mean /history?")
+        yield* until("Unknown command /histry. Did you mean /history?")
         yield* type("/tmp/x is a path\r")
         yield* until("You said: /tmp/x is a path")
         assert.strictEqual(model.asked.length, 1)
@@ -384,7 +384,7 @@ describe("Interactive session", () => {
     session({}, ({ model, screen, type, until }) =>
       Effect.gen(function*() {
         yield* type("ask me\r")
-        yield* until("? Which colour?\n  1 red\n  2 blue\n  A number or your own words.\n›")
+        yield* until("? Which colour?\n  1 red\n  2 blue\n  1–2, or type your own answer\n›")
         yield* type("2\r")
         yield* until("Both slept well.")
         assert.include(screen(), "? Which colour?\n› blue\n")
@@ -549,7 +549,7 @@ describe("Interactive session, from one to another", () => {
         yield* type("/clear\r")
         yield* until("New session 20260101_000001_bbbbbb")
         assert.notInclude(screen(), "You said: hello")
-        assert.include(screen(), "The one before: hermes --resume 20260101_000000_aaaaaa")
+        assert.include(screen(), "Previous session: hermes --resume 20260101_000000_aaaaaa")
         yield* type("second\r")
         yield* until("You said: second")
         assert.strictEqual(model.asked[1]?.messages.length, 2)

@@ -123,13 +123,13 @@ describe("plugins", () => {
       assert.deepStrictEqual({ code, stdout }, { code: 0, stdout: "enabled observability/nemo_relay; it takes effect in the next session\n" })
       const written = "# mine\nplugins:\n  enabled:\n    - observability/nemo_relay\n    - zeta\n  disabled:\n    - other\n"
       assert.strictEqual(read(), written)
-      assert.match((yield* plugins("enable", "observability/nemo_relay")).stdout, /is enabled already/)
+      assert.match((yield* plugins("enable", "observability/nemo_relay")).stdout, /is already enabled/)
       assert.strictEqual((yield* plugins("enable", "observability/nemo_relais")).code, 2)
       assert.strictEqual(read(), written)
       const disabled = yield* plugins("disable", "nemo_relay")
       assert.strictEqual(disabled.stdout, "disabled nemo_relay; it takes effect in the next session\n")
       const again = yield* plugins("enable", "observability/nemo_relay")
-      assert.match(again.stderr, /stays disabled: plugins\.disabled names it in another way/)
+      assert.match(again.stderr, /stays disabled: plugins\.disabled lists it under another name/)
     }))
 
   it.live("128 list --json is an array of name, status, version, description and source; categories are listed (J)", () =>

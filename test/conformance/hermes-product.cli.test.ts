@@ -65,7 +65,7 @@ describe("hermes-product.md, the command line", () => {
       )
       assert.strictEqual(code, 130)
       const id = sessionIdOf(stderr)
-      assert.deepStrictEqual(complaints(stderr), [`Error: interrupted: go on with \`hermes chat --resume ${id}\``])
+      assert.deepStrictEqual(complaints(stderr), [`Error: interrupted: continue with \`hermes chat --resume ${id}\``])
       const found = lines(stdout)
       assert.deepStrictEqual(found.map(({ type }) => type), ["system", "tool_use", "tool_result", "result"])
       assert.deepInclude(found.at(-1), { session_id: id, exit_code: 130 })
@@ -105,7 +105,7 @@ describe("hermes-product.md, the command line", () => {
       assert.deepInclude(yield* hermes(["chat", "-q", "a", "--query-file", "b"]), {
         code: 2,
         stdout: "",
-        stderr: "Error: --query and --query-file exclude each other: give one of them\n"
+        stderr: "Error: --query and --query-file exclude each other: use one of them\n"
       })
       assert.isFalse(existsSync(home))
     }))

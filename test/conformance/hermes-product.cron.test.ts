@@ -34,7 +34,7 @@ describe("hermes-product.md, scheduled jobs", () => {
       const { hermes, home, put } = yield* machine
       put("hi.yaml", "turns: [{ text: all quiet }]")
       const made = yield* hermes(["cron", "add", "every 2h", "Look around", "--name", "look"])
-      assert.deepStrictEqual([made.code, made.stderr.startsWith("Note: nobody looks for due jobs")], [0, true])
+      assert.deepStrictEqual([made.code, made.stderr.startsWith("Note: The scheduler is not running")], [0, true])
       const id = idOf(made.stdout)
       for (let i = 0; i < 2; i++) {
         makeDue(home)
@@ -179,7 +179,7 @@ describe("hermes-product.md, scheduled jobs", () => {
       })
       assert.strictEqual(code, 130)
       assert.include(stdout, "\nhello\n")
-      assert.match((yield* hermes(["cron", "status"])).stdout, /^somebody looked for due jobs \d+ s ago\n1 scheduled, 0 running/)
+      assert.match((yield* hermes(["cron", "status"])).stdout, /^The scheduler last checked \d+ s ago\.\n1 scheduled, 0 running/)
     }))
 
   it.live("What can not be done is one line and exit code 2, and leaves the jobs as they were", () =>

@@ -11,9 +11,9 @@ import * as Redaction from "../../domain/Redaction.ts"
 import type { Target } from "../../tool/approval/AllowList.ts"
 import type { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import type { Choice, Question, Reply } from "../../tool/approval/Question.ts"
-import type { Ask } from "../../tool/builtin/clarify/Clarifier.ts"
 import * as Neutral from "../render/Neutral.ts"
 import * as Width from "../render/Width.ts"
+import * as Questions from "./Questions.ts"
 
 /** Columns of a target in a label. */
 const longest = 60
@@ -65,14 +65,14 @@ export const read = ({ choices, targets }: Pick<Question, "choices" | "targets">
 }
 
 /** See the module. */
-export const prompt = (ask: Ask): ApprovalPrompt["Service"] => ({
+export const prompt = (ask: Questions.Questions["ask"]): ApprovalPrompt["Service"] => ({
   ask: (question) =>
     Effect.map(
       ask({
         question: `May this run? ${question.command} (${question.description})`,
         choices: question.choices.map((choice) => labelsOf(question.targets)[choice]),
         multiple: false
-      }),
+      }, `${Questions.numbers(question.choices.length)}, y, n, or type a reason to refuse`),
       (answer) => answer?.[0] === undefined ? undefined : read(question, answer[0])
     )
 })

@@ -30,7 +30,7 @@ const line = (dialog: Dialog, { at, id, since, what }: Item, now: number): strin
   return `${id}  ${Width.cut(Neutral.line(what), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
 }
 
-const nothing = "Nothing works in the background."
+const nothing = "No background work."
 
 const list = Effect.fnUntraced(function*(dialog: Dialog) {
   const { background, children } = dialog.options
@@ -40,8 +40,8 @@ const list = Effect.fnUntraced(function*(dialog: Dialog) {
   tell(
     dialog,
     ...items.length === 0 ? [nothing] : items.map((item) => line(dialog, item, now)),
-    ...paused ? ["Delegation is paused: /agents resume allows it again."] : [],
-    ...items.length === 0 ? [] : [dialog.screen.asidePaint.text("/stop ID ends one of them", "dim")]
+    ...paused ? ["Delegation is paused. Type /agents resume to allow it."] : [],
+    ...items.length === 0 ? [] : [dialog.screen.asidePaint.text("/stop ID stops one of them", "dim")]
   )
 })
 
@@ -50,15 +50,15 @@ const agents = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   const word = argument.toLowerCase()
   if (word === "") return yield* list(dialog)
   if (children === undefined || (word !== "pause" && word !== "resume")) {
-    return tell(dialog, "/agents lists what works; /agents pause and /agents resume say whether the agent may delegate.")
+    return tell(dialog, "/agents lists background work; /agents pause or resume controls delegation.")
   }
   yield* children.pause(word === "pause")
-  tell(dialog, word === "pause" ? "From now on the agent can not delegate: /agents resume allows it again." : "The agent may delegate.")
+  tell(dialog, word === "pause" ? "Delegation paused. Type /agents resume to allow it." : "Delegation allowed.")
 })
 
 const stopOne = Effect.fnUntraced(function*(id: string, dialog: Dialog) {
   const stopped = yield* dialog.options.background?.stop(dialog.current.id, id) ?? Effect.succeed(undefined)
-  tell(dialog, stopped === undefined ? `Nothing that works is called ${Neutral.line(id)}: /agents lists it.` : `Stopped ${stopped.id}.`)
+  tell(dialog, stopped === undefined ? `No background work with id ${Neutral.line(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
 })
 
 const stopAll = Effect.fnUntraced(function*(dialog: Dialog) {
@@ -74,7 +74,7 @@ const saying = (work: (argument: string, dialog: Dialog) => Effect.Effect<void>)
 const send = (name: string): DialogCommand["run"] => (argument, dialog) =>
   Effect.sync((): Next => {
     if (argument !== "") return { _tag: "Send", prompt: argument }
-    tell(dialog, `/${name} takes the message: /${name} MESSAGE`, "")
+    tell(dialog, `/${name} needs a message: /${name} MESSAGE`, "")
     return stay
   })
 
@@ -87,7 +87,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "queue",
     aliases: [],
     usage: "MESSAGE",
-    help: "Send a message when the agent is done",
+    help: "Send a message when the current turn is done",
     run: send("queue"),
     meanwhile: (argument, _, { queue }) =>
       Effect.sync(() => {
@@ -98,7 +98,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "steer",
     aliases: [],
     usage: "MESSAGE",
-    help: "Send a message that the agent sees while it works, with the next tool result",
+    help: "Send a message to the running turn, with the next tool result",
     run: send("steer"),
     meanwhile: (argument, _, { queue, steer }) =>
       Effect.sync(() => {
@@ -109,7 +109,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "agents",
     aliases: ["tasks"],
     usage: "[pause|resume]",
-    help: "List the children and processes that work, or say whether the agent may delegate",
+    help: "List sub-agents and processes, or pause and resume delegation",
     run: saying(agents),
     meanwhile: agents
   },
@@ -117,7 +117,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
     name: "stop",
     aliases: [],
     usage: "[ID]",
-    help: "Stop what runs: the turn, at the prompt what works in the background, or one of them",
+    help: "Stop the turn, or background work",
     run: saying((id, dialog) => id === "" ? stopAll(dialog) : stopOne(id, dialog)),
     meanwhile: (id, dialog, { stop }) => id === "" ? stop : stopOne(id, dialog)
   }

@@ -52,10 +52,10 @@ const help = doing((_, dialog) =>
       })),
       "",
       ...UsageText.pairs([
-        ["!COMMAND", "Run a command in the shell, without the model"],
-        ["Enter", "Send; while the agent works, for afterwards"],
-        ["Alt+Enter, Ctrl+J, \\ Enter", "Begin a new line"],
-        ["Ctrl+C", "Stop what runs, or clear the line; twice leaves"],
+        ["!COMMAND", "Run a shell command without the model"],
+        ["Enter", "Send; during a turn, queue for the next one"],
+        ["Alt+Enter, Ctrl+J, \\ Enter", "Insert a line break"],
+        ["Ctrl+C", "Stop the turn, or clear the line; twice to exit"],
         ["Ctrl+D", "Leave"]
       ]),
       ""
@@ -73,7 +73,7 @@ const begin = (prepare: (dialog: Dialog) => void) =>
     say(
       dialog,
       `New session ${dialog.current.id}`,
-      ...stored === undefined ? [] : [asidePaint.text(`The one before: ${resumeCommand(dialog, from)}`, "dim")],
+      ...stored === undefined ? [] : [asidePaint.text(`Previous session: ${resumeCommand(dialog, from)}`, "dim")],
       ""
     )
   }))
@@ -108,14 +108,14 @@ const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const messages = yield* dialog.options.store.messages(dialog.current.id)
   const { asidePaint, size } = dialog.screen
   const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
-  say(dialog, ...lines.length === 0 ? ["Nothing was said yet."] : lines, "")
+  say(dialog, ...lines.length === 0 ? ["No messages yet."] : lines, "")
 }))
 
 const title = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   const session = yield* Switching.known(dialog)
   if (argument === "") {
     const now = session?.title ?? dialog.current.title
-    return say(dialog, now === undefined ? "No title: /title NAME gives one." : Neutral.line(now), "")
+    return say(dialog, now === undefined ? "No title. Set one with /title NAME." : Neutral.line(now), "")
   }
   const wanted = yield* Title.clean("rename session", argument)
   if (session === undefined) dialog.current = { ...dialog.current, title: wanted }
@@ -127,11 +127,11 @@ const sessions = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const list = yield* dialog.options.store.list({ limit: listed })
   const now = yield* Clock.currentTimeMillis
   const lines = Overview.sessions(list, dialog.current.id, now, dialog.screen.size().columns)
-  say(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "/resume with an id, its beginning, or a title."], "")
+  say(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "Resume one with /resume and its id, id prefix or title."], "")
 }))
 
 const resume = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  if (argument === "") return say(dialog, "Which one? /resume with an id, its beginning, a title or `latest`; /sessions lists them.", "")
+  if (argument === "") return say(dialog, "No session given. Use /resume with an id, id prefix, title or `latest`; /sessions lists them.", "")
   yield* Switching.go(dialog, yield* dialog.options.store.resolve(argument))
 }))
 
@@ -166,24 +166,24 @@ const retry: DialogCommand["run"] = (_, dialog) =>
   Effect.sync((): Next => {
     const { lastPrompt } = dialog.current
     if (lastPrompt !== undefined) return { _tag: "Send", prompt: lastPrompt }
-    say(dialog, "Nothing was asked yet.", "")
+    say(dialog, "No prompt to retry yet.", "")
     return stay
   })
 
 /** See the module. */
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], usage: "", help: "Show this", run: help },
-  { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Begin a new session", run: begin(() => undefined) },
-  { name: "clear", aliases: [], usage: "", help: "Clear the screen and begin a new session", run: begin(({ screen }) => screen.clear()) },
-  { name: "tools", aliases: [], usage: "", help: "List the tools that the agent has", run: tools },
-  { name: "usage", aliases: [], usage: "", help: "Show the tokens that this session took", run: usage },
-  { name: "history", aliases: [], usage: "", help: "Show what was said in this session", run: history },
+  { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: begin(() => undefined) },
+  { name: "clear", aliases: [], usage: "", help: "Clear the screen and start a new session", run: begin(({ screen }) => screen.clear()) },
+  { name: "tools", aliases: [], usage: "", help: "List the available tools", run: tools },
+  { name: "usage", aliases: [], usage: "", help: "Show the tokens and cost of this session", run: usage },
+  { name: "history", aliases: [], usage: "", help: "Show the messages of this session", run: history },
   { name: "title", aliases: [], usage: "[NAME]", help: "Show or set the title of this session", run: title },
-  { name: "resume", aliases: [], usage: "SESSION", help: "Go to another session", run: resume },
+  { name: "resume", aliases: [], usage: "SESSION", help: "Resume another session", run: resume },
   { name: "sessions", aliases: [], usage: "", help: "List the latest sessions", run: sessions },
-  { name: "verbose", aliases: [], usage: "[LEVEL]", help: "Show more or less of what tools do: off, new, all, verbose", run: verbose },
-  { name: "status", aliases: [], usage: "", help: "Show where this session is", run: status },
-  { name: "retry", aliases: [], usage: "", help: "Ask the last thing again", run: retry },
+  { name: "verbose", aliases: [], usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", run: verbose },
+  { name: "status", aliases: [], usage: "", help: "Show the state of this session", run: status },
+  { name: "retry", aliases: [], usage: "", help: "Send the last prompt again", run: retry },
   ...BackgroundCommands.commands,
   { name: "quit", aliases: ["exit"], usage: "", help: "Leave", run: () => Effect.succeed(leave) }
 ]

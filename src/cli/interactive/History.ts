@@ -82,7 +82,7 @@ export const file = Effect.fnUntraced(function*(
   const given = <A>(work: Effect.Effect<A, PlatformError>, otherwise: A): Effect.Effect<A> =>
     Effect.catch(work, (error) => {
       usable = false
-      return Effect.as(Effect.logWarning(`the history ${path} can not be used: ${error.message}`), otherwise)
+      return Effect.as(Effect.logWarning(`cannot use the history file ${path}: ${error.message}`), otherwise)
     })
   const entries = Array.from(yield* given<ReadonlyArray<string>>(read(fs, path), []))
   const append = (text: string): Effect.Effect<void> =>

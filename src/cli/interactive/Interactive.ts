@@ -99,8 +99,8 @@ const either = (names: ReadonlyArray<string>): string => {
 const misunderstood = (typed: string, found: Exclude<Commands.Found<unknown>, { readonly _tag: "Command" }>): string => {
   if (found._tag === "Several") return `/${typed} could be ${either(found.names)}.`
   return found.meant.length === 0
-    ? `There is no command /${typed}: /help lists them. A space before the slash sends the line to the agent.`
-    : `There is no command /${typed}. Did you mean ${either(found.meant)}?`
+    ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the line as a prompt.`
+    : `Unknown command /${typed}. Did you mean ${either(found.meant)}?`
 }
 
 /** Does what a line says. */

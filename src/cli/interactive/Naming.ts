@@ -52,5 +52,5 @@ export const afterFirst = (dialog: Dialog.Dialog, prompt: string, result: RunRes
     const now = yield* Effect.map(store.get(result.sessionId), (found) => found._tag === "Some" ? found.value.title : undefined)
     if (title !== undefined && now === undefined) yield* store.rename(result.sessionId, title)
   })
-  return dialog.aside(Effect.catch(named, (error) => Effect.logDebug(`the session got no title: ${error.message}`)))
+  return dialog.aside(Effect.catch(named, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)))
 }

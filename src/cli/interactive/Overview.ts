@@ -27,7 +27,7 @@ export const banner = (
   return [
     `${paint.text(title, "bold")} ${paint.text(line(`· ${about.model} by ${about.provider}`), "dim")}`,
     paint.text(line(about.cwd), "dim"),
-    paint.text(line(`session ${id} · /help for commands, Ctrl+D to leave`), "dim")
+    paint.text(line(`session ${id} · /help for commands, Ctrl+D to exit`), "dim")
   ]
 }
 

@@ -74,7 +74,7 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     dialog.interruptedAt = typed ? -Infinity : now
     dialog.editor = Editor.empty
     if (again && !typed) return { _tag: "Leave", code: interruptedCode }
-    if (!typed) below = [screen.asidePaint.text("Ctrl+C again leaves, so does Ctrl+D", "dim")]
+    if (!typed) below = [screen.asidePaint.text("Press Ctrl+C again or Ctrl+D to exit", "dim")]
     return undefined
   })
 

@@ -21,6 +21,8 @@ import * as Editor from "./Editor.ts"
 /** A question that waits for its answer. */
 export interface Pending {
   readonly question: Question
+  /** Line below the choices that says what may be typed. */
+  readonly hint: string
   readonly askedAt: number
   /** What is typed as its answer. */
   editor: Editor.State
@@ -29,7 +31,7 @@ export interface Pending {
 
 /** See the module. */
 export interface Questions {
-  readonly ask: Ask
+  readonly ask: (question: Question, hint?: string) => ReturnType<Ask>
   /** The question that is asked now. */
   readonly current: () => Pending | undefined
 }
@@ -42,10 +44,11 @@ export const make = (onChange: (question: Question | undefined) => void): Questi
     waiting = next
     if (waiting[0] !== before) onChange(waiting[0]?.question)
   }
-  const ask: Ask = Effect.fnUntraced(function*(question) {
+  const ask = Effect.fnUntraced(function*(question: Question, hint = hintOf(question)): Effect.fn.Return<ReadonlyArray<string>> {
     const answered = yield* Deferred.make<ReadonlyArray<string>>()
     const pending: Pending = {
       question,
+      hint,
       askedAt: yield* Clock.currentTimeMillis,
       editor: Editor.empty,
       answer: (answer) => Deferred.succeed(answered, answer)
@@ -58,6 +61,14 @@ export const make = (onChange: (question: Question | undefined) => void): Questi
   })
   return { ask, current: () => waiting[0] }
 }
+
+/** Numbers of choices, as a hint names them: `1–4`. */
+export const numbers = (count: number): string => count === 1 ? "1" : `1–${count}`
+
+const hintOf = ({ choices, multiple }: Question): string =>
+  choices.length === 0
+    ? "Type your answer"
+    : `${numbers(choices.length)}${multiple ? ", several separated by commas" : ""}, or type your own answer`
 
 /** What a typed line answers; undefined when it says nothing. */
 export const read = ({ choices, multiple }: Question, line: string): ReadonlyArray<string> | undefined => {
@@ -81,14 +92,9 @@ const behind = (mark: string, indent: number, text: string, columns: number, pai
 export const lines = ({ question }: Question, columns: number, paint: Paint): ReadonlyArray<string> =>
   behind(`${paint.text("?", "bold", "yellow")} `, 2, question, columns, paint)
 
-/** What it can be answered with. */
-export const choices = ({ choices, multiple }: Question, columns: number, paint: Paint): ReadonlyArray<string> => [
-  ...choices.flatMap((choice, index) =>
+/** Returns the choices of a question and the hint below them. */
+export const choices = ({ hint, question }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
+  ...question.choices.flatMap((choice, index) =>
     behind(`  ${paint.text(String(index + 1), "cyan")} `, 4, Neutral.line(choice), columns, paint)),
-  paint.text(
-    choices.length === 0
-      ? "  Answer in your own words."
-      : `  A number${multiple ? ", several with commas," : ""} or your own words.`,
-    "dim"
-  )
+  paint.text(`  ${hint}`, "dim")
 ]

@@ -27,7 +27,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
   const { floor } = Danger.judge(command)
   if (floor !== undefined) {
     const { asidePaint } = screen
-    Dialogs.say(dialog, asidePaint.text(`Blocked: ${floor.key}. Use a shell of your own if you mean it.`, "yellow"), "")
+    Dialogs.say(dialog, asidePaint.text(`Blocked: ${floor.key}. Run it in your own shell if you are sure.`, "yellow"), "")
     return undefined
   }
   const decoder = new TextDecoder()

@@ -28,23 +28,23 @@ export const ending = ({ exit, limit, steps }: Pick<RunResult, "exit" | "limit" 
     case "text_response":
       return undefined
     case "interrupted_by_user":
-      return "Stopped. What was done so far is kept; say how to go on."
+      return "Stopped. The work so far is kept; type how to continue."
     case "budget_exhausted":
-      return `Stopped, because ${Budget.wording(limit ?? "time").what} for the run is used up: say "continue" to go on.`
+      return `Stopped, because ${Budget.wording(limit ?? "time").what} for the run is used up. Type "continue" to continue.`
     case "max_iterations_reached":
-      return `Stopped after ${steps} model calls without a final answer: say "continue" to go on.`
+      return `Stopped after ${steps} model calls without a final answer. Type "continue" to continue.`
     case "output_truncated":
-      return "The answer was cut by the output limit: say \"continue\" to go on."
+      return "The answer was cut off at the output limit. Type \"continue\" to continue."
     case "partial_stream_recovery":
-      return "The connection was lost in the middle of the answer: say \"continue\" to have it finished."
+      return "The connection was lost during the answer. Type \"continue\" to continue."
     case "empty_response_exhausted":
-      return "The model answered with nothing: /retry asks again."
+      return "The model returned an empty answer. Type /retry to try again."
     case "invalid_tool_calls":
-      return "The model kept calling tools in a way that can not be read: /retry asks again."
+      return "The model kept sending invalid tool calls. Type /retry to try again."
     case "content_filtered":
-      return "The provider's content filter ended the answer: ask differently."
+      return "The provider's content filter ended the answer. Rephrase the prompt."
     case "guardrail_halt":
-      return "Stopped by a guardrail: say how to go on."
+      return "Stopped by a guardrail. Type how to continue."
   }
 }
 

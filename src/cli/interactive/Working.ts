@@ -63,10 +63,10 @@ const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>, { editor }: Pick<D
   const { asidePaint } = dialog.screen
   const question = dialog.questions.current()
   const waiting = [
-    ...dialog.steering.waiting().map((line) => `on its way: ${Neutral.line(line)}`),
+    ...dialog.steering.waiting().map((line) => `sending: ${Neutral.line(line)}`),
     ...dialog.waiting.map((line) => `next: ${Neutral.line(line)}`)
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
-  const asked = question === undefined ? [] : Questions.choices(question.question, size.columns, asidePaint)
+  const asked = question === undefined ? [] : Questions.choices(question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
   if (question === undefined && editor.text === "") return { lines: above }
   const room = { ...size, rows: Math.max(3, size.rows - above.length) }
@@ -104,7 +104,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
     return asked !== undefined && (now - typedAt >= pauseMillis || burstAt >= asked.askedAt) ? asked : undefined
   }
 
-  const stopping = [screen.asidePaint.text("┊ stopping · Ctrl+C again leaves", "dim")]
+  const stopping = [screen.asidePaint.text("┊ stopping · Ctrl+C again exits", "dim")]
   const show = Effect.map(Clock.currentTimeMillis, (now) =>
     screen.live(viewOf(dialog, stopped ? stopping : work.view(screen.size(), now), addressed(now) ?? dialog)))
 

@@ -38,7 +38,7 @@ export const listen = (port: number): Effect.Effect<Loopback, Failure, Scope.Sco
           Deferred.doneUnsafe(returned, Effect.succeed(url.searchParams))
         })
         server.once("error", ({ message }) =>
-          resume(usage(`port ${port} of this machine can not be used (${message}): set another oauth.redirect_port`)))
+          resume(usage(`cannot use port ${port} (${message}): set another oauth.redirect_port`)))
         server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
       }),
       (server) =>

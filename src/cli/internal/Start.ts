@@ -48,7 +48,7 @@ const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off
 const warnOfRejections = (say: (text: string) => void): void => {
   const told = new Set<string>()
   process.on("unhandledRejection", (reason) => {
-    const line = LogLine.render("Warn", `a promise failed and nobody looked: ${reason instanceof Error ? reason.message : String(reason)}`)
+    const line = LogLine.render("Warn", `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`)
     if (told.has(line)) return
     told.add(line)
     say(line)

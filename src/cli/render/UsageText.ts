@@ -63,9 +63,10 @@ export const pairs = (rows: ReadonlyArray<readonly [name: string, value: string]
   return rows.map(([name, value]) => `${Width.pad(name, width)}  ${value}`)
 }
 
-const costOf = (cost: Cost.Spent): string => {
+const costOf = (cost: Cost.Spent, models: ReadonlyArray<ModelUsage>): string => {
   const label = Cost.totalLabel(cost)
-  return label === "n/a" ? "not known: nobody names a price" : cost.status === "estimated" ? `${label} (estimated)` : label
+  const unpriced = models.filter(({ cost }) => Cost.totalLabel(cost) === "n/a").map(({ model }) => Neutral.line(model))
+  return label === "n/a" ? `unknown (no price${unpriced.length === 0 ? "" : ` for ${[...new Set(unpriced)].join(", ")}`})` : cost.status === "estimated" ? `${label} (estimated)` : label
 }
 
 /** The table of `/usage`. */
@@ -89,7 +90,7 @@ export const table = ({ cost, duration, models, side = [], usage }: SessionUsage
     ...counts.map(([name, count]) => [name, `${exact(count).padStart(width)} tokens${notes[name] ?? ""}`] as const),
     ["Model calls", exact(usage.requestCount)],
     ...byModel,
-    ["Cost", costOf(cost)],
+    ["Cost", costOf(cost, models)],
     ...side.map(({ cost, task, usage }, index) =>
       [index === 0 ? "Side tasks" : "", `${Neutral.line(task)}: ${line(usage, cost)}`] as const),
     ["Duration", duration]

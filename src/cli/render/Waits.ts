@@ -15,4 +15,4 @@ export const waiting = ({ attempt, maxAttempts, millis, reason }: Of<"Waiting">)
 
 /** A model that says nothing. */
 export const silent = ({ waitedMillis }: Of<"Heartbeat">): string =>
-  `┊ the model has been silent, ${seconds(waitedMillis)} into its answer: it is still waited for`
+  `┊ no output from the model, ${seconds(waitedMillis)} into its answer; still waiting`

@@ -36,7 +36,7 @@ describe("hermes mcp login", () => {
       assert.match(before.stderr, /it wants a login: run `hermes mcp login guarded`\n$/)
 
       const done = yield* login(computer, (page) => server.agree(page))
-      assert.deepStrictEqual([done.code, done.stdout], [0, "logged in at guarded\n"], done.stderr)
+      assert.deepStrictEqual([done.code, done.stdout], [0, "Logged in to guarded\n"], done.stderr)
       const file = join(home, "mcp-tokens/logins.json")
       assert.strictEqual(statSync(file).mode & 0o777, 0o600)
       assert.include(readFileSync(file, "utf8"), "token-2")
@@ -48,9 +48,9 @@ describe("hermes mcp login", () => {
       assert.match(renewed.stdout, /mcp__guarded__secret/, renewed.stderr)
       assert.include(readFileSync(file, "utf8"), "token-3")
 
-      assert.strictEqual((yield* hermes(["mcp", "logout", "guarded"])).stdout, "logged out at guarded\n")
+      assert.strictEqual((yield* hermes(["mcp", "logout", "guarded"])).stdout, "Logged out of guarded\n")
       assert.notInclude(readFileSync(file, "utf8"), "token-3")
-      assert.strictEqual((yield* hermes(["mcp", "logout", "guarded"])).stdout, "nobody was logged in at guarded\n")
+      assert.strictEqual((yield* hermes(["mcp", "logout", "guarded"])).stdout, "Not logged in to guarded\n")
     }))
 
   it.live("is refused when somebody else comes back, or the user says no", () =>
@@ -72,7 +72,7 @@ describe("hermes mcp login", () => {
       keep("config.yaml", "mcp_servers:\n  here: { command: x }\n")
       const program = yield* hermes(["mcp", "login", "here"])
       assert.deepStrictEqual([program.code, program.stderr.split("\n").length], [2, 2])
-      assert.include(program.stderr, "only a server with a url can want a login")
+      assert.include(program.stderr, "login requires a server with a url")
       assert.strictEqual((yield* hermes(["mcp", "login", "nobody"])).code, 2)
       assert.isFalse(existsSync(join(home, "mcp-tokens/logins.json")))
     }))
