@@ -130,7 +130,7 @@ describe("Catalogue", () => {
     Effect.gen(function*() {
       const catalogue = make()
       const unknown = route("custom", "nobody-1", "https://x.example/v1")
-      assert.include(yield* catalogue.notice(unknown), "nobody-1: it is taken to hold 128000 tokens, set model.context_length")
+      assert.include(yield* catalogue.notice(unknown), 'Context size of "nobody-1" is unknown; assuming 128,000 tokens. Set model.context_length')
       assert.isUndefined(yield* catalogue.notice(unknown))
       assert.isUndefined(yield* catalogue.notice(route("anthropic", "claude-opus-4.6")))
     }))
