@@ -24,8 +24,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import type * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"

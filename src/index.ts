@@ -1,7 +1,5 @@
 /**
  * The public API: one namespace per module.
- *
- * @since 0.1.0
  */
 export * as Agent from "./agent/Agent.ts"
 export type { Limits as BudgetLimits } from "./agent/Budget.ts"

@@ -5,8 +5,6 @@
  *
  * Compiled code is kept between starts (`NODE_COMPILE_CACHE` says where, `NODE_DISABLE_COMPILE_CACHE=1` turns it off), and
  * nothing is loaded that a command does not use: the version needs no more than itself.
- *
- * @since 0.1.0
  */
 import { enableCompileCache } from "node:module"
 

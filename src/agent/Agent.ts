@@ -21,8 +21,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §4 and §5.
- *
- * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"

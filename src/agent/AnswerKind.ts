@@ -11,8 +11,6 @@
  * Both are guesses, and each costs a bounded number of questions when it is wrong.
  *
  * Source: `hermes-llm.md` §15.2 and §15.3.
- *
- * @since 0.1.0
  */
 import type { RouteInfo } from "../domain/Route.ts"
 

@@ -9,8 +9,6 @@
  * While it streams, what may become a tag, a key or the second half of a character is held back until that is clear.
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Response from "effect/ai/Response"
 import { type ContentPart, type ModelResponse, type StreamPart, withParts } from "../domain/Model.ts"

@@ -1,8 +1,6 @@
 /**
  * One question to the model within a run: sent through the middleware and the router, watched while it streams, accounted
  * for.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

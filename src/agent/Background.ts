@@ -9,8 +9,6 @@
  * middle the status is `unknown`.
  *
  * Source: `hermes-product.md` §3.4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -19,8 +19,6 @@
  * ```
  *
  * Source: `hermes-product.md` §1.8, §2.3 and §3.4.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

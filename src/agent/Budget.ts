@@ -13,8 +13,6 @@
  * for ever ends too.
  *
  * Source: `hermes-llm.md` §13.8 and §18, `hermes-product.md` §1.2 (`--run-budget`) and §3.4, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Cost from "../domain/Cost.ts"

@@ -3,8 +3,6 @@
  * approvals, and its result is given back instead of stored.
  *
  * Source: `hermes-contract.md` §3.5 (`dispatch_tool`); other than there, nothing is bypassed.
- *
- * @since 0.1.0
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

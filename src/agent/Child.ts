@@ -2,8 +2,6 @@
  * One child of a run: planned, announced, run within its limits, and reported.
  *
  * Source: `hermes-product.md` §3.3–3.5.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

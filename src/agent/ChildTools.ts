@@ -9,8 +9,6 @@
  * for, unless the settings say otherwise.
  *
  * Source: `hermes-product.md` §3.3.
- *
- * @since 0.1.0
  */
 import type { Task } from "../tool/Delegator.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"

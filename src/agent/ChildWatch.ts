@@ -1,7 +1,5 @@
 /**
  * What is seen of a child while it runs, so that its report says what it did even when it never gives a result.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

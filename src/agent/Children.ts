@@ -25,8 +25,6 @@
  * ```
  *
  * Source: `hermes-product.md` §3.4 and §3.5.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"

@@ -3,8 +3,6 @@
  * Either way it is closed by exactly one `on_session_end`.
  *
  * Source: `ARCHITECTURE.md` §4 and §7, `hermes-contract.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

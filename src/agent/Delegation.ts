@@ -16,8 +16,6 @@
  * interrupted with it. The limits of that run (tokens, money, time) hold for it all the same.
  *
  * Source: `hermes-product.md` §3, `hermes-llm.md` §13.9, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

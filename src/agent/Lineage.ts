@@ -1,7 +1,5 @@
 /**
  * Where a child run comes from.
- *
- * @since 0.1.0
  */
 import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { Budget } from "./Budget.ts"

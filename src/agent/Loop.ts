@@ -7,8 +7,6 @@
  * its open calls are cancelled, and the summary is asked for with what there is. When four fifths of the time are gone, the
  * model is told once; that message is sent and never stored. No other limit is announced, because models give up early
  * (`hermes-llm.md` §18.2).
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

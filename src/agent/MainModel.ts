@@ -7,8 +7,6 @@
  * learnt from a refusal: then the run has been working with it. Children may have smaller models.
  *
  * Source: `hermes-llm.md` §10.1.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { ConfigError } from "../domain/AgentError.ts"

@@ -6,8 +6,6 @@
  *
  * What `pre_llm_call` listeners add stands before the user's text in the request alone; it is never stored, and never
  * added to a message that is more than text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

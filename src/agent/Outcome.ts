@@ -1,7 +1,5 @@
 /**
  * How a step ended: what the loop decides on. A step has no policy, and the loop has no flags.
- *
- * @since 0.1.0
  */
 
 /** See the module. */

@@ -8,8 +8,6 @@
  * by the router's catalogue, which heeds it in every call of this process, and on disk once a call has succeeded.
  *
  * Source: `hermes-llm.md` §11, §16.5.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -8,8 +8,6 @@
  * again is bounded, and every bound ends the run with exactly what was said.
  *
  * Source: `hermes-llm.md` §13.3, §13.4 and §15.2–15.4, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
 import * as History from "../domain/History.ts"

@@ -7,8 +7,6 @@
  * does not fit and nothing makes it smaller. What a run has done before it was refused stays as it is.
  *
  * Source: `hermes-llm.md` §16.5 (15).
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -2,8 +2,6 @@
  * How much of a step's tool results reaches the model of a run: what the agent is set up with, else what fits its window.
  *
  * Source: `hermes-llm.md` §19.9.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Bounds from "../tool/Bounds.ts"

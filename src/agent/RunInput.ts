@@ -1,7 +1,5 @@
 /**
  * What an application asks of an agent.
- *
- * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"

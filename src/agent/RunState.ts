@@ -1,8 +1,6 @@
 /**
  * The state of one run. It is owned by the run's fiber: the loop and its steps change it, nobody else sees it. What must
  * outlive the run goes to the session store as it happens.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"

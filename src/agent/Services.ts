@@ -1,7 +1,5 @@
 /**
  * The services that a run works with.
- *
- * @since 0.1.0
  */
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { Service as Compaction } from "../routing/CompactionPort.ts"

@@ -2,8 +2,6 @@
  * One pass of the loop: one model call, and the tools that it asked for. No policy: what happened is the outcome.
  *
  * Source: `ARCHITECTURE.md` §4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"

@@ -4,8 +4,6 @@
  * summary a fixed text says why the run ended and what to do.
  *
  * Source: `hermes-llm.md` §18.3, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -34,8 +34,6 @@
  * ```
  *
  * Source: the lifecycle document (LLM failover), `nexau.md` §2, `ARCHITECTURE.md` §6.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -6,8 +6,6 @@
  *
  * `read` looks at what one listener returned and may throw when that throws (a getter, a proxy): it is run as part of
  * the listener, so that the listener is blamed. `merge` sees only what was read.
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import * as Json from "../domain/Json.ts"

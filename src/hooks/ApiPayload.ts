@@ -3,8 +3,6 @@
  * redacts and bounds them.
  *
  * Source: `hermes-contract.md` §2.3 and §2.8, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as AiError from "effect/ai/AiError"
 import type * as Response from "effect/ai/Response"

@@ -3,8 +3,6 @@
  * approval, a nested request) finds them in the fiber, so that calls that run side by side never mix theirs.
  *
  * Source: the observer document ("Correlation IDs"), `hermes-contract.md` §2.7, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import { ApiRequestId, type SessionId, type TaskId, type ToolCallId, type TurnId } from "../domain/Ids.ts"

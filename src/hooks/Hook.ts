@@ -19,8 +19,6 @@
  * ```
  *
  * Source: the observer document ("Contract"), `ARCHITECTURE.md` §5 and §7.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -18,8 +18,6 @@
  * A listener that never yields blocks the run: JavaScript has no way to stop it (`ARCHITECTURE.md` §7).
  *
  * Source: the observer document, `hermes-contract.md` §2.1, §2.5 and §2.6, `ARCHITECTURE.md` §5–7.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"

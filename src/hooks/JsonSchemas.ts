@@ -1,7 +1,5 @@
 /**
  * The payloads as JSON Schema, for consumers that are not written in TypeScript and for `hermes hooks schema`.
- *
- * @since 0.1.0
  */
 import type * as JsonSchema from "effect/JsonSchema"
 import * as Schema from "effect/Schema"

@@ -9,8 +9,6 @@
  * per message however many events carry them.
  *
  * Source: the observer document ("Payload Safety", "Performance"), `ARCHITECTURE.md` §7 (legacy payload fields, redaction).
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { observerVersion } from "./PayloadFields.ts"

@@ -2,8 +2,6 @@
  * What payloads of several families share: the schema version, the correlation ids, the route and the middleware trace.
  *
  * Source: the observer document ("Correlation IDs"), `hermes-contract.md` §2.3 and §2.7.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { ApiMode } from "../domain/ApiMode.ts"

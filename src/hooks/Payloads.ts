@@ -21,8 +21,6 @@
  * ```
  *
  * Source: the observer document, `hermes-contract.md` §2.2, §2.3 and §2.6.
- *
- * @since 0.1.0
  */
 import { ApiRequestError, PostApiRequest, PreApiRequest } from "./PayloadsApi.ts"
 import { PostApprovalResponse, PreApprovalRequest } from "./PayloadsApproval.ts"

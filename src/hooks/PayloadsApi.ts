@@ -8,8 +8,6 @@
  * `conversation_history`, `request_messages` and `assistant_message` are there for old ones and are made when first read.
  *
  * Source: the observer document ("Request-Scoped API Hooks"), `hermes-contract.md` §2.3, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as Cost from "../domain/Cost.ts"

@@ -2,8 +2,6 @@
  * Payloads of questions to the user whether something dangerous may run. Observers only: they can not answer.
  *
  * Source: the observer document ("Approval Lifecycle"), `hermes-contract.md` §2.3, `ARCHITECTURE.md` §7 (`session_id`).
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { SessionId, ToolCallId, TurnId } from "../domain/Ids.ts"

@@ -7,8 +7,6 @@
  * come once per session identity.
  *
  * Source: the observer document ("Session Lifecycle"), `hermes-contract.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { ApiRequestId, SessionId, TaskId, TurnId } from "../domain/Ids.ts"

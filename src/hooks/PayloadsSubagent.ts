@@ -7,8 +7,6 @@
  * joins the two events without a table of its own.
  *
  * Source: the observer document ("Subagent Lifecycle"), `hermes-contract.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { SessionId, ToolCallId, TurnId } from "../domain/Ids.ts"

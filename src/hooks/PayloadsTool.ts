@@ -3,8 +3,6 @@
  * blocked or cancelled.
  *
  * Source: the observer document ("Tool Lifecycle"), `hermes-contract.md` §2.3 and §2.9, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { TaskId } from "../domain/Ids.ts"

@@ -2,8 +2,6 @@
  * Payloads that frame a run (a user turn), not the single requests in it.
  *
  * Source: the observer document ("Turn-Scoped LLM Hooks"), `hermes-contract.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { SessionId } from "../domain/Ids.ts"

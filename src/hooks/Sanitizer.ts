@@ -18,8 +18,6 @@
  * (`ARCHITECTURE.md` §7). An object costs one level whatever its class.
  *
  * Source: the observer document ("Payload Safety"), `hermes-contract.md` §2.8.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { type Bounds, copy } from "./internal/Copy.ts"

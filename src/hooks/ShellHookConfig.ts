@@ -14,8 +14,6 @@
  * Nothing in the block stops the program: what can not be used is left out with a warning.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §6.
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"

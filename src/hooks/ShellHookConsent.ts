@@ -13,8 +13,6 @@
  * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that can not be read approves nothing.
  *
  * Source: `hermes-contract.md` §3.7.
- *
- * @since 0.1.0
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

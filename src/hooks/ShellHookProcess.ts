@@ -12,8 +12,6 @@
  * Of the output only the first megabyte is kept; the rest is read, so that the program does not hang, and thrown away.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-llm.md` §19.10.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -8,8 +8,6 @@
  * event: `{ "context": … }`. Everything else says nothing.
  *
  * Source: `hermes-contract.md` §3.7.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"

@@ -9,8 +9,6 @@
  * does not start, takes too long or says nothing that can be read changes nothing.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §1.5.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

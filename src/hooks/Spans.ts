@@ -12,8 +12,6 @@
  * An opening event that an interrupt kept from everybody has no closing event.
  *
  * Source: `ARCHITECTURE.md` §7 (closing events), `hermes-contract.md` §2.10.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"

@@ -2,8 +2,6 @@
  * How a tool call ended, in the words of `post_tool_call`.
  *
  * Source: `hermes-contract.md` §2.9, `ARCHITECTURE.md` §7 (`post_tool_call` `blocked`).
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"

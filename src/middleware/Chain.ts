@@ -2,8 +2,6 @@
  * Wrappers around a call, the first one outermost. Without wrappers the call is the base operation itself.
  *
  * Source: `hermes-contract.md` §1.7, `ARCHITECTURE.md` §6.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

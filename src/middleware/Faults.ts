@@ -3,8 +3,6 @@
  * thousand calls does not bury the log.
  *
  * Source: `hermes-contract.md` §1.8 and §1.11.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { Kind } from "./Kind.ts"

@@ -17,8 +17,6 @@
  * | interrupts itself, or joins a fiber that was interrupted | as if it had died |
  *
  * "Dies" reads "fails the call with `MiddlewareFailure`" for a wrapper that is registered as closed.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"

@@ -8,8 +8,6 @@
  * shared as it is: a request with a member that can not be copied still reaches its middleware. Cycles stay cycles.
  *
  * Source: `hermes-contract.md` §1.5, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 
 const isPlain = (value: object): boolean => {

@@ -1,7 +1,5 @@
 /**
  * What stands around the calls of a run: the middleware that may change them and the hooks that are told of them.
- *
- * @since 0.1.0
  */
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import type { Stack } from "./Stack.ts"

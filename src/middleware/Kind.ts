@@ -2,8 +2,6 @@
  * The kinds of middleware and what they are told of the call that they see.
  *
  * Source: `hermes-contract.md` §1.1–1.3, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"

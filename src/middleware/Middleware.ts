@@ -33,8 +33,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §5 and §6, `hermes-contract.md` §1.
- *
- * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
 import type { Cost } from "../domain/Cost.ts"

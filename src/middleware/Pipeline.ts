@@ -6,8 +6,6 @@
  *
  * Every accepted replacement adds one trace entry, also when it changes nothing. Source: `hermes-contract.md` §1.4 and
  * §1.6, with the order of `ARCHITECTURE.md` §7 (a pipeline, where the contract folds).
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -10,8 +10,6 @@
  * can not be changed; handing one of them on or back means what it is a copy of.
  *
  * Source: `hermes-contract.md` §1.2–1.7, `ARCHITECTURE.md` §5 and §6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

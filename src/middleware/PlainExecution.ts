@@ -2,8 +2,6 @@
  * The core of a plain execution function: runs it beside an Effect `next`, and reads what it hands back or throws.
  *
  * Source: `ARCHITECTURE.md` §6.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"

@@ -1,7 +1,5 @@
 /**
  * What a plain function may hand back: a value, a promise or an Effect.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

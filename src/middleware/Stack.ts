@@ -3,8 +3,6 @@
  * a kind that nobody registered costs nothing, not even a function call.
  *
  * Source: `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"

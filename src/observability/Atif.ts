@@ -25,8 +25,6 @@
  * ```
  *
  * Source: `relay-atof-atif.md` §2.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 

@@ -24,8 +24,6 @@
  * ```
  *
  * Source: `relay-atof-atif.md` §2.2 to §2.5.
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"

@@ -28,8 +28,6 @@
  * ```
  *
  * Source: `relay-atof-atif.md` §2.4 to §2.7.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import type * as Atif from "./Atif.ts"

@@ -1,8 +1,6 @@
 /**
  * The trajectory of a stored session. It knows what was said and done, and what all of it cost; when each thing happened and
  * what each answer cost is only in the events of a run.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"

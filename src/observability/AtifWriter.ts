@@ -17,8 +17,6 @@
  * the ending, `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written over.
  *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
- *
- * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

@@ -32,8 +32,6 @@
  * ```
  *
  * Source: the NeMo Relay document ("ATOF Mapping"), `relay-atof-atif.md` §1.
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"

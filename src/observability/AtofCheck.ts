@@ -2,8 +2,6 @@
  * Judges a stream of events: every line by itself, then the pairs and the tree that the lines make together.
  *
  * Source: `relay-atof-atif.md` §1.5.
- *
- * @since 0.1.0
  */
 import * as Atof from "./Atof.ts"
 import type { Issue } from "./AtifCheck.ts"

@@ -16,8 +16,6 @@
  * one of them should overwrite it.
  *
  * Source: `relay-atof-atif.md` §1.5 and §1.7, `hermes-contract.md` §4.2.
- *
- * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

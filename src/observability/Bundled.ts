@@ -2,8 +2,6 @@
  * The plugins that come with this program: described here, loaded when the user enables them.
  *
  * Source: `hermes-contract.md` §3.1.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { Bundled } from "../plugin/Discovery.ts"

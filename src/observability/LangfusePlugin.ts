@@ -25,8 +25,6 @@
  * ```
  *
  * Source: `hermes-contract.md` §5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -31,8 +31,6 @@
  * ```
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"

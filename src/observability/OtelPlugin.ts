@@ -22,8 +22,6 @@
  * ```
  *
  * Source: OpenTelemetry, "Environment Variable Specification".
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"

@@ -37,8 +37,6 @@
  * ```
  *
  * Source: OpenTelemetry, "Semantic Conventions for Generative AI systems".
- *
- * @since 0.1.0
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

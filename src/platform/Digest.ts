@@ -1,7 +1,5 @@
 /**
  * Digests that name things: the same text always gets the same short name.
- *
- * @since 0.1.0
  */
 import { createHash } from "node:crypto"
 

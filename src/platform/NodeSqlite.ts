@@ -1,7 +1,5 @@
 /**
  * Node's own SQLite, loaded when the first database is opened, and the files it works on.
- *
- * @since 0.1.0
  */
 import { chmodSync, closeSync, fstatSync, mkdirSync, openSync } from "node:fs"
 import { dirname, resolve } from "node:path"

@@ -9,8 +9,6 @@
  * destructive.
  *
  * Source: `ARCHITECTURE.md` §5 and §6.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

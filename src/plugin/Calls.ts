@@ -2,8 +2,6 @@
  * What plain callbacks of middleware get: one frozen object with the contract's fields.
  *
  * Source: `hermes-contract.md` §1.2 and §1.3.
- *
- * @since 0.1.0
  */
 import type { ModelRequest } from "../domain/Model.ts"
 import type { Registrable, ToolArguments, TraceEntry } from "../middleware/Kind.ts"

@@ -1,7 +1,5 @@
 /**
  * A plugin that was found, and what is known of it without running any of its code.
- *
- * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
 import type * as Manifest from "./Manifest.ts"

@@ -2,8 +2,6 @@
  * The commands that plugins bring: their names as users type them, and which of several counts.
  *
  * Source: `hermes-contract.md` §3.5 (`register_command`, `register_cli_command`).
- *
- * @since 0.1.0
  */
 
 /** What commands of either sort have. */

@@ -1,8 +1,6 @@
 /**
  * Reads what code on disk says that it contributes. The types of a plugin say the same, but nobody checked the code against
  * them.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

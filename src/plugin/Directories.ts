@@ -8,8 +8,6 @@
  * deeper is not looked at. A manifest that can not be read leaves its plugin out, with a warning.
  *
  * Source: `hermes-contract.md` §3.1 and §3.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -13,8 +13,6 @@
  * `HERMES_SAFE_MODE` finds none. No code of a plugin runs here, and no variable of the environment enables one.
  *
  * Source: `hermes-contract.md` §3.1.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"

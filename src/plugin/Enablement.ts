@@ -2,8 +2,6 @@
  * Whether a plugin that was found is loaded. Pure.
  *
  * Source: `hermes-contract.md` §3.3.
- *
- * @since 0.1.0
  */
 import type { Candidate } from "./Candidate.ts"
 

@@ -3,8 +3,6 @@
  * command takes longer than a minute.
  *
  * Source: `hermes-contract.md` §3.6.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

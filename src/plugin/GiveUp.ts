@@ -1,7 +1,5 @@
 /**
  * Runs code that may never end, and that may refuse to be stopped.
- *
- * @since 0.1.0
  */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

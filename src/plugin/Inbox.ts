@@ -2,8 +2,6 @@
  * Lets plugins say something in a conversation that a user has in a terminal.
  *
  * Source: `hermes-contract.md` §3.5 (`inject_message`).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

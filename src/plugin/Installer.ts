@@ -8,8 +8,6 @@
  * `x.example` is copied to `x` where that is missing.
  *
  * Source: `hermes-contract.md` §3.6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

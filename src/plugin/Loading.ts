@@ -12,8 +12,6 @@
  * A module that never yields while it is imported blocks the program: JavaScript has no way to stop it.
  *
  * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

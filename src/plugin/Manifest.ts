@@ -8,8 +8,6 @@
  * A manifest that is no YAML mapping is an error.
  *
  * Source: `hermes-contract.md` §3.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

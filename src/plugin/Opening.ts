@@ -8,8 +8,6 @@
  * that name or as the default. What it imports as `effect` and `hermes-effect` is this program's own copy.
  *
  * Source: `hermes-contract.md` §3.4, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -9,8 +9,6 @@
  * a package known, not enabled.
  *
  * Source: `hermes-contract.md` §3.1, where entry points of installed packages take this place.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -8,8 +8,6 @@
  * to be `readonly` counts as destructive.
  *
  * Source: `hermes-contract.md` §3.5 (`register_tool`).
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -35,8 +35,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-contract.md` §3.5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

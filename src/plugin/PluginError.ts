@@ -11,8 +11,6 @@
  * console.log(`${error.plugin}: ${error._tag}`)
  * // => audit: PluginError
  * ```
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 

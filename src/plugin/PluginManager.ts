@@ -9,8 +9,6 @@
  * became of each.
  *
  * Source: `hermes-contract.md` §3, `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -17,8 +17,6 @@
  * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer({ plugins: [audit] }))))
  * // => [ 'audit' ]
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,5 @@
 /**
  * Providers that plugins bring, as settings name them.
- *
- * @since 0.1.0
  */
 import * as Directory from "../routing/ProviderDirectory.ts"
 import type { ProviderSource } from "./Plugin.ts"

@@ -15,8 +15,6 @@
  * manifest names; processes that it starts without an environment of their own get them, too.
  *
  * Source: the middleware and observer documents ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

@@ -2,8 +2,6 @@
  * Puts what a plugin contributes into the registries of a runtime, for as long as the scope lives.
  *
  * Source: `hermes-contract.md` §3.5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

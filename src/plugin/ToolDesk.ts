@@ -10,8 +10,6 @@
  * not choose another.
  *
  * Source: `hermes-contract.md` §3.5 (`dispatch_tool`, `llm`).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

@@ -4,8 +4,6 @@
  * session belongs here.
  *
  * Source: `hermes-llm.md` §6 and §7.1.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"

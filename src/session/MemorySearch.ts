@@ -1,7 +1,5 @@
 /**
  * Search over messages in memory: every message is read on every search. The newest hits come first.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"

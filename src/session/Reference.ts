@@ -8,8 +8,6 @@
  * opens none of them, unless it is the title of one.
  *
  * Source: `hermes-product.md` §1.7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -9,8 +9,6 @@
  * over; terms beyond the 32nd are left out. An empty query matches nothing.
  *
  * Source: `hermes-product.md` §4.1.
- *
- * @since 0.1.0
  */
 import * as SearchText from "./SearchText.ts"
 

@@ -1,7 +1,5 @@
 /**
  * Search without an index: whether one text fits a query, and where.
- *
- * @since 0.1.0
  */
 import type { Alternative, SearchQuery, Term } from "./SearchQuery.ts"
 import * as SearchText from "./SearchText.ts"

@@ -1,7 +1,5 @@
 /**
  * The text of a message as search sees it, and the words in it.
- *
- * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../domain/Json.ts"

@@ -23,8 +23,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3 (`session_search`) and §4.1.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

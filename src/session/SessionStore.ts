@@ -26,8 +26,6 @@
  * ```
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §4 and §8.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

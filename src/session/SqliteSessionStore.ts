@@ -34,8 +34,6 @@
  * ```
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,5 @@
 /**
  * The refusals that every session store shares, each one line with its remedy.
- *
- * @since 0.1.0
  */
 import { SessionStoreError } from "../domain/AgentError.ts"
 

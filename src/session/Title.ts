@@ -7,8 +7,6 @@
  * last of them.
  *
  * Source: `hermes-product.md` §1.7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import { SessionStoreError } from "../domain/AgentError.ts"

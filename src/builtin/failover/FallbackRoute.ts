@@ -13,8 +13,6 @@
  * fallback elsewhere names its own. The reference sends them along.
  *
  * Source: `nexau.md` §2.4, `hermes-llm.md` §2.3 and §2.4.
- *
- * @since 0.1.0
  */
 import * as Redacted from "effect/Redacted"
 import * as AiError from "effect/ai/AiError"

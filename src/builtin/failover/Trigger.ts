@@ -13,8 +13,6 @@
  * The reference compares the exact class name, so that the name of a parent never matches there.
  *
  * Source: `nexau.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as AiError from "effect/ai/AiError"
 import type { Trigger } from "./Options.ts"

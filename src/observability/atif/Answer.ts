@@ -2,8 +2,6 @@
  * What a model answered, in whatever protocol: text, reasoning, calls, usage.
  *
  * Source: `relay-atof-atif.md` §2.7 and §2.9.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import type * as Atif from "../Atif.ts"

@@ -8,8 +8,6 @@
  * a trajectory that are no copies; a root's cost is that of its children too, and says so.
  *
  * Source: `relay-atof-atif.md` §2.2, §2.3 and §2.7.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import * as Atif from "../Atif.ts"

@@ -3,8 +3,6 @@
  * and a request that is repeated is none.
  *
  * Source: `relay-atof-atif.md` §2.4, §2.6 and §2.7.
- *
- * @since 0.1.0
  */
 import type * as Atif from "../Atif.ts"
 import { plain, type Request, type Said } from "./Message.ts"

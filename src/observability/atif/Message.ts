@@ -8,8 +8,6 @@
  * alone (`<memory-context>`, `<plugin-context>`) is left out.
  *
  * Source: `relay-atof-atif.md` §2.3 and §2.7.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"

@@ -2,8 +2,6 @@
  * Steps of model calls: the messages that are new in a request, and the answer to it.
  *
  * Source: `relay-atof-atif.md` §2.6 and §2.7.
- *
- * @since 0.1.0
  */
 import type { ScopeEvent } from "../Atof.ts"
 import * as Answer from "./Answer.ts"

@@ -1,7 +1,5 @@
 /**
  * What a conversion remembers of one agent scope and of one tool scope.
- *
- * @since 0.1.0
  */
 import type * as Atif from "../Atif.ts"
 import type { ScopeEvent } from "../Atof.ts"

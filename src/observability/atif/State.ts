@@ -1,7 +1,5 @@
 /**
  * What a conversion knows so far: the scopes of a stream and the trajectories that are made of them.
- *
- * @since 0.1.0
  */
 import type * as Atif from "../Atif.ts"
 import { type Event, micros, type ScopeEvent, timestampOf } from "../Atof.ts"

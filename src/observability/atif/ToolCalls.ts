@@ -2,8 +2,6 @@
  * Results of tool calls, each in the step whose answer issued the call, whenever it arrives.
  *
  * Source: `relay-atof-atif.md` §2.6 and §2.7.
- *
- * @since 0.1.0
  */
 import type { ScopeEvent } from "../Atof.ts"
 import type * as Draft from "./Draft.ts"

@@ -1,7 +1,5 @@
 /**
  * Reads JSON that somebody else wrote.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"

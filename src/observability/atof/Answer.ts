@@ -3,8 +3,6 @@
  * `assistant_message`, as the Relay document prints them.
  *
  * Source: the NeMo Relay document ("Parallel Tool Calls"), `relay-atof-atif.md` §1.7 rule 6.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { type Fields, object, pick } from "./Facts.ts"

@@ -2,8 +2,6 @@
  * What the events of a stream say of a hook payload besides `data`: the correlation envelope under its contract names.
  *
  * Source: `hermes-contract.md` §4.5 ("Metadata keys").
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import type { Facts } from "./Session.ts"

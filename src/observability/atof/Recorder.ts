@@ -15,8 +15,6 @@
  * closing event (`ARCHITECTURE.md` §7).
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"

@@ -1,7 +1,5 @@
 /**
  * What a recorder remembers of one session: its agent scope and the scopes that are open in it.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import type { ScopeEvent } from "../Atof.ts"

@@ -2,8 +2,6 @@
  * The attributes of a model call in Langfuse. Pure.
  *
  * Source: `hermes-contract.md` §5 ("Trace model", "Message source preference", "Usage").
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { type Fields, object, text } from "../atof/Facts.ts"

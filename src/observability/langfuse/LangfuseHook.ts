@@ -2,8 +2,6 @@
  * The hook that traces runs to Langfuse, over OTLP. Sending is done away from the run.
  *
  * Source: `hermes-contract.md` §5; Langfuse's OpenTelemetry endpoint.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"

@@ -19,8 +19,6 @@
  * ¹ Without it, `LANGFUSE_…` counts. Values are trimmed; one that is empty counts as not set. The last two are ours.
  *
  * Source: `hermes-contract.md` §5 ("Environment").
- *
- * @since 0.1.0
  */
 import * as Redacted from "effect/Redacted"
 import { isTruthy } from "../../plugin/Discovery.ts"

@@ -2,8 +2,6 @@
  * An observation of Langfuse that is not over yet, and what all observations of one run have in common.
  *
  * Source: `hermes-contract.md` §5; the attribute names are those that Langfuse's OpenTelemetry ingestion reads.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import type { Value } from "../otlp/Span.ts"

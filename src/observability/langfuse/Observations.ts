@@ -9,8 +9,6 @@
  * - The output of a run is its final text, with the tool calls that were made and what each of them gave.
  *
  * Source: `hermes-contract.md` §5 ("Trace model").
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { type Fields, text } from "../atof/Facts.ts"

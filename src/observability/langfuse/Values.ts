@@ -11,8 +11,6 @@
  * - Of a file that was read, 25 lines from its beginning and 15 from its end are shown.
  *
  * Source: `hermes-contract.md` §5 ("Value limits").
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { head } from "../../domain/TextCut.ts"

@@ -8,8 +8,6 @@
  * It comes from payloads, which are redacted and bounded.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI agent and framework spans".
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { type Fields, object, text } from "../atof/Facts.ts"

@@ -2,8 +2,6 @@
  * Messages in the form of the GenAI conventions: a role and parts, whatever the provider's own request looks like. Pure.
  *
  * Source: OpenTelemetry, "GenAI input messages", "GenAI output messages".
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"

@@ -6,8 +6,6 @@
  * A request has the time that the variables give it. At most {@link maxInFlight} requests of a signal are under way; while
  * a collector holds up so many, what comes is dropped. The user is told once why a collector takes nothing: when it
  * refuses, when three requests in a row failed, or when the last one had failed at the end.
- *
- * @since 0.1.0
  */
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Context from "effect/Context"

@@ -3,8 +3,6 @@
  * semantic conventions where they have one. They are Effect's own metrics, so whoever exports those exports these.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI metrics" (names, units, bounds).
- *
- * @since 0.1.0
  */
 import type * as Context from "effect/Context"
 import * as Metric from "effect/Metric"

@@ -20,8 +20,6 @@
  * ¹ With `_TRACES_`, `_METRICS_` or `_LOGS_` for one of them. Protocols other than over HTTP are not there.
  *
  * Source: OpenTelemetry, "Environment Variable Specification" and "OpenTelemetry Protocol Exporter".
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import type * as Tracer from "effect/Tracer"

@@ -3,8 +3,6 @@
  * the run is.
  *
  * Source: OpenTelemetry, "General SDK Configuration".
- *
- * @since 0.1.0
  */
 import type * as Tracer from "effect/Tracer"
 

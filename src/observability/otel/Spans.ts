@@ -7,8 +7,6 @@
  *   that the application runs the agent in, or under one that is given.
  * - A tool call or model call that a tool makes (`execute_code`, `vision_analyze`) is under its call.
  * - Whether a run is traced is decided when it begins; numbers count in either case.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Exit from "effect/Exit"

@@ -13,8 +13,6 @@
  * - The end of the scope waits for what is not sent yet, for {@link flushDeadline} at most.
  *
  * Source: OpenTelemetry Protocol, "OTLP/HTTP Response".
- *
- * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

@@ -2,8 +2,6 @@
  * A span as OTLP over HTTP writes it in JSON.
  *
  * Source: OpenTelemetry Protocol 1.x, "JSON Protobuf Encoding".
- *
- * @since 0.1.0
  */
 import { entriesToAttributes } from "effect/observability/OtlpResource"
 

@@ -14,8 +14,6 @@
  * to this one what it finds in the configuration directory, so it is given the name of a file that is not there.
  *
  * Source: `hermes-contract.md` §4.3, `relay-atof-atif.md` §3.3 and §3.4.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -3,8 +3,6 @@
  * when one of its components changed it.
  *
  * Source: `hermes-contract.md` §4.8, `relay-atof-atif.md` §1.7.
- *
- * @since 0.1.0
  */
 import * as Response from "effect/ai/Response"
 import * as Effect from "effect/Effect"

@@ -14,8 +14,6 @@
  * Of several adaptive components the first one counts. An exporter's table that does not say `enabled` is one that is on.
  *
  * Source: the NeMo Relay document ("NeMo Relay Component Config"), `relay-atof-atif.md` §3.3, `hermes-contract.md` §4.3.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -20,8 +20,6 @@
  * The library can not be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write that down.
  *
  * Source: `hermes-contract.md` §4.8, `relay-atof-atif.md` §3.5 and §3.7.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

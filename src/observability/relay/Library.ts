@@ -8,8 +8,6 @@
  * is passed to it is `Schema.Json` that came from `Sanitizer`, nothing else. Arguments are positional; null skips one.
  *
  * Source: `relay-atof-atif.md` §3.1 and §3.2, `hermes-contract.md` §4.9.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -17,8 +17,6 @@
  * document prints; it is in `metadata`.
  *
  * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -1,8 +1,6 @@
 /**
  * What somebody changed of a value that was shown to him as a redacted copy: the value itself wherever the copy came back
  * as it was, and his own words elsewhere.
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"

@@ -10,8 +10,6 @@
  * - What the library refuses is one warning, and the run goes on.
  *
  * Source: `relay-atof-atif.md` §1.7, §3.2 and §3.6, `hermes-contract.md` §4.5 to §4.7.
- *
- * @since 0.1.0
  */
 import type * as Schema from "effect/Schema"
 import { text } from "../atif/Value.ts"

@@ -7,8 +7,6 @@
  * and one without either to what its task or session does at the time.
  *
  * Source: `hermes-contract.md` §5 ("Trace model").
- *
- * @since 0.1.0
  */
 import { type Fields, text } from "../atof/Facts.ts"
 

@@ -19,8 +19,6 @@
  * Calls without an id are taken to end in the order in which they began, for each tool.
  *
  * Source: `hermes-contract.md` §5 ("Trace model"), `ARCHITECTURE.md` §7 (closing events).
- *
- * @since 0.1.0
  */
 import { type Fields, text } from "../atof/Facts.ts"
 import * as RunKey from "./RunKey.ts"

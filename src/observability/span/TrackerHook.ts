@@ -4,8 +4,6 @@
  * **Details**
  *
  * It listens inline, so that spans begin and end when what they are of did; what it does there is to make small objects.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

@@ -9,8 +9,6 @@
  *
  * export const agent = CronAgent.JobAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [Files.toolset] })))
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,5 @@
 /**
  * Why a job can not be begun: something that it needs is not there. No model was asked.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 

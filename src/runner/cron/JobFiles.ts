@@ -7,8 +7,6 @@
  * {@link keptOutputs} are kept.
  *
  * Source: `hermes-product.md` §2.5 and §4.4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

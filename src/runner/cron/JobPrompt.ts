@@ -7,8 +7,6 @@
  * like instructions.
  *
  * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"); the marker's spelling is not in it.
- *
- * @since 0.1.0
  */
 import * as TextCut from "../../domain/TextCut.ts"
 import type { Job } from "../../tool/cron/Job.ts"

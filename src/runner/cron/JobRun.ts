@@ -20,8 +20,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.5.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"

@@ -5,8 +5,6 @@
  *
  * The ending decides what runs it: `.py` is for `python3`, `.js`, `.mjs`, `.cjs`, `.ts` and `.mts` are for `node`, everything
  * else is for a shell.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -3,8 +3,6 @@
  * tool that makes jobs.
  *
  * Source: `hermes-product.md` §2.5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { Job } from "../../tool/cron/Job.ts"

@@ -33,8 +33,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.5 (a 60 s tick with a file lock), case 94.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FiberMap from "effect/FiberMap"

@@ -1,7 +1,5 @@
 /**
  * Store and search on one database: what `SqliteSessionStore` loads when it is first used.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as SessionSearch from "../SessionSearch.ts"

@@ -12,8 +12,6 @@
  * returned survives a power cut as well.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

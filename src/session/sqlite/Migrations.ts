@@ -11,8 +11,6 @@
  * stand behind the counters, so that reading those does not read them.
  *
  * Source: `hermes-product.md` §4.1.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

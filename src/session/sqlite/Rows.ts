@@ -1,7 +1,5 @@
 /**
  * The rows of the session database, and what they are in the port's terms.
- *
- * @since 0.1.0
  */
 import * as Cost from "../../domain/Cost.ts"
 import type { SessionId } from "../../domain/Ids.ts"

@@ -1,8 +1,6 @@
 /**
  * Search on an open database: by its full-text index, which ranks. Words in scripts that do not put blanks between them are
  * not in the index; for these the messages that hold every sign are read and scanned.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"

@@ -1,7 +1,5 @@
 /**
  * The session store on an open database.
- *
- * @since 0.1.0
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
