@@ -2,8 +2,6 @@
  * Settings of the agent itself: how long it runs, what it delegates, remembers and compacts.
  *
  * Source: `hermes-llm.md` §21, `hermes-product.md` §3.1 and §6, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import { Configurable } from "../domain/ApiMode.ts"
@@ -17,7 +15,7 @@ export const agent = F.defaulted({
   /** Tries of one provider in all. */
   apiMaxRetries: F.withDefault(F.integer({ least: 1 }), 3),
   reasoningEffort: F.withDefault(reasoningEffort, "medium"),
-  /** What one run may use, the children that it delegates to included; without a limit when absent. */
+  /** Budgets of one run and the children that it delegates to; without a limit when absent. */
   runBudgetSeconds: F.optional(F.seconds),
   runBudgetTokens: F.optional(F.positive),
   /** US dollars, as far as prices are known. */
@@ -34,7 +32,7 @@ export const agent = F.defaulted({
     ),
     "auto"
   ),
-  /** Where the agent works, in words for the model: part of the system prompt of each new session. */
+  /** Description of the place where the agent works, for the model: part of the system prompt of each new session. */
   environmentHint: F.optional(F.text)
 })
 
@@ -49,7 +47,7 @@ export const agent = F.defaulted({
 export const delegation = F.defaulted({
   maxSpawnDepth: F.withDefault(F.integer({ least: 1 }), 2),
   maxConcurrentChildren: F.withDefault(F.integer({ least: 1 }), 3),
-  /** How many `delegate_task` calls of one step are run; each can carry several tasks. */
+  /** Number of `delegate_task` calls of one step that are run; each can carry several tasks. */
   maxCallsPerStep: F.withDefault(F.integer({ least: 1 }), 1),
   maxIterations: F.withDefault(F.positive, 50),
   childTimeoutSeconds: F.optional(F.number({ least: 30 })),
@@ -61,7 +59,7 @@ export const delegation = F.defaulted({
   apiMode: F.optional(Configurable),
   reasoningEffort: F.optional(reasoningEffort),
   inheritMcpToolsets: F.withDefault(F.flag, true),
-  /** Whether what a child asks approval for is approved once instead of denied. */
+  /** Auto-approves tool calls of sub-agents once, instead of denying them. */
   subagentAutoApprove: F.withDefault(F.flag, false)
 })
 

@@ -3,9 +3,9 @@
  *
  * **Details**
  *
- * A value that can not be used is an error, a line for each: where it stands, what was expected, what was found. A key that
- * nobody knows, one that has no effect yet and a number out of bounds are warnings. Nothing is loaded but what is there: without a `config.yaml` there
- * is no YAML reader.
+ * A value that cannot be used is an error, one line each: its place, what was expected, what was found. An unknown key, one
+ * that has no effect yet and a number out of bounds are warnings. The YAML reader is loaded only when there is a
+ * `config.yaml`.
  *
  * **Gotchas**
  *
@@ -13,11 +13,9 @@
  * key, address, protocol, model options (`RouteStatement`). `OPENAI_BASE_URL` is for endpoints that speak OpenAI's protocol; it
  * counts only while the provider is `auto`, `openai` or `custom`.
  *
- * Limits of a run that started this program ({@link Inherited}) tighten what was read, whatever said it.
+ * Limits of a run that started this program ({@link Inherited}) tighten what was read, whichever source it came from.
  *
  * Source: `ARCHITECTURE.md` §7 and §8, `hermes-product.md` §6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -52,22 +50,22 @@ export interface Flag {
   readonly value: unknown
 }
 
-/** How to load. */
+/** Options of {@link load}. */
 export interface Options {
   readonly flags?: ReadonlyArray<Flag> | undefined
   /** Leaves `config.yaml` alone; `.env` still counts, since it holds the keys. */
   readonly ignoreUserConfig?: boolean | undefined
 }
 
-/** Settings, and what there is to say about them, a line each. */
+/** Settings, with their warnings and refusals. */
 export interface Loaded {
   readonly settings: Values
   readonly warnings: ReadonlyArray<string>
-  /** Why no run starts with these settings, a line each. */
+  /** Reasons for which no run starts with these settings, a line each. */
   readonly refusals: ReadonlyArray<string>
 }
 
-/** What the settings are made of. */
+/** Sources of the settings. */
 export interface Sources {
   /** The value of `config.yaml`, or undefined when there is none. */
   readonly file: unknown
@@ -85,7 +83,7 @@ const assignment = ({ key, name, value }: Flag): ReadonlyArray<SettingSources.As
 const failure = (lines: ReadonlyArray<{ readonly path: string; readonly text: string }>): ConfigError =>
   new ConfigError({ path: lines[0]?.path ?? "config.yaml", message: lines.map(({ text }) => text).join("\n") })
 
-/** The settings that some sources make; pure. */
+/** Resolves the settings from their sources; pure. */
 export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Loaded, ConfigError> =>
   Effect.suspend(() => {
     const root = Shape.root()
@@ -175,7 +173,7 @@ export const layerAll = (
   layer(options).pipe(Layer.provideMerge(Environment.layer), Layer.provideMerge(Home.layer))
 
 /**
- * Settings that an application gives, in the words of the file; what it does not say has its default. Warnings are logged.
+ * Settings that an application gives, in the words of the file; a key that it leaves out has its default. Warnings are logged.
  */
 export const layerOf = (file: Tree.Mapping = {}): Layer.Layer<Settings, ConfigError> =>
   Layer.effect(

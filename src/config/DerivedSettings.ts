@@ -1,7 +1,5 @@
 /**
- * Answers that take more than one key.
- *
- * @since 0.1.0
+ * Values that take more than one key of the settings.
  */
 import * as Result from "effect/Result"
 import { ConfigError } from "../domain/AgentError.ts"
@@ -11,13 +9,13 @@ import type { Values } from "./Settings.ts"
 /** Seconds that a side task may take, where that is not the common 30 (`hermes-product.md` §6). */
 const taskTimeouts = new Map([["vision", 120], ["web_extract", 360], ["compression", 120]])
 
-/** Who does a side task. */
+/** Provider, model and timeout of a side task. */
 export interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeout"> {
   /** Seconds. */
   readonly timeout: number
 }
 
-/** The settings of a side task; one that nobody configured is done by `auto`. */
+/** The settings of a side task; an unconfigured one has provider `auto`. */
 export const auxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task: string): AuxiliaryTask => {
   const configured = Object.hasOwn(auxiliary, task) ? auxiliary[task] : undefined
   return { provider: "auto", ...configured, timeout: configured?.timeout ?? taskTimeouts.get(task) ?? 30 }
@@ -52,7 +50,7 @@ export const guardrail = ({ bedrock }: Pick<Values, "bedrock">): Result.Result<G
  */
 export const guarded = (route: Route, settings: Pick<Values, "bedrock">): Result.Result<Route, ConfigError> =>
   Result.flatMap(guardrail(settings), (guardrail) => {
-    // The stand-in sends nothing to anybody.
+    // The stand-in sends nothing.
     if (guardrail === undefined || route.provider === "offline") return Result.succeed(route)
     if (route.apiMode === "bedrock_converse") return Result.succeed({ ...route, guardrail })
     return Result.fail(

@@ -1,5 +1,5 @@
 /**
- * `.env` files: reading, and changing one variable without touching the rest.
+ * Reads `.env` files, and changes one variable without touching the rest.
  *
  * **Details**
  *
@@ -9,9 +9,7 @@
  *
  * **Gotchas**
  *
- * A line that is none of this is left alone and said nothing about, because it may be the rest of a secret.
- *
- * @since 0.1.0
+ * A line of any other form is left alone and never reported, because it may be the rest of a secret.
  */
 
 const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" }

@@ -4,15 +4,13 @@
  * **Details**
  *
  * A change touches the lines of its key and leaves comments and all other bytes alone. It is refused, and nothing is
- * written, when the value does not fit, when the key is ambiguous, or when the file can not be changed in place. The file
- * is replaced whole, with mode 0600; somebody else's change at the same moment is kept.
+ * written, when the value does not fit, when the key is ambiguous, or when the file cannot be changed in place. The file
+ * is replaced whole, with mode 0600, while holding a lease: a change by another process at the same moment is kept.
  *
  * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is kept in `.env`; if it stands below another key, the file
  * refers to it as `${NAME}`.
  *
  * Source: `hermes-product.md` §1.6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -39,7 +37,7 @@ import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
 import { remarksAt, withoutUnsupported } from "./UnsupportedSettings.ts"
 import * as Yaml from "./Yaml.ts"
 
-/** What was changed. */
+/** One change that was made. */
 export interface Change {
   readonly file: "config.yaml" | ".env"
   /** The key as it stands there. */
@@ -55,10 +53,10 @@ type Needs = FileSystem.FileSystem | Home | Path.Path
 const cannotEdit = (key: string): ConfigError =>
   new ConfigError({
     path: key,
-    message: `${key}: config.yaml is laid out in a way that this command can not change safely: use \`hermes config edit\``
+    message: `${key}: config.yaml is laid out in a way that this command cannot change safely: use \`hermes config edit\``
   })
 
-/** What a user typed as the value that the place takes; free places take what YAML makes of it. */
+/** Converts what a user typed to the type of its place; a place of any type takes the YAML value. */
 const typed = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
   const shape = Shape.ofPath(path)
   const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
@@ -66,7 +64,7 @@ const typed = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unkn
   return /^\s*[#&*!|>]/.test(text) ? text : Result.getOrElse(yaml.parse(text), () => text)
 }
 
-/** Changes `config.yaml`: `decide` says where and what, given the file as it is; `undefined` removes the place. */
+/** Changes `config.yaml`: `decide` returns the place and its value, given the file as it is; `undefined` removes the place. */
 const change = Effect.fnUntraced(function*(
   key: string,
   decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<{ readonly path: ReadonlyArray<string>; readonly value: unknown }, ConfigError>
@@ -115,7 +113,7 @@ export const set = Effect.fn("Edit.set")(function*(key: string, text: string): E
     })))
 })
 
-/** What {@link setModel} is told of the main model, by the keys of its section. */
+/** Keys of the main model's section that {@link setModel} sets. */
 export interface ModelChange extends Readonly<Record<"default", string>>, Readonly<Record<"provider" | "base_url" | "api_mode", string | undefined>> {}
 
 const text = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
@@ -158,7 +156,7 @@ export const modify = (
 ): Effect.Effect<Change, ConfigError, Needs> =>
   change(Tree.show(path), (tree) => Effect.succeed({ path, value: next(Tree.get(tree, path)) }))
 
-/** Removes a key, and the sections that it leaves empty; whether it was there does not matter. */
+/** Removes a key, and the sections that it leaves empty; one that is not there is no error. */
 export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, Needs> {
   const names = yield* SettingKeys.names(key)
   const variable = SettingKeys.secretVariable(names)
@@ -175,10 +173,10 @@ const encode = (settings: Values): Tree.Mapping => {
   return Tree.isMapping(pools) ? { ...rest, ...pools } : rest
 }
 
-/** The settings in effect, in the words of the file, secrets masked. */
+/** The settings in effect, by the keys of the file, secrets masked. */
 export interface Shown {
   readonly values: Tree.Mapping
-  /** What is left out, or otherwise not as the user wrote it: a line each. */
+  /** Keys that are left out or changed from what the user wrote: a line each. */
   readonly warnings: ReadonlyArray<string>
 }
 

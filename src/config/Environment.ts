@@ -1,11 +1,9 @@
 /**
- * Variables: those of the process, and behind them those of `.env` in the home directory.
+ * Looks up environment variables: those of the process, then those of `.env` in the home directory.
  *
  * **Gotchas**
  *
  * Their values are often secrets. Name a variable in a message, never its value.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -22,12 +20,12 @@ import { ProcessVariables, type Variables } from "../platform/ProcessVariables.t
 
 export { HiddenVariables, ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
-/** See the module. */
+/** Lookup of variables in both sources. */
 export interface Service {
-  /** The value of a variable; one that is set to nothing counts as not set. */
+  /** The value of a variable; an empty one counts as not set. */
   readonly get: (name: string) => string | undefined
   readonly process: Variables
-  /** What `.env` says, whether or not the process says something else. */
+  /** Variables of `.env`, also those that the process overrides. */
   readonly file: Variables
 }
 

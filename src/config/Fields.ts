@@ -1,8 +1,6 @@
 /**
- * What settings are built of: sections whose keys are camelCase in TypeScript and snake_case in the file, and the kinds of
- * values that stand in them. A kind says in words what it expects, so that an error needs no other source.
- *
- * @since 0.1.0
+ * Building blocks of the settings: sections whose keys are camelCase in TypeScript and snake_case in the file, and the kinds
+ * of values in them. Each kind describes what it expects, so that an error needs no other source.
  */
 import * as Effect from "effect/Effect"
 import * as RedactedValue from "effect/Redacted"
@@ -11,7 +9,7 @@ import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { marker } from "../domain/Redaction.ts"
 
-/** What a kind says of itself besides its type; read by `Shape`. */
+/** Facts about a kind besides its type; read by `Shape`. */
 export interface Facts {
   /** The least and the most that is taken; a number beyond is moved there with a warning. */
   readonly least?: number
@@ -23,9 +21,9 @@ export interface Facts {
   readonly secret?: boolean
   /** A number or a boolean is taken for its text: arguments and variables of programs. */
   readonly scalars?: boolean
-  /** Keys that are not declared are somebody else's; only near misses are worth a warning. */
+  /** Undeclared keys belong to other programs; only near misses draw a warning. */
   readonly open?: boolean
-  /** What separates the items where the list is one text; a comma when absent. */
+  /** Separator of the items where the list is one text; a comma when absent. */
   readonly separator?: string
   readonly unsupported?: Unsupported
   /** Names in a map whose entries nothing reads yet. */
@@ -39,7 +37,7 @@ export interface Unsupported {
    * for nothing.
    */
   readonly holds: ReadonlyArray<unknown> | "any"
-  /** What to do; `remove it` when absent. */
+  /** Remedy for the user; `remove it` when absent. */
   readonly remedy?: string
   /** Safety depends on the key: no run starts with a value that does not hold. */
   readonly stops?: boolean
@@ -82,7 +80,7 @@ export const withDefault = <S extends Schema.Constraint>(schema: S, value: S["En
 /** A section that may be absent, and then has its defaults. */
 export const defaulted = <const F extends Schema.Struct.Fields>(fields: F) => {
   const schema = section(fields)
-  // Each field is optional in the file, so that an empty mapping fits; the compiler can not see that for a generic F.
+  // Each field is optional in the file, so that an empty mapping fits; the compiler cannot see that for a generic F.
   return withDefault(schema, {} as (typeof schema)["Encoded"])
 }
 

@@ -7,8 +7,6 @@
  * only, when something is about to be written.
  *
  * Source: `ARCHITECTURE.md` §8.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -6,7 +6,7 @@
  *
  * Every command and script that a tool starts gets {@link variable}. Settings are tightened after flags, environment and
  * files were read, so that no source of settings counts more: `--yolo` and `approvals.mode: off` do not hold where the
- * starting run asks, what needs an approval is denied where nobody could be asked there, globs that deny are joined, entries
+ * starting run asks, a call that needs an approval is denied where no one could be asked, globs that deny are joined, entries
  * that allow must be on both lists, secrets stay masked, and writes stay in the roots of the starting run.
  *
  * A value that cannot be read counts as the strictest limits. Taking the variable out of the environment of a command is a
@@ -28,7 +28,7 @@ const LimitsSchema = Schema.Struct({
   /** Runs of other processes above: 1 for a program that the user's own started. */
   depth: Schema.Natural,
   mode: Schema.Literals(["manual", "smart", "off"]),
-  /** What becomes of a call that needs an approval where nobody can be asked. */
+  /** Outcome of a call that needs an approval where no one can be asked. */
   unattended: Schema.Literals(["deny", "approve"]),
   /** Globs of commands that never run. */
   deny: Schema.Array(Schema.String),
@@ -42,10 +42,10 @@ const LimitsSchema = Schema.Struct({
   acceptHooks: Schema.Boolean
 })
 
-/** See the module. */
+/** Limits of one program. */
 export type Limits = typeof LimitsSchema.Type
 
-/** Those of a program that nothing is known of. */
+/** Limits of a program of which nothing is known. */
 export const strictest: Limits = {
   depth: 1,
   mode: "manual",
@@ -124,7 +124,7 @@ export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, secur
   acceptHooks: hooksAutoAccept
 })
 
-/** Why no run may start this deep; undefined where one may. */
+/** Error of a run that would start too deep; undefined where it may start. */
 export const refusal = (limits: Limits | undefined): ConfigError | undefined =>
   limits === undefined || limits.depth <= maxDepth
     ? undefined
@@ -133,5 +133,5 @@ export const refusal = (limits: Limits | undefined): ConfigError | undefined =>
       message: `hermes was started by a run that hermes started itself, ${limits.depth} deep; ${maxDepth} is the limit. Do the work in this run.`
     })
 
-/** Limits that the programs get which this runtime starts; the strictest where nobody says. */
+/** Limits of the programs that this runtime starts; the strictest where none are given. */
 export const Current = Context.Reference<Limits>("hermes-effect/config/Inherited", { defaultValue: () => strictest })

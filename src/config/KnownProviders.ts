@@ -7,8 +7,8 @@
 import { address, isUnder } from "../domain/EndpointAddress.ts"
 
 /**
- * How a provider knows its caller: `key` must have one, `optional` works without, `aws` takes the credentials of the
- * AWS SDK, `none` talks to nobody.
+ * Authentication of a caller: `key` must have one, `optional` works without, `aws` takes the credentials of the
+ * AWS SDK, `none` sends nothing.
  */
 export type Authentication = "key" | "optional" | "aws" | "none"
 
@@ -201,7 +201,7 @@ export const rows: Readonly<Record<string, Row>> = {
   offline: { displayName: "Built-in offline stand-in", authentication: "none" }
 }
 
-/** An endpoint that is nobody's in particular. */
+/** An endpoint of no known provider. */
 export const custom: Row = { displayName: "Custom endpoint", authentication: "optional", keys: ["OPENAI_API_KEY"] }
 
 const names: ReadonlyMap<string, string> = new Map(

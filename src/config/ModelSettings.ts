@@ -2,13 +2,11 @@
  * Settings of models: which one, by which provider, at which address, and what happens when it does not answer.
  *
  * Source: `hermes-llm.md` §21, `hermes-product.md` §6.
- *
- * @since 0.1.0
  */
 import { Configurable } from "../domain/ApiMode.ts"
 import * as F from "./Fields.ts"
 
-/** How hard a model thinks; `none` turns it off. */
+/** Effort of a model's thinking; `none` turns it off. */
 export const reasoningEffort = F.choice(["none", "minimal", "low", "medium", "high", "xhigh"])
 
 /** `model`: the main model. */
@@ -29,7 +27,7 @@ export const model = F.defaulted({
 export const provider = F.section({
   requestTimeoutSeconds: F.optional(F.seconds),
   staleTimeoutSeconds: F.optional(F.seconds),
-  /** Where `hermes model login` logs in, instead of at the provider's own service. */
+  /** Address at which `hermes model login` logs in, instead of at the provider's own service. */
   loginBaseUrl: F.optional(F.text),
   models: F.withDefault(
     F.mapOf(F.section({ timeoutSeconds: F.optional(F.seconds), staleTimeoutSeconds: F.optional(F.seconds) })),

@@ -2,8 +2,6 @@
  * Settings of the program around the agent: plugins and hooks, what is shown, what is kept.
  *
  * Source: `hermes-product.md` §1.8 and §6, `hermes-contract.md` §2.8 and §3.
- *
- * @since 0.1.0
  */
 import * as F from "./Fields.ts"
 

@@ -65,7 +65,7 @@ const endpointsOf = (tree: unknown): ReadonlyMap<string, unknown> => {
   )
 }
 
-/** Whether the endpoint that a section names gets another address between two trees. */
+/** Tests whether the endpoint that a section names gets another address between two trees. */
 const isMoved = (before: unknown, after: unknown, section: Tree.Path): boolean => {
   const { baseUrl, provider } = statementAt(before, section)
   const name = KnownProviders.canonical(provider ?? "")
@@ -86,7 +86,7 @@ const withoutItemKey = (tree: unknown, at: number, key: string): unknown => {
     : tree
 }
 
-/** The settings that the file and the sources above it make, weakest first, and what of the weaker ones is not used. */
+/** Lays sources over the file, weakest first; answers the settings, their assignments and the values that are not used. */
 export const layered = (
   file: unknown,
   levels: ReadonlyArray<Assignments>
@@ -132,7 +132,7 @@ export const layered = (
 /** A source of settings, weakest first. */
 export type Level = SettingSources.Level
 
-/** See the module. */
+/** Sources of the parts of the configured routes. */
 export interface RouteSources {
   readonly origins: SettingSources.Origins
   /** Settings that are not used, a line each. */

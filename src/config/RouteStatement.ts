@@ -1,5 +1,5 @@
 /**
- * Lays one source's words about a route over a weaker source's. A route is one value: when the stronger source names another
+ * Lays one source's statement about a route over a weaker source's. A route is one value: when the stronger source names another
  * provider or address, nothing of the weaker one's that belonged to the old one stays. Pure.
  *
  * **Details**
@@ -8,7 +8,7 @@
  * | --- | --- |
  * | another provider | address, keys, protocol, model options |
  * | another address | keys, protocol, model options |
- * | a provider or an address, where the weaker one names none | keys: nobody said for whom they are |
+ * | a provider or an address, where the weaker one names none | keys: no source says for which provider they are |
  * | the same, or neither | nothing |
  *
  * A provider without an address stands for its own address; `custom` has none. An address without
@@ -23,7 +23,7 @@
 import { normalized } from "../domain/EndpointAddress.ts"
 import * as KnownProviders from "./KnownProviders.ts"
 
-/** What a source may say of a route, by the names of {@link Settings}. */
+/** Statement of one source about a route, by the names of {@link Settings}. */
 export interface Statement {
   readonly provider?: string | undefined
   readonly baseUrl?: string | undefined
@@ -60,7 +60,7 @@ const addressOf = (statement: Statement): string | undefined => {
   return address === undefined ? undefined : normalized(address)
 }
 
-/** Members of `weaker` that do not hold beside `stronger`; see the module. */
+/** Members of `weaker` that do not hold beside `stronger`, by the table above. */
 export const superseded = (weaker: Statement, stronger: Statement): ReadonlyArray<Bound> => {
   const provider = said(stronger.provider)
   const address = said(stronger.baseUrl)

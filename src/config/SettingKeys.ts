@@ -1,5 +1,5 @@
 /**
- * Keys as users type them: `agent.max_turns`, and what they mean in a file whose keys may have dots in them.
+ * Resolves keys as users type them (`agent.max_turns`) in a file whose keys may have dots in them.
  *
  * **Details**
  *
@@ -8,8 +8,6 @@
  * model's. A new mapping `qwen3` beside it would make such keys ambiguous, and is refused.
  *
  * Source: `hermes-product.md` §1.6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import { ConfigError } from "../domain/AgentError.ts"
@@ -27,7 +25,7 @@ export const names = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigE
     : Effect.succeed(found)
 }
 
-/** How many of the names make the longest key that a mapping has; 0 when it has none of them. */
+/** Number of the names that make the longest key of a mapping; 0 when it has none of them. */
 const longest = (tree: Tree.Mapping, names: ReadonlyArray<string>): number => {
   for (let count = names.length; count > 0; count--) {
     if (Object.hasOwn(tree, names.slice(0, count).join("."))) return count

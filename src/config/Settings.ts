@@ -1,10 +1,10 @@
 /**
- * Everything that a user can set, as one typed value: `config.yaml`, environment and flags decoded by one Schema.
+ * All settings as one typed value: `config.yaml`, environment and flags decoded by one Schema.
  *
  * **Details**
  *
  * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
- * where the name says nothing else. What has no default is absent unless somebody said it. Secrets are `Redacted`. The
+ * where the name says nothing else. A key without a default is absent unless it was set. Secrets are `Redacted`. The
  * sections are described where they are defined: in `ModelSettings`, `AgentSettings`, `ToolSettings`, `SafetySettings` and
  * `ProgramSettings`.
  *
@@ -16,8 +16,6 @@
  * Encoding masks every secret: the encoded form is for showing. `Edit` changes the file.
  *
  * Source: `hermes-llm.md` §21, `hermes-product.md` §6, `ARCHITECTURE.md` §8.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Schema from "effect/Schema"
@@ -81,14 +79,14 @@ const fields = {
   database: Program.database
 }
 
-/** Keys that are not the snake_case of their names. `<provider>` is where the loader puts the `<provider>.api_keys`. */
+/** Keys that are not the snake_case of their field's name. `<provider>` is where the loader puts the `<provider>.api_keys`. */
 const renamed = { credentials: "<provider>", configVersion: "_config_version" } as const
 
 /** The key in the file of a field of any section. */
 export const fileKey = (name: string): string =>
   name === "credentials" || name === "configVersion" ? renamed[name] : F.snakeCase(name)
 
-/** See {@link fileKey}. */
+/** Key under which the loader gathers the `<provider>.api_keys`; see {@link fileKey}. */
 export const providerKeysKey = renamed.credentials
 
 /** The Schema of the whole; its encoded side is the file. */
@@ -96,13 +94,13 @@ export const SettingsSchema = Schema.Struct({
   ...fields,
   /** Keys of `<provider>.api_keys`, by provider. */
   credentials: F.withDefault(F.mapOf(Model.providerKeys), {}),
-  /** Which layout the file has; a mark for migrations. */
+  /** Layout of the file; a mark for migrations. */
   configVersion: F.optional(F.unsupported(F.count, { holds: "any" }))
 }).pipe(Schema.encodeKeys({ ...F.fileKeys(fields), ...renamed }))
 
-/** The decoded settings; see the module. */
+/** The decoded settings, with the sources of their routes. */
 export type Values = typeof SettingsSchema.Type & {
-  /** Where the parts of routes come from; absent where an application gives the settings itself. */
+  /** Sources of the parts of routes; absent where an application gives the settings itself. */
   readonly sources?: RouteSources | undefined
 }
 

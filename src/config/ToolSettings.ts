@@ -1,10 +1,8 @@
 /**
- * Settings of tools: where commands run, how much of a result is kept, which MCP servers there are; and of what is allowed: approvals,
- * addresses, redaction, the content scanner.
+ * Settings of tools: the terminal, bounds of results, MCP servers, jobs; and safety settings: approvals, addresses,
+ * redaction, the content scanner.
  *
  * Source: `hermes-product.md` §1.10, §2.3, §2.4 and §6, `hermes-llm.md` §19.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as F from "./Fields.ts"
@@ -21,7 +19,7 @@ export const terminal = F.defaulted({
   ),
   timeout: F.withDefault(F.seconds, 180),
   lifetimeSeconds: F.withDefault(F.unsupported(F.seconds), 300),
-  /** How long a single-query run waits for background processes that asked to be heard. */
+  /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600)
 })
 
@@ -53,7 +51,7 @@ export const mcpServer = F.openSection({
   enabled: F.withDefault(F.flag, true),
   timeout: F.withDefault(F.seconds, 120),
   connectTimeout: F.withDefault(F.seconds, 60),
-  /** How long a server may be silent before it is asked whether it is still there; 0 is never. */
+  /** Seconds of silence before a server is pinged; 0 is never. */
   keepalive: F.withDefault(F.number({ least: 0 }), 180),
   /** Names or globs on the server's own tool names; `include` wins. */
   tools: F.withDefault(
@@ -79,9 +77,9 @@ export const mcpServer = F.openSection({
       redirectPort: F.optional(F.integer({ least: 1 }))
     })
   ]).annotate({ expected: "true, or client_id, client_secret, scope and redirect_port" })),
-  /** Whether the server may have a model answer something in the middle of a call; it costs money. */
+  /** Lets the server ask a model in the middle of a call, which costs money. */
   sampling: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, false) }), {}),
-  /** Whether the server may ask the user something in the middle of a call. */
+  /** Lets the server ask the user in the middle of a call. */
   elicitation: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, true) }), {})
 })
 
@@ -89,16 +87,16 @@ export const mcpServer = F.openSection({
 export const cron = F.defaulted({
   /** Jobs that run at once; without a limit when absent. */
   maxParallelJobs: F.optional(F.positive),
-  /** Whether what keeps a job from running is told once, instead of at each of its times. */
+  /** Reports the reason that keeps a job from running once, instead of at each of its times. */
   preflight: F.withDefault(F.flag, true),
-  /** Whether a result is shown with the name of its job. */
+  /** Shows a result with the name of its job. */
   wrapResponse: F.withDefault(F.flag, true),
   /** Of new jobs, such as `Europe/Berlin`; the machine's when absent. */
   timezone: F.optional(F.text),
-  /** Whether a job may make further jobs. */
+  /** Lets a job make further jobs. */
   jobsMaySchedule: F.withDefault(F.flag, false),
   scriptTimeoutSeconds: F.withDefault(F.seconds, 120),
-  /** What a whole run may take. */
+  /** Seconds that a whole run may take. */
   runTimeoutSeconds: F.withDefault(F.seconds, 3600)
 })
 
@@ -112,7 +110,7 @@ export const approvals = F.defaulted({
   gatewayTimeout: F.withDefault(F.seconds, 300),
   cronMode: F.withDefault(unattended, "deny"),
   singleQueryMode: F.withDefault(unattended, "deny"),
-  /** Where nobody started the run at a terminal: the MCP server. */
+  /** Answer where no one started the run at a terminal: the MCP server. */
   unattendedMode: F.withDefault(unattended, "deny"),
   /** Globs of commands that never run; nothing but an edit of this list lifts them. */
   deny: F.withDefault(F.texts, []),
@@ -124,7 +122,7 @@ export const approvals = F.defaulted({
 export const security = F.defaulted({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
   redactSecrets: F.withDefault(F.wordyFlag, true),
-  /** Where file tools may write; anywhere when empty. */
+  /** Directories that file tools may write to; anywhere when empty. */
   writeSafeRoot: F.withDefault(F.paths, []),
   tirithEnabled: F.withDefault(F.flag, true),
   tirithPath: F.withDefault(F.text, "tirith"),

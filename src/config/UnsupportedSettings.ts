@@ -1,6 +1,6 @@
 /**
- * Keys that are accepted although nothing reads them yet: the lines that tell so, and the check that keeps a run from
- * starting where safety depends on such a key.
+ * Warns of keys that are accepted although nothing reads them yet, and keeps a run from starting where safety depends on
+ * such a key.
  *
  * **Details**
  *

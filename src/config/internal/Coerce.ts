@@ -48,7 +48,7 @@ const single = (text: string, { kinds }: Shape.Value): unknown => {
   return text
 }
 
-/** See the module. */
+/** Converts a text to the type of its place. */
 export const coerce = (text: string, shape: Shape.Shape): unknown => {
   switch (shape._tag) {
     case "Section":
@@ -63,7 +63,7 @@ export const coerce = (text: string, shape: Shape.Shape): unknown => {
   }
 }
 
-/** A reference to a variable that nobody set. */
+/** A reference to a variable that is not set. */
 export interface Missing {
   readonly path: Tree.Path
   readonly variable: string

@@ -1,7 +1,5 @@
 /**
- * Reading and replacing the files of the home directory.
- *
- * @since 0.1.0
+ * Reads and replaces files of the home directory.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -47,7 +47,7 @@ const key = (path: Tree.Path): string => path.join("\0")
 export const collect = (assignments: ReadonlyArray<Assignment>): Origins =>
   new Map(assignments.map(({ origin, path }) => [key(path), origin]))
 
-/** Who set the value at a place. */
+/** Source of the value at a place. */
 export const at = (origins: Origins, path: Tree.Path): Origin => {
   for (let length = path.length; length > 0; length--) {
     const origin = origins.get(key(path.slice(0, length)))
@@ -56,7 +56,7 @@ export const at = (origins: Origins, path: Tree.Path): Origin => {
   return file
 }
 
-/** How a line about a place begins: `config.yaml: agent.max_turns`, `HERMES_AGENT__MAX_TURNS`, `--max-turns`. */
+/** Beginning of a line about a place: `config.yaml: agent.max_turns`, `HERMES_AGENT__MAX_TURNS`, `--max-turns`. */
 export const label = (origins: Origins, path: Tree.Path): string => {
   const place = Tree.inFile(path)
   const origin = at(origins, place)

@@ -1,8 +1,5 @@
 /**
- * The Schema of the settings as the loader needs it: which keys a mapping has, and what a value may be. Read off the Schema,
- * so that there is nothing to keep in step.
- *
- * @since 0.1.0
+ * Derives from the Schema of the settings what the loader needs: the keys of a mapping, and the kinds of a value.
  */
 import * as SchemaAST from "effect/SchemaAST"
 import { type Facts, factsKey, type Unsupported } from "../Fields.ts"
@@ -37,7 +34,7 @@ export interface Value {
   readonly facts: Facts
 }
 
-/** See the module. */
+/** The shape of one place. */
 export type Shape = Section | MapOf | ListOf | Value
 
 const factsOf = (ast: SchemaAST.AST): Facts => SchemaAST.resolveAt<Facts>(factsKey)(ast) ?? {}
@@ -124,7 +121,7 @@ export const ofPath = (path: ReadonlyArray<string>): Shape | undefined =>
   at(root(), path) ??
     (path.length > 1 && !root().fields.has(path[0] ?? "") ? at(root(), [providerKeysKey, ...path]) : undefined)
 
-/** Whether what stands there may not be shown. */
+/** Tests whether the values of a shape are secrets. */
 export const isSecret = (shape: Shape): boolean => {
   switch (shape._tag) {
     case "Section":
@@ -141,7 +138,7 @@ export const isSecret = (shape: Shape): boolean => {
 export const unsupported = (shape: Shape): Unsupported | undefined =>
   shape._tag === "Value" || shape._tag === "ListOf" ? shape.facts.unsupported : undefined
 
-/** What stands at a place of this shape, in words. */
+/** Describes the value that a place of this shape takes. */
 export const expected = (shape: Shape): string => {
   switch (shape._tag) {
     case "Section":

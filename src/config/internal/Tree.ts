@@ -1,7 +1,5 @@
 /**
- * Plain values as they come out of a file: mappings, lists and scalars, and the places in them.
- *
- * @since 0.1.0
+ * Reads and changes places in the plain values of a file: mappings, lists and scalars.
  */
 import { providerKeysKey } from "../Settings.ts"
 
@@ -11,7 +9,7 @@ export type Mapping = Readonly<Record<string, unknown>>
 /** A place: keys of mappings, positions of lists. */
 export type Path = ReadonlyArray<string | number>
 
-/** Whether a value is a mapping. */
+/** Tests for a mapping. */
 export const isMapping = (value: unknown): value is Mapping =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -20,7 +18,7 @@ const own = (tree: unknown, key: string | number): unknown => {
   return isMapping(tree) && Object.hasOwn(tree, key) ? tree[String(key)] : undefined
 }
 
-/** What stands at a place, or undefined. */
+/** Value at a place, or undefined. */
 export const get = (tree: unknown, path: Path): unknown => path.reduce(own, tree)
 
 /** A copy with a value at a place; mappings that are missing on the way are made. */

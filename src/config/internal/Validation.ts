@@ -38,7 +38,7 @@ export const gatherProviderKeys = (tree: unknown, root: Shape.Shape): unknown =>
   return { ...Object.fromEntries(entries.filter((entry) => !isPool(entry))), [providerKeysKey]: Object.fromEntries(pools) }
 }
 
-/** See the module. */
+/** Prepares raw settings for the Schema; the remarks say what was changed or ignored. */
 export const prepare = (
   tree: unknown,
   root: Shape.Shape
@@ -151,7 +151,7 @@ export const explain = (
 
 const decode = Schema.decodeUnknownResult(SettingsSchema)
 
-/** Whether one of two places is in the other. */
+/** Tests whether a place is in `path`, or `path` in it. */
 const touches = (path: ReadonlyArray<string>) => (place: { readonly path: Tree.Path }): boolean => {
   const other = Tree.inFile(place.path)
   return other.slice(0, path.length).every((key, index) => String(key) === path[index])

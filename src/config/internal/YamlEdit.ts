@@ -80,7 +80,7 @@ const commentBehind = (text: string, offset: number): string => {
 
 const columnOf = (text: string, offset: number): number => offset - (text.lastIndexOf("\n", offset - 1) + 1)
 
-/** Where an entry of a block mapping stands. */
+/** Place of an entry of a block mapping. */
 interface Extent {
   readonly start: number
   readonly end: number
