@@ -10,7 +10,7 @@ import { hermes, perform } from "./Hermes.ts"
 
 /** What `hermes chat` does, and `hermes` without a command. */
 export const run = (flags: Flags.Globals & Flags.Chat) =>
-  perform(flags, () => import("./Chat.ts"), ({ chat }) => chat(flags))
+  perform(flags, () => import("./ChatActions.ts"), ({ chat }) => chat(flags))
 
 /** See the module. */
 export const chatCommand = Command.make(

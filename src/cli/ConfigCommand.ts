@@ -9,11 +9,11 @@ import * as Command from "effect/cli/Command"
 import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
-type Actions = typeof import("./Configuration.ts")
+type Actions = typeof import("./ConfigActions.ts")
 
 const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(hermes, (shared) =>
-    perform(shared, () => import("./Configuration.ts"), (actions) => work(actions, shared)))
+    perform(shared, () => import("./ConfigActions.ts"), (actions) => work(actions, shared)))
 
 const key = Argument.String("key").pipe(Argument.withDescription("Key such as agent.max_turns"))
 const json = Flags.yes("json", "Print JSON instead of YAML")

@@ -25,15 +25,15 @@ import * as Snapshot from "../tool/cron/Snapshot.ts"
 import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
-import { line, note } from "./Output.ts"
-import * as Neutral from "./render/Neutral.ts"
+import { line, note } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 interface Named {
   readonly job: string
 }
 
 /** What `create` and `edit` share. */
-interface Given {
+interface JobFlags {
   readonly name: string | undefined
   readonly skill: ReadonlyArray<string>
   readonly script: string | undefined
@@ -65,20 +65,20 @@ const describe = (job: Job): string => {
     job.model.model ?? undefined
   ]
   const lines = [`${job.id}  ${JobView.stateOf(job)}  ${job.name}`, `  ${facts.filter((fact) => fact !== undefined).join(" · ")}`]
-  return [...lines, ...job.last_error === null ? [] : [`  ${job.last_error}`]].map((text) => Neutral.text(text).replaceAll("\n", " ")).join("\n")
+  return [...lines, ...job.last_error === null ? [] : [`  ${job.last_error}`]].map((text) => SafeText.text(text).replaceAll("\n", " ")).join("\n")
 }
 
 /** Prints the jobs. */
 export const list = Effect.fn("hermes cron list")(function*(_flags: Flags.Globals, { all, json }: { readonly all: boolean; readonly json: boolean }) {
   const listed = yield* onJobs(({ list }) => list)
   const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
-  for (const problem of listed.problems) yield* note(`Warning: ${Neutral.line(problem)}`)
-  if (json) return yield* line(Neutral.json(jobs.map(JobView.record), 2))
+  for (const problem of listed.problems) yield* note(`Warning: ${SafeText.line(problem)}`)
+  if (json) return yield* line(SafeText.json(jobs.map(JobView.record), 2))
   if (jobs.length === 0) return yield* line("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
   yield* line(jobs.map(describe).join("\n"))
 }, Effect.provide(Home.layer))
 
-const draftOf = Effect.fnUntraced(function*(shared: Flags.Globals, given: Given): Effect.fn.Return<Draft, never, Path.Path> {
+const draftOf = Effect.fnUntraced(function*(shared: Flags.Globals, given: JobFlags): Effect.fn.Return<Draft, never, Path.Path> {
   const paths = yield* Path.Path
   return {
     name: given.name,
@@ -123,7 +123,7 @@ const nobody = "The scheduler is not running. Start it with `hermes cron serve`,
 /** Makes a job. */
 export const create = Effect.fn("hermes cron create")(function*(
   shared: Flags.Globals,
-  { prompt, schedule, ...given }: Given & { readonly schedule: string; readonly prompt: Option.Option<string> }
+  { prompt, schedule, ...given }: JobFlags & { readonly schedule: string; readonly prompt: Option.Option<string> }
 ) {
   yield* withSettings(shared, Effect.gen(function*() {
     yield* outsideOfJobs
@@ -146,7 +146,7 @@ export const create = Effect.fn("hermes cron create")(function*(
 /** Changes a job. */
 export const edit = Effect.fn("hermes cron edit")(function*(
   shared: Flags.Globals,
-  { job: reference, prompt, schedule, ...given }: Given & Named & { readonly schedule: string | undefined; readonly prompt: string | undefined }
+  { job: reference, prompt, schedule, ...given }: JobFlags & Named & { readonly schedule: string | undefined; readonly prompt: string | undefined }
 ) {
   yield* withSettings(shared, Effect.gen(function*() {
     yield* outsideOfJobs
@@ -199,12 +199,12 @@ export const status = Effect.fn("hermes cron status")(function*({ json }: { read
     .toSorted((a, b) => (a.next_run_at ?? "").localeCompare(b.next_run_at ?? ""))[0]
   const seconds = last === undefined ? undefined : Math.round((now - last) / 1000)
   if (json) {
-    return yield* line(Neutral.json({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, 2))
+    return yield* line(SafeText.json({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, 2))
   }
   yield* line([
     last === undefined || now - last > staleMillis ? nobody : `The scheduler last checked ${seconds} s ago.`,
     Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", "),
-    ...next === undefined ? [] : [`next: ${Neutral.line(soon(next))}`],
-    ...problems.map((problem) => `Warning: ${Neutral.line(problem)}`)
+    ...next === undefined ? [] : [`next: ${SafeText.line(soon(next))}`],
+    ...problems.map((problem) => `Warning: ${SafeText.line(problem)}`)
   ].join("\n"))
 }, Effect.provide(Home.layer))

@@ -36,9 +36,9 @@ import { jobsOfHome, told } from "./CronActions.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { failed, silent } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { note, Output } from "./Output.ts"
+import { note, Output } from "./ProgramOutput.ts"
 import { Program, type Start } from "./Program.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 type Own = Pick<Start, "script">
 
@@ -86,9 +86,9 @@ const lenient = (flags: Flags.Globals) =>
   )
 
 const shownText = ({ job, output, text }: Shown, isWrapped: boolean): string => {
-  const clean = Neutral.text(Redaction.redactText(text))
+  const clean = SafeText.text(Redaction.redactText(text))
   if (!isWrapped) return clean
-  const title = Neutral.line(`Scheduled job ${job.name} (${job.id})`)
+  const title = SafeText.line(`Scheduled job ${job.name} (${job.id})`)
   const whole = output === undefined ? [] : [`[${output}]`]
   return [title, "-".repeat(Math.min(60, title.length)), clean, ...whole, ""].join("\n")
 }

@@ -11,5 +11,5 @@ import { hermes, perform } from "./Hermes.ts"
 export const doctorCommand = Command.make(
   "doctor",
   {},
-  () => Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Doctor.ts"), ({ doctor }) => doctor(shared)))
+  () => Effect.flatMap(hermes, (shared) => perform(shared, () => import("./DoctorActions.ts"), ({ doctor }) => doctor(shared)))
 ).pipe(Command.withDescription("Check the installation and say how to fix problems"))

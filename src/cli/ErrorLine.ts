@@ -11,17 +11,17 @@ import * as AiError from "effect/ai/AiError"
 import { ConfigError, InvalidInput, SessionNotFound } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { PluginError } from "../plugin/PluginError.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 import { failed, Failure, unusable } from "./Failure.ts"
 
 /** See the module. */
-export interface Told {
+export interface ExitLine {
   readonly code: number
   /** Empty when everything was said already. */
   readonly line: string
 }
 
-const oneLine = (text: string): string => Redaction.redactText(Neutral.line(Neutral.plain(text)))
+const oneLine = (text: string): string => Redaction.redactText(SafeText.line(SafeText.plain(text)))
 
 const sentence = (description: string | undefined, otherwise: string): string => description?.trim() || otherwise
 
@@ -69,7 +69,7 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
 /** A key that is not there is no mistake in the configuration: nothing was asked wrongly, the work can not be done. */
 const isAboutKey = (path: string): boolean => path === "model.api_key" || /^[A-Z0-9_]*(?:KEY|TOKEN)$/.test(path)
 
-const configuration = ({ message, path }: ConfigError): Told => {
+const configuration = ({ message, path }: ConfigError): ExitLine => {
   const [first = "", ...more] = message.split("\n")
   const rest = more.length === 0 ? "" : ` (and ${more.length} more: run \`hermes config check\`)`
   return { code: isAboutKey(path) ? failed : unusable, line: oneLine(first) + rest }
@@ -79,7 +79,7 @@ const isInput = (error: unknown): boolean =>
   error instanceof InvalidInput || error instanceof SessionNotFound || (error instanceof PluginError && error.input === true)
 
 /** See the module. Anything that was not foreseen is told by its message, and is a failure of the program. */
-export const of = (error: unknown): Told => {
+export const of = (error: unknown): ExitLine => {
   if (error instanceof Failure) return { code: error.code, line: oneLine(error.message) }
   if (error instanceof ConfigError) return configuration(error)
   if (AiError.isAiError(error)) return { code: failed, line: oneLine(reasonOf(error.reason)) }
@@ -88,7 +88,7 @@ export const of = (error: unknown): Told => {
 }
 
 /** {@link of} for a cause that is no interruption. */
-export const ofCause = (cause: Cause.Cause<unknown>): Told => of(Cause.squash(cause))
+export const ofCause = (cause: Cause.Cause<unknown>): ExitLine => of(Cause.squash(cause))
 
 /** The line as it stands on stderr. */
 export const render = (line: string): string => `Error: ${line}\n`

@@ -9,10 +9,10 @@ import * as Command from "effect/cli/Command"
 import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
-type Actions = typeof import("./Hooks.ts")
+type Actions = typeof import("./HooksActions.ts")
 
 const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Hooks.ts"), (actions) => work(actions, shared)))
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./HooksActions.ts"), (actions) => work(actions, shared)))
 
 const event = Argument.String("event").pipe(Argument.withDescription("Event such as pre_tool_call"))
 const json = Flags.yes("json", "Print JSON")

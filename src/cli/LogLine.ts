@@ -6,7 +6,7 @@
 import type { LogLevel } from "effect/LogLevel"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const words: Readonly<Partial<Record<LogLevel, string>>> = { Warn: "Warning", Fatal: "Error", Error: "Error" }
 
@@ -15,5 +15,5 @@ const textOf = (part: unknown): string => part instanceof Error ? part.message :
 /** See the module; ends with a line break. */
 export const render = (level: LogLevel, message: unknown): string => {
   const text = (Array.isArray(message) ? message : [message]).map(textOf).join(" ").replaceAll(/(?<!\s)\s*\n\s*/g, " ")
-  return `${words[level] ?? level}: ${Redaction.redactText(Neutral.plain(text))}\n`
+  return `${words[level] ?? level}: ${Redaction.redactText(SafeText.plain(text))}\n`
 }

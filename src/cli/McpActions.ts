@@ -20,8 +20,8 @@ import * as SdkLogin from "../tool/mcp/SdkLogin.ts"
 import { type Failure, notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as Loopback from "./internal/Loopback.ts"
-import { line, note, Output } from "./Output.ts"
-import * as Neutral from "./render/Neutral.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 interface AsJson {
   readonly json: boolean
@@ -45,7 +45,7 @@ export const list = Effect.fn("hermes mcp list")(function*(_flags: Flags.Globals
     server: whereOf(section),
     toolset: Names.toolset(name)
   }))
-  if (json) return yield* line(Neutral.json(servers, 2))
+  if (json) return yield* line(SafeText.json(servers, 2))
   if (servers.length === 0) return yield* line("No MCP servers. Add one with `hermes mcp add NAME --command PROGRAM` or `--url URL`.")
   const width = Math.max(...servers.map(({ name }) => name.length))
   yield* line(servers.map(({ enabled, name, server }) => `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}`).join("\n"))
@@ -183,7 +183,7 @@ export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals
   )
   const tools = offered.map((tool) => ({ name: Names.tool(name, tool.name), description: tool.description ?? "" }))
   const { offers, protocol, server } = connection
-  if (json) return yield* line(Neutral.json({ server, protocol, offers, tools }, 2))
+  if (json) return yield* line(SafeText.json({ server, protocol, offers, tools }, 2))
   const rows = tools.map(({ description, name }) => `  ${name}  ${description.split("\n")[0] ?? ""}`.trimEnd())
   yield* line([`${server}, protocol ${protocol}: ${tools.length} tools`, ...rows].join("\n"))
 }, Effect.scoped, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))

@@ -30,11 +30,11 @@ import * as ErrorLine from "./ErrorLine.ts"
 import { unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as Machine from "./internal/machine.ts"
-import { Output } from "./Output.ts"
+import { Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
-import * as Tooling from "./Tooling.ts"
+import * as ToolsetSelection from "./ToolsetSelection.ts"
 
-const Asked = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: Schema.optionalKey(Schema.String) })
+const AskArguments = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: Schema.optionalKey(Schema.String) })
 
 /** Nobody sits in front of the server: what needs an approval is denied, unless the settings say otherwise. */
 const headless = (settings: Values) => unattended("mcp server", settings.approvals.unattendedMode)
@@ -57,7 +57,7 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
   },
   readOnly: false,
   run: (args) =>
-    Schema.decodeUnknownEffect(Asked)(args).pipe(
+    Schema.decodeUnknownEffect(AskArguments)(args).pipe(
       Effect.mapError(() => "hermes_ask takes a prompt and, to go on with a conversation, a session_id: both are texts"),
       Effect.flatMap(({ prompt, session_id: given }) =>
         Effect.map(known(store, given), (sessionId) => ({ prompt, sessionId }))),
@@ -106,7 +106,7 @@ export const serve = Effect.fn("hermes mcp serve")(function*(flags: Flags.Global
   const settings = yield* Settings
   yield* Effect.gen(function*() {
     const agent = yield* Agent.Agent
-    const selection = yield* Tooling.select(flags, settings)
+    const selection = yield* ToolsetSelection.select(flags, settings)
     const store = yield* SessionStore
     const tools = yield* chosen(agent, settings, own.tools === undefined ? [] : Flags.names(own.tools))
     yield* McpHost.serve([ask(agent, store, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })

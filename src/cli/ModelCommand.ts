@@ -10,11 +10,11 @@ import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
-type Actions = typeof import("./ModelCommandActions.ts")
+type Actions = typeof import("./ModelActions.ts")
 
 const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(hermes, (shared) =>
-    perform(shared, () => import("./ModelCommandActions.ts"), (actions) => work(actions, shared)))
+    perform(shared, () => import("./ModelActions.ts"), (actions) => work(actions, shared)))
 
 const json = Flags.yes("json", "Print JSON")
 

@@ -18,7 +18,7 @@ import * as Logins from "../routing/Logins.ts"
 import * as TokenStore from "../routing/TokenStore.ts"
 import { notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, note, Output } from "./Output.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
 
 const refuseOthers = ({ provider }: Flags.Globals) =>
   provider === undefined || Directory.find(provider)?.login === true

@@ -20,8 +20,8 @@ import { Settings } from "../config/Settings.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
 import { InterruptCode, notDone, silent } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
-import * as Actions from "./ModelCommandActions.ts"
-import { line, note, Output } from "./Output.ts"
+import * as Actions from "./ModelActions.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
 
 const shownModels = 8
 const attempts = 3

@@ -9,10 +9,10 @@ import * as Command from "effect/cli/Command"
 import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
-type Actions = typeof import("./Plugins.ts")
+type Actions = typeof import("./PluginsActions.ts")
 
 const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Plugins.ts"), (actions) => work(actions, shared)))
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./PluginsActions.ts"), (actions) => work(actions, shared)))
 
 const name = Argument.String("name").pipe(
   Argument.withDescription("Plugin key such as observability/nemo_relay, or its name")

@@ -13,9 +13,9 @@ import type { Command } from "../plugin/Plugin.ts"
 import type { Reserved } from "../plugin/Registration.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import * as BuiltinCommands from "./interactive/BuiltinCommands.ts"
-import { stay } from "./interactive/Commands.ts"
+import { stay } from "./interactive/SlashCommands.ts"
 import { type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 /** How long a command may take. */
 const deadline = Duration.seconds(30)
@@ -32,8 +32,8 @@ const complain = (dialog: Dialog, line: string): void =>
 const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCommand => ({
   name,
   aliases: [],
-  usage: Neutral.line(argsHint ?? ""),
-  help: Neutral.line(description ?? ""),
+  usage: SafeText.line(argsHint ?? ""),
+  help: SafeText.line(description ?? ""),
   run: (argument, dialog) =>
     Effect.suspend(() => run(argument)).pipe(
       Effect.timeoutOption(deadline),
@@ -45,7 +45,7 @@ const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCom
         onSuccess: (said) =>
           Effect.sync(() => {
             if (Option.isNone(said)) complain(dialog, `/${name} took longer than ${Duration.format(deadline)} and was stopped`)
-            else if (typeof said.value === "string" && said.value !== "") say(dialog, Neutral.text(said.value), "")
+            else if (typeof said.value === "string" && said.value !== "") say(dialog, SafeText.text(said.value), "")
           })
       }),
       Effect.as(stay)

@@ -13,17 +13,17 @@
 import * as Effect from "effect/Effect"
 import * as Redaction from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
-import type * as Output from "./Output.ts"
-import * as Neutral from "./render/Neutral.ts"
-import * as Waits from "./render/Waits.ts"
+import type * as ProgramOutput from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as WaitText from "./render/WaitText.ts"
 import type { View } from "./View.ts"
 
 const said = (event: RunEvent): string | undefined => {
   switch (event._tag) {
     case "Waiting":
-      return Waits.waiting(event)
+      return WaitText.waiting(event)
     case "Heartbeat":
-      return Waits.silent(event)
+      return WaitText.silent(event)
     case "Notice":
       return event.level === "warning" ? `! ${event.message}` : undefined
     default:
@@ -32,12 +32,12 @@ const said = (event: RunEvent): string | undefined => {
 }
 
 /** See the module. */
-export const make = ({ err, out }: Output.Service): View => ({
+export const make = ({ err, out }: ProgramOutput.Service): View => ({
   begin: () => Effect.void,
   prepare: () => undefined,
   events: (events) => {
     const lines = events.map(said).filter((line) => line !== undefined)
-    return lines.length === 0 ? Effect.void : err(lines.map((line) => `${Redaction.redactText(Neutral.line(line))}\n`).join(""))
+    return lines.length === 0 ? Effect.void : err(lines.map((line) => `${Redaction.redactText(SafeText.line(line))}\n`).join(""))
   },
   end: ({ text }) => text === "" ? Effect.void : out(`${text}\n`)
 })

@@ -10,10 +10,10 @@ import * as Flag from "effect/cli/Flag"
 import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
-type Actions = typeof import("./Sessions.ts")
+type Actions = typeof import("./SessionsActions.ts")
 
 const act = <A, E, R>(work: (actions: Actions) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Sessions.ts"), work))
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./SessionsActions.ts"), work))
 
 const session = Argument.String("session").pipe(
   Argument.withDescription("Session id, id prefix, title, or latest")

@@ -27,24 +27,24 @@ import * as Usage from "../domain/Usage.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import * as Offline from "../provider/Offline.ts"
 import { Attendance, unattended } from "../tool/approval/Attendance.ts"
-import * as Asking from "./Asking.ts"
-import * as Ending from "./Ending.ts"
+import * as RunOptions from "./RunOptions.ts"
+import * as ExitMessage from "./ExitMessage.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { failed, InterruptCode, silent } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as LogLine from "./LogLine.ts"
-import { Output } from "./Output.ts"
+import { Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import * as QuietView from "./QuietView.ts"
-import * as Session from "./Session.ts"
+import * as SessionChoice from "./SessionChoice.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
 import * as TextView from "./TextView.ts"
 import type * as View from "./View.ts"
 
 /** Only the final text is shown. */
-const isQuiet = ({ format, quiet }: Asking.ChatFlags): boolean => quiet && format !== "stream-json"
+const isQuiet = ({ format, quiet }: RunOptions.ChatFlags): boolean => quiet && format !== "stream-json"
 
-const viewOf = (flags: Asking.ChatFlags, output: Output["Service"]): View.View => {
+const viewOf = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.View => {
   if (flags.format === "stream-json") return StreamJsonView.make(output)
   return isQuiet(flags) ? QuietView.make(output) : TextView.make(output)
 }
@@ -56,12 +56,12 @@ const logging = ({ note }: View.View): Layer.Layer<never> =>
     : Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => note(LogLine.render(logLevel, message).trimEnd()))])
 
 /** What is known of the run so far, for an ending that comes early. */
-interface Known {
+interface RunProgress {
   sessionId: string
   usage: Usage.Usage
   cost: Cost.Total
   /** The route that answered last, or that was to. */
-  route: View.Ending["route"]
+  route: View.RunSummary["route"]
   begun: boolean
   /** How the run ended, if it did: what comes after it does not change that. */
   result: RunResult | undefined
@@ -71,9 +71,9 @@ interface Known {
 
 const endingOf = (
   exit: Exit.Exit<RunResult, unknown>,
-  { cost, route, sessionId, usage }: Known,
+  { cost, route, sessionId, usage }: RunProgress,
   interruptCode: number
-): View.Ending => {
+): View.RunSummary => {
   if (Exit.isSuccess(exit)) {
     const { value } = exit
     const early = value.exit === "interrupted_by_user" ? interruptCode : failed
@@ -84,24 +84,24 @@ const endingOf = (
       usage: value.usage,
       cost: value.cost,
       route: value,
-      error: Ending.reason(value),
+      error: ExitMessage.reason(value),
       exit: isCompleted(value) ? undefined : value.exit
     }
   }
   const { code, line } = Exit.hasInterrupts(exit)
-    ? { code: interruptCode, line: Ending.interrupted(sessionId) }
+    ? { code: interruptCode, line: ExitMessage.interrupted(sessionId) }
     : ErrorLine.ofCause(exit.cause)
   return { exitCode: code, sessionId, text: "", usage, cost: Cost.spent(cost), route, error: line }
 }
 
 const converse = Effect.fnUntraced(function*(
-  flags: Asking.ChatFlags,
+  flags: RunOptions.ChatFlags,
   settings: Values,
   view: View.View,
   input: Pick<RunInput, "prompt" | "sessionId" | "cwd" | "onEvent">
 ) {
   const hooks = yield* Hooks
-  const asked = yield* Asking.prepare(flags, settings)
+  const asked = yield* RunOptions.prepare(flags, settings)
   const live = !hooks.has("transform_llm_output")
   view.prepare({ display: settings.display, live })
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
@@ -119,13 +119,13 @@ const linger = Effect.fnUntraced(function*({ terminal }: Values, { sessionId }: 
 })
 
 /** See the module. */
-export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: RunInput["prompt"]) {
+export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prompt: RunInput["prompt"]) {
   const output = yield* Output
   const program = yield* Program
   const interruptCode = yield* InterruptCode
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: Known = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, ended: false }
+  const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, ended: false }
 
   const begin = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -149,10 +149,10 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
   const work = Effect.gen(function*() {
     yield* output.protect
     const settings = yield* Settings
-    const session = yield* Session.choose(flags, fresh)
+    const session = yield* SessionChoice.choose(flags, fresh)
     known.sessionId = session.id
     yield* begin(settings.model.default ?? Offline.route.model)
-    const cwd = session.known === undefined ? undefined : yield* Asking.directoryOf(session.known)
+    const cwd = session.known === undefined ? undefined : yield* RunOptions.directoryOf(session.known)
     return yield* converse(flags, settings, view, { prompt, sessionId: session.id, cwd, onEvent }).pipe(
       Effect.tap((result) => {
         known.result = result
@@ -162,7 +162,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
     )
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(logging(view)))
 
-  const tell = (ending: View.Ending) =>
+  const tell = (ending: View.RunSummary) =>
     Effect.gen(function*() {
       known.ended = true
       yield* begin(flags.model ?? "")
@@ -179,7 +179,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags, prompt: 
     if (known.ended) return code
     if (known.result !== undefined) return Effect.runSync(finish(Exit.succeed(known.result)))
     const { cost, sessionId, usage } = known
-    const error = code > 128 ? Ending.interrupted(sessionId) : Ending.cutOff(sessionId)
+    const error = code > 128 ? ExitMessage.interrupted(sessionId) : ExitMessage.cutOff(sessionId)
     const exitCode = code === 0 ? failed : code
     return Effect.runSync(tell({ exitCode, sessionId, text: "", usage, cost: Cost.spent(cost), error }))
   }

@@ -20,10 +20,10 @@ import * as Cost from "../domain/Cost.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
-import type * as Output from "./Output.ts"
-import * as Shown from "./Shown.ts"
+import type * as ProgramOutput from "./ProgramOutput.ts"
+import * as StreamedText from "./StreamedText.ts"
 import type { View } from "./View.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 /** Characters of a tool's result in its line. */
 export const maxOutput = 5000
@@ -43,9 +43,9 @@ const subagent = (subtype: "start" | "progress" | "stop", { subagentId }: { read
 const texts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ type: "text", text: piece }]
 
 /** See the module. */
-export const make = ({ out }: Output.Service): View => {
+export const make = ({ out }: ProgramOutput.Service): View => {
   let startedAt: number | undefined
-  let shown = Shown.make(true)
+  let shown = StreamedText.make(true)
   const started = new Set<string>()
 
   const factsOf = (event: RunEvent): ReadonlyArray<Fact> => {
@@ -97,12 +97,12 @@ export const make = ({ out }: Output.Service): View => {
       ? Effect.void
       : Effect.flatMap(Clock.currentTimeMillis, (timestamp) => {
         startedAt ??= timestamp
-        return out(facts.map(({ type, ...rest }) => `${Neutral.json({ type, timestamp, ...rest })}\n`).join(""))
+        return out(facts.map(({ type, ...rest }) => `${SafeText.json({ type, timestamp, ...rest })}\n`).join(""))
       })
 
   return {
     prepare: ({ live }) => {
-      shown = Shown.make(live)
+      shown = StreamedText.make(live)
     },
     begin: ({ model, sessionId }) => write([{ type: "system", subtype: "init", model, session_id: sessionId }]),
     events: (events) => write(events.flatMap(factsOf)),

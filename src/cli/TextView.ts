@@ -12,13 +12,13 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Output from "./Output.ts"
+import type * as ProgramOutput from "./ProgramOutput.ts"
 import * as EventPrinter from "./render/EventPrinter.ts"
 import * as Screen from "./render/Screen.ts"
 import type { View } from "./View.ts"
 
 /** See the module. */
-export const make = ({ streams }: Output.Service): View => {
+export const make = ({ streams }: ProgramOutput.Service): View => {
   const { answer, aside } = streams
   const screen = Screen.make(streams)
   let printer: EventPrinter.Printer | undefined

@@ -20,7 +20,7 @@ import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import { unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line } from "./Output.ts"
+import { line } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 
 /** What is changed. */

@@ -14,10 +14,10 @@ const flags = {
   summary: Flags.yes("summary", "One line per toolset")
 }
 
-type Form = Parameters<typeof import("./Tools.ts").list>[1]
+type Form = Parameters<typeof import("./ToolsActions.ts").list>[1]
 
 const list = (own: Form) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Tools.ts"), ({ list }) => list(shared, own)))
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ToolsActions.ts"), ({ list }) => list(shared, own)))
 
 const changed = {
   toolset: Argument.String("toolset").pipe(Argument.withDescription("Toolset names"), Argument.atLeast(1)),

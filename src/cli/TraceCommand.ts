@@ -10,10 +10,10 @@ import * as Option from "effect/Option"
 import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
-type Actions = typeof import("./Trace.ts")
+type Actions = typeof import("./TraceActions.ts")
 
 const act = <A, E, R>(work: (actions: Actions) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./Trace.ts"), work))
+  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./TraceActions.ts"), work))
 
 const source = Argument.String("trace").pipe(
   Argument.withDescription("ATOF or ATIF file, or a session: id, id prefix, title, or latest")

@@ -12,8 +12,8 @@ import * as AtifSession from "../observability/AtifSession.ts"
 import * as Trace from "../observability/Trace.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
 import { type Failure, notDone, usage } from "./Failure.ts"
-import { note, type Output } from "./Output.ts"
-import { stored } from "./Session.ts"
+import { note, type Output } from "./ProgramOutput.ts"
+import { stored } from "./SessionChoice.ts"
 
 /** A trace and what to call it. */
 export interface Named {

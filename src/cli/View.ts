@@ -10,20 +10,20 @@ import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 
 /** What is known before anything can go wrong. */
-export interface Beginning {
+export interface RunHeader {
   readonly model: string
   readonly sessionId: string
 }
 
 /** What is known before the first event. */
-export interface Circumstances {
+export interface ViewOptions {
   readonly display: Values["display"]
   /** False where the final text may still be replaced, so that nothing of it may be shown before. */
   readonly live: boolean
 }
 
 /** How it ended, in every case. */
-export interface Ending {
+export interface RunSummary {
   readonly exitCode: number
   readonly sessionId: string
   /** The final text; what there is of it when the run was cut. */
@@ -40,10 +40,10 @@ export interface Ending {
 
 /** See the module. An ending comes in every case, without the rest where the start failed. */
 export interface View {
-  readonly begin: (beginning: Beginning) => Effect.Effect<void>
-  readonly prepare: (circumstances: Circumstances) => void
+  readonly begin: (beginning: RunHeader) => Effect.Effect<void>
+  readonly prepare: (circumstances: ViewOptions) => void
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
-  readonly end: (ending: Ending) => Effect.Effect<void>
+  readonly end: (ending: RunSummary) => Effect.Effect<void>
   /** Keeps what is shown of the present up to date, until it is interrupted. */
   readonly live?: Effect.Effect<never> | undefined
   /** Says a line without disturbing what is shown. */

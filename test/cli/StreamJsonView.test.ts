@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
 import * as StreamJsonView from "../../src/cli/StreamJsonView.ts"
-import type { Ending } from "../../src/cli/View.ts"
+import type { RunSummary } from "../../src/cli/View.ts"
 import * as Cost from "../../src/domain/Cost.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
@@ -28,11 +28,11 @@ const finished = (output: string, more: Partial<Extract<RunEvent, { _tag: "ToolF
   ...more
 })
 
-const ending: Ending = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined }
+const ending: RunSummary = { exitCode: 0, sessionId: "s1", text: "", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined }
 
 const project = Effect.fnUntraced(function*(
   events: ReadonlyArray<RunEvent>,
-  end: Partial<Ending> = {},
+  end: Partial<RunSummary> = {},
   live = true
 ) {
   const { output, stdout } = capture()

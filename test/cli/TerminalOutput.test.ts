@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, statSync } from "node:fs"
-import * as Neutral from "../../src/cli/render/Neutral.ts"
+import * as SafeText from "../../src/cli/render/SafeText.ts"
 import { machine, program, run, sessionIdOf } from "../support/hermes.ts"
 
 /** OSC 52 (clipboard), clear screen, a title, a C1 control, a bidirectional override. */
@@ -50,9 +50,9 @@ describe("text of a model on stdout and stderr", () => {
 
   it("text without such characters stays as it is, byte for byte; an unfinished sequence loses its introducer only", () => {
     const text = "a\tb\nc 日本 👩‍👩‍👧 é ␛ [2J"
-    assert.strictEqual(Neutral.plain(text), text)
-    assert.strictEqual(Neutral.plain(`\u001b]52;c;${text}`), `52;c;${text}`)
-    assert.strictEqual(Neutral.plain("50 %\r100 %\r\ndone"), "50 %␍100 %\ndone")
+    assert.strictEqual(SafeText.plain(text), text)
+    assert.strictEqual(SafeText.plain(`\u001b]52;c;${text}`), `52;c;${text}`)
+    assert.strictEqual(SafeText.plain("50 %\r100 %\r\ndone"), "50 %␍100 %\ndone")
   })
 })
 

@@ -2,9 +2,9 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { execute } from "../../src/cli/Execute.ts"
-import type { Service } from "../../src/cli/Output.ts"
-import { Output } from "../../src/cli/Output.ts"
+import { execute } from "../../src/cli/CommandRunner.ts"
+import type { Service } from "../../src/cli/ProgramOutput.ts"
+import { Output } from "../../src/cli/ProgramOutput.ts"
 import { Program } from "../../src/cli/Program.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 

@@ -5,8 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Commands from "../../src/cli/interactive/Commands.ts"
-import * as History from "../../src/cli/interactive/History.ts"
+import * as SlashCommands from "../../src/cli/interactive/SlashCommands.ts"
+import * as InputHistory from "../../src/cli/interactive/InputHistory.ts"
 import * as Overview from "../../src/cli/interactive/Overview.ts"
 import * as Questions from "../../src/cli/interactive/Questions.ts"
 import * as Recap from "../../src/cli/interactive/Recap.ts"
@@ -17,7 +17,7 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 describe("History", () => {
   const inFile = <A>(body: (path: string) => Effect.Effect<A>) =>
     Effect.scoped(Effect.flatMap(temporaryDirectory, (directory) => body(join(directory, "deep", "history"))))
-  const open = (path: string) => Effect.provide(History.file(path), NodeServices.layer)
+  const open = (path: string) => Effect.provide(InputHistory.file(path), NodeServices.layer)
 
   it.effect("is there in the next session, several lines and all, for the user alone", () =>
     inFile((path) =>
@@ -54,11 +54,11 @@ describe("History", () => {
   it.effect("is cut when it has become long", () =>
     Effect.scoped(Effect.gen(function*() {
       const path = join(yield* temporaryDirectory, "history")
-      writeFileSync(path, Array.from({ length: 2 * History.maxEntries }, (_, index) => `"${index}"\n`).join(""))
+      writeFileSync(path, Array.from({ length: 2 * InputHistory.maxEntries }, (_, index) => `"${index}"\n`).join(""))
       const { entries } = yield* open(path)
-      assert.strictEqual(entries().length, History.maxEntries)
-      assert.strictEqual(entries().at(-1), String(2 * History.maxEntries - 1))
-      assert.strictEqual(readFileSync(path, "utf8").split("\n").length, History.maxEntries + 1)
+      assert.strictEqual(entries().length, InputHistory.maxEntries)
+      assert.strictEqual(entries().at(-1), String(2 * InputHistory.maxEntries - 1))
+      assert.strictEqual(readFileSync(path, "utf8").split("\n").length, InputHistory.maxEntries + 1)
     })))
 
   it.effect("a file that can not be used is a warning, and the session goes on", () =>
@@ -79,7 +79,7 @@ describe("Commands", () => {
     { name: "new", aliases: ["other"] }
   ]
   const found = (typed: string) => {
-    const result = Commands.find(commands, typed)
+    const result = SlashCommands.find(commands, typed)
     return result._tag === "Command" ? result.command.name : result
   }
 
@@ -94,15 +94,15 @@ describe("Commands", () => {
   })
 
   it("are lines that begin with a slash and a word", () => {
-    assert.deepStrictEqual(Commands.parse("/title  My talk \n"), { name: "title", argument: "My talk" })
-    assert.deepStrictEqual(Commands.parse("/?"), { name: "?", argument: "" })
-    assert.deepStrictEqual([" /new", "/tmp/x", "a /new", "//"].map(Commands.parse), [undefined, undefined, undefined, undefined])
+    assert.deepStrictEqual(SlashCommands.parse("/title  My talk \n"), { name: "title", argument: "My talk" })
+    assert.deepStrictEqual(SlashCommands.parse("/?"), { name: "?", argument: "" })
+    assert.deepStrictEqual([" /new", "/tmp/x", "a /new", "//"].map(SlashCommands.parse), [undefined, undefined, undefined, undefined])
   })
 
   it("are completed as far as it is certain", () => {
-    assert.deepStrictEqual(Commands.complete(commands, "/ret"), { line: "/retry ", names: [] })
-    assert.deepStrictEqual(Commands.complete(commands, "/r"), { line: "/re", names: ["reset", "resume", "retry"] })
-    assert.deepStrictEqual(Commands.complete(commands, "r"), { line: "r", names: [] })
+    assert.deepStrictEqual(SlashCommands.complete(commands, "/ret"), { line: "/retry ", names: [] })
+    assert.deepStrictEqual(SlashCommands.complete(commands, "/r"), { line: "/re", names: ["reset", "resume", "retry"] })
+    assert.deepStrictEqual(SlashCommands.complete(commands, "r"), { line: "r", names: [] })
   })
 })
 

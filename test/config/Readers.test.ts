@@ -25,8 +25,8 @@ security.write_safe_root                                     Runtime.ts
 model.context_length                                         routing/catalogue/ModelOverrides.ts
 custom_providers.<>.models.<>.context_length                 routing/catalogue/ModelOverrides.ts
 model.ollama_num_ctx                                         routing/Catalogue.ts
-model.streaming                                              cli/Asking.ts
-display.streaming                                            cli/Asking.ts
+model.streaming                                              cli/RunOptions.ts
+display.streaming                                            cli/RunOptions.ts
 providers.<>.request_timeout_seconds                         routing/ConfiguredRoutes.ts
 providers.<>.stale_timeout_seconds                           routing/ConfiguredRoutes.ts
 providers.<>.models.<>.timeout_seconds                       routing/ConfiguredRoutes.ts
@@ -99,9 +99,9 @@ tool_loop_guardrails.warn_after.idempotent_no_progress       internal/Said.ts
 tool_loop_guardrails.hard_stop_after.exact_failure           internal/Said.ts
 tool_loop_guardrails.hard_stop_after.same_tool_failure       internal/Said.ts
 tool_loop_guardrails.hard_stop_after.idempotent_no_progress  internal/Said.ts
-toolsets                                                     cli/Tooling.ts
-platform_toolsets.<>                                         cli/Tooling.ts
-disabled_toolsets                                            cli/Tooling.ts
+toolsets                                                     cli/ToolsetSelection.ts
+platform_toolsets.<>                                         cli/ToolsetSelection.ts
+disabled_toolsets                                            cli/ToolsetSelection.ts
 terminal.timeout                                             internal/Said.ts
 tool_output.max_bytes                                        internal/Said.ts
 tool_output.max_lines                                        internal/Said.ts
@@ -165,8 +165,8 @@ display.show_cost                                            cli/TextView.ts
 display.tool_progress                                        cli/TextView.ts
 display.final_response_markdown                              cli/TextView.ts
 display.tool_preview_length                                  cli/TextView.ts
-display.resume_display                                       cli/interactive/Switching.ts
-display.busy_input_mode                                      cli/interactive/Working.ts
+display.resume_display                                       cli/interactive/SessionSwitch.ts
+display.busy_input_mode                                      cli/interactive/BusyPrompt.ts
 <provider>.<>.api_keys                                       routing/ConfiguredRoutes.ts
 `
 

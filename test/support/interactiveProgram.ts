@@ -3,7 +3,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Agent } from "../../src/agent/Agent.ts"
-import * as History from "../../src/cli/interactive/History.ts"
+import * as InputHistory from "../../src/cli/interactive/InputHistory.ts"
 import * as Interactive from "../../src/cli/interactive/Interactive.ts"
 import * as NodeTerminal from "../../src/cli/interactive/internal/NodeTerminal.ts"
 import * as Ids from "../../src/domain/Ids.ts"
@@ -24,7 +24,7 @@ const program = Effect.gen(function*() {
     registry: yield* ToolRegistry,
     terminal: yield* NodeTerminal.make,
     shell: yield* Shell.make,
-    history: History.memory(),
+    history: InputHistory.memory(),
     display: display({ finalResponseMarkdown: mode === "strip" ? "strip" : "render", showCost: true }),
     about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd: process.cwd() },
     session: { id: yield* Ids.makeSessionId, known: undefined },

@@ -7,9 +7,9 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as TestClock from "effect/testing/TestClock"
 import { Agent } from "../../src/agent/Agent.ts"
-import * as History from "../../src/cli/interactive/History.ts"
+import * as InputHistory from "../../src/cli/interactive/InputHistory.ts"
 import * as Interactive from "../../src/cli/interactive/Interactive.ts"
-import type { TerminalEvent } from "../../src/cli/interactive/Terminal.ts"
+import type { TerminalEvent } from "../../src/cli/interactive/TerminalDevice.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Ids from "../../src/domain/Ids.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
@@ -23,7 +23,7 @@ import * as Virtual from "./virtualTerminal.ts"
 
 export interface Driver {
   readonly terminal: Virtual.VirtualTerminal
-  readonly history: History.History
+  readonly history: InputHistory.History
   readonly store: SessionStore["Service"]
   readonly model: ReturnType<typeof Model.make>
   /** Sends what a terminal would send. */
@@ -72,7 +72,7 @@ export const session = <A, E, R>(
       const id = Ids.SessionId.make(sessionId ?? "20260101_000000_aaaaaa")
       const known = yield* Effect.orDie(store.get(id))
       let next = 0
-      const history = changes.history ?? History.memory()
+      const history = changes.history ?? InputHistory.memory()
       const fiber = yield* Effect.forkScoped(Interactive.run({
         agent: yield* Agent,
         store,

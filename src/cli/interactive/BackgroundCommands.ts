@@ -14,10 +14,10 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Item } from "../../agent/BackgroundWork.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as Width from "../render/Width.ts"
-import { type Next, stay } from "./Commands.ts"
+import { type Next, stay } from "./SlashCommands.ts"
 import type { Dialog, DialogCommand } from "./Dialog.ts"
 
 const tell = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
@@ -27,7 +27,7 @@ const tell = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
 const line = (dialog: Dialog, { at, id, since, what }: Item, now: number): string => {
   const facts = ` · ${at} · ${ToolText.elapsed(now - since)}`
   const room = Math.max(10, dialog.screen.size().columns - Width.of(id) - Width.of(facts) - 3)
-  return `${id}  ${Width.cut(Neutral.line(what), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
+  return `${id}  ${Width.cut(SafeText.line(what), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
 }
 
 const nothing = "No background work."
@@ -58,7 +58,7 @@ const agents = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
 
 const stopOne = Effect.fnUntraced(function*(id: string, dialog: Dialog) {
   const stopped = yield* dialog.options.background?.stop(dialog.current.id, id) ?? Effect.succeed(undefined)
-  tell(dialog, stopped === undefined ? `No background work with id ${Neutral.line(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
+  tell(dialog, stopped === undefined ? `No background work with id ${SafeText.line(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
 })
 
 const stopAll = Effect.fnUntraced(function*(dialog: Dialog) {

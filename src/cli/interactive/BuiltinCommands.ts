@@ -16,16 +16,16 @@ import type { SessionNotFound, SessionStoreError } from "../../domain/AgentError
 import * as Cost from "../../domain/Cost.ts"
 import * as Usage from "../../domain/Usage.ts"
 import * as Title from "../../session/Title.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
 import * as BackgroundCommands from "./BackgroundCommands.ts"
-import { type Next, stay } from "./Commands.ts"
+import { type Next, stay } from "./SlashCommands.ts"
 import { complain, type Dialog, type DialogCommand, resumeCommand, say } from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
 import * as Recap from "./Recap.ts"
-import * as Switching from "./Switching.ts"
+import * as SessionSwitch from "./SessionSwitch.ts"
 
 const leave: Next = { _tag: "Leave" }
 
@@ -48,7 +48,7 @@ const help = doing((_, dialog) =>
       dialog,
       ...UsageText.pairs(dialog.commands.map(({ aliases, help, name, usage }) => {
         const others = aliases.map((alias) => ` (/${alias})`).join("")
-        return [Neutral.line(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`), Neutral.line(help)] as const
+        return [SafeText.line(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`), SafeText.line(help)] as const
       })),
       "",
       ...UsageText.pairs([
@@ -66,8 +66,8 @@ const help = doing((_, dialog) =>
 const begin = (prepare: (dialog: Dialog) => void) =>
   doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
     const title = argument === "" ? undefined : yield* Title.clean("new session", argument)
-    const stored = yield* Switching.known(dialog)
-    const from = yield* Switching.begin(dialog, title)
+    const stored = yield* SessionSwitch.known(dialog)
+    const from = yield* SessionSwitch.begin(dialog, title)
     prepare(dialog)
     const { asidePaint } = dialog.screen
     say(
@@ -84,14 +84,14 @@ const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const offered = new Set((yield* registry.snapshot(input.tools ?? {})).names)
   const rows = sets.flatMap(({ tools, toolset }) => {
     const names = tools.map(({ tool }) => tool.name).filter((name) => offered.has(name))
-    return names.length === 0 ? [] : [[Neutral.line(toolset), Neutral.line(names.join(", "))] as const]
+    return names.length === 0 ? [] : [[SafeText.line(toolset), SafeText.line(names.join(", "))] as const]
   })
   say(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.pairs(rows), "")
 }))
 
 const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const { current, options } = dialog
-  const session = yield* Switching.known(dialog)
+  const session = yield* SessionSwitch.known(dialog)
   const models = session === undefined ? [] : yield* options.store.usageByModel(current.id)
   const used = options.auxiliary === undefined ? [] : [...yield* options.auxiliary.used]
   const now = yield* Clock.currentTimeMillis
@@ -112,10 +112,10 @@ const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
 }))
 
 const title = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
-  const session = yield* Switching.known(dialog)
+  const session = yield* SessionSwitch.known(dialog)
   if (argument === "") {
     const now = session?.title ?? dialog.current.title
-    return say(dialog, now === undefined ? "No title. Set one with /title NAME." : Neutral.line(now), "")
+    return say(dialog, now === undefined ? "No title. Set one with /title NAME." : SafeText.line(now), "")
   }
   const wanted = yield* Title.clean("rename session", argument)
   if (session === undefined) dialog.current = { ...dialog.current, title: wanted }
@@ -132,12 +132,12 @@ const sessions = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
 
 const resume = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   if (argument === "") return say(dialog, "No session given. Use /resume with an id, id prefix, title or `latest`; /sessions lists them.", "")
-  yield* Switching.go(dialog, yield* dialog.options.store.resolve(argument))
+  yield* SessionSwitch.go(dialog, yield* dialog.options.store.resolve(argument))
 }))
 
 const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const { current, options, verbosity } = dialog
-  const session = yield* Switching.known(dialog)
+  const session = yield* SessionSwitch.known(dialog)
   const now = yield* Clock.currentTimeMillis
   const routes = options.routes === undefined ? [] : yield* options.routes
   say(dialog, ...Overview.status(options.about, current, session, now - current.since, verbosity, routes), "")

@@ -21,17 +21,17 @@ import type { Service as SessionStore, Session } from "../../session/SessionStor
 import type { Shell } from "../../tool/builtin/terminal/Shell.ts"
 import type { Service as ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
-import type { Command } from "./Commands.ts"
+import type { Command } from "./SlashCommands.ts"
 import type * as Editor from "./Editor.ts"
-import type { History } from "./History.ts"
-import type { Injected } from "./Injected.ts"
+import type { History } from "./InputHistory.ts"
+import type { Injected } from "./InjectedMessages.ts"
 import type { Keyboard } from "./Keyboard.ts"
 import type { Questions } from "./Questions.ts"
 import type { Steering } from "./Steering.ts"
-import type { Terminal } from "./Terminal.ts"
+import type { Terminal } from "./TerminalDevice.ts"
 
 /** The agent, whatever its middleware adds to its failures. */
 export interface Agent {
@@ -138,7 +138,7 @@ export const say = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<
 
 /** What went wrong, in one line. */
 export const complain = (dialog: Pick<Dialog, "screen">, error: unknown): void =>
-  say(dialog, dialog.screen.asidePaint.text(Neutral.line(ErrorLine.render(ErrorLine.of(error).line)), "red"), "")
+  say(dialog, dialog.screen.asidePaint.text(SafeText.line(ErrorLine.render(ErrorLine.of(error).line)), "red"), "")
 
 /** The command line that resumes a session. */
 export const resumeCommand = ({ options }: Pick<Dialog, "options">, id: SessionId): string =>

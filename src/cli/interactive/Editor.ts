@@ -12,7 +12,7 @@
  *
  * @since 0.1.0
  */
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
 import type { Key } from "./Keys.ts"
 
@@ -219,7 +219,7 @@ const press = (state: State, name: string, history: ReadonlyArray<string>): Appl
 }
 
 /** What is pasted or typed becomes text: its line ends are those of this editor, and nothing in it drives a terminal. */
-const clean = (text: string): string => Neutral.text(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
+const clean = (text: string): string => SafeText.text(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
 
 /** See the module. `history` is what was sent before, the newest last. */
 export const apply = (state: State, key: Key, history: ReadonlyArray<string>): Applied => {

@@ -22,22 +22,22 @@ import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
 import * as LogLine from "../LogLine.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
-import * as Commands from "./Commands.ts"
+import * as SlashCommands from "./SlashCommands.ts"
 import { complain, type Dialog, type InteractiveOptions, say } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
-import * as Injected from "./Injected.ts"
+import * as InjectedMessages from "./InjectedMessages.ts"
 import * as Keyboard from "./Keyboard.ts"
 import * as Overview from "./Overview.ts"
-import * as Prompting from "./Prompting.ts"
+import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 import * as QuickCommands from "./QuickCommands.ts"
 import * as ShellLine from "./ShellLine.ts"
 import * as Steering from "./Steering.ts"
-import * as Switching from "./Switching.ts"
+import * as SessionSwitch from "./SessionSwitch.ts"
 import * as Turn from "./Turn.ts"
 
 export type { About, Agent, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
@@ -56,7 +56,7 @@ const make = Effect.fnUntraced(function*(
   const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
   const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
   const steered = (lines: ReadonlyArray<string>): void => {
-    for (const line of lines) dialog.note(Prompting.mark(screen.asidePaint) + Neutral.line(line))
+    for (const line of lines) dialog.note(PromptLine.mark(screen.asidePaint) + SafeText.line(line))
   }
   const dialog: Dialog = {
     options,
@@ -71,9 +71,9 @@ const make = Effect.fnUntraced(function*(
       if (question === undefined) return screen.refresh()
       for (const line of Questions.lines(question, screen.size().columns, screen.asidePaint)) dialog.note(line)
     }),
-    injected: yield* Injected.make,
+    injected: yield* InjectedMessages.make,
     steering: yield* Steering.make(hooks, steered),
-    current: yield* Switching.fresh(options, options.session.id, undefined),
+    current: yield* SessionSwitch.fresh(options, options.session.id, undefined),
     verbosity: display.toolProgress,
     editor: Editor.empty,
     interruptedAt: -Infinity,
@@ -87,7 +87,7 @@ const make = Effect.fnUntraced(function*(
 /** Logs are lines of the session. */
 const logger = (dialog: Dialog): Logger.Logger<unknown, void> =>
   Logger.make(({ logLevel, message }) => {
-    const line = Width.cut(Neutral.line(LogLine.render(logLevel, message)), dialog.screen.size().columns - 1)
+    const line = Width.cut(SafeText.line(LogLine.render(logLevel, message)), dialog.screen.size().columns - 1)
     dialog.note(dialog.screen.asidePaint.text(line, "yellow"))
   })
 
@@ -96,7 +96,7 @@ const either = (names: ReadonlyArray<string>): string => {
   return slashed.length < 2 ? slashed.join("") : `${slashed.slice(0, -1).join(", ")} or ${slashed.at(-1)}`
 }
 
-const misunderstood = (typed: string, found: Exclude<Commands.Found<unknown>, { readonly _tag: "Command" }>): string => {
+const misunderstood = (typed: string, found: Exclude<SlashCommands.Found<unknown>, { readonly _tag: "Command" }>): string => {
   if (found._tag === "Several") return `/${typed} could be ${either(found.names)}.`
   return found.meant.length === 0
     ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the line as a prompt.`
@@ -108,9 +108,9 @@ const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Ou
   function*(dialog, line, depth) {
     if (line.trim() === "") return undefined
     if (line.startsWith("!") && line.trim() !== "!") return yield* ShellLine.run(dialog, line.slice(1).trim())
-    const parsed = Commands.parse(line)
+    const parsed = SlashCommands.parse(line)
     if (parsed === undefined) return yield* Turn.run(dialog, line.trim())
-    const found = Commands.find(dialog.commands, parsed.name)
+    const found = SlashCommands.find(dialog.commands, parsed.name)
     if (found._tag !== "Command" || depth > maxTyped) {
       const said = found._tag === "Command" ? `/${parsed.name} names itself: correct quick_commands.` : misunderstood(parsed.name, found)
       say(dialog, dialog.screen.asidePaint.text(said, "yellow"), "")
@@ -139,7 +139,7 @@ interface Message {
 }
 
 /** What a plugin says, what was sent while the agent worked, what the background says, or what is typed now. */
-const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | Prompting.Prompted> {
+const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | PromptLine.Prompted> {
   const { background } = dialog.options
   while (true) {
     const message = yield* dialog.injected.take
@@ -154,7 +154,7 @@ const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<M
     const arrived = background === undefined
       ? dialog.injected.arrived
       : Effect.raceFirst(dialog.injected.arrived, background.arrived(dialog.current.id))
-    const prompted = yield* Effect.raceFirst(Prompting.prompt(dialog), arrived)
+    const prompted = yield* Effect.raceFirst(PromptLine.prompt(dialog), arrived)
     if (prompted !== undefined) return prompted
   }
 })
@@ -169,13 +169,13 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
     const line = yield* nextLine(dialog)
     if (line._tag === "Leave") return line.code
     if (line._tag === "Message") {
-      Prompting.echo(dialog, line.shown)
+      PromptLine.echo(dialog, line.shown)
       const code = yield* Turn.run(dialog, line.text)
       if (code !== undefined) return code
       continue
     }
     if (line.text.trim() === "") continue
-    Prompting.echo(dialog, line.text)
+    PromptLine.echo(dialog, line.text)
     // A command for the shell is remembered as long as the session, and no longer.
     yield* history.add(line.text, { keep: !line.text.startsWith("!") })
     const code = yield* perform(dialog, line.text, 0)
@@ -188,7 +188,7 @@ const send = (dialog: Dialog, prompt: RunInput["prompt"]): Effect.Effect<Outcome
   const text = typeof prompt === "string"
     ? prompt
     : prompt.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join("\n")
-  Prompting.echo(dialog, text)
+  PromptLine.echo(dialog, text)
   return Turn.run(dialog, prompt)
 }
 
@@ -198,7 +198,7 @@ const open = Effect.fnUntraced(function*(dialog: Dialog) {
   const look = { columns: screen.size().columns, paint: screen.asidePaint }
   say(dialog, ...Overview.banner(options.about, session.id, look), "")
   if (session.known === undefined) return
-  yield* Effect.catch(Switching.enter(dialog, session.known), (error) => Effect.sync(() => complain(dialog, error)))
+  yield* Effect.catch(SessionSwitch.enter(dialog, session.known), (error) => Effect.sync(() => complain(dialog, error)))
 })
 
 /** Talks until the user leaves. Gives the exit code. */
@@ -208,7 +208,7 @@ export const run = (options: InteractiveOptions): Effect.Effect<number> =>
     if (options.attach !== undefined) yield* options.attach(dialog.injected.conversation)
     return yield* open(dialog).pipe(
       Effect.andThen(converse(dialog)),
-      Effect.ensuring(Switching.leave(dialog)),
+      Effect.ensuring(SessionSwitch.leave(dialog)),
       Effect.provide(Logger.layer([logger(dialog)]))
     )
   }).pipe(Effect.scoped, Effect.withSpan("Interactive.run"))

@@ -7,7 +7,7 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Keys from "./Keys.ts"
-import type { Terminal, TerminalEvent } from "./Terminal.ts"
+import type { Terminal, TerminalEvent } from "./TerminalDevice.ts"
 
 /** A key, or a change of the terminal. */
 export type Event = Keys.Key | Exclude<TerminalEvent, { readonly _tag: "Input" }>

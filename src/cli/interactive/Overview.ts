@@ -7,7 +7,7 @@
  */
 import type { RouteStatus } from "../../routing/ModelRouter.ts"
 import type { Session } from "../../session/SessionStore.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import type { Paint } from "../render/Paint.ts"
 import * as RouteText from "../render/RouteText.ts"
 import * as ToolText from "../render/ToolText.ts"
@@ -22,7 +22,7 @@ export const banner = (
   id: string,
   { columns, paint }: { readonly columns: number; readonly paint: Paint }
 ): ReadonlyArray<string> => {
-  const line = (text: string): string => Width.cut(Neutral.line(text), columns - 1)
+  const line = (text: string): string => Width.cut(SafeText.line(text), columns - 1)
   const title = `hermes ${about.version}`
   return [
     `${paint.text(title, "bold")} ${paint.text(line(`· ${about.model} by ${about.provider}`), "dim")}`,
@@ -41,7 +41,7 @@ export const ago = (millis: number): string => {
 }
 
 const routeRow = (route: RouteStatus, index: number): readonly [string, string] =>
-  [index === 0 ? "Route" : `Fallback ${index}`, Neutral.line(RouteText.line(route))]
+  [index === 0 ? "Route" : `Fallback ${index}`, SafeText.line(RouteText.line(route))]
 
 /** What `/status` shows; of routes where there is more than one, or more than one key. */
 export const status = (
@@ -53,11 +53,11 @@ export const status = (
   routes: ReadonlyArray<RouteStatus>
 ): ReadonlyArray<string> =>
   pairs([
-    ["Session", Neutral.line(current.id)],
-    ["Title", Neutral.line(known?.title ?? current.title ?? "none: /title NAME")],
-    ["Model", Neutral.line(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
+    ["Session", SafeText.line(current.id)],
+    ["Title", SafeText.line(known?.title ?? current.title ?? "none: /title NAME")],
+    ["Model", SafeText.line(`${known?.model ?? about.model} by ${known?.provider ?? about.provider}`)],
     ...(routes.length < 2 && routes.every(({ keys }) => keys.length < 2) ? [] : routes.map(routeRow)),
-    ["Directory", Neutral.line(current.cwd)],
+    ["Directory", SafeText.line(current.cwd)],
     [
       "Messages",
       `${counted(known?.messageCount ?? 0, "message")}, ${current.prompts} by you, ${
@@ -80,7 +80,7 @@ export const farewell = (
   `  ${resume}`,
   "",
   ...pairs([
-    ["Session", Neutral.line(session.title === undefined ? session.id : `${session.id} (${session.title})`)],
+    ["Session", SafeText.line(session.title === undefined ? session.id : `${session.id} (${session.title})`)],
     ["Time", ToolText.duration(duration)],
     [
       "Messages",
@@ -91,7 +91,7 @@ export const farewell = (
 
 /** The line over the recap of a session. */
 export const resumed = ({ id, title }: Session, exchanges: number, when: string): string =>
-  `Resumed ${title === undefined ? id : `"${Neutral.line(title)}"`} · ${counted(exchanges, "exchange")} · last used ${when}`
+  `Resumed ${title === undefined ? id : `"${SafeText.line(title)}"`} · ${counted(exchanges, "exchange")} · last used ${when}`
 
 /** A list of sessions, the newest first. */
 export const sessions = (
@@ -103,6 +103,6 @@ export const sessions = (
   list.map((session) => {
     const when = ago(now - (session.endedAt ?? session.startedAt))
     const mark = session.id === current ? "*" : " "
-    const head = `${mark} ${Neutral.line(session.id)}  ${Width.pad(when, 12)}  ${Width.pad(counted(session.messageCount, "message"), 12)}`
-    return Width.cut(`${head}  ${Neutral.line(session.title ?? "")}`.trimEnd(), columns - 1)
+    const head = `${mark} ${SafeText.line(session.id)}  ${Width.pad(when, 12)}  ${Width.pad(counted(session.messageCount, "message"), 12)}`
+    return Width.cut(`${head}  ${SafeText.line(session.title ?? "")}`.trimEnd(), columns - 1)
   })

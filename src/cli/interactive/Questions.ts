@@ -13,7 +13,7 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Ask, Question } from "../../tool/builtin/clarify/Clarifier.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import { type Paint, plainStyle } from "../render/Paint.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as Editor from "./Editor.ts"
@@ -83,7 +83,7 @@ export const read = ({ choices, multiple }: Question, line: string): ReadonlyArr
 /** Each line of a text behind a mark, broken where it must be. */
 const behind = (mark: string, indent: number, text: string, columns: number, paint: Paint): ReadonlyArray<string> => {
   const room = Math.max(20, columns - indent - 1)
-  const lines = Neutral.text(text).trim().split("\n").flatMap((line) =>
+  const lines = SafeText.text(text).trim().split("\n").flatMap((line) =>
     Wrap.lines([{ text: line, style: plainStyle }], room, paint))
   return lines.map((line, index) => (index === 0 ? mark : " ".repeat(indent)) + line)
 }
@@ -95,6 +95,6 @@ export const lines = ({ question }: Question, columns: number, paint: Paint): Re
 /** Returns the choices of a question and the hint below them. */
 export const choices = ({ hint, question }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
   ...question.choices.flatMap((choice, index) =>
-    behind(`  ${paint.text(String(index + 1), "cyan")} `, 4, Neutral.line(choice), columns, paint)),
+    behind(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.line(choice), columns, paint)),
   paint.text(`  ${hint}`, "dim")
 ]

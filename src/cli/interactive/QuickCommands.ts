@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { Values } from "../../config/Settings.ts"
-import type { Next } from "./Commands.ts"
+import type { Next } from "./SlashCommands.ts"
 import type { DialogCommand } from "./Dialog.ts"
 
 /** The line that a command stands for; undefined for one that says nothing. */

@@ -7,7 +7,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../domain/Conversation.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import type { Paint } from "../render/Paint.ts"
 import { counted } from "../render/UsageText.ts"
 import * as Wrap from "../render/Wrap.ts"
@@ -71,7 +71,7 @@ const toolsLine = (tools: ReadonlyArray<string>): string => {
   const counts = new Map<string, number>()
   for (const tool of tools) counts.set(tool, (counts.get(tool) ?? 0) + 1)
   const names = Array.from(counts, ([name, count]) => count === 1 ? name : `${name} ×${count}`)
-  return `${counted(tools.length, "tool call")}: ${Neutral.line(names.join(", "))}`
+  return `${counted(tools.length, "tool call")}: ${SafeText.line(names.join(", "))}`
 }
 
 /** The last exchanges, as lines of a terminal. */
@@ -89,13 +89,13 @@ export const render = (
   return [
     ...omitted === 0 ? [] : [paint.text(`… ${counted(omitted, "earlier exchange")} not shown`, "dim"), ""],
     ...shown.flatMap(({ answer, tools, user }, index) => {
-      const [first = "", ...rest] = lines(Neutral.text(cut(user, bounds.userChars)), room, bounds.answerLines * 2, paint)
+      const [first = "", ...rest] = lines(SafeText.text(cut(user, bounds.userChars)), room, bounds.answerLines * 2, paint)
       return [
         ...index === 0 ? [] : [""],
         `${paint.text("›", "cyan")} ${first}`,
         ...indented(rest),
         ...tools.length === 0 ? [] : indented(Wrap.lines([{ text: `┊ ${toolsLine(tools)}`, style: { attributes: ["dim"] } }], room, paint)),
-        ...indented(lines(Neutral.text(cut(answer, bounds.answerChars)), room, bounds.answerLines, paint))
+        ...indented(lines(SafeText.text(cut(answer, bounds.answerChars)), room, bounds.answerLines, paint))
       ]
     })
   ]

@@ -15,11 +15,11 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Danger from "../../tool/danger/Danger.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import { elapsed } from "../render/ToolText.ts"
 import * as Dialogs from "./Dialog.ts"
 import type { Dialog } from "./Dialog.ts"
-import * as Working from "./Working.ts"
+import * as BusyPrompt from "./BusyPrompt.ts"
 
 /** See the module. Gives the exit code with which the program is left, if it is. */
 export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string): Effect.fn.Return<number | undefined> {
@@ -31,9 +31,9 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
     return undefined
   }
   const decoder = new TextDecoder()
-  const harmless = Neutral.stream()
+  const harmless = SafeText.stream()
   const startedAt = yield* Clock.currentTimeMillis
-  const worked = yield* Working.during(dialog, {
+  const worked = yield* BusyPrompt.during(dialog, {
     run: Effect.scoped(Effect.flatMap(
       options.shell.start({
         command,

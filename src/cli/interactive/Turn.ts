@@ -15,12 +15,12 @@ import { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import { Clarifier } from "../../tool/builtin/clarify/Clarifier.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as EventPrinter from "../render/EventPrinter.ts"
-import * as Neutral from "../render/Neutral.ts"
-import * as Approving from "./Approving.ts"
+import * as SafeText from "../render/SafeText.ts"
+import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 import * as Dialog from "./Dialog.ts"
-import * as Naming from "./Naming.ts"
-import * as Switching from "./Switching.ts"
-import * as Working from "./Working.ts"
+import * as SessionTitle from "./SessionTitle.ts"
+import * as SessionSwitch from "./SessionSwitch.ts"
+import * as BusyPrompt from "./BusyPrompt.ts"
 
 /** Why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
 export const ending = ({ exit, limit, steps }: Pick<RunResult, "exit" | "limit" | "steps">): string | undefined => {
@@ -51,7 +51,7 @@ export const ending = ({ exit, limit, steps }: Pick<RunResult, "exit" | "limit" 
 /** Gives the session the title that it was to have as soon as there is something of it. */
 const entitle = Effect.fnUntraced(function*(dialog: Dialog.Dialog) {
   const { title } = dialog.current
-  const session = title === undefined ? undefined : yield* Switching.known(dialog)
+  const session = title === undefined ? undefined : yield* SessionSwitch.known(dialog)
   if (title === undefined || session === undefined) return
   dialog.current = { ...dialog.current, title: undefined }
   yield* dialog.options.store.rename(session.id, title)
@@ -92,12 +92,12 @@ export const run = Effect.fnUntraced(function*(
       return printer.events(events)
     }),
     Effect.provideService(Clarifier, dialog.questions.ask),
-    Effect.provideService(ApprovalPrompt, Approving.prompt(dialog.questions.ask))
+    Effect.provideService(ApprovalPrompt, ApprovalQuestion.prompt(dialog.questions.ask))
   )
   const before = dialog.note
   dialog.note = printer.note
   const stop = options.agent.stop(id)
-  const working = Working.during(dialog, {
+  const working = BusyPrompt.during(dialog, {
     run: conversation,
     stop,
     steer: (text) => dialog.steering.add(id, text),
@@ -117,10 +117,10 @@ export const run = Effect.fnUntraced(function*(
   if (said !== undefined) printer.note(screen.asidePaint.text(said, "yellow"))
   if (Exit.isFailure(worked.exit) && !worked.stopped) {
     const line = ErrorLine.render(ErrorLine.ofCause(worked.exit.cause).line)
-    printer.note(screen.asidePaint.text(Neutral.line(line), "red"))
+    printer.note(screen.asidePaint.text(SafeText.line(line), "red"))
   }
   Dialog.say(dialog, "")
-  if (result !== undefined) yield* Naming.afterFirst(dialog, textOf(prompt), result)
+  if (result !== undefined) yield* SessionTitle.afterFirst(dialog, textOf(prompt), result)
   yield* Effect.catch(entitle(dialog), (error) => Effect.sync(() => Dialog.complain(dialog, error)))
   return undefined
 })

@@ -4,9 +4,9 @@
  */
 import * as Effect from "effect/Effect"
 import { fstatSync } from "node:fs"
-import type { Service } from "../Output.ts"
+import type { Service } from "../ProgramOutput.ts"
 import * as ErrorLine from "../ErrorLine.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import * as Paint from "../render/Paint.ts"
 import { guard } from "./StdoutGuard.ts"
 
@@ -88,8 +88,8 @@ export const make = (): Streams => {
       return broken.size === 0
     },
     output: {
-      out: (text) => Effect.sync(() => put(Neutral.plain(text))),
-      err: (text) => Effect.sync(() => say(Neutral.plain(text))),
+      out: (text) => Effect.sync(() => put(SafeText.plain(text))),
+      err: (text) => Effect.sync(() => say(SafeText.plain(text))),
       streams: {
         answer: sink(stdout, put),
         aside: sink(stderr, say),

@@ -13,7 +13,7 @@
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
 import * as Usage from "../../domain/Usage.ts"
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 import type { Attribute, Paint } from "./Paint.ts"
 import type { Verbosity } from "./ToolFeed.ts"
 import * as ToolText from "./ToolText.ts"
@@ -44,7 +44,7 @@ interface Child {
   at: string
 }
 
-const safe = (text: string): string => Redaction.redactText(Neutral.line(text))
+const safe = (text: string): string => Redaction.redactText(SafeText.line(text))
 
 const marks: Readonly<Record<string, readonly [mark: string, attribute: Attribute]>> = {
   completed: ["✓", "green"],

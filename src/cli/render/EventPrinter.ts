@@ -19,14 +19,14 @@ import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import * as Schedule from "../../tool/Schedule.ts"
 import * as ChildFeed from "./ChildFeed.ts"
 import * as Markdown from "./Markdown.ts"
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 import * as Paint from "./Paint.ts"
 import * as Reasoning from "./Reasoning.ts"
 import type { Draft, Screen, Size } from "./Screen.ts"
 import * as ToolFeed from "./ToolFeed.ts"
 import * as ToolText from "./ToolText.ts"
 import * as UsageText from "./UsageText.ts"
-import * as Waits from "./Waits.ts"
+import * as WaitText from "./WaitText.ts"
 import * as Width from "./Width.ts"
 
 /** What is shown, and how (`display` of the settings). */
@@ -143,7 +143,7 @@ export const make = (screen: Screen, options: Options): Printer => {
 
   const aside = (line: string, attribute: "dim" | "yellow"): void => {
     const columns = screen.asideColumns()
-    const all = Redaction.redactText(Neutral.line(line))
+    const all = Redaction.redactText(SafeText.line(line))
     const painted = screen.asidePaint.text(columns === undefined ? all : Width.cut(all, columns), attribute)
     // The text may go on: a connection that is lost in the middle of it is not the end of it.
     if (text === undefined) say([painted])
@@ -196,7 +196,7 @@ export const make = (screen: Screen, options: Options): Printer => {
       case "SubagentFinished":
         return say(children.take(event, now, screen.asideColumns()))
       case "Waiting":
-        aside(Waits.waiting(event), "yellow")
+        aside(WaitText.waiting(event), "yellow")
         return busy("waiting to try again", now)
       case "Notice":
         return aside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")

@@ -3,7 +3,7 @@
  *
  * - `render` styles headings, emphasis, code, lists, quotes, links and tables; `strip` lays them out the same way and takes
  *   the marks away, for text that is copied or read aloud; `raw` is the text itself. All are made harmless first, see
- *   `Neutral`.
+ *   `SafeText`.
  * - Text is final per block: a paragraph when a blank line or another block follows it, an item of a list when the next one
  *   begins, code when its fence is closed. `raw` text is final at once.
  * - The output does not depend on the pieces in which the text comes in, and ends with a line end. Blank lines at the
@@ -14,7 +14,7 @@
  * Source: `hermes-product.md` §1.8 (`display.final_response_markdown`).
  */
 import * as Effect from "effect/Effect"
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 import type { Paint } from "./Paint.ts"
 
 /** Presentation of Markdown. */
@@ -41,7 +41,7 @@ export type Make = (options: Options) => Renderer
 
 /** Text as it is, harmless; only the line end that it must have is added. */
 const raw = (): Renderer => {
-  const harmless = Neutral.stream()
+  const harmless = SafeText.stream()
   let last = "\n"
   const push = (text: string): string => {
     last = text === "" ? last : text.slice(-1)

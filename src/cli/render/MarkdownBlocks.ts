@@ -13,7 +13,7 @@ import type { Options, Renderer } from "./Markdown.ts"
 import * as MarkdownInline from "./MarkdownInline.ts"
 import * as MarkdownTable from "./MarkdownTable.ts"
 import * as MarkdownTheme from "./MarkdownTheme.ts"
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 import type { Span } from "./Paint.ts"
 import * as Width from "./Width.ts"
 import * as Wrap from "./Wrap.ts"
@@ -277,7 +277,7 @@ const finished = (tokens: ReadonlyArray<Token>): Finished => {
 class Blocks implements Renderer {
   readonly #theme: MarkdownTheme.MarkdownTheme
   readonly #columns: () => number | undefined
-  readonly #harmless = Neutral.stream()
+  readonly #harmless = SafeText.stream()
   #lineEnds: LineEnds
   /** Text of the block that is open. */
   #held = ""

@@ -3,7 +3,7 @@
  *
  * @since 0.1.0
  */
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 import type { Paint, Style } from "./Paint.ts"
 import * as Wrap from "./Wrap.ts"
 
@@ -17,7 +17,7 @@ const style: Style = { attributes: ["dim"] }
 
 /** See the module. */
 export const make = (paint: Paint, columns: () => number | undefined): Renderer => {
-  const harmless = Neutral.stream()
+  const harmless = SafeText.stream()
   const bar = `${paint.text("┊", "dim")} `
   let blanks = 0
   let begun = false

@@ -12,7 +12,7 @@
  *
  * **Gotchas**
  *
- * What is written must be harmless (`Neutral`) and may hold no escape sequence but those of `Paint`.
+ * What is written must be harmless (`SafeText`) and may hold no escape sequence but those of `Paint`.
  *
  * @since 0.1.0
  */

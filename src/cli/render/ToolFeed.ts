@@ -16,7 +16,7 @@
 import * as Option from "effect/Option"
 import * as Json from "../../domain/Json.ts"
 import type { RunEvent, ToolStatus } from "../../domain/RunEvent.ts"
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 import type { Attribute, Paint } from "./Paint.ts"
 import * as ToolText from "./ToolText.ts"
 import * as Width from "./Width.ts"
@@ -92,7 +92,7 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
   const seen = new Set<string>()
   const bar = paint.text("┊", "dim")
 
-  const named = (name: string): string => Width.cut(Neutral.line(name), 40)
+  const named = (name: string): string => Width.cut(SafeText.line(name), 40)
 
   /** The arguments in what room the rest of the line leaves, behind a space. */
   const fitted = (preview: string, room: number): string => {
@@ -160,7 +160,7 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
     }
   }
 
-  const lastLine = (text: string): string => Neutral.text(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
+  const lastLine = (text: string): string => SafeText.text(text.slice(-400)).trimEnd().split("\n").at(-1)?.trim() ?? ""
 
   const liveLine = (call: Call, now: number, columns: number, frame: string): string => {
     const spinner = `${bar} ${paint.text(frame, "cyan")} `

@@ -10,7 +10,7 @@ import * as Predicate from "effect/Predicate"
 import * as Json from "../../domain/Json.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { ToolStatus } from "../../domain/RunEvent.ts"
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 
 /** Arguments that say best what a call is about, the first that is there. */
 const telling = [
@@ -23,7 +23,7 @@ const looked = 2000
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) && !Array.isArray(value)
 
-const safe = (text: string): string => Redaction.redactText(Neutral.text(text.slice(0, looked)))
+const safe = (text: string): string => Redaction.redactText(SafeText.text(text.slice(0, looked)))
 
 /** The first line of a text that has any, and how many more there are. */
 const firstLine = (text: string): string => {
@@ -44,7 +44,7 @@ export const preview = (params: unknown): string => {
 
 /** All arguments, as one line of JSON. */
 export const whole = (params: unknown): string =>
-  isRecord(params) && Object.keys(params).length > 0 ? Neutral.line(safe(JSON.stringify(params))) : ""
+  isRecord(params) && Object.keys(params).length > 0 ? SafeText.line(safe(JSON.stringify(params))) : ""
 
 const parsed = (output: string): Readonly<Record<string, unknown>> | undefined => {
   if (!output.startsWith("{")) return undefined
@@ -74,7 +74,7 @@ const readable = (output: string): string => {
 
 /** The result as lines, at most so many, and how many were left out. */
 export const lines = (output: string, most: number): { readonly lines: ReadonlyArray<string>; readonly more: number } => {
-  const all = Redaction.redactText(Neutral.text(readable(output))).trimEnd()
+  const all = Redaction.redactText(SafeText.text(readable(output))).trimEnd()
   const found = all === "" ? [] : all.split("\n")
   return { lines: found.slice(0, most), more: Math.max(0, found.length - most) }
 }

@@ -7,7 +7,7 @@
  */
 import * as Cost from "../../domain/Cost.ts"
 import * as Usage from "../../domain/Usage.ts"
-import * as Neutral from "./Neutral.ts"
+import * as SafeText from "./SafeText.ts"
 import * as Width from "./Width.ts"
 
 /** A number of tokens, short: `812`, `12.3k`, `1.2M`. */
@@ -65,7 +65,7 @@ export const pairs = (rows: ReadonlyArray<readonly [name: string, value: string]
 
 const costOf = (cost: Cost.Spent, models: ReadonlyArray<ModelUsage>): string => {
   const label = Cost.totalLabel(cost)
-  const unpriced = models.filter(({ cost }) => Cost.totalLabel(cost) === "n/a").map(({ model }) => Neutral.line(model))
+  const unpriced = models.filter(({ cost }) => Cost.totalLabel(cost) === "n/a").map(({ model }) => SafeText.line(model))
   return label === "n/a" ? `unknown (no price${unpriced.length === 0 ? "" : ` for ${[...new Set(unpriced)].join(", ")}`})` : cost.status === "estimated" ? `${label} (estimated)` : label
 }
 
@@ -85,14 +85,14 @@ export const table = ({ cost, duration, models, side = [], usage }: SessionUsage
     "Reasoning": " (part of the output)"
   }
   const byModel = models.length < 2 ? [] : models.map(({ cost, model, provider, usage }) =>
-    ["", `${Neutral.line(`${provider}/${model}`)}: ${line(usage, cost)}`] as const)
+    ["", `${SafeText.line(`${provider}/${model}`)}: ${line(usage, cost)}`] as const)
   return pairs([
     ...counts.map(([name, count]) => [name, `${exact(count).padStart(width)} tokens${notes[name] ?? ""}`] as const),
     ["Model calls", exact(usage.requestCount)],
     ...byModel,
     ["Cost", costOf(cost, models)],
     ...side.map(({ cost, task, usage }, index) =>
-      [index === 0 ? "Side tasks" : "", `${Neutral.line(task)}: ${line(usage, cost)}`] as const),
+      [index === 0 ? "Side tasks" : "", `${SafeText.line(task)}: ${line(usage, cost)}`] as const),
     ["Duration", duration]
   ])
 }

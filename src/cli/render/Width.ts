@@ -10,7 +10,7 @@
  *
  * Terminals disagree about some of it (a heart with an emoji selector, ambiguous East Asian characters). This follows
  * current terminals; where one differs, a line is a column off and nothing is lost. Text must be free of control
- * characters, see `Neutral`.
+ * characters, see `SafeText`.
  *
  * @since 0.1.0
  */

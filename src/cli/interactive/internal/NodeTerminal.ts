@@ -13,7 +13,7 @@ import type * as Scope from "effect/Scope"
 import { StringDecoder } from "node:string_decoder"
 import * as Paint from "../../render/Paint.ts"
 import { pasteOff, pasteOn } from "../Keys.ts"
-import type { Terminal, TerminalEvent } from "../Terminal.ts"
+import type { Terminal, TerminalEvent } from "../TerminalDevice.ts"
 
 const showCursor = "\u001b[?25h"
 

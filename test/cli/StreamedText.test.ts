@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as Shown from "../../src/cli/Shown.ts"
+import * as StreamedText from "../../src/cli/StreamedText.ts"
 
 describe("Shown", () => {
   it("texts of different steps are set apart by a blank line", () => {
-    const shown = Shown.make(true)
+    const shown = StreamedText.make(true)
     shown.step()
     const pieces = [shown.delta("Let me "), shown.delta("look.")]
     shown.step()
@@ -13,7 +13,7 @@ describe("Shown", () => {
   })
 
   it("a line that was ended meanwhile counts", () => {
-    const shown = Shown.make(true)
+    const shown = StreamedText.make(true)
     const pieces = [shown.delta("Let me look."), shown.endLine()]
     shown.step()
     pieces.push(shown.delta("Red."), shown.endLine(), shown.endLine())
@@ -21,19 +21,19 @@ describe("Shown", () => {
   })
 
   it("whitespace of the model is kept", () => {
-    const shown = Shown.make(true)
+    const shown = StreamedText.make(true)
     assert.strictEqual(shown.delta("  a\n") + shown.delta("\n b "), "  a\n\n b ")
   })
 
   it("a final text that did not stream by is shown at the end", () => {
-    const shown = Shown.make(true)
+    const shown = StreamedText.make(true)
     shown.step()
     assert.strictEqual(shown.rest("Stopped."), "Stopped.")
     assert.strictEqual(shown.all(), "Stopped.")
   })
 
   it("a text that may still be replaced is held back", () => {
-    const shown = Shown.make(false)
+    const shown = StreamedText.make(false)
     shown.step()
     assert.strictEqual(shown.delta("secret"), "")
     assert.strictEqual(shown.rest("[removed]"), "[removed]")

@@ -11,7 +11,7 @@ import { type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import { type Failure, usage } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
-import { note, type Output } from "./Output.ts"
+import { note, type Output } from "./ProgramOutput.ts"
 
 /** Which toolsets a run on the command line asks for. */
 export const asked = (flags: Pick<Flags.Globals, "toolsets">, settings: Values): ReadonlyArray<string> =>

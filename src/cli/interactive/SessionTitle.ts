@@ -17,7 +17,7 @@ import { TaskId } from "../../domain/Ids.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import * as Dialog from "./Dialog.ts"
-import * as Switching from "./Switching.ts"
+import * as SessionSwitch from "./SessionSwitch.ts"
 
 /** Characters of the question and of the answer that the model reads. */
 const excerpt = 1_000
@@ -41,7 +41,7 @@ export const afterFirst = (dialog: Dialog.Dialog, prompt: string, result: RunRes
   if (auxiliary === undefined || current.prompts !== 1 || current.title !== undefined || result.text.trim() === "") return Effect.void
   const text = `${instruction}\n\n<user>\n${excerptOf(prompt)}\n</user>\n<assistant>\n${excerptOf(result.text)}\n</assistant>`
   const named = Effect.gen(function*() {
-    const known = yield* Switching.known(dialog)
+    const known = yield* SessionSwitch.known(dialog)
     if (known === undefined || known.title !== undefined) return
     const answer = yield* auxiliary.call("title", {
       messages: [Prompt.userMessage({ content: [Prompt.textPart({ text })] })],

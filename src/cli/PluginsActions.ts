@@ -21,13 +21,13 @@ import * as Installer from "../plugin/Installer.ts"
 import { notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
-import { line, note, Output } from "./Output.ts"
-import * as Neutral from "./render/Neutral.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
 
 /** A plugin that is here, and what the configuration makes of it. */
-interface Known {
+interface PluginHome {
   readonly candidate: Candidate
   readonly status: Enablement.Status
 }
@@ -44,8 +44,8 @@ const known = Effect.fnUntraced(function*(flags: Flags.Globals) {
     packages: plugins.packages,
     variable: environment.get
   }).pipe(Effect.mapError(({ message }) => notDone(`cannot list plugins: ${message}`)))
-  for (const warning of found.warnings) yield* note(`Warning: ${Neutral.line(warning)}`)
-  return found.candidates.map((candidate): Known => ({ candidate, status: Enablement.status(candidate, plugins) }))
+  for (const warning of found.warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
+  return found.candidates.map((candidate): PluginHome => ({ candidate, status: Enablement.status(candidate, plugins) }))
 })
 
 /** The plugin of a name; several with one name are told apart by their keys. */
@@ -54,8 +54,8 @@ const one = Effect.fnUntraced(function*(flags: Flags.Globals, name: string) {
   const named = all.filter(({ candidate }) => candidate.names.includes(name))
   const found = named.find(({ candidate }) => candidate.key === name) ?? named[0]
   if (found === undefined) {
-    const names = all.flatMap(({ candidate }) => candidate.names.map(Neutral.line))
-    return yield* unknownName("plugin", Neutral.line(name), { known: names, list: "hermes plugins list" })
+    const names = all.flatMap(({ candidate }) => candidate.names.map(SafeText.line))
+    return yield* unknownName("plugin", SafeText.line(name), { known: names, list: "hermes plugins list" })
   }
   if (named.length > 1 && found.candidate.key !== name) {
     return yield* usage(`"${name}" is ambiguous (${named.map(({ candidate }) => candidate.key).join(", ")}): pass the key`)
@@ -63,7 +63,7 @@ const one = Effect.fnUntraced(function*(flags: Flags.Globals, name: string) {
   return found
 })
 
-const listed = ({ candidate: { key, manifest, source }, status }: Known) => ({
+const listed = ({ candidate: { key, manifest, source }, status }: PluginHome) => ({
   name: key,
   status,
   version: manifest.version,
@@ -72,7 +72,7 @@ const listed = ({ candidate: { key, manifest, source }, status }: Known) => ({
 })
 
 const columns = (row: ReturnType<typeof listed>): ReadonlyArray<string> =>
-  [row.status, row.name, row.version, row.source, row.description].map(Neutral.line)
+  [row.status, row.name, row.version, row.source, row.description].map(SafeText.line)
 
 const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const width = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
@@ -88,14 +88,14 @@ export interface Listing {
   readonly json: boolean
 }
 
-const wanted = ({ enabled, user, withoutBundled }: Listing) => ({ candidate: { source }, status }: Known): boolean =>
+const wanted = ({ enabled, user, withoutBundled }: Listing) => ({ candidate: { source }, status }: PluginHome): boolean =>
   (!enabled || status === "enabled") && (!user || source === "user" || source === "git") &&
   (!withoutBundled || source !== "bundled")
 
 /** Prints those that are here. */
 export const list = Effect.fn("hermes plugins list")(function*(flags: Flags.Globals, listing: Listing) {
   const rows = (yield* known(flags)).filter(wanted(listing)).map(listed)
-  if (listing.json) return yield* line(Neutral.json(rows, 2))
+  if (listing.json) return yield* line(SafeText.json(rows, 2))
   if (listing.plain) return yield* rows.length === 0 ? Effect.void : line(rows.map((row) => columns(row).join("\t")).join("\n"))
   yield* rows.length === 0
     ? line("No plugins. Install one with `hermes plugins install`.")
@@ -120,10 +120,10 @@ export const info = Effect.fn("hermes plugins info")(function*(
     provides_tools: manifest.providesTools,
     provides_hooks: manifest.providesHooks
   }
-  if (json) return yield* line(Neutral.json(facts, 2))
+  if (json) return yield* line(SafeText.json(facts, 2))
   const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
   const rows = Object.entries({ ...facts, requires_env: variables }).flatMap(([key, value]) => {
-    const text = Neutral.line(typeof value === "string" ? value : value?.join(", ") ?? "")
+    const text = SafeText.line(typeof value === "string" ? value : value?.join(", ") ?? "")
     return text === "" ? [] : [[key, text]]
   })
   yield* line(table(rows))
@@ -196,10 +196,10 @@ export const install = Effect.fn("hermes plugins install")(function*(
     cwd: workingDirectory(),
     plugins: home.plugins
   })
-  for (const warning of warnings) yield* note(`Warning: ${Neutral.line(warning)}`)
+  for (const warning of warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
   yield* line(`installed ${name} in ${directory}`)
   for (const variable of manifest.requiresEnv.filter(({ name }) => get(name) === undefined)) {
-    yield* note(Neutral.line(`It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`))
+    yield* note(SafeText.line(`It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`))
   }
   const isWanted = asked.enable || (!asked.withoutEnabling && (yield* confirmed(name)))
   yield* isWanted ? enabling(flags, name) : line(`not enabled: enable it with \`hermes plugins enable ${name}\``)

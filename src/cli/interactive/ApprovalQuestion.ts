@@ -11,7 +11,7 @@ import * as Redaction from "../../domain/Redaction.ts"
 import type { Target } from "../../tool/approval/AllowList.ts"
 import type { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import type { Choice, Question, Reply } from "../../tool/approval/Question.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
 import * as Questions from "./Questions.ts"
 
@@ -19,7 +19,7 @@ import * as Questions from "./Questions.ts"
 const longest = 60
 
 const named = ({ kind, text }: Target): string => {
-  const shown = Width.cut(Neutral.line(Redaction.redactText(text)), longest)
+  const shown = Width.cut(SafeText.line(Redaction.redactText(text)), longest)
   switch (kind) {
     case "command":
       return `\`${shown}\``

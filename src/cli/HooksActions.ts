@@ -23,8 +23,8 @@ import * as ShellHooks from "../hooks/ShellHooks.ts"
 import { failed, type Failure, silent, unknownName, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
-import { line, note } from "./Output.ts"
-import * as Neutral from "./render/Neutral.ts"
+import { line, note } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
 
@@ -44,7 +44,7 @@ const configured = Effect.fnUntraced(function*(flags: Flags.Globals) {
     cwd: workingDirectory(),
     environment: environment.process
   })
-  for (const warning of service.warnings) yield* note(`Warning: ${Neutral.line(warning)}`)
+  for (const warning of service.warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
   return service
 })
 
@@ -59,14 +59,14 @@ const facts = ({ consent, hook }: ShellHooks.Listed) => ({
 })
 
 const describe = ({ consent, hook }: ShellHooks.Listed): string =>
-  Neutral.line(
+  SafeText.line(
     `${hook.event}  ${hook.command}${hook.matcher === undefined ? "" : ` (only ${hook.matcher})`}  ${hook.timeoutSeconds}s  ${consent}`
   )
 
 /** Prints the hooks of the configuration. */
 export const list = Effect.fn("hermes hooks list")(function*(flags: Flags.Globals, { json }: AsJson) {
   const hooks = yield* (yield* configured(flags)).list
-  if (json) return yield* line(Neutral.json(hooks.map(facts), 2))
+  if (json) return yield* line(SafeText.json(hooks.map(facts), 2))
   yield* line(hooks.length === 0 ? none : hooks.map(describe).join("\n"))
 }, Effect.provide(surroundings))
 
@@ -105,7 +105,7 @@ export const test = Effect.fn("hermes hooks test")(function*(
   const service = yield* configured(flags)
   const results = yield* service.test(event, { tool, payload: yield* payloadOf(payload) })
   if (results.length === 0) return yield* line(`No shell hook for ${event}`)
-  yield* line(results.map((result) => `${describe(result)}\n  ${Neutral.line(tried(result))}`).join("\n"))
+  yield* line(results.map((result) => `${describe(result)}\n  ${SafeText.line(tried(result))}`).join("\n"))
 }, Effect.provide(surroundings))
 
 /** Forgets that a command was approved. */
@@ -121,13 +121,13 @@ export const doctor = Effect.fn("hermes hooks doctor")(function*(flags: Flags.Gl
   const found = yield* (yield* configured(flags)).doctor
   const isFine = found.every(({ problems }) => problems.length === 0)
   if (json) {
-    yield* line(Neutral.json(found.map((one) => ({ ...facts(one), problems: one.problems, millis: one.millis ?? null })), 2))
+    yield* line(SafeText.json(found.map((one) => ({ ...facts(one), problems: one.problems, millis: one.millis ?? null })), 2))
   } else {
     yield* line(
       found.length === 0
         ? none
         : found.map((one) =>
-          [`${one.problems.length === 0 ? "ok" : "problem"}  ${describe(one)}`, ...one.problems.map((text) => `  ${Neutral.line(text)}`)].join("\n")
+          [`${one.problems.length === 0 ? "ok" : "problem"}  ${describe(one)}`, ...one.problems.map((text) => `  ${SafeText.line(text)}`)].join("\n")
         ).join("\n")
     )
   }
@@ -148,7 +148,7 @@ export const schema = Effect.fn("hermes hooks schema")(function*(
   const documents = name === undefined ? JsonSchemas.documents() : [{ name, schema: JsonSchemas.document(name) }]
   if (output === undefined) {
     const printed = name === undefined ? Object.fromEntries(documents.map(({ name, schema }) => [name, schema])) : documents[0]?.schema
-    return yield* line(Neutral.json(printed, 2))
+    return yield* line(SafeText.json(printed, 2))
   }
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

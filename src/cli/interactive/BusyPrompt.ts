@@ -20,14 +20,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import { frameMillis } from "../render/EventPrinter.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
-import * as Commands from "./Commands.ts"
+import * as SlashCommands from "./SlashCommands.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type * as Keys from "./Keys.ts"
-import * as Prompting from "./Prompting.ts"
+import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 
 /** How long leaving waits for the work to end. */
@@ -54,7 +54,7 @@ export interface Work<A, E> {
 }
 
 /** How it ended: by itself, or with the program. */
-export type Worked<A, E> =
+export type WorkResult<A, E> =
   | { readonly _tag: "Ended"; readonly exit: Exit.Exit<A, E>; readonly stopped: boolean }
   | { readonly _tag: "Leave"; readonly code: number }
 
@@ -63,14 +63,14 @@ const viewOf = (dialog: Dialog, lines: ReadonlyArray<string>, { editor }: Pick<D
   const { asidePaint } = dialog.screen
   const question = dialog.questions.current()
   const waiting = [
-    ...dialog.steering.waiting().map((line) => `sending: ${Neutral.line(line)}`),
-    ...dialog.waiting.map((line) => `next: ${Neutral.line(line)}`)
+    ...dialog.steering.waiting().map((line) => `sending: ${SafeText.line(line)}`),
+    ...dialog.waiting.map((line) => `next: ${SafeText.line(line)}`)
   ].map((line) => asidePaint.text(Width.cut(line, size.columns - 1), "dim"))
   const asked = question === undefined ? [] : Questions.choices(question, size.columns, asidePaint)
   const above = [...lines, ...waiting, ...asked].slice(-Math.max(1, size.rows - 4))
   if (question === undefined && editor.text === "") return { lines: above }
   const room = { ...size, rows: Math.max(3, size.rows - above.length) }
-  const { cursor, lines: typed } = Prompting.view({ editor, screen: dialog.screen }, [])(room)
+  const { cursor, lines: typed } = PromptLine.view({ editor, screen: dialog.screen }, [])(room)
   return {
     lines: [...above, ...typed],
     cursor: cursor === undefined ? undefined : { row: above.length + cursor.row, column: cursor.column }
@@ -89,7 +89,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
   dialog: Dialog,
   work: Work<A, E>,
   fiber: Fiber.Fiber<A, E>
-): Effect.fn.Return<Worked<A, E>> {
+): Effect.fn.Return<WorkResult<A, E>> {
   const { keyboard, options, screen } = dialog
   let stopped = false
   let typedAt = -Infinity
@@ -115,8 +115,8 @@ const watch = Effect.fnUntraced(function*<A, E>(
 
   const send = Effect.fnUntraced(function*(line: string) {
     if (line.trim() === "") return
-    const command = Commands.parse(line)
-    const found = command === undefined ? undefined : Commands.find(dialog.commands, command.name)
+    const command = SlashCommands.parse(line)
+    const found = command === undefined ? undefined : SlashCommands.find(dialog.commands, command.name)
     if (command !== undefined && found?._tag === "Command" && found.command.meanwhile !== undefined) {
       return yield* found.command.meanwhile(command.argument, dialog, {
         stop,
@@ -133,7 +133,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
   const answer = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
     const answer = Questions.read(pending.question, line)
     if (answer === undefined) return
-    dialog.note(Prompting.mark(screen.asidePaint) + Neutral.line(answer.join(", ")))
+    dialog.note(PromptLine.mark(screen.asidePaint) + SafeText.line(answer.join(", ")))
     yield* pending.answer(answer)
   })
 
@@ -155,14 +155,14 @@ const watch = Effect.fnUntraced(function*<A, E>(
       case "Submit":
         return yield* question === undefined ? send(action.text) : answer(question, action.text)
       case "Interrupt": {
-        if (now - dialog.interruptedAt < Prompting.leaveMillis) return Prompting.interruptedCode
+        if (now - dialog.interruptedAt < PromptLine.leaveMillis) return PromptLine.interruptedCode
         dialog.interruptedAt = now
         return yield* stop
       }
       case "Suspend":
-        return yield* Prompting.suspend(dialog)
+        return yield* PromptLine.suspend(dialog)
       case "Complete":
-        if (question === undefined) Prompting.complete(dialog)
+        if (question === undefined) PromptLine.complete(dialog)
         return undefined
       case "Leave":
       case "ClearScreen":
@@ -185,16 +185,16 @@ const watch = Effect.fnUntraced(function*<A, E>(
   const leave = read.pipe(
     // The keyboard fails with its end alone: who typed has left, which is no failure of the work.
     Effect.catch(() => Effect.succeed(0)),
-    Effect.map((code): Worked<A, E> => ({ _tag: "Leave", code }))
+    Effect.map((code): WorkResult<A, E> => ({ _tag: "Leave", code }))
   )
-  const ended = Effect.map(Fiber.await(fiber), (exit): Worked<A, E> => ({ _tag: "Ended", exit, stopped }))
+  const ended = Effect.map(Fiber.await(fiber), (exit): WorkResult<A, E> => ({ _tag: "Ended", exit, stopped }))
   const animate = Effect.forever(Effect.andThen(show, Effect.sleep(frameMillis)))
 
   return yield* Effect.raceAllFirst([ended, leave, animate])
 })
 
 /** See the module. */
-export const during = <A, E>(dialog: Dialog, work: Work<A, E>): Effect.Effect<Worked<A, E>> =>
+export const during = <A, E>(dialog: Dialog, work: Work<A, E>): Effect.Effect<WorkResult<A, E>> =>
   Effect.acquireUseRelease(
     // Nobody waits for work that does not end when it is interrupted.
     Effect.forkDetach(work.run),

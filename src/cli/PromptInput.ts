@@ -24,7 +24,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { RunInput } from "../agent/RunInput.ts"
 import { type Failure, usage } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
-import type { Service as Output } from "./Output.ts"
+import type { Service as Output } from "./ProgramOutput.ts"
 
 const mediaTypes: Readonly<Record<string, string>> = {
   ".png": "image/png",

@@ -17,7 +17,7 @@ import { bundled } from "../observability/Bundled.ts"
 import * as Discovery from "../plugin/Discovery.ts"
 import * as Enablement from "../plugin/Enablement.ts"
 import { workingDirectory } from "./internal/machine.ts"
-import { note, type Output } from "./Output.ts"
+import { note, type Output } from "./ProgramOutput.ts"
 
 const category = "observability/"
 

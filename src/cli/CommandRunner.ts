@@ -13,10 +13,10 @@ import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as TerminalCapabilities from "effect/cli/TerminalCapabilities"
 import * as Secrets from "../domain/Secrets.ts"
-import * as Argv from "./Argv.ts"
+import * as ArgumentOrder from "./ArgumentOrder.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { unusable } from "./Failure.ts"
-import { Output } from "./Output.ts"
+import { Output } from "./ProgramOutput.ts"
 import { commandNames, root } from "./Root.ts"
 import * as UsageLine from "./UsageLine.ts"
 import { version } from "./Version.ts"
@@ -76,7 +76,7 @@ export const execute = (argv: ReadonlyArray<string>) => Secrets.provided(execute
 const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
-  const own = Command.runWith(root, { version })(Argv.rewrite(argv, commandNames)).pipe(
+  const own = Command.runWith(root, { version })(ArgumentOrder.rewrite(argv, commandNames)).pipe(
     Effect.provideService(CliConfig.CliConfig, config),
     Effect.provideService(CliOutput.Presenter, presenter(output, capabilities)),
     Effect.as(0)

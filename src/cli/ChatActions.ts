@@ -6,10 +6,10 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import type { ChatFlags } from "./Asking.ts"
+import type { ChatFlags } from "./RunOptions.ts"
 import { usage } from "./Failure.ts"
-import { Output } from "./Output.ts"
-import * as Query from "./Query.ts"
+import { Output } from "./ProgramOutput.ts"
+import * as PromptInput from "./PromptInput.ts"
 import * as SingleQuery from "./SingleQuery.ts"
 
 const needsQuery = (what: string) => usage(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
@@ -23,21 +23,21 @@ export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
     return yield* usage("--script and --replay exclude each other: use one of them")
   }
   const { err, terminal } = yield* Output
-  const input = yield* Query.piped(flags, terminal.piped, (line) => err(`${line}\n`))
+  const input = yield* PromptInput.piped(flags, terminal.piped, (line) => err(`${line}\n`))
   if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
     if (flags.format === "stream-json") return yield* needsQuery("--format stream-json")
     if (flags.quiet) return yield* needsQuery("--quiet")
     if (flags.oneshot) return yield* needsQuery("--oneshot")
   }
   if (flags.ignoreUserConfig) {
-    const PluginsLost = yield* Effect.promise(() => import("./PluginsLost.ts"))
-    yield* PluginsLost.tell
+    const IgnoredPlugins = yield* Effect.promise(() => import("./IgnoredPlugins.ts"))
+    yield* IgnoredPlugins.tell
   }
-  const prompt = yield* Query.read(flags, input)
+  const prompt = yield* PromptInput.read(flags, input)
   if (prompt !== undefined) return yield* SingleQuery.run(flags, prompt)
   if (!terminal.input) {
     return yield* usage("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
   }
-  const Conversation = yield* Effect.promise(() => import("./Conversation.ts"))
-  return yield* Conversation.run(flags)
+  const InteractiveChat = yield* Effect.promise(() => import("./InteractiveChat.ts"))
+  return yield* InteractiveChat.run(flags)
 })

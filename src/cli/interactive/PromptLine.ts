@@ -7,11 +7,11 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 import type { Paint } from "../render/Paint.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
-import * as Commands from "./Commands.ts"
+import * as SlashCommands from "./SlashCommands.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as EditorView from "./EditorView.ts"
@@ -37,7 +37,7 @@ export const view = (dialog: Pick<Dialog, "editor" | "screen">, below: ReadonlyA
 
 /** Leaves what was sent on the screen, as the user typed it. */
 export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => {
-  const [first = "", ...rest] = Neutral.text(text).split("\n")
+  const [first = "", ...rest] = SafeText.text(text).split("\n")
   screen.say([`${mark(screen.asidePaint)}${first}`, ...rest.map((line) => `  ${line}`), "", ""].join("\n"))
 }
 
@@ -53,7 +53,7 @@ export const suspend = ({ options, screen }: Pick<Dialog, "options" | "screen">)
 
 /** Completes what is typed; the names that it could become are shown under it. */
 export const complete = (dialog: Dialog): ReadonlyArray<string> => {
-  const { line, names } = Commands.complete(dialog.commands, dialog.editor.text)
+  const { line, names } = SlashCommands.complete(dialog.commands, dialog.editor.text)
   dialog.editor = Editor.withText(dialog.editor, line)
   const { columns } = dialog.screen.size()
   return names.length === 0

@@ -25,17 +25,17 @@ import { RouterStatus } from "../routing/ModelRouter.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Shell from "../tool/builtin/terminal/Shell.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import * as Asking from "./Asking.ts"
+import * as RunOptions from "./RunOptions.ts"
 import { silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import * as History from "./interactive/History.ts"
+import * as InputHistory from "./interactive/InputHistory.ts"
 import * as Interactive from "./interactive/Interactive.ts"
 import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import * as PluginsDialog from "./PluginsDialog.ts"
 import { Program, type Start } from "./Program.ts"
-import * as Session from "./Session.ts"
+import * as SessionChoice from "./SessionChoice.ts"
 import { version } from "./Version.ts"
 
 const historyFile = "history.jsonl"
@@ -44,7 +44,7 @@ const historyFile = "history.jsonl"
 const confirmHook: Effect.Effect<Start["confirmHook"], never, Prompt.Environment> = Effect.map(
   Effect.context<Prompt.Environment>(),
   (context) => (hook, consent) => {
-    const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${Neutral.line(hook.command)}" on ${hook.event}?`
+    const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${SafeText.line(hook.command)}" on ${hook.event}?`
     return Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(
       Effect.provideContext(context),
       // Who leaves the question has not said yes.
@@ -53,7 +53,7 @@ const confirmHook: Effect.Effect<Start["confirmHook"], never, Prompt.Environment
   }
 )
 
-const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: Session.Chosen) {
+const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
   const settings = yield* Settings
   const home = yield* Home
   const fs = yield* FileSystem.FileSystem
@@ -61,14 +61,14 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
   const router = yield* ModelRouter
   const plugins = yield* Plugins
   const { model, provider } = yield* router.primary
-  const input = yield* Asking.prepare(flags, settings)
+  const input = yield* RunOptions.prepare(flags, settings)
   return yield* Interactive.run({
     agent: yield* Agent,
     store: yield* SessionStore,
     hooks: yield* Hooks,
     registry: yield* ToolRegistry,
     shell: yield* Shell.make,
-    history: yield* History.file(paths.join(home.root, historyFile)),
+    history: yield* InputHistory.file(paths.join(home.root, historyFile)),
     terminal: yield* NodeTerminal.make,
     display: settings.display,
     about: { version, provider, model, cwd: workingDirectory() },
@@ -82,12 +82,12 @@ const converse = Effect.fnUntraced(function*(flags: Asking.ChatFlags, session: S
     auxiliary: yield* Auxiliary,
     children: yield* Children,
     quickCommands: settings.quickCommands,
-    directoryOf: (session) => Effect.provideService(Asking.directoryOf(session), FileSystem.FileSystem, fs)
+    directoryOf: (session) => Effect.provideService(RunOptions.directoryOf(session), FileSystem.FileSystem, fs)
   })
 })
 
 /** See the module. */
-export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags) {
+export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
   const program = yield* Program
   const code = yield* Effect.gen(function*() {
     const settings = yield* Settings
@@ -95,7 +95,7 @@ export const run = Effect.fnUntraced(function*(flags: Asking.ChatFlags) {
     if (InheritedLimits.read(environment.process) !== undefined) {
       return yield* usage("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
     }
-    const session = yield* Session.choose(flags, yield* Ids.makeSessionId)
+    const session = yield* SessionChoice.choose(flags, yield* Ids.makeSessionId)
     const start = { ...flags, confirmHook: yield* confirmHook, reserved: PluginsDialog.reserved }
     return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)

@@ -21,7 +21,7 @@ import { notDone } from "./Failure.ts"
 import { type Finding, ok, problem, render, warning } from "./Finding.ts"
 import * as Flags from "./Flags.ts"
 import { nodeVersion } from "./internal/machine.ts"
-import { line } from "./Output.ts"
+import { line } from "./ProgramOutput.ts"
 import { version } from "./Version.ts"
 
 /** A Node that is too old never comes this far. */

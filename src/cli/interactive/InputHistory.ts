@@ -20,7 +20,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Json from "../../domain/Json.ts"
 import * as Redaction from "../../domain/Redaction.ts"
-import * as Neutral from "../render/Neutral.ts"
+import * as SafeText from "../render/SafeText.ts"
 
 /** Texts that are kept. */
 export const maxEntries = 1000
@@ -53,7 +53,7 @@ export const memory = (): History => {
 const parse = (content: string): ReadonlyArray<string> =>
   content.split("\n").flatMap((line) => {
     const entry = Option.getOrUndefined(Json.parse(line))
-    return typeof entry === "string" && entry !== "" ? [Neutral.text(entry)] : []
+    return typeof entry === "string" && entry !== "" ? [SafeText.text(entry)] : []
   })
 
 const format = (entries: ReadonlyArray<string>): string => entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")

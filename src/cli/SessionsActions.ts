@@ -21,11 +21,11 @@ import * as Title from "../session/Title.ts"
 import { hiddenSources } from "../session/SessionSearch.ts"
 import { defaultLimit, type Session, SessionStore } from "../session/SessionStore.ts"
 import { type Failure, unwritable, usage } from "./Failure.ts"
-import { line } from "./Output.ts"
-import { stored } from "./Session.ts"
+import { line } from "./ProgramOutput.ts"
+import { stored } from "./SessionChoice.ts"
 import * as ToolText from "./render/ToolText.ts"
 import * as Width from "./render/Width.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 interface Filter {
   readonly source: string | undefined
@@ -92,7 +92,7 @@ const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
 /** Prints the newest sessions. */
 export const list = Effect.fn("hermes sessions list")(function*({ json, ...flags }: Filter & { readonly json: boolean }) {
   const sessions = yield* newest(yield* checked(flags))
-  if (json) return yield* line(Neutral.json(sessions.map(summary), 2))
+  if (json) return yield* line(SafeText.json(sessions.map(summary), 2))
   yield* line(sessions.length === 0 ? "There are no sessions yet" : table(sessions.map(row)))
 }, Effect.provide(Home.layer))
 
@@ -170,7 +170,7 @@ const record = Effect.fnUntraced(function*(session: Session) {
   const store = yield* SessionStore
   const messages = yield* Effect.forEach(yield* store.messages(session.id), encoded)
   const whole = { ...summary(session), system_prompt: session.systemPrompt, messages }
-  return `${Neutral.json(Redaction.redactValue(whole))}\n`
+  return `${SafeText.json(Redaction.redactValue(whole))}\n`
 })
 
 /** Writes sessions, a line of JSON each. */

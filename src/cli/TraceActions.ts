@@ -20,10 +20,10 @@ import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
 import { failed, notDone, silent, unwritable, usage } from "./Failure.ts"
-import { line, note, Output } from "./Output.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
 import { open } from "./TraceOpen.ts"
 import { load, textOf } from "./TraceSource.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const put = Effect.fnUntraced(function*(path: string, text: string) {
   const fs = yield* FileSystem.FileSystem
@@ -105,7 +105,7 @@ const judged = Effect.fnUntraced(function*(file: string) {
 /** Judges files; fails when one of them has an error. */
 export const validate = Effect.fn("hermes trace validate")(function*({ files, json }: { readonly files: ReadonlyArray<string>; readonly json: boolean }) {
   const all = yield* Effect.forEach(files, judged)
-  if (json) yield* line(Neutral.json(all.map((one) => ({ ...one, valid: AtifCheck.isSound(one.issues) })), 2))
+  if (json) yield* line(SafeText.json(all.map((one) => ({ ...one, valid: AtifCheck.isSound(one.issues) })), 2))
   else {
     for (const { file, format, issues } of all) {
       for (const { message, path, severity } of issues) yield* line(`${file}: ${severity}: ${path === "" ? "" : `${path}: `}${message}`)
@@ -140,7 +140,7 @@ const table = (name: string, stats: TraceStats.Stats): string =>
 export const stats = Effect.fn("hermes trace stats")(function*({ json, source }: { readonly source: string; readonly json: boolean }) {
   const { name, trace } = yield* load(source)
   const found = TraceStats.of(Trace.rows(trace, Pool.make()))
-  yield* line(json ? Neutral.json(found, 2) : table(name, found))
+  yield* line(json ? SafeText.json(found, 2) : table(name, found))
 }, Effect.provide(Home.layer))
 
 /** Writes the page of one trace, or of the difference between two. */

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { rewrite } from "../../src/cli/Argv.ts"
+import { rewrite } from "../../src/cli/ArgumentOrder.ts"
 
 const words = (line: string): ReadonlyArray<string> => line.split(" ")
 

@@ -33,8 +33,8 @@ import { noKey } from "../routing/RouteKeys.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import { Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, note } from "./Output.ts"
-import * as Neutral from "./render/Neutral.ts"
+import { line, note } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 interface AsJson {
   readonly json: boolean
@@ -85,7 +85,7 @@ export const show = (flags: Flags.Globals, { json }: AsJson) =>
     const fallbacks = yield* fallbackNames
     const { apiMode, baseUrl, model, provider } = route
     if (json) {
-      return yield* line(Neutral.json({
+      return yield* line(SafeText.json({
         provider,
         model,
         api_mode: apiMode,
@@ -130,7 +130,7 @@ export const list = (flags: Flags.Globals, { json, search }: AsJson & { readonly
     }
     const models = yield* Catalogue.use((catalogue) => catalogue.listed(route))
     const found = models.filter(({ id }) => id.toLowerCase().includes(search.toLowerCase()))
-    if (json) return yield* line(Neutral.json(found, 2))
+    if (json) return yield* line(SafeText.json(found, 2))
     if (models.length === 0) {
       return yield* notDone(`${route.provider} gives no list of its models: see its documentation, then \`hermes model set\``)
     }
@@ -227,7 +227,7 @@ export const test = (flags: Flags.Globals, { json }: AsJson) =>
   withRoute(({ load }) => load, Effect.fnUntraced(function*(route, models) {
     const { millis, model, tokens } = yield* asked(route, models)
     if (json) {
-      return yield* line(Neutral.json({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
+      return yield* line(SafeText.json({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
     }
     const as = model === undefined || model === route.model ? "" : ` as ${model}`
     yield* line(`${route.model} of ${route.provider} answers${as}: ${millis} ms, ${tokens} ${tokens === 1 ? "token" : "tokens"}`)

@@ -11,10 +11,10 @@ import { Settings, type Values } from "../config/Settings.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import * as Flags from "./Flags.ts"
-import { line } from "./Output.ts"
+import { line } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
-import * as Tooling from "./Tooling.ts"
-import * as Neutral from "./render/Neutral.ts"
+import * as ToolsetSelection from "./ToolsetSelection.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 interface Listed {
   readonly toolset: string
@@ -29,7 +29,7 @@ export const summary = (description: string): string => {
 
 const listed = Effect.fnUntraced(function*(flags: Flags.Globals, settings: Values) {
   const registry = yield* ToolRegistry
-  const selection = yield* Tooling.select(flags, settings)
+  const selection = yield* ToolsetSelection.select(flags, settings)
   const { get } = yield* registry.snapshot(selection)
   const sets = yield* registry.list
   return sets.map(({ tools, toolset }): Listed => ({
@@ -63,7 +63,7 @@ export const list = Effect.fn("hermes tools")(function*(flags: Flags.Globals, { 
   yield* Effect.gen(function*() {
     const settings = yield* Settings
     const sets = yield* listed(flags, settings).pipe(Effect.provide(program.layer(settings, { withoutModel: true })))
-    if (json) return yield* line(Neutral.json(sets, 2))
+    if (json) return yield* line(SafeText.json(sets, 2))
     if (isSummary) return yield* line(sets.map(counted).join("\n"))
     const composed = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) =>
       includes === undefined ? [] : [name])

@@ -13,14 +13,14 @@ import type { Session } from "../session/SessionStore.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { Failure } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
-import { note, type Output } from "./Output.ts"
-import * as Tooling from "./Tooling.ts"
+import { note, type Output } from "./ProgramOutput.ts"
+import * as ToolsetSelection from "./ToolsetSelection.ts"
 
 /** The flags of `hermes chat`. */
 export type ChatFlags = Flags.Globals & Flags.Chat
 
 /** See the module. */
-export type Asked = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
+export type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
 /** Says so where nobody configured a model, and nobody asked for the stand-in either. */
 const mention = Effect.fnUntraced(function*({ script }: ChatFlags, { model }: Values) {
@@ -34,8 +34,8 @@ const mention = Effect.fnUntraced(function*({ script }: ChatFlags, { model }: Va
 export const prepare = Effect.fnUntraced(function*(
   flags: ChatFlags,
   settings: Values
-): Effect.fn.Return<Asked, Failure, ModelRouter | Output | ToolRegistry> {
-  const tools = yield* Tooling.select(flags, settings)
+): Effect.fn.Return<RunOptions, Failure, ModelRouter | Output | ToolRegistry> {
+  const tools = yield* ToolsetSelection.select(flags, settings)
   yield* mention(flags, settings)
   return {
     tools,

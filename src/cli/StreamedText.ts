@@ -10,7 +10,7 @@
  */
 
 /** See the module; each answers with the piece to write now. */
-export interface Shown {
+export interface StreamedText {
   readonly delta: (text: string) => string
   /** A new step: the next text is one of its own. */
   readonly step: () => void
@@ -23,7 +23,7 @@ export interface Shown {
 }
 
 /** With `live`, deltas are shown as they come; without, only the final text is. */
-export const make = (live: boolean): Shown => {
+export const make = (live: boolean): StreamedText => {
   let all = ""
   let current = ""
   const write = (text: string): string => {

@@ -18,8 +18,8 @@ import * as Yaml from "../config/Yaml.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { notDone, silent, unknownName, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, note } from "./Output.ts"
-import * as Neutral from "./render/Neutral.ts"
+import { line, note } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 /** What there is before the settings can be read. */
 const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
@@ -30,7 +30,7 @@ interface AsJson {
 
 /** A text as it is, so that a script can use it; everything else as YAML, or as JSON if that is asked for. */
 const render = (value: unknown, { json }: AsJson): Effect.Effect<string> => {
-  if (json) return Effect.succeed(Neutral.json(value, 2))
+  if (json) return Effect.succeed(SafeText.json(value, 2))
   return typeof value === "string" ? Effect.succeed(value) : Yaml.render(value)
 }
 
