@@ -48,16 +48,16 @@ import { FileState } from "../tool/builtin/file/FileState.ts"
 import { Delegator } from "../tool/Delegator.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import * as Ask from "./Ask.ts"
+import * as ModelRequest from "./ModelRequest.ts"
 import * as CallTool from "./CallTool.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
 import { Children, make as makeChildren } from "./Children.ts"
-import * as Closing from "./Closing.ts"
+import * as RunEnd from "./RunEnd.ts"
 import * as Delegation from "./Delegation.ts"
 import type { Lineage } from "./Lineage.ts"
 import * as Loop from "./Loop.ts"
-import * as Opening from "./Opening.ts"
-import * as Refusal from "./Refusal.ts"
+import * as RunStart from "./RunStart.ts"
+import * as RejectedMessage from "./RejectedMessage.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
 import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -99,13 +99,13 @@ const maxOpenSessions = 1000
 
 /** Runs an effect while side tasks of its session are charged to the run. */
 const accounted = <A, Error, R, E>(services: Services<E>, run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R> => {
-  const charge: Charge = (entry) => Effect.catch(Ask.pay(services, run, entry), (error) => Effect.logError(error.message))
+  const charge: Charge = (entry) => Effect.catch(ModelRequest.pay(services, run, entry), (error) => Effect.logError(error.message))
   return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, charge, effect)
 }
 
 const conduct = Effect.fnUntraced(function*<E>(
   services: Services<E>,
-  { cwd, notice, resumed, run }: Opening.Opened,
+  { cwd, notice, resumed, run }: RunStart.Opened,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | E> {
@@ -135,18 +135,18 @@ const conduct = Effect.fnUntraced(function*<E>(
         ? Effect.void
         // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
         : Effect.catch(
-          Effect.andThen(Refusal.takeBack(services, run, exit), Closing.settle(services, run, Closing.reasonOf(exit))),
+          Effect.andThen(RejectedMessage.takeBack(services, run, exit), RunEnd.settle(services, run, RunEnd.reasonOf(exit))),
           (error) => Effect.logError(error.message)
         )
     )
   )
   if (outcome === undefined) {
     const stoppedResult = result(run, "interrupted_by_user", run.text)
-    yield* Closing.settle(services, run, stoppedResult.exit)
+    yield* RunEnd.settle(services, run, stoppedResult.exit)
     return stoppedResult
   }
   yield* services.store.end(run.sessionId, outcome.exit)
-  return yield* Closing.present(services, run, outcome)
+  return yield* RunEnd.present(services, run, outcome)
 })
 
 /** Stands in where the application has no hooks. */
@@ -242,11 +242,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           () => Effect.sync(() => active.delete(id))
         )
         if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
-        const opened = yield* Opening.open(services, id, input, lineage)
+        const opened = yield* RunStart.open(services, id, input, lineage)
         // A child's session is given up when the child ends.
         if (lineage === undefined) yield* keepOpen(id)
         return yield* conduct(services, opened, stopped, { run: start, stop }).pipe(
-          Effect.onExit(Closing.announceEnd(services, opened.run)),
+          Effect.onExit(RunEnd.announceEnd(services, opened.run)),
           Effect.tap((finished) => emit(opened.run, finished))
         )
       }))

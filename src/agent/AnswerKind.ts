@@ -18,7 +18,7 @@ import type { RouteInfo } from "../domain/Route.ts"
 export type AnswerKind = "answer" | "announcement" | "cut off"
 
 /** What is known of the answer. */
-export interface Given {
+export interface AnswerInput {
   readonly text: string
   readonly route: RouteInfo
   /** What the user asked, as far as it is text. */
@@ -40,7 +40,7 @@ const action =
   /\b(?:look|check|inspect|examine|explore|search|scan|read|open|list|find|review|analy[sz]e|investigate|run|test|trace|go through)\b/i
 const workspace = /\b(?:repo(?:sitory)?|codebase|code|project|workspace|director(?:y|ies)|folders?|files?|modules?|sources?|tests?|path)\b/i
 
-const isAnnouncement = ({ anyResults, asked, route, text }: Given): boolean =>
+const isAnnouncement = ({ anyResults, asked, route, text }: AnswerInput): boolean =>
   route.apiMode === "codex_responses" && !anyResults && text.length <= longestAnnouncement &&
   intent.test(text) && action.test(text) && (workspace.test(text) || workspace.test(asked))
 
@@ -50,12 +50,12 @@ const isOllama = ({ baseUrl = "", provider }: RouteInfo): boolean =>
 /** What sentences, quotes, lists and code end with, in Latin and East Asian writing. */
 const ending = /[.!?:;)"'\]}`*…。！？：；）」』】》”’]$/u
 
-const isCutOff = ({ afterTools, route, text }: Given): boolean => {
+const isCutOff = ({ afterTools, route, text }: AnswerInput): boolean => {
   if (!afterTools || !/glm/i.test(route.model) || !isOllama(route)) return false
   const said = text.trim()
   return said.length >= shortestCut && /\s/.test(said) && !ending.test(said)
 }
 
 /** See the module. */
-export const of = (given: Given): AnswerKind =>
+export const of = (given: AnswerInput): AnswerKind =>
   isAnnouncement(given) ? "announcement" : isCutOff(given) ? "cut off" : "answer"

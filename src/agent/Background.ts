@@ -22,7 +22,7 @@ import * as ResultText from "../tool/result/ResultText.ts"
 import type { Delivery, Service as Children } from "./Children.ts"
 
 /** What a report says. */
-interface Told {
+interface BackgroundReport {
   readonly delegationId: string
   readonly goal: string
   readonly status: string
@@ -35,7 +35,7 @@ const short = (text: string): string => {
   return line.length > 300 ? `${line.slice(0, 300)}…` : line
 }
 
-const written = ({ delegationId, facts, goal, status, summary }: Told): string =>
+const written = ({ delegationId, facts, goal, status, summary }: BackgroundReport): string =>
   [
     `[Report of the background delegation ${delegationId}: ${status}]`,
     `Goal: ${short(goal)}`,

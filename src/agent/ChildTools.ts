@@ -18,7 +18,7 @@ import * as Toolsets from "../tool/Toolsets.ts"
 const withheld: ReadonlySet<string> = new Set(["clarify", "memory", "send_message", "execute_code", "cronjob"])
 
 /** What a choice is made from. */
-export interface Given {
+export interface ToolSelectionInput {
   readonly parent: Selection
   /** Names of all registered toolsets. */
   readonly registered: ReadonlyArray<string>
@@ -42,7 +42,7 @@ export const misnamed = (
 }
 
 /** See the module. */
-export const select = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, parent, registered }: Given): Selection => {
+export const select = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput): Selection => {
   const asked = task.toolsets === undefined ? undefined : resolved(task.toolsets, registered).selection
   return {
     toolset: (name) =>

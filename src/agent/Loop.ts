@@ -18,11 +18,11 @@ import type { RouteInfo } from "../domain/Route.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
 import * as AnswerKind from "./AnswerKind.ts"
-import * as Ask from "./Ask.ts"
+import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
-import * as Closing from "./Closing.ts"
+import * as RunEnd from "./RunEnd.ts"
 import type { Outcome } from "./Outcome.ts"
-import * as Recovery from "./Recovery.ts"
+import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
 import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 import * as Step from "./Step.ts"
@@ -33,7 +33,7 @@ const outputCap = 32_768
 
 /** More than the request of the cut answer asked for, and never less. */
 const largerOutput = (run: RunState, factor: number): number => {
-  const base = run.outputBase ?? Ask.defaultOutputTokens
+  const base = run.outputBase ?? ModelRequest.defaultOutputTokens
   return Math.max(base, Math.min(base * factor, outputCap))
 }
 
@@ -42,7 +42,7 @@ const recent = 5
 
 const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")
 
-const factsOf = (run: RunState, outcome: Outcome): Recovery.Facts => {
+const factsOf = (run: RunState, outcome: Outcome): AnswerRetryPolicy.AnswerContext => {
   const afterTools = isAfterTools(run)
   return {
     afterTools,
@@ -100,7 +100,7 @@ export const loop = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState
 ): Effect.fn.Return<RunResult, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
-  let state = Recovery.initial
+  let state = AnswerRetryPolicy.initial
   while (true) {
     const now = yield* Clock.currentTimeMillis
     const limit = Budget.exhausted(run.budget, now)
@@ -110,16 +110,16 @@ export const loop = Effect.fnUntraced(function*<E>(
     Budget.takeIteration(run.budget)
     const outcome = yield* stepInTime(services, run, now)
     if (outcome === undefined) {
-      yield* Closing.cutStep(services, run)
+      yield* RunEnd.cutStep(services, run)
       continue
     }
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
-    const decision = Recovery.decide(state, outcome, factsOf(run, outcome))
+    const decision = AnswerRetryPolicy.decide(state, outcome, factsOf(run, outcome))
     const { action } = decision
     if (action._tag === "End") {
       const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(services, run) : false
       if (!moved) return result(run, action.exit, action.text)
-      state = Recovery.initial
+      state = AnswerRetryPolicy.initial
       continue
     }
     state = decision.state

@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Bounds from "../tool/Bounds.ts"
-import * as Overflow from "./Overflow.ts"
+import * as ContextOverflow from "./ContextOverflow.ts"
 import type { RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -15,7 +15,7 @@ export const of = <E>(services: Services<E>, run: RunState): Effect.Effect<Bound
   if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
   return catalogue === undefined
     ? Effect.succeed(Bounds.defaultLimits)
-    : Overflow.asking(services, run, run.routeWanted).pipe(
+    : ContextOverflow.asking(services, run, run.routeWanted).pipe(
       Effect.flatMap(catalogue.known),
       // A window that nobody knows is no reason to give less.
       Effect.map(({ window: { source, tokens } }) => Bounds.limitsFor(source === "default" ? undefined : tokens))

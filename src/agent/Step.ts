@@ -16,7 +16,7 @@ import * as Normalise from "../tool/calls/Normalise.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
 import { ConversationHistory, type ToolContext } from "../tool/ToolContext.ts"
 import type { Snapshot } from "../tool/ToolRegistry.ts"
-import * as Ask from "./Ask.ts"
+import * as ModelRequest from "./ModelRequest.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Budget from "./Budget.ts"
 import * as ResultLimits from "./ResultLimits.ts"
@@ -170,7 +170,7 @@ const cutOff = Effect.fnUntraced(function*(
   run: RunState,
   parts: ReadonlyArray<ContentPart>
 ): Effect.fn.Return<Outcome, SessionStoreError> {
-  const text = yield* Ask.showText(run, parts)
+  const text = yield* ModelRequest.showText(run, parts)
   run.textStored = true
   const content = parts.map(promptPart(run.steps))
   yield* append(services, run, Prompt.assistantMessage({ content, options: Conversation.brokenOff }))
@@ -188,7 +188,7 @@ const endless = Effect.fnUntraced(function*(
   parts: ReadonlyArray<ContentPart>,
   overflow: AnswerLimits.Overflow
 ): Effect.fn.Return<Outcome, SessionStoreError> {
-  const text = yield* Ask.showText(run, parts)
+  const text = yield* ModelRequest.showText(run, parts)
   const ofCalls = overflow === "arguments" || overflow === "calls"
   const content = parts.filter((part) => part.type === "text" || (ofCalls && part.type === "tool-call")).map(promptPart(run.steps))
   yield* keep(services, run, content)
@@ -216,7 +216,7 @@ const settled = Effect.fnUntraced(function*<E>(
   reason: ModelResponse["finishReason"],
   tools: Snapshot
 ): Effect.fn.Return<Outcome, SessionStoreError, ToolContext> {
-  const text = yield* Ask.showText(run, parts)
+  const text = yield* ModelRequest.showText(run, parts)
   const normalised = Normalise.normalise(parts, tools, {
     delegations: services.settings.delegation?.maxCallsPerStep ?? delegationsPerStep
   })
@@ -245,7 +245,7 @@ export const step = Effect.fnUntraced(function*<E>(
 ): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
   const tools = yield* services.registry.snapshot(run.tools)
-  const { brokenOff, overflow, response } = yield* Ask.ask(services, run, {
+  const { brokenOff, overflow, response } = yield* ModelRequest.ask(services, run, {
     tools: tools.definitions,
     toolChoice: "auto"
   })

@@ -12,7 +12,7 @@ import * as Prompt from "effect/ai/Prompt"
 import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { Limit, RunResult } from "../domain/RunEvent.ts"
-import * as Ask from "./Ask.ts"
+import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
 import { result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -49,8 +49,8 @@ const without = (run: RunState, limit: Limit, why: string): string => {
 type Failed = { readonly _tag: "Failed"; readonly why: string }
 
 /** A summary, with the mark of one whose rest could not be had. */
-interface Said {
-  readonly _tag: "Said"
+interface Summarized {
+  readonly _tag: "Summarized"
   readonly text: string
   readonly options: Prompt.ProviderOptions
 }
@@ -61,15 +61,15 @@ const ask = <E>(
   services: Services<E>,
   run: RunState,
   limit: Limit
-): Effect.Effect<Said | Failed, SessionStoreError | Exclude<E, AiError.AiError>> => {
-  const asked = Ask.ask(services, run, {
+): Effect.Effect<Summarized | Failed, SessionStoreError | Exclude<E, AiError.AiError>> => {
+  const asked = ModelRequest.ask(services, run, {
     last: request(limit),
     tools: [],
     toolChoice: "none"
   }).pipe(
     Effect.flatMap(({ brokenOff, response }) =>
-      Effect.map(Ask.showText(run, response.parts), (text): Said | Failed => ({
-        _tag: "Said",
+      Effect.map(ModelRequest.showText(run, response.parts), (text): Summarized | Failed => ({
+        _tag: "Summarized",
         text,
         options: brokenOff === undefined ? {} : Conversation.brokenOff
       }))

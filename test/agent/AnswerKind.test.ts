@@ -22,11 +22,11 @@ import * as Fake from "../support/fakeModel.ts"
 const codex: RouteInfo = { provider: "openai", model: "gpt-5.1-codex", apiMode: "codex_responses", baseUrl: undefined }
 const glm: RouteInfo = { provider: "custom", model: "glm-4.7", apiMode: "chat_completions", baseUrl: "http://localhost:11434/v1" }
 
-const given: AnswerKind.Given = { text: "", route: codex, asked: "", afterTools: false, anyResults: false }
+const given: AnswerKind.AnswerInput = { text: "", route: codex, asked: "", afterTools: false, anyResults: false }
 
 describe("the kind of an answer", () => {
   it("announcements of a Responses model: intent, action and a place, before any tool ran", () => {
-    const of = (text: string, more: Partial<AnswerKind.Given> = {}) => AnswerKind.of({ ...given, text, ...more })
+    const of = (text: string, more: Partial<AnswerKind.AnswerInput> = {}) => AnswerKind.of({ ...given, text, ...more })
     assert.strictEqual(of("I'll look into the repository and report back."), "announcement")
     assert.strictEqual(of("I’m going to check that now.", { asked: "Why do the tests fail?" }), "announcement")
     assert.strictEqual(of("Let me search the files."), "announcement")
@@ -39,7 +39,7 @@ describe("the kind of an answer", () => {
   })
 
   it("sentences that a GLM model behind Ollama left open after tool results", () => {
-    const of = (text: string, more: Partial<AnswerKind.Given> = {}) => AnswerKind.of({ ...given, route: glm, afterTools: true, text, ...more })
+    const of = (text: string, more: Partial<AnswerKind.AnswerInput> = {}) => AnswerKind.of({ ...given, route: glm, afterTools: true, text, ...more })
     assert.strictEqual(of("The file says that the function is"), "cut off")
     for (const end of [".", "!", "?", ":", ")", "\"", "'", "]", "}", "```", "。", "」"]) {
       assert.strictEqual(of(`The file says that the function is${end}`), "answer", end)

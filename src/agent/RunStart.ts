@@ -43,7 +43,7 @@ export interface Opened {
   readonly notice: string | undefined
 }
 
-interface Place {
+interface SessionPlace {
   readonly parentId: Ids.SessionId | undefined
   readonly cwd: string
   readonly provider: string
@@ -107,7 +107,7 @@ const openSession = Effect.fnUntraced(function*(
   services: Pick<Services, "interceptors" | "settings" | "store">,
   id: Ids.SessionId,
   input: RunOptions,
-  place: Place
+  place: SessionPlace
 ): Effect.fn.Return<OpenedSession, SessionStoreError> {
   const { interceptors, settings, store } = services
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)

@@ -22,7 +22,7 @@ import { type AttemptLog, newLog } from "../routing/ModelRouter.ts"
 import type { Delivered } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
-import * as Overflow from "./Overflow.ts"
+import * as ContextOverflow from "./ContextOverflow.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -212,7 +212,7 @@ const fitting = <E>(
     (error): error is AiError.AiError => AiError.isAiError(error),
     (error) =>
       Effect.andThen(
-        Overflow.recover(services, run, error, progress.log),
+        ContextOverflow.recover(services, run, error, progress.log),
         fitting(services, run, question, progress)
       )
   )

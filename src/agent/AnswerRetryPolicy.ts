@@ -55,7 +55,7 @@ export interface Decision {
 }
 
 /** What of the run a decision needs besides the outcome. */
-export interface Facts {
+export interface AnswerContext {
   /** Whether one of the newest messages is a tool's result. */
   readonly afterTools: boolean
   /** What a text is that the model ended of its own accord. */
@@ -113,7 +113,7 @@ const cut = (state: State, { cut, text }: Extract<Outcome, { readonly _tag: "Tru
     : again({ ...state, said, cuts }, [], cuts + 1, "A tool call was cut by the output limit: asking again with more room")
 }
 
-const empty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Empty" }>, facts: Facts): Decision => {
+const empty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Empty" }>, facts: AnswerContext): Decision => {
   if (state.said !== "") return end(state, "output_truncated", state.said)
   if (state.aside !== "") return end(state, "text_response", state.aside)
   if (facts.afterTools && !state.nudged) return again({ ...state, nudged: true }, [emptyAnswer, useResults])
@@ -122,7 +122,7 @@ const empty = (state: State, { reasoned }: Extract<Outcome, { readonly _tag: "Em
   return end(state, "empty_response_exhausted", "")
 }
 
-const finished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Finished" }>, facts: Facts): Decision => {
+const finished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Finished" }>, facts: AnswerContext): Decision => {
   if (facts.answer === "cut off") return cut(state, { _tag: "Truncated", text: outcome.text, cut: "text" })
   if (facts.answer === "announcement" && state.announcements < announcementLimit) {
     return again({ ...state, announcements: state.announcements + 1 }, [doIt])
@@ -131,7 +131,7 @@ const finished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Fini
 }
 
 /** See the module. */
-export const decide = (state: State, outcome: Outcome, facts: Facts): Decision => {
+export const decide = (state: State, outcome: Outcome, facts: AnswerContext): Decision => {
   switch (outcome._tag) {
     case "Continue":
       return afterTools(state, outcome)
