@@ -1,8 +1,6 @@
 /**
  * The command line as the parser takes it. Pure.
  *
- * **Details**
- *
  * - A prompt may begin with a dash: what follows `-q` or `--query` is its value, whatever it looks like.
  * - `-c` takes a name when one follows that is neither a flag nor a command.
  * - Several words in quotes are a prompt: no command has white space in its name. They become the value of `--query`.
@@ -11,8 +9,6 @@
  * Nothing behind `--` is touched.
  *
  * Source: `style.md` F13, the NeMo Relay document (`--ignore_user_config`).
- *
- * @since 0.1.0
  */
 
 const withDashes = (token: string): string => {
@@ -48,7 +44,7 @@ const withPrompt = (tokens: ReadonlyArray<string>): ReadonlyArray<string> => {
   return tokens
 }
 
-/** See the module. `commands` are the words that a `-c` before them does not swallow. */
+/** `commands` are the words that a `-c` before them does not swallow. */
 export const rewrite = (argv: ReadonlyArray<string>, commands: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = argv.indexOf("--")
   const given = end === -1 ? argv : argv.slice(0, end)

@@ -1,9 +1,7 @@
 /**
- * What `hermes chat` does: decides between a conversation and one query.
+ * Action of `hermes chat`: decides between a conversation and one query.
  *
  * Source: `hermes-product.md` §1.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { ChatFlags } from "./RunOptions.ts"
@@ -14,7 +12,6 @@ import * as SingleQuery from "./SingleQuery.ts"
 
 const needsQuery = (what: string) => usage(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
 
-/** See the module. */
 export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
   if (flags.resume !== undefined && flags.continue !== undefined) {
     return yield* usage("--resume and --continue exclude each other: use one of them")

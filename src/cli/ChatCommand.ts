@@ -1,18 +1,15 @@
 /**
  * `hermes chat`: a conversation, or one query and its answer.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flags from "./Flags.ts"
 import { hermes, perform } from "./Hermes.ts"
 
-/** What `hermes chat` does, and `hermes` without a command. */
+/** Runs `hermes chat`, and `hermes` without a command. */
 export const run = (flags: Flags.Globals & Flags.Chat) =>
   perform(flags, () => import("./ChatActions.ts"), ({ chat }) => chat(flags))
 
-/** See the module. */
 export const chatCommand = Command.make(
   "chat",
   Flags.chat,

@@ -1,7 +1,5 @@
 /**
  * From a command line to an exit code.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -59,7 +57,7 @@ const presenter = (
   }
 })
 
-/** What the parser tells by failing: a command line that means nothing was presented, help that was asked for too. */
+/** Maps a failure of the parser to an exit code: a command line that means nothing was presented, help that was asked for too. */
 const codeOf = (error: CliError.CliError): number =>
   error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : unusable
 
@@ -70,7 +68,7 @@ const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray
   return yield* run(word, args, commandNames)
 })
 
-/** See the module. What went wrong is on stderr. */
+/** What went wrong is on stderr. */
 export const execute = (argv: ReadonlyArray<string>) => Secrets.provided(executed(argv))
 
 const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {

@@ -1,9 +1,7 @@
 /**
- * What `hermes config` does.
+ * Actions of `hermes config`.
  *
  * Source: `hermes-product.md` §1.6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -21,7 +19,7 @@ import * as Flags from "./Flags.ts"
 import { line, note } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** What there is before the settings can be read. */
+/** Services that need no settings. */
 const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
 
 interface AsJson {

@@ -1,7 +1,5 @@
 /**
  * `hermes config`: shows and changes the settings.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -45,7 +43,6 @@ const check = Command.make("check", {}, () => act(({ check }, shared) => check(s
   Command.withDescription("Check the settings and report all problems")
 )
 
-/** See the module. */
 export const configCommand = Command.make("config", { json }, (flags) => act((actions, shared) => actions.show(shared, flags)))
   .pipe(
     Command.withDescription("Show and change the settings"),

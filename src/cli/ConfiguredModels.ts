@@ -2,11 +2,7 @@
  * The models that the settings mean, for commands that look at them without a run: with logins in place of keys, and with
  * the providers that plugins bring.
  *
- * **Details**
- *
  * Plugins are loaded only where the settings name a provider that the program does not know itself.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -26,7 +22,6 @@ import type { Logins } from "../routing/Logins.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
 import { Program } from "./Program.ts"
 
-/** See the module. */
 export interface Models {
   readonly configured: ConfiguredRoutes.Configured
   readonly open: OpenRoute.Open

@@ -1,9 +1,7 @@
 /**
- * What `hermes cron list | create | edit | pause | resume | remove | status | resnap` does.
+ * Actions of `hermes cron list | create | edit | pause | resume | remove | status | resnap` does.
  *
  * Source: `hermes-product.md` §1.6 and §2.5.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -32,7 +30,7 @@ interface Named {
   readonly job: string
 }
 
-/** What `create` and `edit` share. */
+/** Flags shared by `create` and `edit`. */
 interface JobFlags {
   readonly name: string | undefined
   readonly skill: ReadonlyArray<string>
@@ -103,7 +101,7 @@ const soon = (job: Job): string => {
   return `${job.id} ${job.name}: ${next === undefined ? "no next run" : `next run ${next}`}`
 }
 
-/** What a job starts may make no jobs, as little as the job itself. */
+/** Refuses changes of jobs by a process that a job started. */
 const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
   process[insideVariable] === undefined
     ? Effect.void

@@ -1,7 +1,5 @@
 /**
  * `hermes cron`: jobs that run at their times, each in a conversation of its own.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -93,7 +91,7 @@ const serve = Command.make("serve", scenario, (flags) => run((runs, shared) => r
   Command.withDescription("Run due jobs every minute until stopped")
 )
 
-/** See the module. Without a word behind it: the list. */
+/** Without a word behind it: the list. */
 export const cronCommand = Command.make("cron", listFlags, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
   Command.withDescription("Create, list and run scheduled jobs"),
   Command.withSubcommands([list, create, edit, pause, resume, remove, status, resnap, runNow, tick, serve])

@@ -1,15 +1,11 @@
 /**
- * What `hermes cron run | tick | serve` does: runs jobs, each in a runtime of its own for the provider and model that it
+ * Actions of `hermes cron run | tick | serve`: runs jobs, each in a runtime of its own for the provider and model that it
  * remembers.
  *
- * **Details**
- *
- * The settings are read anew for each job. Where they can not be read the clock goes on by the defaults, and each job says
+ * The settings are read anew for each job. Where they cannot be read the clock goes on by the defaults, and each job says
  * what is wrong with them. Results are on stdout, failures on stderr; with a job that failed the exit code is 1.
  *
  * Source: `hermes-product.md` §1.6 and §2.5.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -78,7 +74,7 @@ const tickSettings = ({ approvals, cron }: Values, places: JobFiles.Places): Tic
   maxParallel: cron.maxParallelJobs
 })
 
-/** Settings that can not be read are each job's to tell of, once. */
+/** Settings that cannot be read are each job's to tell of, once. */
 const lenient = (flags: Flags.Globals) =>
   Config.load(Flags.configOptions(flags)).pipe(
     Effect.map(({ settings }) => settings),
@@ -93,7 +89,7 @@ const shownText = ({ job, output, text }: Shown, isWrapped: boolean): string => 
   return [title, "-".repeat(Math.min(60, title.length)), clean, ...whole, ""].join("\n")
 }
 
-/** What every way of running shares. */
+/** Shared parts of all ways of running jobs. */
 const surrounded = <A, E, R>(flags: Flags.Globals, own: Own, work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const output = yield* Output

@@ -1,9 +1,7 @@
 /**
- * What `hermes doctor` does: looks at everything that a run needs, changes nothing, and shows no secret.
+ * Action of `hermes doctor`: looks at everything that a run needs, changes nothing, and shows no secret.
  *
  * Source: `hermes-product.md` §1.6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -94,7 +92,7 @@ const sessions = Effect.gen(function*() {
   Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))
 )
 
-/** See the module; with problems it fails. */
+/** With problems it fails. */
 export const doctor = Effect.fn("hermes doctor")(function*(flags: Flags.Globals) {
   const { findings, values } = yield* settings(flags)
   const all = [

@@ -1,13 +1,10 @@
 /**
  * `hermes doctor`: says whether everything is there that a run needs.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import { hermes, perform } from "./Hermes.ts"
 
-/** See the module. */
 export const doctorCommand = Command.make(
   "doctor",
   {},

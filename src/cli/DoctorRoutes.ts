@@ -1,8 +1,6 @@
 /**
- * What `hermes doctor` says of models: each route in its order, how it is asked, the state of its keys and its breaker, and
+ * Checks of the routes by `hermes doctor`: each route in its order, how it is asked, the state of its keys and its breaker, and
  * the login, without a secret.
- *
- * **Details**
  *
  * Sources are shown by name: the setting, variable or flag that gave the address and the key of each route.
  *
@@ -10,8 +8,6 @@
  * set aside stay so from run to run; a breaker belongs to a running program and begins closed.
  *
  * Source: `hermes-llm.md` §17.2, §17.3.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -88,7 +84,6 @@ const login = Effect.gen(function*() {
   return [ok("login", `to ChatGPT; the token ${ends}`)]
 })
 
-/** See the module. */
 export const routes = Effect.fnUntraced(function*(settings: Values) {
   const found = yield* Effect.result(ConfiguredModels.use(settings, ({ look }) => () => look, ({ configured, open }) =>
     Effect.gen(function*() {

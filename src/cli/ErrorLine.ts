@@ -1,9 +1,7 @@
 /**
- * What a user is told about a failure: one line that says what is wrong and what to do, without secrets, and the exit code.
+ * Error texts: one line that says what is wrong and what to do, without secrets, and the exit code.
  *
  * Source: `hermes-product.md` §1.3, `ARCHITECTURE.md` §6.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -14,7 +12,6 @@ import { PluginError } from "../plugin/PluginError.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { failed, Failure, unusable } from "./Failure.ts"
 
-/** See the module. */
 export interface ExitLine {
   readonly code: number
   /** Empty when everything was said already. */
@@ -66,7 +63,7 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
   }
 }
 
-/** A key that is not there is no mistake in the configuration: nothing was asked wrongly, the work can not be done. */
+/** A key that is not there is no mistake in the configuration: nothing was asked wrongly, the work cannot be done. */
 const isAboutKey = (path: string): boolean => path === "model.api_key" || /^[A-Z0-9_]*(?:KEY|TOKEN)$/.test(path)
 
 const configuration = ({ message, path }: ConfigError): ExitLine => {
@@ -78,7 +75,7 @@ const configuration = ({ message, path }: ConfigError): ExitLine => {
 const isInput = (error: unknown): boolean =>
   error instanceof InvalidInput || error instanceof SessionNotFound || (error instanceof PluginError && error.input === true)
 
-/** See the module. Anything that was not foreseen is told by its message, and is a failure of the program. */
+/** Anything that was not foreseen is told by its message, and is a failure of the program. */
 export const of = (error: unknown): ExitLine => {
   if (error instanceof Failure) return { code: error.code, line: oneLine(error.message) }
   if (error instanceof ConfigError) return configuration(error)

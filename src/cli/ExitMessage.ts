@@ -2,8 +2,6 @@
  * Why a run that ended is not a completed one, in a line that says how to go on.
  *
  * Source: `hermes-product.md` §1.3.
- *
- * @since 0.1.0
  */
 import * as Budget from "../agent/Budget.ts"
 import { isCompleted, type RunResult } from "../domain/RunEvent.ts"

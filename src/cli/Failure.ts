@@ -1,14 +1,10 @@
 /**
- * How a command ends that did not do what it was asked: the exit code, and the line that says why.
+ * Failure of a command: the exit code, and the line that says why.
  *
- * **Details**
- *
- * `1`: the work failed, or only a part of it was done. `2`: the command line, the configuration or another input can not be
+ * `1`: the work failed, or only a part of it was done. `2`: the command line, the configuration or another input cannot be
  * used; whatever the subcommand, an unknown name and an output path that cannot be written are such. `130` and its
  * neighbours: a signal ended it (`hermes-product.md` §1.3). Commands make a `Failure` by the functions here, which choose the
  * code by the kind of mistake.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type { PlatformError } from "effect/PlatformError"
@@ -16,7 +12,7 @@ import * as Schema from "effect/Schema"
 import { nearest } from "../domain/Similarity.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
 
-/** See the module. Without a message everything was said already. */
+/** Without a message everything was said already. */
 export class Failure extends Schema.TaggedError<Failure>("hermes-effect/cli/Failure")("Failure", {
   code: Schema.Int,
   message: Schema.String
@@ -25,7 +21,7 @@ export class Failure extends Schema.TaggedError<Failure>("hermes-effect/cli/Fail
 /** Failed, or partly done. */
 export const failed = 1
 
-/** A command line, a configuration or an input that can not be used. */
+/** A command line, a configuration or an input that cannot be used. */
 export const unusable = 2
 
 /** A command line that means nothing, in a line that says what to write instead. */

@@ -1,10 +1,7 @@
 /**
- * What `hermes doctor` looked at, and what it found.
- *
- * @since 0.1.0
+ * Findings of `hermes doctor`.
  */
 
-/** See the module. */
 export interface Finding {
   readonly level: "ok" | "warning" | "problem"
   readonly subject: string

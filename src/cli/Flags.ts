@@ -2,8 +2,6 @@
  * The flags of the program. Of one that is given twice the last counts, so that a shell alias can be overridden.
  *
  * Source: `hermes-product.md` §1.1 and §1.2.
- *
- * @since 0.1.0
  */
 import * as Flag from "effect/cli/Flag"
 import { Configurable } from "../domain/ApiMode.ts"
@@ -82,7 +80,7 @@ const settings = (flags: Globals & Partial<Chat>): ReadonlyArray<Config.Flag> =>
   { name: "--yolo", key: "approvals.mode", value: flags.yolo ? "off" : undefined }
 ]
 
-/** How the settings are loaded under these flags. */
+/** Options for loading the settings under these flags. */
 export const configOptions = (flags: Globals & Partial<Chat>): Config.Options => ({
   flags: settings(flags),
   ignoreUserConfig: flags.ignoreUserConfig

@@ -1,14 +1,11 @@
 /**
  * The command `hermes` with the flags that every command shares.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import * as Command from "effect/cli/Command"
 import * as Flags from "./Flags.ts"
 
-/** See the module. */
 export const hermes = Command.make("hermes", Flags.chat).pipe(
   Command.withSharedFlags(Flags.globals),
   Command.withDescription(

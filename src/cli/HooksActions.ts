@@ -1,9 +1,7 @@
 /**
- * What `hermes hooks` does.
+ * Actions of `hermes hooks`.
  *
  * Source: `hermes-contract.md` §3.7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -1,7 +1,5 @@
 /**
  * `hermes hooks`: programs of the user that are run on events, and what events carry.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -51,7 +49,7 @@ const schema = Command.make(
   (flags) => act((actions) => actions.schema(flags))
 ).pipe(Command.withDescription("Print the JSON Schema of one event, or of all events"))
 
-/** See the module. Without a word behind it: the list. */
+/** Without a word behind it: the list. */
 export const hooksCommand = Command.make("hooks", { json }, (flags) => act((actions, shared) => actions.list(shared, flags)))
   .pipe(
     Command.withDescription("List, test and revoke shell hooks, and print event schemas"),

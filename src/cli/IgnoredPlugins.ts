@@ -1,10 +1,8 @@
 /**
- * What `--ignore-user-config` costs: the user's plugins are enabled in the file that is ignored. Who counts on traces is told
+ * Notice about plugins that `--ignore-user-config` leaves out: the user's plugins are enabled in the file that is ignored. Who counts on traces is told
  * that there are none.
  *
  * Source: the NeMo Relay document, `hermes-product.md` §1.1.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -38,7 +36,7 @@ const lost = Effect.gen(function*() {
 
 /** Says on stderr which plugins that export what happens are left out. */
 export const tell: Effect.Effect<void, never, FileSystem.FileSystem | Output | Path.Path> = lost.pipe(
-  // The file is ignored, maybe because it can not be read.
+  // The file is ignored, maybe because it cannot be read.
   Effect.orElseSucceed(() => []),
   Effect.flatMap((candidates) =>
     candidates.length === 0

@@ -1,7 +1,5 @@
 /**
  * `hermes chat` on a terminal: makes the interactive session of the settings, and leaves with its exit code.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -86,7 +84,6 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   })
 })
 
-/** See the module. */
 export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
   const program = yield* Program
   const code = yield* Effect.gen(function*() {

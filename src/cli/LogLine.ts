@@ -1,7 +1,5 @@
 /**
- * What the runtime logs, as a line for stderr: its level, its message, no secrets, no control sequences.
- *
- * @since 0.1.0
+ * Log entries as lines for stderr: its level, its message, no secrets, no control sequences.
  */
 import type { LogLevel } from "effect/LogLevel"
 import * as Json from "../domain/Json.ts"
@@ -12,7 +10,7 @@ const words: Readonly<Partial<Record<LogLevel, string>>> = { Warn: "Warning", Fa
 
 const textOf = (part: unknown): string => part instanceof Error ? part.message : Json.toText(part)
 
-/** See the module; ends with a line break. */
+/** Ends with a line break. */
 export const render = (level: LogLevel, message: unknown): string => {
   const text = (Array.isArray(message) ? message : [message]).map(textOf).join(" ").replaceAll(/(?<!\s)\s*\n\s*/g, " ")
   return `${words[level] ?? level}: ${Redaction.redactText(SafeText.plain(text))}\n`

@@ -1,9 +1,7 @@
 /**
- * What `hermes mcp list | add | remove | test` does.
+ * Actions of `hermes mcp list | add | remove | test`.
  *
  * Source: `hermes-product.md` §1.6 and §2.4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -62,7 +60,7 @@ const pairs = Effect.fnUntraced(function*(flag: string, texts: ReadonlyArray<str
   return out
 })
 
-/** What `add` is given. */
+/** Flags of `add`. */
 export interface Added extends Named {
   readonly command: string | undefined
   readonly arg: ReadonlyArray<string>

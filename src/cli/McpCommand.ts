@@ -1,7 +1,5 @@
 /**
  * `hermes mcp`: the MCP servers whose tools runs get, and this agent as one for other programs.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -54,7 +52,6 @@ const serve = Command.make(
   (flags) => Effect.flatMap(hermes, (shared) => perform(shared, () => import("./McpServe.ts"), ({ serve }) => serve(shared, flags)))
 ).pipe(Command.withDescription("Serve this agent to other programs over stdin and stdout"))
 
-/** See the module. */
 export const mcpCommand = Command.make("mcp", { json }, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
   Command.withDescription("Manage MCP servers, or serve this agent as one"),
   Command.withSubcommands([list, add, remove, test, login, logout, serve])

@@ -1,15 +1,11 @@
 /**
- * What `hermes mcp serve` does: the agent as a tool `hermes_ask` of an MCP server on stdin and stdout, and with it those
+ * Action of `hermes mcp serve`: the agent as a tool `hermes_ask` of an MCP server on stdin and stdout, and with it those
  * read-only tools that were asked for.
- *
- * **Details**
  *
  * Each call of `hermes_ask` is a run with the approvals of a single query; `session_id` continues one that exists. A call of
  * another tool goes the way of a model's call: hooks, middleware, approvals, fences and redaction. A tool that may write is
  * offered through the agent alone. stdout belongs to the protocol: whatever else is printed goes
  * to stderr. The server ends with its input.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -97,7 +93,6 @@ const chosen = Effect.fnUntraced(function*(agent: Agent.Service, settings: Value
   })
 })
 
-/** See the module. */
 export const serve = Effect.fn("hermes mcp serve")(function*(flags: Flags.Globals, own: { readonly tools: string | undefined }) {
   const { protect, streams } = yield* Output
   const { stdin } = yield* Stdio.Stdio

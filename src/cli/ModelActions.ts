@@ -1,14 +1,10 @@
 /**
- * What `hermes model` does.
- *
- * **Details**
+ * Actions of `hermes model`.
  *
  * `test` makes one call with the smallest output limit that the protocol takes, without hooks, retries and fallbacks: it is
  * about the route itself. What the provider refuses is explained as a run would take it.
  *
  * Source: `hermes-llm.md` §2, §10.1, §12.3, §16.
- *
- * @since 0.1.0
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Clock from "effect/Clock"
@@ -117,7 +113,7 @@ export const show = (flags: Flags.Globals, { json }: AsJson) =>
     yield* line(rows.map(([name, text]) => `${name.padEnd(9)}  ${text}`).join("\n"))
   })).pipe(Effect.provide(surroundings(flags)))
 
-/** Which model is set does not matter for a list, and another provider may not have it. */
+/** Ignores the configured model: another provider may not have it. */
 const withAnyModel = (settings: Values): Values =>
   ({ ...settings, model: { ...settings.model, default: settings.model.default ?? "any" } })
 

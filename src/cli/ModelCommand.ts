@@ -1,7 +1,5 @@
 /**
  * `hermes model`: which model answers, which there are, another one, and whether it answers at all.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -49,7 +47,6 @@ const logout = Command.make("logout", {}, () => signIn((actions, shared) => acti
   Command.withDescription("Log out of ChatGPT")
 )
 
-/** See the module. */
 export const modelCommand = Command.make("model", { json }, (flags) =>
   Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ModelSetup.ts"), ({ run }) => run(shared, flags))))
   .pipe(

@@ -1,13 +1,9 @@
 /**
  * `hermes model login` and `logout`: the tokens of a ChatGPT subscription, in place of a key.
  *
- * **Details**
- *
  * Nothing is written before the login has come about, so that Ctrl+C at any moment leaves everything as it was.
  *
  * Source: `hermes-llm.md` §2.4, §17.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"

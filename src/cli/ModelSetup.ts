@@ -2,8 +2,6 @@
  * `hermes model` on a terminal: three questions (provider, key, model), then one tiny request. Only a model that answered is
  * saved.
  *
- * **Details**
- *
  * The key is not shown while it is typed, goes to the provider that was named and to no other, and is kept in `.env`; that
  * of a custom endpoint beside its address in `config.yaml`. Both files have mode 0600. An empty answer keeps a key that is there. Ctrl+C at any moment leaves everything as it was.
  *

@@ -1,9 +1,7 @@
 /**
- * What `hermes plugins` does. None of it runs code of a plugin.
+ * Actions of `hermes plugins`. None of them runs code of a plugin.
  *
  * Source: `hermes-contract.md` §3.6.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -27,7 +25,7 @@ import * as SafeText from "./render/SafeText.ts"
 const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
 
 /** A plugin that is here, and what the configuration makes of it. */
-interface PluginHome {
+interface ListedPlugin {
   readonly candidate: Candidate
   readonly status: Enablement.Status
 }
@@ -45,7 +43,7 @@ const known = Effect.fnUntraced(function*(flags: Flags.Globals) {
     variable: environment.get
   }).pipe(Effect.mapError(({ message }) => notDone(`cannot list plugins: ${message}`)))
   for (const warning of found.warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
-  return found.candidates.map((candidate): PluginHome => ({ candidate, status: Enablement.status(candidate, plugins) }))
+  return found.candidates.map((candidate): ListedPlugin => ({ candidate, status: Enablement.status(candidate, plugins) }))
 })
 
 /** The plugin of a name; several with one name are told apart by their keys. */
@@ -63,7 +61,7 @@ const one = Effect.fnUntraced(function*(flags: Flags.Globals, name: string) {
   return found
 })
 
-const listed = ({ candidate: { key, manifest, source }, status }: PluginHome) => ({
+const listed = ({ candidate: { key, manifest, source }, status }: ListedPlugin) => ({
   name: key,
   status,
   version: manifest.version,
@@ -79,7 +77,7 @@ const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   return rows.map((row) => row.map((cell, column) => cell.padEnd(width(column))).join("  ").trimEnd()).join("\n")
 }
 
-/** What a list shows and how. */
+/** Filters and format of a list. */
 export interface Listing {
   readonly enabled: boolean
   readonly user: boolean
@@ -88,7 +86,7 @@ export interface Listing {
   readonly json: boolean
 }
 
-const wanted = ({ enabled, user, withoutBundled }: Listing) => ({ candidate: { source }, status }: PluginHome): boolean =>
+const wanted = ({ enabled, user, withoutBundled }: Listing) => ({ candidate: { source }, status }: ListedPlugin): boolean =>
   (!enabled || status === "enabled") && (!user || source === "user" || source === "git") &&
   (!withoutBundled || source !== "bundled")
 

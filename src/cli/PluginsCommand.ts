@@ -1,7 +1,5 @@
 /**
  * `hermes plugins`: which plugins there are, and which of them are used.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -71,7 +69,7 @@ const uninstall = Command.make("uninstall", flags, (flags) => act((actions, shar
   Command.withDescription(`${description} (same as remove)`)
 )
 
-/** See the module. Without a word behind it: the list. */
+/** Without a word behind it: the list. */
 export const pluginsCommand = Command.make(
   "plugins",
   listFlags,

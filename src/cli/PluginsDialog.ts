@@ -2,8 +2,6 @@
  * Slash commands that plugins bring to a session.
  *
  * Source: `hermes-contract.md` §3.5 (`register_command`).
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -17,7 +15,7 @@ import { stay } from "./interactive/SlashCommands.ts"
 import { type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
 import * as SafeText from "./render/SafeText.ts"
 
-/** How long a command may take. */
+/** Time limit of a command. */
 const deadline = Duration.seconds(30)
 
 /** The names of the program's own commands. */

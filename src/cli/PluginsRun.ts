@@ -3,8 +3,6 @@
  * that name and the user has enabled plugins.
  *
  * Source: `hermes-contract.md` §3.5 (`register_cli_command`).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

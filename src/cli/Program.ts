@@ -1,8 +1,6 @@
 /**
  * The port to a runtime that is made of the user's settings. Commands know what it gives; the program's entry, which may
  * know everything, fills it.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Layer from "effect/Layer"
@@ -23,7 +21,7 @@ import type { SessionSearch } from "../session/SessionSearch.ts"
 import type { SessionStore } from "../session/SessionStore.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 
-/** What one start of the program says besides its settings. */
+/** Start options besides the settings. */
 export interface Start {
   /** File with a scenario that answers in place of a model. */
   readonly script?: string | undefined
@@ -35,20 +33,18 @@ export interface Start {
   readonly withoutModel?: boolean | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
-  /** Names of commands that plugins can not have. */
+  /** Names of commands that plugins cannot have. */
   readonly reserved?: Reserved | undefined
 }
 
-/** What a runtime gives. */
+/** Services of a runtime. */
 export type Services = Agent | BackgroundWork | Children | Auxiliary | ModelRouter | Plugins | ToolRegistry | SessionStore | SessionSearch | Hooks
 
-/** What it is made of. */
+/** Options of a runtime. */
 export type Needs = Home | Environment
 
-/** See the module. */
 export interface Service {
   readonly layer: (settings: Values, start: Start) => Layer.Layer<Services, ConfigError, Needs>
 }
 
-/** See the module. */
 export class Program extends Context.Service<Program, Service>()("hermes-effect/cli/Program") {}

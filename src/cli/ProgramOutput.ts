@@ -1,19 +1,14 @@
 /**
- * Where a command writes: stdout is the answer and nothing else, stderr is everything said about it.
- *
- * **Details**
+ * Output of a command: stdout is the answer and nothing else, stderr is everything said about it.
  *
  * A reader that went away (`hermes … | head`) is no error: what is written from then on is dropped, and the work goes on to
  * its end. Any other failure (a full disk) is one line, and the exit code is 1 at least.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Streams } from "./render/Screen.ts"
 
-/** See the module. */
 export interface Service {
   /** Text to stdout, without control sequences: nothing that a model or a tool says drives a terminal or the next program's. */
   readonly out: (text: string) => Effect.Effect<void>
@@ -36,7 +31,6 @@ export interface Service {
   readonly onExit: (last: (code: number) => number) => Effect.Effect<void, never, Scope.Scope>
 }
 
-/** See the module. */
 export class Output extends Context.Service<Output, Service>()("hermes-effect/cli/Output") {}
 
 /** A line to stdout. */

@@ -1,14 +1,10 @@
 /**
  * `--quiet`: stdout carries the final text and a line break, and nothing before it.
  *
- * **Details**
- *
  * What delays the answer is told on stderr, a line each: a wait and its reason, a warning, a model that has been silent for
  * half a minute. When all goes well nothing is.
  *
  * Source: `hermes-product.md` §1.3, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Redaction from "../domain/Redaction.ts"
@@ -31,7 +27,6 @@ const said = (event: RunEvent): string | undefined => {
   }
 }
 
-/** See the module. */
 export const make = ({ err, out }: ProgramOutput.Service): View => ({
   begin: () => Effect.void,
   prepare: () => undefined,

@@ -1,7 +1,5 @@
 /**
  * All commands of the program. Without one it is `chat`.
- *
- * @since 0.1.0
  */
 import * as Command from "effect/cli/Command"
 import { chatCommand, run } from "./ChatCommand.ts"
@@ -24,7 +22,6 @@ const commands = [
 /** The words that are commands. */
 export const commandNames: ReadonlyArray<string> = commands.map(({ name }) => name)
 
-/** See the module. */
 export const root = hermes.pipe(
   Command.withHandler(run),
   Command.withSubcommands(commands)

@@ -1,7 +1,5 @@
 /**
- * What every run of the command line is asked with besides its prompt, and what is said before the first one.
- *
- * @since 0.1.0
+ * Options of every run of the command line besides its prompt, and the notice before the first one.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -19,7 +17,6 @@ import * as ToolsetSelection from "./ToolsetSelection.ts"
 /** The flags of `hermes chat`. */
 export type ChatFlags = Flags.Globals & Flags.Chat
 
-/** See the module. */
 export type RunOptions = Pick<RunInput, "maxIterations" | "source" | "streaming" | "tools">
 
 /** Says so where nobody configured a model, and nobody asked for the stand-in either. */
@@ -30,7 +27,6 @@ const mention = Effect.fnUntraced(function*({ script }: ChatFlags, { model }: Va
   if (provider === Offline.route.provider && !isMeant) yield* note(`Note: ${Offline.notice}`)
 })
 
-/** See the module. */
 export const prepare = Effect.fnUntraced(function*(
   flags: ChatFlags,
   settings: Values
@@ -51,7 +47,7 @@ export const directoryOf = Effect.fnUntraced(function*(
 ): Effect.fn.Return<string | undefined, never, FileSystem.FileSystem> {
   if (cwd === undefined) return undefined
   const fs = yield* FileSystem.FileSystem
-  // One that can not be looked at can not be worked in either.
+  // One that cannot be looked at cannot be worked in either.
   if (yield* Effect.orElseSucceed(fs.exists(cwd), () => false)) return cwd
   yield* Effect.logWarning(`Directory ${cwd} of the session does not exist; tools use the current directory.`)
   return undefined

@@ -1,9 +1,7 @@
 /**
- * Which session a query belongs to: a new one, or the one that `--resume` or `--continue` means.
+ * Session of a prompt: a new one, or the one that `--resume` or `--continue` means.
  *
  * Source: `hermes-product.md` §1.7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -14,10 +12,9 @@ import { type Session, SessionStore } from "../session/SessionStore.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
 import type * as Flags from "./Flags.ts"
 
-/** See the module. */
 export interface Chosen {
   readonly id: Ids.SessionId
-  /** What is stored of it; undefined for a new one. */
+  /** Stored session; undefined for a new one. */
   readonly known: Session | undefined
 }
 
@@ -29,7 +26,7 @@ export const stored = <A, E>(
   Effect.gen(function*() {
     const { database } = yield* Home
     const fs = yield* FileSystem.FileSystem
-    // A path that can not be looked at is the store's to complain about.
+    // A path that cannot be looked at is the store's to complain about.
     const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => true)
     return yield* isThere ? Effect.provide(work, SqliteSessionStore.layer({ path: database })) : otherwise
   })
@@ -43,7 +40,7 @@ export const find = (
     Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
   )
 
-/** See the module; `fresh` is the id of a new session. */
+/** `fresh` is the id of a new session. */
 export const choose = (
   flags: Pick<Flags.Globals, "continue" | "resume">,
   fresh: Ids.SessionId

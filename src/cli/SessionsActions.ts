@@ -1,9 +1,7 @@
 /**
- * What `hermes sessions` does.
+ * Actions of `hermes sessions`.
  *
  * Source: `hermes-product.md` §1.7.
- *
- * @since 0.1.0
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,5 @@
 /**
  * `hermes sessions`: what was said before.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -47,7 +45,6 @@ const exportCommand = Command.make(
   (flags) => act((actions) => actions.exportSessions(flags))
 ).pipe(Command.withDescription("Export sessions with all messages, secrets redacted"))
 
-/** See the module. */
 export const sessionsCommand = Command.make("sessions", { source, limit, json }, (flags) => act(({ list }) => list(flags)))
   .pipe(
     Command.withDescription("List, show, rename and export sessions"),

@@ -1,14 +1,10 @@
 /**
  * One query: one run of the agent, shown by a view, and an exit code that says how it ended.
  *
- * **Details**
- *
  * The session id is on stderr before the answer. Whatever happens, the view gets its ending, and what went wrong is one line
  * on stderr. What plugins print to stdout goes to stderr.
  *
  * Source: `hermes-product.md` §1.3 and §1.5, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -49,13 +45,13 @@ const viewOf = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.Vi
   return isQuiet(flags) ? QuietView.make(output) : TextView.make(output)
 }
 
-/** What the runtime logs stands between what the view shows, not across it. */
+/** Prints log lines between the lines of the view. */
 const logging = ({ note }: View.View): Layer.Layer<never> =>
   note === undefined
     ? Layer.empty
     : Logger.layer([Logger.make<unknown, void>(({ logLevel, message }) => note(LogLine.render(logLevel, message).trimEnd()))])
 
-/** What is known of the run so far, for an ending that comes early. */
+/** Facts of the run so far, for an early end. */
 interface RunProgress {
   sessionId: string
   usage: Usage.Usage
@@ -63,7 +59,7 @@ interface RunProgress {
   /** The route that answered last, or that was to. */
   route: View.RunSummary["route"]
   begun: boolean
-  /** How the run ended, if it did: what comes after it does not change that. */
+  /** Result of the run, if it ended: what comes after it does not change that. */
   result: RunResult | undefined
   /** The ending was told. */
   ended: boolean
@@ -118,7 +114,6 @@ const linger = Effect.fnUntraced(function*({ terminal }: Values, { sessionId }: 
   yield* Effect.timeoutOption(background.settled(sessionId), Duration.seconds(terminal.oneshotCompletionWaitSeconds))
 })
 
-/** See the module. */
 export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prompt: RunInput["prompt"]) {
   const output = yield* Output
   const program = yield* Program

@@ -1,8 +1,6 @@
 /**
  * `--format stream-json`: one JSON object per line on stdout, each with its `timestamp` in milliseconds.
  *
- * **Details**
- *
  * `system` (`init`), then `text`, `tool_use` and `tool_result` as they happen, then one `result`, which comes in every case.
  * The `text` of the result is the concatenation of all deltas: the text of steps that called tools too, set apart by a
  * blank line. A run that ended early names its `exit` (`partial_stream_recovery`, …) beside `exit_code` and `error`. A call that was refused before it could run has a `tool_use` without `input`. What the run cost stands beside
@@ -11,8 +9,6 @@
  * answered. What child agents do is told by lines of the type `subagent` (`start`, `progress`, `stop`), which the document does not have.
  *
  * Source: `hermes-product.md` §1.5.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -42,7 +38,6 @@ const subagent = (subtype: "start" | "progress" | "stop", { subagentId }: { read
 
 const texts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ type: "text", text: piece }]
 
-/** See the module. */
 export const make = ({ out }: ProgramOutput.Service): View => {
   let startedAt: number | undefined
   let shown = StreamedText.make(true)

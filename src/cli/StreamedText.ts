@@ -1,22 +1,18 @@
 /**
  * The text of a run as it is shown, piece by piece. What the pieces make together is what was shown, byte for byte.
  *
- * **Details**
- *
  * Texts of different steps are set apart by a blank line. The final text is held back where somebody may still replace it,
  * and shown at the end where it is not what streamed by.
- *
- * @since 0.1.0
  */
 
-/** See the module; each answers with the piece to write now. */
+/** Each answers with the piece to write now. */
 export interface StreamedText {
   readonly delta: (text: string) => string
   /** A new step: the next text is one of its own. */
   readonly step: () => void
   /** Ends an unfinished line, so that something else can be said. */
   readonly endLine: () => string
-  /** What of the final text was not shown yet. */
+  /** Returns the rest of the final text. */
   readonly rest: (final: string) => string
   /** Everything so far. */
   readonly all: () => string

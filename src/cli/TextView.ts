@@ -1,14 +1,10 @@
 /**
  * The answer on stdout as it is written, and what the agent does meanwhile on stderr.
  *
- * **Details**
- *
  * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks, and
  * a line tells what the run is at.
  *
  * Source: `hermes-product.md` §1.8 and §6 (`display`).
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -17,7 +13,6 @@ import * as EventPrinter from "./render/EventPrinter.ts"
 import * as Screen from "./render/Screen.ts"
 import type { View } from "./View.ts"
 
-/** See the module. */
 export const make = ({ streams }: ProgramOutput.Service): View => {
   const { answer, aside } = streams
   const screen = Screen.make(streams)

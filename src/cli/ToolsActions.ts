@@ -1,9 +1,7 @@
 /**
- * What `hermes tools` does.
+ * Action of `hermes tools`.
  *
  * Source: `hermes-product.md` §1.6 and §2.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"
@@ -57,7 +55,6 @@ const counted = ({ tools, toolset }: Listed): string => {
   return `${count === 0 ? "-" : "+"} ${toolset}: ${count} of ${tools.length} tools`
 }
 
-/** See the module. */
 export const list = Effect.fn("hermes tools")(function*(flags: Flags.Globals, { json, summary: isSummary }: { readonly json: boolean; readonly summary: boolean }) {
   const program = yield* Program
   yield* Effect.gen(function*() {

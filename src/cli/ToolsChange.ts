@@ -1,15 +1,11 @@
 /**
- * What `hermes tools enable | disable` does: changes which toolsets the runs to come get, in the configuration.
- *
- * **Details**
+ * Actions of `hermes tools enable | disable`: changes which toolsets the runs to come get, in the configuration.
  *
  * Without a platform a toolset is disabled for all runs (`disabled_toolsets`), and enabled by being taken from there and, where
  * no chosen toolset brings it, by being chosen (`toolsets`). With one, the list of that platform (`platform_toolsets`) changes;
  * it begins as the general one.
  *
  * Source: `hermes-product.md` §1.6 and §2.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"
@@ -23,7 +19,7 @@ import * as Flags from "./Flags.ts"
 import { line } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 
-/** What is changed. */
+/** Changed toolsets. */
 export interface Changed {
   readonly toolset: ReadonlyArray<string>
   readonly platform: string | undefined
@@ -52,7 +48,7 @@ const checked = Effect.fnUntraced(function*(names: ReadonlyArray<string>, settin
   return unknown === undefined ? names : yield* unknownName("toolset", unknown, { known, list: "hermes tools" })
 })
 
-/** Whether some chosen toolset has all tools of this one. */
+/** Tells if a selected toolset has all tools of this one. */
 const brings = (chosen: ReadonlyArray<string>, name: string): boolean => {
   const all = new Set(chosen.flatMap((one) => [...Toolsets.toolsOf(one)]))
   const own = [...Toolsets.toolsOf(name)]

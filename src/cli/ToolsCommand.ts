@@ -1,7 +1,5 @@
 /**
  * `hermes tools`: which tools there are, and which of them runs get.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -29,7 +27,6 @@ type Changes = typeof import("./ToolsChange.ts")
 const change = (work: (changes: Changes) => Changes["enable"]) => (own: Parameters<Changes["enable"]>[1]) =>
   Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ToolsChange.ts"), (changes) => work(changes)(shared, own)))
 
-/** See the module. */
 export const toolsCommand = Command.make("tools", flags, list).pipe(
   Command.withDescription("List toolsets and tools, and which of them are selected"),
   Command.withSubcommands([

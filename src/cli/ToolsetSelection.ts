@@ -2,8 +2,6 @@
  * The tools of a run: what the flag, the platform's list or the general list of toolsets chooses from those that there are.
  *
  * Source: `hermes-product.md` §1.4 and §2.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { Values } from "../config/Settings.ts"
@@ -13,11 +11,11 @@ import { type Failure, usage } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
 import { note, type Output } from "./ProgramOutput.ts"
 
-/** Which toolsets a run on the command line asks for. */
+/** Toolsets that a run selects. */
 export const asked = (flags: Pick<Flags.Globals, "toolsets">, settings: Values): ReadonlyArray<string> =>
   flags.toolsets === undefined ? settings.platformToolsets["cli"] ?? settings.toolsets : settings.toolsets
 
-/** See the module; says what of the choice means nothing. */
+/** Says what of the choice means nothing. */
 export const select = Effect.fnUntraced(function*(
   flags: Pick<Flags.Globals, "toolsets">,
   settings: Values

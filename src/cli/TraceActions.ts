@@ -1,7 +1,5 @@
 /**
- * What `hermes trace` does.
- *
- * @since 0.1.0
+ * Actions of `hermes trace`.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -1,7 +1,5 @@
 /**
  * `hermes trace`: what happened in a run, from a file of events, a trajectory, or a stored session.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -46,7 +44,6 @@ const view = Command.make("view", {
   Command.withDescription("Write a page that shows a trace, or compares two")
 )
 
-/** See the module. */
 export const traceCommand = Command.make("trace").pipe(
   Command.withDescription("Convert, validate, summarise and view traces of runs"),
   Command.withSubcommands([convert, validate, stats, view])

@@ -1,12 +1,8 @@
 /**
  * Shows a file in the user's browser.
  *
- * **Details**
- *
  * The programs that can are tried in turn. One that fails within {@link patience} could not; one that still runs then is the
  * browser itself, and outlives this command.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,7 +11,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
 import { Outlives } from "../platform/ChildProcesses.ts"
 
-/** How long a program has to say that it can not. */
+/** Time within which a program reports that it cannot open the page. */
 export const patience = Duration.seconds(3)
 
 /** Of Linux, macOS and Windows. */
@@ -35,7 +31,7 @@ const attempt = Effect.fnUntraced(function*(program: string, path: string) {
   })
 })
 
-/** Whether one of the programs took the file. */
+/** Tells if one of the programs opened the file. */
 export const open = Effect.fn("TraceOpen.open")(function*(path: string, programs: ReadonlyArray<string> = browsers) {
   for (const program of programs) {
     // A program that is not there is no failure of the command: the next one is tried.

@@ -1,7 +1,5 @@
 /**
- * What a user means by a trace: a file, else a stored session.
- *
- * @since 0.1.0
+ * Lookup of a trace: a file, else a stored session.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -47,7 +45,7 @@ export const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Retur
   )
 })
 
-/** See the module. Lines of a stream that can not be read are told, and the rest is used. */
+/** Lines of a stream that cannot be read are told, and the rest is used. */
 export const load = Effect.fn("TraceSource.load")(function*(
   reference: string
 ): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output> {

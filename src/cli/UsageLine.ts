@@ -1,10 +1,8 @@
 /**
- * What a user is told about a command line that can not be used: one line for a flag or a value, three for a command that
+ * Error texts for an invalid command line: one line for a flag or a value, three for a command that
  * does not exist and has a likely correction. No usage dump.
  *
  * Source: `hermes-product.md` §1.1, `style.md` F13.
- *
- * @since 0.1.0
  */
 import type * as CliError from "effect/cli/CliError"
 import type { HelpDoc } from "effect/cli/HelpDoc"
@@ -37,7 +35,7 @@ const unknownFlag = ({ command, option }: CliError.UnrecognizedOption, doc: Help
   return `unknown flag ${option}: ${meant(name, flags, "--") || `run \`${where} --help\` for those that there are`}`
 }
 
-/** What effect says that it expected, inside a sentence. */
+/** Expected value as Effect names it, for use inside a sentence. */
 const words = (expected: string): string =>
   expected.replace(/^Expected:? */, "").replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase())
 

@@ -1,7 +1,5 @@
 /**
- * What a single query looks like while it is worked on: a projection of the run's events onto stdout and stderr.
- *
- * @since 0.1.0
+ * View of a single query: a projection of the run's events onto stdout and stderr.
  */
 import type * as Effect from "effect/Effect"
 import type { Values } from "../config/Settings.ts"
@@ -9,20 +7,20 @@ import type { Spent } from "../domain/Cost.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
 
-/** What is known before anything can go wrong. */
+/** Facts known before the start. */
 export interface RunHeader {
   readonly model: string
   readonly sessionId: string
 }
 
-/** What is known before the first event. */
+/** Options known before the first event. */
 export interface ViewOptions {
   readonly display: Values["display"]
   /** False where the final text may still be replaced, so that nothing of it may be shown before. */
   readonly live: boolean
 }
 
-/** How it ended, in every case. */
+/** Result of a run, in every case. */
 export interface RunSummary {
   readonly exitCode: number
   readonly sessionId: string
@@ -38,7 +36,7 @@ export interface RunSummary {
   readonly exit?: RunResult["exit"] | undefined
 }
 
-/** See the module. An ending comes in every case, without the rest where the start failed. */
+/** An ending comes in every case, without the rest where the start failed. */
 export interface View {
   readonly begin: (beginning: RunHeader) => Effect.Effect<void>
   readonly prepare: (circumstances: ViewOptions) => void

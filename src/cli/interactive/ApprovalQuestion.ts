@@ -3,8 +3,6 @@
  * reason.
  *
  * Source: `hermes-product.md` §1.10.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Redaction from "../../domain/Redaction.ts"
@@ -54,7 +52,7 @@ const words: ReadonlyMap<string, Choice> = new Map([
   ["deny", "deny"]
 ])
 
-/** What an answer means; one that was not offered is a no. */
+/** Reads an answer as a choice; a choice that was not offered is a denial. */
 export const read = ({ choices, targets }: Pick<Question, "choices" | "targets">, answer: string): Reply => {
   const labels = labelsOf(targets)
   const label = choices.find((choice) => labels[choice] === answer)
@@ -64,7 +62,6 @@ export const read = ({ choices, targets }: Pick<Question, "choices" | "targets">
   return { choice: "deny", reason: answer }
 }
 
-/** See the module. */
 export const prompt = (ask: Questions.Questions["ask"]): ApprovalPrompt["Service"] => ({
   ask: (question) =>
     Effect.map(

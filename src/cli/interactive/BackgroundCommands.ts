@@ -2,14 +2,10 @@
  * Commands about what works beside the conversation, and about messages to an agent that is busy. They do the same while it
  * works and at the prompt, as far as there is something to do.
  *
- * **Details**
- *
  * `/stop` ends the turn that is under way, with its children. At the prompt it ends what works in the background; with the
  * beginning of an id it ends that one, at any time.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -81,7 +77,6 @@ const send = (name: string): DialogCommand["run"] => (argument, dialog) =>
 /** A message is never taken for a command. */
 const literal = (text: string): string => /^[/!]/.test(text) ? ` ${text}` : text
 
-/** See the module. */
 export const commands: ReadonlyArray<DialogCommand> = [
   {
     name: "queue",

@@ -1,14 +1,10 @@
 /**
  * The program's own commands of a session.
  *
- * **Details**
- *
  * `/clear` also begins a new session, as the screen shows none then; nothing is lost, both sessions can be resumed. `/retry`
  * asks the same again, in the same session: what is stored is never taken back.
  *
  * Source: `hermes-product.md` §1.8 and §1.9.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -170,7 +166,6 @@ const retry: DialogCommand["run"] = (_, dialog) =>
     return stay
   })
 
-/** See the module. */
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], usage: "", help: "Show this", run: help },
   { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: begin(() => undefined) },

@@ -2,8 +2,6 @@
  * The time in which the agent, or a command of the user's, works: what it is at is shown, Ctrl+C stops it, and what is typed
  * meanwhile waits for its turn.
  *
- * **Details**
- *
  * The first Ctrl+C asks the work to stop, a second one within two seconds leaves the program. Leaving waits for the work to
  * end, but no longer than {@link graceMillis}.
  *
@@ -12,8 +10,6 @@
  * are never kept waiting.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -30,13 +26,13 @@ import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 
-/** How long leaving waits for the work to end. */
+/** Time that leaving waits for the work to end. */
 export const graceMillis = 1500
 
 /** A pause in typing after which a question was seen. */
 const pauseMillis = 700
 
-/** What a key did to a line that is typed, and to which. */
+/** Effect of a key on the line that it edits. */
 interface Edited {
   readonly action: Editor.Action
   readonly question: Questions.Pending | undefined
@@ -45,15 +41,15 @@ interface Edited {
 /** Something that takes its time. */
 export interface Work<A, E> {
   readonly run: Effect.Effect<A, E>
-  /** Asks it to end; false when that can not be asked, and it is interrupted. */
+  /** Asks it to end; false when that cannot be asked, and it is interrupted. */
   readonly stop: Effect.Effect<boolean>
-  /** Takes a message along; false when it can not. */
+  /** Takes a message along; false when it cannot. */
   readonly steer: (text: string) => boolean
-  /** What it is at. */
+  /** Lines about the current activity. */
   readonly view: (size: Screen.Size, now: number) => ReadonlyArray<string>
 }
 
-/** How it ended: by itself, or with the program. */
+/** Result of the work: ended, or left with the program. */
 export type WorkResult<A, E> =
   | { readonly _tag: "Ended"; readonly exit: Exit.Exit<A, E>; readonly stopped: boolean }
   | { readonly _tag: "Leave"; readonly code: number }
@@ -193,7 +189,6 @@ const watch = Effect.fnUntraced(function*<A, E>(
   return yield* Effect.raceAllFirst([ended, leave, animate])
 })
 
-/** See the module. */
 export const during = <A, E>(dialog: Dialog, work: Work<A, E>): Effect.Effect<WorkResult<A, E>> =>
   Effect.acquireUseRelease(
     // Nobody waits for work that does not end when it is interrupted.

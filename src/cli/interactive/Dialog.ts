@@ -1,7 +1,5 @@
 /**
- * What an interactive session knows and can use: the services that it was given, the screen, and which session it is in.
- *
- * @since 0.1.0
+ * State and services of an interactive session: the services that it was given, the screen, and which session it is in.
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -40,7 +38,7 @@ export interface Agent {
   readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
 }
 
-/** What is said about the program at the beginning. */
+/** Header lines about the program. */
 export interface About {
   readonly version: string
   readonly provider: string
@@ -48,7 +46,7 @@ export interface About {
   readonly cwd: string
 }
 
-/** What a session is made of. */
+/** Options of a session. */
 export interface InteractiveOptions {
   readonly agent: Agent
   readonly store: SessionStore
@@ -65,11 +63,11 @@ export interface InteractiveOptions {
   readonly session: { readonly id: SessionId; readonly known: Session | undefined }
   /** The id of the next new session. */
   readonly newSession: Effect.Effect<SessionId>
-  /** What every run is asked with besides the prompt: tools, source, limits. */
+  /** Run options besides the prompt: tools, source, limits. */
   readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
-  /** What works besides the turns; nothing can where it is absent. */
+  /** Background work; absent where there is none. */
   readonly background?: BackgroundWork | undefined
-  /** Whether the agent may delegate at all, for `/agents pause`. */
+  /** Switch for delegation, for `/agents pause`. */
   readonly children?: Pick<Children, "isPaused" | "pause"> | undefined
   /** Does side tasks: gives sessions their titles. */
   readonly auxiliary?: Pick<Auxiliary, "call" | "used"> | undefined
@@ -85,44 +83,44 @@ export interface InteractiveOptions {
   readonly directoryOf?: ((session: Session) => Effect.Effect<string | undefined>) | undefined
   /** The command line that resumes a session, with the flags that it needs. */
   readonly resumeCommand?: ((id: SessionId) => string) | undefined
-  /** What hooks are told of where users talk to the agent; `cli` when absent. */
+  /** Platform reported to hooks; default: `cli`. */
   readonly platform?: string | undefined
 }
 
 /** A command of this session. */
 export type DialogCommand = Command<Dialog>
 
-/** Which session is talked in. */
+/** Current session. */
 export interface Current {
   readonly id: SessionId
   readonly cwd: string
-  /** When this program began with it. */
+  /** Time at which this program opened it. */
   readonly since: number
   /** Messages that the user sent, before and now. */
   readonly prompts: number
-  /** What to call it as soon as there is something of it in the store. */
+  /** Title to set as soon as the session is stored. */
   readonly title: string | undefined
-  /** What was asked last, for `/retry`. */
+  /** Last prompt, for `/retry`. */
   readonly lastPrompt: RunInput["prompt"] | undefined
 }
 
-/** See the module. What changes is changed by the session's own fiber alone. */
+/** What changes is changed by the session's own fiber alone. */
 export interface Dialog {
   readonly options: InteractiveOptions
   readonly screen: Screen
   readonly keyboard: Keyboard
   readonly commands: ReadonlyArray<DialogCommand>
-  /** What tools want to know of the user. */
+  /** Questions of tools. */
   readonly questions: Questions
   /** Messages on their way into the turn. */
   readonly steering: Steering
-  /** What plugins want to say. */
+  /** Messages injected by plugins. */
   readonly injected: Injected
   current: Current
   verbosity: Verbosity
-  /** What is being typed, also while the agent works. */
+  /** Typed text, also during a turn. */
   editor: Editor.State
-  /** When Ctrl+C was pressed last. */
+  /** Time of the last Ctrl+C. */
   interruptedAt: number
   /** Lines that were sent while the agent worked. */
   readonly waiting: Array<string>
@@ -132,11 +130,11 @@ export interface Dialog {
   note: (line: string) => void
 }
 
-/** Whole lines on the screen. */
+/** Prints whole lines. */
 export const say = ({ screen }: Pick<Dialog, "screen">, ...lines: ReadonlyArray<string>): void =>
   screen.say(lines.map((line) => `${line}\n`).join(""))
 
-/** What went wrong, in one line. */
+/** Prints an error in one line. */
 export const complain = (dialog: Pick<Dialog, "screen">, error: unknown): void =>
   say(dialog, dialog.screen.asidePaint.text(SafeText.line(ErrorLine.render(ErrorLine.of(error).line)), "red"), "")
 

@@ -2,39 +2,35 @@
  * The text that a user types, of one line or several, and what each key does to it. Pure: a state and a key give a state
  * and what is to be done.
  *
- * **Details**
- *
  * The keys are those of readline's Emacs mode. Enter sends; Alt+Enter, Shift+Enter where a terminal tells it, Ctrl+J, and
  * Enter behind a backslash begin a new line. Up and down go through the lines, and from the first and the last one through
  * what was typed before. The cursor never stands inside of a character as a user sees it.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as SafeText from "../render/SafeText.ts"
 import * as Width from "../render/Width.ts"
 import type { Key } from "./Keys.ts"
 
-/** What was typed so far. */
+/** Typed text. */
 export interface State {
   readonly text: string
-  /** Where the next character goes. */
+  /** Offset of the cursor. */
   readonly cursor: number
-  /** What was killed last, for Ctrl+Y. */
+  /** Text cut last, for Ctrl+Y. */
   readonly killed: string
-  /** Which line of the history is shown, counted from the newest; 0 is what the user types. */
+  /** Index of the shown history line, counted from the newest; 0 is the typed text. */
   readonly back: number
-  /** What the user typed before going through the history. */
+  /** Text typed before history navigation. */
   readonly draft: string
 }
 
-/** What a key asks for beyond the text. */
+/** Action of a key beyond the text. */
 export type Action =
   | { readonly _tag: "Submit"; readonly text: string }
   | { readonly _tag: "Leave" | "Interrupt" | "Suspend" | "ClearScreen" | "Complete" | "None" }
 
-/** What a key did. */
+/** Result of a key. */
 export interface Applied {
   readonly state: State
   readonly action: Action
@@ -129,7 +125,7 @@ const down = (state: State, history: ReadonlyArray<string>): State => {
   return state.back === 0 ? state : show(state, state.back - 1, history)
 }
 
-/** Whether a backslash stands before the cursor that no other backslash hides. */
+/** Tells if a backslash stands before the cursor that no other backslash hides. */
 const isContinued = ({ cursor, text }: State): boolean => {
   const slashes = /\\*$/.exec(text.slice(0, cursor))?.[0].length ?? 0
   return cursor === text.length && slashes % 2 === 1
@@ -218,10 +214,10 @@ const press = (state: State, name: string, history: ReadonlyArray<string>): Appl
   return { state: edit === undefined ? state : edit(state, history), action: none }
 }
 
-/** What is pasted or typed becomes text: its line ends are those of this editor, and nothing in it drives a terminal. */
+/** Converts pasted or typed input to text: its line ends are those of this editor, and nothing in it drives a terminal. */
 const clean = (text: string): string => SafeText.text(text.replaceAll("\r\n", "\n").replaceAll("\r", "\n"))
 
-/** See the module. `history` is what was sent before, the newest last. */
+/** `history` is what was sent before, the newest last. */
 export const apply = (state: State, key: Key, history: ReadonlyArray<string>): Applied => {
   switch (key._tag) {
     case "Text":

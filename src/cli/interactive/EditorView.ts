@@ -1,13 +1,11 @@
 /**
- * What is typed, as lines of a terminal, and where the cursor stands in them.
- *
- * @since 0.1.0
+ * Typed text as lines of a terminal, and where the cursor stands in them.
  */
 import type { Lines, Size } from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import type { State } from "./Editor.ts"
 
-/** What stands before the text. */
+/** Prefix of the first line. */
 export interface Look {
   /** Before the first line, painted. */
   readonly prompt: string
@@ -21,7 +19,7 @@ const tab = "    "
 
 interface Row {
   readonly text: string
-  /** Where in the typed text it begins. */
+  /** Offset of its begin in the typed text. */
   readonly from: number
 }
 

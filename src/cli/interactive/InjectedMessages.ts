@@ -2,17 +2,14 @@
  * Messages of plugins to the conversation: asked as soon as nothing else is under way, taken literally.
  *
  * Source: `hermes-contract.md` §3.5 (`inject_message`), case 131.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import type { Conversation } from "../../plugin/Inbox.ts"
 
-/** See the module. */
 export interface Injected {
-  /** Where plugins put them. */
+  /** Queue into which plugins put them. */
   readonly conversation: Conversation
   /** Done as soon as there is one. It stays there until it is taken. */
   readonly arrived: Effect.Effect<void>
@@ -21,7 +18,6 @@ export interface Injected {
   readonly during: <A, E, R>(turn: Effect.Effect<A, E, R>, stop: Effect.Effect<unknown>) => Effect.Effect<A, E, R>
 }
 
-/** See the module. */
 export const make: Effect.Effect<Injected> = Effect.gen(function*() {
   const messages = yield* Queue.unbounded<string>()
   const fork = Effect.runForkWith(yield* Effect.context<never>())

@@ -1,17 +1,13 @@
 /**
- * What was sent before, kept from session to session in a file that only the user can read.
- *
- * **Details**
+ * History of sent lines, kept from session to session in a file that only the user can read.
  *
  * One line of JSON for each text, so that texts of several lines are kept, added at the end, so that two sessions at the
  * same time lose nothing of each other. Secrets that are known by their shape are not kept, and neither is the same text
  * twice in a row. The file is cut to its newest {@link maxEntries} when it has twice as many.
  *
- * A file that can not be read or written is a warning, once; the session goes on without it.
+ * A file that cannot be read or written is a warning, once; the session goes on without it.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -27,7 +23,6 @@ export const maxEntries = 1000
 
 const ownerOnly = 0o600
 
-/** See the module. */
 export interface History {
   /** The newest last. */
   readonly entries: () => ReadonlyArray<string>
@@ -58,7 +53,7 @@ const parse = (content: string): ReadonlyArray<string> =>
 
 const format = (entries: ReadonlyArray<string>): string => entries.map((entry) => `${JSON.stringify(entry)}\n`).join("")
 
-/** What is in the file; nothing where there is none. */
+/** Content of the file; empty without a file. */
 const read = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, path: string) {
   if (!(yield* fs.exists(path))) return []
   // A file that others could read was not made here.

@@ -1,8 +1,6 @@
 /**
  * The interactive session of `hermes chat`: a prompt, what the agent does with it, and the next prompt.
  *
- * **Details**
- *
  * - A line goes to the agent, unless it begins with `!` (the shell, without the model) or is a command (`/name`). A line
  *   that begins with a space is never either of them.
  * - Ctrl+C stops what runs; what was said so far stays, and so does the session. A second one within two seconds leaves, with
@@ -14,8 +12,6 @@
  * one is the caller's to know.
  *
  * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -134,11 +130,11 @@ const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Ou
 interface Message {
   readonly _tag: "Message"
   readonly text: string
-  /** What the user sees of it. */
+  /** Text shown for it. */
   readonly shown: string
 }
 
-/** What a plugin says, what was sent while the agent worked, what the background says, or what is typed now. */
+/** Waits for the next input: of a plugin, of the queue, of background work, or typed. */
 const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | PromptLine.Prompted> {
   const { background } = dialog.options
   while (true) {

@@ -1,7 +1,5 @@
 /**
  * The keys that are typed, one by one, whatever the session is doing: at the prompt and while the agent works.
- *
- * @since 0.1.0
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -12,15 +10,13 @@ import type { Terminal, TerminalEvent } from "./TerminalDevice.ts"
 /** A key, or a change of the terminal. */
 export type Event = Keys.Key | Exclude<TerminalEvent, { readonly _tag: "Input" }>
 
-/** See the module. */
 export interface Keyboard {
   /** The next event; fails when nobody can type any more. */
   readonly next: Effect.Effect<Event, Cause.Done>
-  /** Whether an event is there already, so that drawing can wait for it. */
+  /** Tells if an event is pending, so that drawing can wait for it. */
   readonly pending: () => boolean
 }
 
-/** See the module. */
 export const make = ({ events }: Pick<Terminal, "events">): Keyboard => {
   const decoder = Keys.make()
   const keys: Array<Keys.Key> = []

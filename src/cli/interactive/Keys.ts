@@ -1,7 +1,5 @@
 /**
- * What is typed, out of what a terminal sends. Pure.
- *
- * **Details**
+ * Decoder of terminal input into keys. Pure.
  *
  * Input comes in pieces of any cut: the beginning of a sequence waits for its end. What is pasted (bracketed paste) is one
  * key of its own, so that its line ends send nothing. Keys that are told in several ways (xterm, rxvt, the Linux console,
@@ -10,19 +8,17 @@
  * **Gotchas**
  *
  * A lone escape is told from the beginning of a sequence only by what follows, so it has no meaning here.
- *
- * @since 0.1.0
  */
 
-/** What was typed: characters, a pasted text, or a key by its name, `ctrl-` and `alt-` before it. */
+/** Typed input: characters, a pasted text, or a key by its name, `ctrl-` and `alt-` before it. */
 export type Key =
   | { readonly _tag: "Text"; readonly text: string }
   | { readonly _tag: "Paste"; readonly text: string }
   | { readonly _tag: "Key"; readonly name: string }
 
-/** What turns bracketed paste on in a terminal. */
+/** Sequence that turns bracketed paste on. */
 export const pasteOn = "\u001b[?2004h"
-/** What turns it off. */
+/** Sequence that turns it off. */
 export const pasteOff = "\u001b[?2004l"
 
 const pasteEnd = "\u001b[201~"
@@ -93,7 +89,7 @@ const sequenceName = (parameters: string, final: string): string | undefined => 
   return name === undefined ? undefined : modified(name, modifier)
 }
 
-/** What follows the escape of a sequence, and the beginnings of it. */
+/** Body of a sequence after its escape, and the beginnings of it. */
 const sequence = /^(?:\[([\d;:<=>?]*)([A-Za-z~^$@])|O([A-Za-z]))/u
 const sequenceBegun = /^(?:\[[\d;:<=>?]*|O)?$/u
 
@@ -142,7 +138,6 @@ const step = (input: string): Step | undefined => {
   return input.charCodeAt(0) >= 0x80 ? { key: undefined, length: 1 } : named(controlName(first), 1)
 }
 
-/** See the module. */
 export const make = (): Decoder => {
   let input = ""
   let pasted: string | undefined

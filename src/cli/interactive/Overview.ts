@@ -1,9 +1,7 @@
 /**
- * What is said about a session: at its beginning, at its end, and by `/status`.
+ * Lines about a session: at its beginning, at its end, and by `/status`.
  *
  * Source: `hermes-product.md` §1.7 and §1.8.
- *
- * @since 0.1.0
  */
 import type { RouteStatus } from "../../routing/ModelRouter.ts"
 import type { Session } from "../../session/SessionStore.ts"
@@ -43,7 +41,7 @@ export const ago = (millis: number): string => {
 const routeRow = (route: RouteStatus, index: number): readonly [string, string] =>
   [index === 0 ? "Route" : `Fallback ${index}`, SafeText.line(RouteText.line(route))]
 
-/** What `/status` shows; of routes where there is more than one, or more than one key. */
+/** Lines of `/status`; of routes where there is more than one, or more than one key. */
 export const status = (
   about: About,
   current: { readonly id: string; readonly cwd: string; readonly prompts: number; readonly title: string | undefined },
@@ -69,7 +67,7 @@ export const status = (
     ["Tool lines", `${verbosity}: /verbose changes it`]
   ])
 
-/** What leaving a session says: how to come back to it, and what there is of it. */
+/** Lines shown when a session is left: how to come back to it, and what there is of it. */
 export const farewell = (
   session: Session,
   prompts: number,

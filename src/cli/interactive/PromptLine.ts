@@ -2,8 +2,6 @@
  * The prompt: a line is typed, edited and sent.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -23,12 +21,12 @@ export const leaveMillis = 2000
 /** The exit code of leaving by Ctrl+C. */
 export const interruptedCode = 130
 
-/** How the prompt ended. */
+/** Result of the prompt. */
 export type Prompted =
   | { readonly _tag: "Line"; readonly text: string }
   | { readonly _tag: "Leave"; readonly code: number }
 
-/** What stands before what the user says. */
+/** Mark before user text. */
 export const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan")} `
 
 /** The lines of what is being typed, with others under them. */
@@ -61,7 +59,6 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
     : [dialog.screen.asidePaint.text(Width.cut(names.map((name) => `/${name}`).join("  "), columns - 1), "dim")]
 }
 
-/** See the module. */
 export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Prompted> {
   const { keyboard, options, screen } = dialog
   let below: ReadonlyArray<string> = []

@@ -1,13 +1,9 @@
 /**
  * Questions that a tool puts to the user while the agent works, one after the other.
  *
- * **Details**
- *
  * A question stands between the lines of the session, whole, however long it is; its choices are below until it is answered.
  * An answer is the number of a choice, several numbers where several may be taken, or the user's own words. What was being
  * typed when the question came is there again afterwards. A question whose run is stopped needs no answer any more.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -24,19 +20,18 @@ export interface Pending {
   /** Line below the choices that says what may be typed. */
   readonly hint: string
   readonly askedAt: number
-  /** What is typed as its answer. */
+  /** Text typed as its answer. */
   editor: Editor.State
   readonly answer: (answer: ReadonlyArray<string>) => Effect.Effect<void>
 }
 
-/** See the module. */
 export interface Questions {
   readonly ask: (question: Question, hint?: string) => ReturnType<Ask>
   /** The question that is asked now. */
   readonly current: () => Pending | undefined
 }
 
-/** See the module. `onChange` is told which question is asked from now on, if one is. */
+/** `onChange` is told which question is asked from now on, if one is. */
 export const make = (onChange: (question: Question | undefined) => void): Questions => {
   let waiting: ReadonlyArray<Pending> = []
   const change = (next: ReadonlyArray<Pending>): void => {
@@ -70,7 +65,7 @@ const hintOf = ({ choices, multiple }: Question): string =>
     ? "Type your answer"
     : `${numbers(choices.length)}${multiple ? ", several separated by commas" : ""}, or type your own answer`
 
-/** What a typed line answers; undefined when it says nothing. */
+/** Reads a typed line as an answer; undefined for an empty line. */
 export const read = ({ choices, multiple }: Question, line: string): ReadonlyArray<string> | undefined => {
   const words = line.trim()
   if (words === "") return undefined

@@ -2,8 +2,6 @@
  * The user's own commands (`quick_commands` of the settings): a line for the shell, or another name for a line.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { Values } from "../../config/Settings.ts"
@@ -16,7 +14,6 @@ const lineOf = ({ command, target, type }: Values["quickCommands"][string]): str
   return target === undefined ? undefined : target.startsWith("/") ? target : `/${target}`
 }
 
-/** See the module. */
 export const make = (quickCommands: Values["quickCommands"]): ReadonlyArray<DialogCommand> =>
   Object.entries(quickCommands).flatMap(([name, quick]) => {
     const line = lineOf(quick)

@@ -2,8 +2,6 @@
  * A conversation in short: its last exchanges, each cut to a few lines, tool calls counted.
  *
  * Source: `hermes-product.md` §1.7.
- *
- * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../domain/Conversation.ts"
@@ -12,7 +10,7 @@ import type { Paint } from "../render/Paint.ts"
 import { counted } from "../render/UsageText.ts"
 import * as Wrap from "../render/Wrap.ts"
 
-/** How much is shown. */
+/** Limits of the recap. */
 export interface Bounds {
   readonly exchanges: number
   readonly userChars: number
@@ -20,13 +18,13 @@ export interface Bounds {
   readonly answerLines: number
 }
 
-/** What is shown when a session is resumed. */
+/** Limits for a resumed session. */
 export const resumed: Bounds = { exchanges: 10, userChars: 300, answerChars: 200, answerLines: 3 }
 
-/** What `/history` shows. */
+/** Limits of `/history`. */
 export const full: Bounds = { exchanges: 100, userChars: 2000, answerChars: 2000, answerLines: 40 }
 
-/** What the user said, and what came of it. */
+/** User message with its answer and tool calls. */
 export interface Exchange {
   readonly user: string
   readonly answer: string

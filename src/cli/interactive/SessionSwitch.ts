@@ -2,8 +2,6 @@
  * Going from one session to another, and out of the last one. Hooks are told of each identity that is given up.
  *
  * Source: `hermes-contract.md` §2.3 (`on_session_finalize`, then `on_session_reset`), `hermes-product.md` §1.7.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -88,7 +86,7 @@ export const go = Effect.fnUntraced(function*(dialog: Dialog, session: Session) 
   if (session.id !== from) yield* announce(dialog, from, session.id, "session_boundary")
 })
 
-/** What is stored of the current session. */
+/** Stored record of the current session. */
 export const known = ({ current, options }: Dialog): Effect.Effect<Session | undefined, SessionStoreError> =>
   Effect.map(options.store.get(current.id), Option.getOrUndefined)
 

@@ -1,15 +1,11 @@
 /**
  * A title for a session that has none, after its first exchange: asked of the auxiliary model while the user goes on.
  *
- * **Details**
- *
  * Three to seven words. A title is an ornament: where none can be had (nobody does side tasks, another session has it,
  * the answer is no title) the session stays without, and only the debug log says so. A title that the user sets meanwhile
  * stays.
  *
  * Source: `hermes-product.md` §1.7, `hermes-llm.md` §1.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"

@@ -1,14 +1,10 @@
 /**
  * `!command`: the user's own command, run in the shell without the model. What it prints is shown, and how it ended.
  *
- * **Details**
- *
  * It gets no input, and nothing of it is part of the conversation. Ctrl+C ends it with all that it started. It needs no
  * approval, as the user typed it; what nothing can allow does not run here either.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -21,7 +17,7 @@ import * as Dialogs from "./Dialog.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 
-/** See the module. Gives the exit code with which the program is left, if it is. */
+/** Gives the exit code with which the program is left, if it is. */
 export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string): Effect.fn.Return<number | undefined> {
   const { options, screen } = dialog
   const { floor } = Danger.judge(command)

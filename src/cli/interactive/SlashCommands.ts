@@ -1,20 +1,16 @@
 /**
  * Commands of a session: lines that begin with a slash. They are data, so that plugins can bring some.
  *
- * **Details**
- *
  * A command is found by its name or one of its other names, in any case, or by the beginning of exactly one command. Of two
  * commands with one name the first in the list is meant.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
 import type { RunInput } from "../../agent/RunInput.ts"
 import { closest } from "../../domain/Similarity.ts"
 
-/** What the session does after a command. */
+/** Next step of the session after a command. */
 export type Next =
   | { readonly _tag: "Stay" | "Leave" }
   /** Asks the agent. */
@@ -30,26 +26,26 @@ export interface Command<in Session> {
   /** Without the slash. */
   readonly name: string
   readonly aliases: ReadonlyArray<string>
-  /** What may follow the name, for the help: `[NAME]`; empty for nothing. */
+  /** Arguments for the help: `[NAME]`; empty for none. */
   readonly usage: string
   /** One line. */
   readonly help: string
   readonly run: (argument: string, session: Session) => Effect.Effect<Next>
-  /** What it does while the agent works; without it the command waits until that is done. */
+  /** Behaviour during a turn; without it the command waits for the end of the turn. */
   readonly meanwhile?: ((argument: string, session: Session, work: Meanwhile) => Effect.Effect<void>) | undefined
 }
 
-/** What a command can do to the work that is under way. */
+/** Operations of a command on the running work. */
 export interface Meanwhile {
   /** Asks it to end. */
   readonly stop: Effect.Effect<void>
-  /** Takes a message along; false when it can not. */
+  /** Takes a message along; false when it cannot. */
   readonly steer: (text: string) => boolean
   /** Keeps a message for afterwards. */
   readonly queue: (text: string) => void
 }
 
-/** What a typed name means. */
+/** Result of looking up a typed name. */
 export type Found<C> =
   | { readonly _tag: "Command"; readonly command: C }
   | { readonly _tag: "Several"; readonly names: ReadonlyArray<string> }
@@ -61,7 +57,6 @@ type Named = Pick<Command<never>, "name" | "aliases">
 
 const namesOf = ({ aliases, name }: Named): ReadonlyArray<string> => [name, ...aliases]
 
-/** See the module. */
 export const find = <C extends Named>(commands: ReadonlyArray<C>, typed: string): Found<C> => {
   const name = typed.toLowerCase()
   const exact = commands.find((command) => namesOf(command).some((other) => other.toLowerCase() === name))
@@ -80,7 +75,7 @@ export const parse = (line: string): { readonly name: string; readonly argument:
   return found === null ? undefined : { name: found[1] ?? "", argument: (found[2] ?? "").trim() }
 }
 
-/** What Tab makes of a line: a longer one, or the names that it could become. */
+/** Completion of a line: a longer one, or the names that it could become. */
 export const complete = (
   commands: ReadonlyArray<Named>,
   line: string

@@ -2,8 +2,6 @@
  * Messages that reach the agent in the middle of a turn: they stand behind the next tool result, where the model reads them
  * (`display.busy_input_mode: steer`).
  *
- * **Details**
- *
  * Nothing is stopped or cancelled. What no tool result took along until the turn ends is left for the next turn.
  *
  * **Gotchas**
@@ -12,17 +10,14 @@
  * results, and messages wait for the next turn.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Json from "../../domain/Json.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
 
-/** See the module. */
 export interface Steering {
-  /** Takes a message for the session's turn; false when it can not reach it. */
+  /** Takes a message for the session's turn; false when it cannot reach it. */
   readonly add: (sessionId: string, text: string) => boolean
   /** Messages that are still on their way. */
   readonly waiting: () => ReadonlyArray<string>
@@ -30,13 +25,13 @@ export interface Steering {
   readonly end: () => ReadonlyArray<string>
 }
 
-/** Messages can not reach a turn. */
+/** Messages cannot reach a turn. */
 export const none: Steering = { add: () => false, waiting: () => [], end: () => [] }
 
 const behind = (result: string, messages: ReadonlyArray<string>): string =>
   `${result}\n\n[The user says, while you work:]\n${messages.join("\n")}`
 
-/** See the module. `onTaken` is told of messages that the model gets. */
+/** `onTaken` is told of messages that the model gets. */
 export const make = Effect.fnUntraced(function*(
   hooks: Hooks.Service,
   onTaken: (messages: ReadonlyArray<string>) => void

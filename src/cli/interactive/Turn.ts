@@ -2,8 +2,6 @@
  * One turn: a prompt goes to the agent, and what it does is shown until it is done or stopped.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -60,7 +58,7 @@ const entitle = Effect.fnUntraced(function*(dialog: Dialog.Dialog) {
 const textOf = (prompt: RunInput["prompt"]): string =>
   typeof prompt === "string" ? prompt : prompt.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
 
-/** See the module. Gives the exit code with which the program is left, if it is. */
+/** Gives the exit code with which the program is left, if it is. */
 export const run = Effect.fnUntraced(function*(
   dialog: Dialog.Dialog,
   prompt: RunInput["prompt"]

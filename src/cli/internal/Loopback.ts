@@ -1,7 +1,5 @@
 /**
  * A page on this machine that a browser comes back to after a login, once.
- *
- * @since 0.1.0
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -10,7 +8,6 @@ import { randomBytes } from "node:crypto"
 import { createServer, type Server } from "node:http"
 import { type Failure, usage } from "../Failure.ts"
 
-/** See the module. */
 export interface Loopback {
   readonly url: string
   /** Nobody can guess it. */

@@ -1,8 +1,6 @@
 /**
  * Runs the program in this process: its streams, its signals, its exit code.
  *
- * **Details**
- *
  * SIGINT, SIGTERM and SIGHUP interrupt what runs. Processes that it started and that do not end by then are killed after 1 s;
  * after 1.5 s the program ends, whatever still hangs. A second signal ends it at once. Either way nothing that it started is
  * left.
@@ -55,7 +53,7 @@ const warnOfRejections = (say: (text: string) => void): void => {
   })
 }
 
-/** See the module. `runtime` loads what a runtime is made with, when a command wants one. */
+/** `runtime` loads what a runtime is made with, when a command wants one. */
 export const start = (
   argv: ReadonlyArray<string>,
   runtime: () => Promise<{ readonly program: Runtime["layer"] }>

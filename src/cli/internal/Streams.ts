@@ -25,7 +25,6 @@ const reasonOf = (error: unknown): string => {
   return reasons[code] ?? (error instanceof Error ? error.message : String(error))
 }
 
-/** See the module. */
 export interface Streams {
   readonly output: Service
   /** A line to stderr, now. */

@@ -1,14 +1,10 @@
 /**
- * What child agents do: a line when one begins and one when it ends, and a live line for each that works.
- *
- * **Details**
+ * Lines about sub-agents: a line when one begins and one when it ends, and a live line for each that works.
  *
  * Lines of children stand one step further in than those of the agent's own tools. With the verbosity `off` nothing is
  * shown, with `new` only children that did not complete.
  *
  * Source: `hermes-product.md` §3.5.
- *
- * @since 0.1.0
  */
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent } from "../../domain/RunEvent.ts"
@@ -30,7 +26,6 @@ type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: 
 /** The events that this is about. */
 export type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
 
-/** See the module. */
 export interface ChildFeed {
   /** Takes an event, and answers with the lines that the feed gets. */
   readonly take: (event: ChildEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
@@ -52,7 +47,6 @@ const marks: Readonly<Record<string, readonly [mark: string, attribute: Attribut
   interrupted: ["○", "dim"]
 }
 
-/** See the module. */
 export const make = ({ verbosity }: { readonly verbosity: () => Verbosity }, paint: Paint): ChildFeed => {
   const children = new Map<string, Child>()
   const bar = `${paint.text("┊", "dim")}   `

@@ -2,15 +2,11 @@
  * A run as a user sees it: the answer as it is written, one line for each tool call, what the run waits for. A projection
  * of its events; it changes nothing.
  *
- * **Details**
- *
  * Text, tools and notices are set apart by blank lines. The reasoning of the model is shown only when it is asked for, and a
  * retry by one line. What the run is at just now is in {@link Printer.view}, for live lines. Where the final text is not
  * what streamed by (a listener replaced it), it is shown at the end.
  *
  * Source: `hermes-product.md` §1.8, `ARCHITECTURE.md` §4 (views are projections of the events).
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -29,29 +25,28 @@ import * as UsageText from "./UsageText.ts"
 import * as WaitText from "./WaitText.ts"
 import * as Width from "./Width.ts"
 
-/** What is shown, and how (`display` of the settings). */
+/** Display options (`display` of the settings). */
 export interface Options extends ToolFeed.Options {
   readonly markdown: Markdown.Mode
   readonly showReasoning: boolean
   readonly showCost: boolean
   /** False where the final text may still be replaced: it is shown at the end, and nothing before. */
   readonly live: boolean
-  /** What a user can do meanwhile, beside the spinner. */
+  /** Hint beside the spinner. */
   readonly hint: string
 }
 
-/** See the module. */
 export interface Printer {
   readonly events: (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** A line of the program's own between the others: harmless, and no wider than the terminal. */
   readonly note: (line: string) => void
   /** Writes what is held, and ends the line. Nothing comes after it. */
   readonly close: Effect.Effect<void>
-  /** What the run is at. */
+  /** Returns the live lines of the run. */
   readonly view: (size: Size, now: number) => ReadonlyArray<string>
 }
 
-/** What stands last on the screen. */
+/** Kind of the last output. */
 type Kind = "nothing" | "text" | "reasoning" | "feed"
 
 /** A pause in the text after which the spinner comes back. */
@@ -59,10 +54,9 @@ const pauseMillis = 1500
 
 const frames = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"]
 
-/** How often live lines are drawn. */
+/** Interval at which live lines are drawn. */
 export const frameMillis = 100
 
-/** See the module. */
 export const make = (screen: Screen, options: Options): Printer => {
   const feed = ToolFeed.make(options, screen.asidePaint)
   const children = ChildFeed.make(options, screen.asidePaint)
@@ -71,13 +65,13 @@ export const make = (screen: Screen, options: Options): Printer => {
   let markdown: Markdown.Make | undefined
   let text: Markdown.Renderer | undefined
   let reasoning: Reasoning.Renderer | undefined
-  /** What was shown of the answer, as the model wrote it. */
+  /** Answer text shown so far, as the model wrote it. */
   let said = ""
   /** Lines of the program's own that wait for the end of a text, which they would tear apart. */
   let notes: ReadonlyArray<string> = []
   let under: { readonly what: string; readonly since: number } | undefined
   let lastOutput = 0
-  /** When the open block was drawn last without waiting for the next frame. */
+  /** Time at which the open block was last drawn outside of a frame. */
   let drawnAt = -Infinity
   let over = false
 

@@ -2,12 +2,8 @@
  * Colours and links of a terminal, or none: every view asks a `Paint` for them, and only `Paint` writes escape sequences
  * into text.
  *
- * **Details**
- *
  * The sixteen colours of the user's theme are used, so that text is legible on any background. Each piece of text carries
  * its own beginning and reset: whatever is written next starts from the terminal's defaults.
- *
- * @since 0.1.0
  */
 
 const codes = {
@@ -27,7 +23,7 @@ const codes = {
 /** One property of how text looks. */
 export type Attribute = keyof typeof codes
 
-/** How a text looks and where it leads. */
+/** Style and link of a text. */
 export interface Style {
   readonly attributes: ReadonlyArray<Attribute>
   /** Address that the text is a link to. */
@@ -43,20 +39,19 @@ export interface Span {
   readonly style: Style
 }
 
-/** What the stream can show. */
+/** Capabilities of the stream. */
 export interface Options {
   readonly color: boolean
-  /** Whether the terminal knows links (OSC 8). */
+  /** Support of links (OSC 8). */
   readonly hyperlinks: boolean
 }
 
-/** See the module. */
 export interface Paint extends Options {
   readonly text: (text: string, ...attributes: ReadonlyArray<Attribute>) => string
   readonly span: (text: string, style: Style) => string
 }
 
-/** Whether a link may be followed by a click: nothing that runs programs. */
+/** Tells if a link may be clickable: only http, https and mailto. */
 export const isSafeLink = (url: string): boolean => /^(?:https?:\/\/|mailto:)\S+$/i.test(url)
 
 const linked = (text: string, url: string): string =>
@@ -102,7 +97,7 @@ const knowsLinks = (env: Environment): boolean =>
     )
     : env["FORCE_HYPERLINK"] !== "0"
 
-/** What a stream can show: nothing unless it is a terminal, no colours when `NO_COLOR` says so or the terminal has none. */
+/** Detects the capabilities of a stream: none unless it is a terminal, no colours when `NO_COLOR` says so or the terminal has none. */
 export const capabilities = (terminal: boolean, env: Environment): Options => {
   const escapes = terminal && env["TERM"] !== "dumb"
   return {

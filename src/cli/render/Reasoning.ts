@@ -1,7 +1,5 @@
 /**
- * What a model thinks, set apart from what it says: dim, behind a bar, in the lines that the terminal has room for.
- *
- * @since 0.1.0
+ * Reasoning of a model, set apart from its answer: dim, behind a bar, in the lines that the terminal has room for.
  */
 import * as SafeText from "./SafeText.ts"
 import type { Paint, Style } from "./Paint.ts"
@@ -15,7 +13,6 @@ export interface Renderer {
 
 const style: Style = { attributes: ["dim"] }
 
-/** See the module. */
 export const make = (paint: Paint, columns: () => number | undefined): Renderer => {
   const harmless = SafeText.stream()
   const bar = `${paint.text("┊", "dim")} `

@@ -1,12 +1,10 @@
 /**
  * The state of a route in words: its keys and its breaker. No key is told.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import type { RouteStatus } from "../../routing/ModelRouter.ts"
 
-/** Which of the keys rest, for how long and why. */
+/** Describes the resting keys: for how long, and why. */
 export const resting = (keys: RouteStatus["keys"]): ReadonlyArray<string> =>
   keys.flatMap(({ number, resting }) => {
     if (resting === undefined) return []

@@ -2,8 +2,6 @@
  * Makes text of others (a model, a tool, a stored session) safe to write to a terminal: it can be read, and it drives
  * nothing.
  *
- * **Details**
- *
  * - Control characters become their visible pictures (`␛` for escape), so that no escape sequence reaches the terminal,
  *   in its 7-bit or its 8-bit form. Line feeds and tabs stay; CR LF is a line feed.
  * - Characters that reorder what follows them (bidirectional overrides, embeddings and isolates) are left out: nobody sees
@@ -11,8 +9,6 @@
  * - {@link plain}, which every line of a command passes, removes whole control sequences instead (colours, cursor moves,
  *   titles, the clipboard), so that text with colours stays readable in a pipe.
  * - Halves of surrogate pairs become U+FFFD, which is what the encoding would make of them.
- *
- * @since 0.1.0
  */
 
 const harmful = /(?![\n\t])[\p{Cc}\p{Cs}\u202a-\u202e\u2066-\u2069]/u
@@ -53,7 +49,7 @@ export const line = (value: string): string => text(value).replace(/\s+/gu, " ")
 
 /** Makes a text harmless that comes in pieces. */
 export interface Stream {
-  /** What is certain of the text so far and was not given yet. */
+  /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
   readonly end: () => string
 }

@@ -1,8 +1,6 @@
 /**
- * What is on the terminal: text that was said, which scrolls away and stays, and below it a few lines that are alive (a
+ * Output on the terminal: text that was said, which scrolls away and stays, and below it a few lines that are alive (a
  * spinner, the prompt), which are drawn again whenever something changes.
- *
- * **Details**
  *
  * An answer and what is said about it may go to different streams (stdout and stderr), which may or may not be the same
  * terminal. Live lines are drawn only on a terminal; everything else works the same without one. An answer may stand in the
@@ -13,8 +11,6 @@
  * **Gotchas**
  *
  * What is written must be harmless (`SafeText`) and may hold no escape sequence but those of `Paint`.
- *
- * @since 0.1.0
  */
 import * as Paint from "./Paint.ts"
 import * as Width from "./Width.ts"
@@ -32,10 +28,10 @@ export interface Size {
   readonly rows: number
 }
 
-/** Where text goes. */
+/** Destinations of text. */
 export interface Streams {
   readonly answer: Sink
-  /** What is said about the answer. */
+  /** Messages about the answer. */
   readonly aside: Sink
   readonly size: () => Size
 }
@@ -71,11 +67,10 @@ interface Drawn {
   readonly text: string
 }
 
-/** See the module. */
 export interface Screen {
   readonly answerPaint: Paint.Paint
   readonly asidePaint: Paint.Paint
-  /** Whether an answer and what is said about it are seen in one place. */
+  /** True if the answer and messages about it are seen in one place. */
   readonly joined: boolean
   readonly size: () => Size
   /** Columns that lines of an answer may take: without limit where it goes to no terminal. */
@@ -87,9 +82,9 @@ export interface Screen {
   readonly say: (text: string) => void
   /** Ends a line that was begun. */
   readonly endLine: () => void
-  /** What the live lines are from now on. */
+  /** Sets the live lines. */
   readonly live: (view: View) => void
-  /** What stands above them from now on; nothing is drawn by this. */
+  /** Sets the lines above the live lines, without drawing them. */
   readonly draft: (draft: Draft | undefined) => void
   /** Draws the live lines, if they changed. */
   readonly refresh: () => void
@@ -99,7 +94,7 @@ export interface Screen {
   readonly clear: () => void
 }
 
-/** Where the cursor is after a text, of which the last line counts. */
+/** Returns the column of the cursor after a text. */
 const columnAfter = (from: number, text: string, columns: number): number => {
   const line = text.slice(text.lastIndexOf("\n") + 1)
   let column = line.length === text.length ? from : 0
@@ -112,10 +107,9 @@ const columnAfter = (from: number, text: string, columns: number): number => {
   return column
 }
 
-/** See the module. */
 export const make = ({ answer, aside, size }: Streams): Screen => {
   const terminal = [aside, answer].find((sink) => sink.terminal)
-  /** Where the text on the terminal ends. */
+  /** Column at which the text on the terminal ends. */
   let column = 0
   let view = nothing
   let draft = noDraft

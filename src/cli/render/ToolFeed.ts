@@ -1,8 +1,6 @@
 /**
- * What the agent does, one line for each tool call: while it runs with the time that it takes, when it is done with how it
+ * Lines about tool calls, one line for each tool call: while it runs with the time that it takes, when it is done with how it
  * ended.
- *
- * **Details**
  *
  * - `off` shows nothing, `new` the first call of each tool and every one that failed, `all` each, `verbose` also all
  *   arguments and the beginning of the result.
@@ -10,8 +8,6 @@
  * - A call that was refused before it ran, or was cut, has a line like any other.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Json from "../../domain/Json.ts"
@@ -21,10 +17,9 @@ import type { Attribute, Paint } from "./Paint.ts"
 import * as ToolText from "./ToolText.ts"
 import * as Width from "./Width.ts"
 
-/** How much is told (`display.tool_progress`). */
+/** Detail of tool output (`display.tool_progress`). */
 export type Verbosity = "off" | "new" | "all" | "verbose"
 
-/** See the module. */
 export interface Options {
   readonly verbosity: () => Verbosity
   /** Characters of the arguments; 0 is as many as fit (`display.tool_preview_length`). */
@@ -66,7 +61,6 @@ type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: 
 /** The events that this is about. */
 export type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
 
-/** See the module. */
 export interface ToolFeed {
   /** Takes an event, and answers with the lines that the feed gets. */
   readonly take: (event: ToolEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
@@ -86,7 +80,6 @@ const idle = (name: string): Call => ({
 
 const size = (length: number): string => length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`
 
-/** See the module. */
 export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolFeed => {
   const calls = new Map<string, Call>()
   const seen = new Set<string>()

@@ -2,8 +2,6 @@
  * A tool call in words: what it was called with, and what came of it. Pure, harmless, without secrets.
  *
  * Source: `hermes-product.md` §1.8.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -52,7 +50,7 @@ const parsed = (output: string): Readonly<Record<string, unknown>> | undefined =
   return isRecord(value) ? value : undefined
 }
 
-/** What a user should know of how a call ended; empty when it simply worked. */
+/** Returns the outcome of a call in a few words; empty for success. */
 export const outcome = (status: ToolStatus, output: string): string => {
   if (status === "cancelled") return "stopped"
   const result = parsed(output)
@@ -65,7 +63,7 @@ export const outcome = (status: ToolStatus, output: string): string => {
   return said === "" ? status : said
 }
 
-/** What of a result is to be read: its longest text of several lines where it is a record, else all of it. */
+/** Returns the readable part of a result: its longest text of several lines where it is a record, else all of it. */
 const readable = (output: string): string => {
   const texts = Object.values(parsed(output) ?? {}).filter((value) => typeof value === "string" && value.includes("\n"))
   return texts.reduce<string>((longest, text) => typeof text === "string" && text.length > longest.length ? text : longest, "")

@@ -2,8 +2,6 @@
  * Tokens, model calls and their cost in words: the line under an answer, and the table of `/usage`.
  *
  * Source: `hermes-product.md` §1.9.
- *
- * @since 0.1.0
  */
 import * as Cost from "../../domain/Cost.ts"
 import * as Usage from "../../domain/Usage.ts"
@@ -22,7 +20,7 @@ export const exact = (count: number): string => String(count).replace(/\B(?=(\d{
 /** A number of things: `1 call`, `2 calls`. */
 export const counted = (count: number, one: string, many = `${one}s`): string => `${exact(count)} ${count === 1 ? one : many}`
 
-/** What an answer took, in one line. */
+/** Usage and cost of an answer in one line. */
 export const line = (usage: Usage.Usage, cost: Cost.Spent): string => {
   const cached = Usage.cacheHitPercent(usage)
   return [
@@ -33,7 +31,7 @@ export const line = (usage: Usage.Usage, cost: Cost.Spent): string => {
   ].join(" · ")
 }
 
-/** What was used of one model. */
+/** Usage of one model. */
 export interface ModelUsage {
   readonly provider: string
   readonly model: string
@@ -41,17 +39,17 @@ export interface ModelUsage {
   readonly cost: Cost.Spent
 }
 
-/** What a side task took since the program started. */
+/** Usage of a side task since the program started. */
 export interface TaskUsage extends Pick<ModelUsage, "usage" | "cost"> {
   readonly task: string
 }
 
-/** What a session took altogether. */
+/** Total usage of a session. */
 export interface SessionUsage {
   readonly usage: Usage.Usage
   readonly cost: Cost.Spent
   readonly models: ReadonlyArray<ModelUsage>
-  /** What side tasks took, which is on no account of the session. */
+  /** Usage of side tasks, which is not part of the session. */
   readonly side?: ReadonlyArray<TaskUsage> | undefined
   /** Milliseconds since the session began. */
   readonly duration: string

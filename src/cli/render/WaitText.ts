@@ -1,7 +1,5 @@
 /**
  * Delays of a run in words, the same in every view.
- *
- * @since 0.1.0
  */
 import type { RunEvent } from "../../domain/RunEvent.ts"
 

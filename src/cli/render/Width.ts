@@ -1,7 +1,5 @@
 /**
- * How many columns of a terminal a text takes, and cutting it by columns. Pure.
- *
- * **Details**
+ * Width of text in terminal columns, and cutting by columns. Pure.
  *
  * What a user sees as one character (a grapheme: a letter with its accents, a flag, a family of four) is never divided.
  * East Asian wide and fullwidth characters and emoji take two columns, marks and joiners none.
@@ -11,8 +9,6 @@
  * Terminals disagree about some of it (a heart with an emoji selector, ambiguous East Asian characters). This follows
  * current terminals; where one differs, a line is a column off and nothing is lost. Text must be free of control
  * characters, see `SafeText`.
- *
- * @since 0.1.0
  */
 
 const ascii = /^[\x20-\x7e]*$/

@@ -2,26 +2,22 @@
  * Breaks lines between words so that they fit, while the text still comes in: each word is given as soon as it is certain
  * that it is whole.
  *
- * **Details**
- *
  * Lines break at spaces and tabs, which are dropped there, and next to wide characters, which stand without spaces;
  * punctuation that closes never begins a line. A word that fits no line begins one and goes over its edge, where the
  * terminal breaks it without harm to copying it (`longWords: "overflow"`), or is cut (`"cut"`).
  *
  * What comes out does not depend on the pieces in which text comes in.
- *
- * @since 0.1.0
  */
 import type { Paint, Span, Style } from "./Paint.ts"
 import * as Width from "./Width.ts"
 
-/** How a line of text is laid out. */
+/** Layout of a line of text. */
 export interface Layout {
   /** Columns of a line, its indentation too; `Infinity` never breaks. */
   readonly columns: number
-  /** What stands before the first line, painted. */
+  /** Painted prefix of the first line. */
   readonly first: string
-  /** What stands before the lines that follow. */
+  /** Painted prefix of the lines that follow. */
   readonly rest: string
   /** Columns of `first` and `rest`. */
   readonly indent: number
@@ -58,13 +54,12 @@ const painted = (paint: Paint, units: ReadonlyArray<Unit>): string => {
   return style === undefined ? out : out + paint.span(text, style)
 }
 
-/** Whether a space of this style can be seen: a link has no gaps. */
+/** Tells if a space of this style is visible: a link has no gaps. */
 const isVisible = ({ attributes, link }: Style): boolean =>
   link !== undefined || attributes.includes("underline") || attributes.includes("strike")
 
 const breaksBetween = (a: Unit, b: Unit): boolean => (a.width > 1 || b.width > 1) && !closing.test(b.text)
 
-/** See the module. */
 export const make = (layout: Layout, paint: Paint): Wrap => {
   const room = Math.max(1, layout.columns - layout.indent)
   let out = layout.first

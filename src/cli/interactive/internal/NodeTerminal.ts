@@ -1,8 +1,6 @@
 /**
  * The terminal of this process: stdin in raw mode, and stdout; stderr where stdout goes into a file or a pipe.
  *
- * **Details**
- *
  * The terminal is left as it was found, also when the process ends by a signal or an error. A terminal that is closed ends
  * the input; what is written after that goes nowhere.
  */
@@ -59,7 +57,7 @@ export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
       stdin.on("data", onData)
       stdin.on("end", onEnd)
       stdin.on("close", onEnd)
-      // A terminal that went away can not be read; that it is gone is all there is to know.
+      // A terminal that went away cannot be read; that it is gone is all there is to know.
       stdin.on("error", onEnd)
       screen.on("error", onEnd)
       screen.on("resize", onResize)
