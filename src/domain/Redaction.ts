@@ -244,6 +244,29 @@ export const redactKeys = (given: string, secrets = current()): string => {
   return out
 }
 
+/** Characters behind a cut that are looked at, so that a secret that the cut would go through is seen whole. */
+const lookahead = 1_024
+
+/**
+ * The beginning of a text, of at least `limit` characters where it has them, that does not end inside of a secret. Whoever shows the
+ * beginning of a text redacts this and cuts it then: a part of a secret is recognised by nothing.
+ */
+export const beginning = (text: string, limit: number, secrets = current()): string => {
+  if (text.length <= limit + lookahead) return text
+  const seen = text.slice(0, limit + lookahead)
+  let end = secrets.cut(seen, seen.length)
+  for (let at = end; at > 0 && end - at < lookahead; at--) {
+    if (!/\s/.test(seen.charAt(at - 1))) continue
+    end = at
+    break
+  }
+  return seen.slice(0, end)
+}
+
+/** The first `limit` characters of a text without its secrets, however much there is of it. */
+export const redactStart = (text: string, limit: number, secrets = current()): string =>
+  redactText(beginning(text, limit, secrets), secrets).slice(0, limit)
+
 /** How much of a value {@link redactValue} looks at. What is beyond is replaced by a note, never passed through. */
 export interface Bounds {
   /** Levels of nesting; 64 when absent. */

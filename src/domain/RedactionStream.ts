@@ -13,7 +13,7 @@
  * @since 0.1.0
  */
 import { redactKeys, redactText } from "./Redaction.ts"
-import { current } from "./Secrets.ts"
+import { current, type Registry } from "./Secrets.ts"
 
 /** Characters that are held back at most. */
 export const maxHeld = 16_384
@@ -132,16 +132,26 @@ const withRules = ({ holdFrom, redact }: Rules): RedactionStream => {
   }
 }
 
+/** The last place where neither a key nor a value that the runtime holds is cut: each may begin before the other. */
+const holdBoth = (holdFrom: Rules["holdFrom"], secrets: Registry) => (text: string): number => {
+  let at = holdFrom(text)
+  for (;;) {
+    const cut = secrets.cut(text, at)
+    if (cut === at) return at
+    at = Math.min(cut, holdFrom(text.slice(0, cut)))
+  }
+}
+
 /** Redacts as `redactText` does, with the secrets of the runtime that it is made in. */
 export const make = (secrets = current()): RedactionStream =>
   withRules({
     redact: (text) => redactText(text, secrets),
-    holdFrom: (text) => secrets.cut(text, holdFrom(text))
+    holdFrom: holdBoth(holdFrom, secrets)
   })
 
 /** `redactKeys` for text that comes in pieces: only the last word is held, and a key block. */
 export const makeKeys = (secrets = current()): RedactionStream =>
   withRules({
     redact: (text) => redactKeys(text, secrets),
-    holdFrom: (text) => secrets.cut(text, wordStart(text))
+    holdFrom: holdBoth(wordStart, secrets)
   })

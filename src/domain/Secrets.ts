@@ -8,7 +8,7 @@
  * know nothing of each other. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value itself,
  * each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal, percent-encoding,
  * and escapes of JSON strings, once and twice. White space inside of a value in the text does not hide it (`base64` and
- * `xxd -p` break lines).
+ * `xxd -p` break lines), nor do line numbers in front of its lines, with or without a file name (`cat -n`, `grep -n`).
  *
  * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered: it would be masked everywhere.
  *
@@ -172,6 +172,19 @@ const compile = (needles: ReadonlyArray<Needle>): Matcher => {
   return { step: (state, code) => next[state * width + classOf(code)] ?? 0, depth, found }
 }
 
+/** Line numbers at the beginnings of lines, alone or behind the name of a file. */
+const lineNumbers = /(^|\n)([ \t]{0,12}(?:[^\s:|]{1,256}[:-])?\d{1,7}[|:\t\u2192-])(?=[^\n])/g
+
+/** A text whose line numbers are blanks, of the same length; undefined when it has less than two. */
+const withoutLineNumbers = (text: string): string | undefined => {
+  let count = 0
+  const out = text.replace(lineNumbers, (_, before: string, mark: string) => {
+    count++
+    return before + " ".repeat(mark.length)
+  })
+  return count < 2 ? undefined : out
+}
+
 /** Where the last `count` characters that are no white space begin, before `end`. */
 const startOf = (text: string, end: number, count: number): number => {
   let at = end
@@ -192,6 +205,41 @@ export const make = (): Registry => {
     return matcher
   }
 
+  /** `text` without the values that stand in `searched`, which is as long. */
+  const replaced = (text: string, searched: string): string => {
+    const { found, step } = compiled()
+    let out = ""
+    let shown = ""
+    let copied = 0
+    let [start, end] = [-1, -1]
+    let state = 0
+    const write = (): void => {
+      out += text.slice(copied, start) + shown
+      copied = end
+    }
+    for (let at = 0; at < searched.length; at++) {
+      const code = searched.charCodeAt(at)
+      if (isBlank(code)) continue
+      state = step(state, code)
+      if (state === 0) continue
+      const index = found[state] ?? -1
+      const needle = index < 0 ? undefined : needles[index]
+      if (needle === undefined) continue
+      const from = startOf(searched, at + 1, needle.text.length)
+      if (start !== -1 && from >= end) {
+        write()
+        start = -1
+      }
+      // Values that overlap are one place; the longest says what is shown.
+      if (start === -1 || from < start || at + 1 - from >= end - start) shown = needle.shown
+      start = start === -1 ? Math.max(from, copied) : Math.min(start, from)
+      end = at + 1
+    }
+    if (start === -1) return text
+    write()
+    return out + text.slice(copied)
+  }
+
   return {
     add: (given) => {
       const value = (typeof given === "string" ? given : String(Redacted.value(given))).trim()
@@ -200,39 +248,11 @@ export const make = (): Registry => {
       matcher = undefined
     },
     version: () => values.size,
-    mask: (text) => {
-      if (values.size === 0 || text.length < shortestForm) return text
-      const { found, step } = compiled()
-      let out = ""
-      let shown = ""
-      let copied = 0
-      let [start, end] = [-1, -1]
-      let state = 0
-      const write = (): void => {
-        out += text.slice(copied, start) + shown
-        copied = end
-      }
-      for (let at = 0; at < text.length; at++) {
-        const code = text.charCodeAt(at)
-        if (isBlank(code)) continue
-        state = step(state, code)
-        if (state === 0) continue
-        const index = found[state] ?? -1
-        const needle = index < 0 ? undefined : needles[index]
-        if (needle === undefined) continue
-        const from = startOf(text, at + 1, needle.text.length)
-        if (start !== -1 && from >= end) {
-          write()
-          start = -1
-        }
-        // Values that overlap are one place; the longest says what is shown.
-        if (start === -1 || from < start || at + 1 - from >= end - start) shown = needle.shown
-        start = start === -1 ? Math.max(from, copied) : Math.min(start, from)
-        end = at + 1
-      }
-      if (start === -1) return text
-      write()
-      return out + text.slice(copied)
+    mask: (given) => {
+      if (values.size === 0 || given.length < shortestForm) return given
+      const masked = replaced(given, given)
+      const bare = withoutLineNumbers(masked)
+      return bare === undefined ? masked : replaced(masked, bare)
     },
     cut: (text, wanted) => {
       if (values.size === 0) return wanted

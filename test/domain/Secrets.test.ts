@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import * as Redaction from "../../src/domain/Redaction.ts"
 import * as RedactionStream from "../../src/domain/RedactionStream.ts"
 import * as Secrets from "../../src/domain/Secrets.ts"
-import { encoded, plantedKeys } from "../support/plantedKeys.ts"
+import { encoded, foreignKeys, plantedKeys } from "../support/plantedKeys.ts"
 
 const holding = (...values: ReadonlyArray<string>): Secrets.Registry => {
   const registry = Secrets.make()
@@ -23,6 +23,8 @@ const leaked = (text: string, value: string): number => {
   }
   return longest
 }
+
+const bare = (text: string): string => text.replaceAll(/\s/g, "")
 
 describe("Secrets", () => {
   it("knows 95 kinds of keys by their shape, alone and inside of text", () => {
@@ -77,6 +79,48 @@ describe("Secrets", () => {
             assert.isAtMost(leaked(shown.replaceAll(/\s/g, ""), made.replaceAll(/\s/g, "")), 12, `${kind}, ${form}, ${size}: ${shown}`)
             assert.isTrue(shown.endsWith("and after"), shown)
           }
+        }
+      }
+    }
+  })
+
+  it("hides what streams by when it is split at any place, beside keys that it does not hold", () => {
+    for (const [at, [kind, key]] of plantedKeys.entries()) {
+      const secrets = holding(key)
+      const [, foreign = ""] = foreignKeys[at] ?? []
+      for (const [form, encode] of Object.entries(encoded)) {
+        const made = encode(key)
+        const text = `see ${foreign} and ${made} and so on`
+        const cuts = at % 10 === 0 ? Array.from({ length: text.length - 1 }, (_, cut) => cut + 1) : [Math.floor(text.length / 3), Math.floor(text.length / 2)]
+        for (const cut of cuts) {
+          for (const stream of [RedactionStream.make(secrets), RedactionStream.makeKeys(secrets)]) {
+            const shown = stream.push(text.slice(0, cut)) + stream.push(text.slice(cut)) + stream.end()
+            assert.isAtMost(leaked(bare(shown), bare(form.includes("JSON") ? key : made)), 12, `${kind}, ${form}, ${cut}: ${shown}`)
+            assert.notInclude(shown, foreign, `${kind}, ${form}, ${cut}`)
+            assert.isTrue(shown.endsWith("so on"), shown)
+          }
+        }
+      }
+    }
+  })
+
+  it("finds a value over several numbered lines, with or without the name of their file", () => {
+    for (const [kind, key] of plantedKeys) {
+      const secrets = holding(key)
+      for (const form of ["base64, wrapped", "hexadecimal, upper case, wrapped", "wrapped at eight characters"] as const) {
+        const made = encoded[form]?.(key) ?? ""
+        const lines = `first\n${made}\nlast`.split("\n")
+        const numbered = [
+          (line: string, at: number) => `${String(at + 9).padStart(6)}|${line}`,
+          (line: string, at: number) => `${at + 9}\t${line}`,
+          (line: string, at: number) => `src/notes.txt:${at + 9}:${line}`,
+          (line: string, at: number) => `  ${at + 9}: ${line}`
+        ]
+        for (const number of numbered) {
+          const left = secrets.mask(lines.map(number).join("\n"))
+          assert.isAtMost(Math.max(...made.split("\n").map((line) => leaked(left, line))), 8, `${kind}, ${form}: ${left}`)
+          assert.include(left, "first")
+          assert.include(left, "last")
         }
       }
     }

@@ -51,10 +51,15 @@ const patterns: Readonly<Record<string, string>> = {
   jwt: "eyJ{a20}.eyJ{a40}.{w43}"
 }
 
+type Keys = ReadonlyArray<readonly [kind: string, key: string]>
+
+const keysFrom = (seed: number): Keys => Object.entries(patterns).map(([kind, pattern], at) => [kind, grown(pattern, seed + at)] as const)
+
 /** A key of every kind, by its kind. */
-export const plantedKeys: ReadonlyArray<readonly [kind: string, key: string]> = Object.entries(patterns).map(
-  ([kind, pattern], at) => [kind, grown(pattern, at + 1)] as const
-)
+export const plantedKeys: Keys = keysFrom(1)
+
+/** Other keys of the same kinds in the same order: those that no runtime holds. */
+export const foreignKeys: Keys = keysFrom(1_001)
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
 
