@@ -4,8 +4,8 @@
  *
  * **Details**
  *
- * The conversation and the store keep what the model said, well-formed and without fences. What is shown, in pieces or as
- * the text of the result, has no key of a known shape in it besides; names hide nothing there (see `Redaction.redactKeys`).
+ * The conversation of the run keeps what the model said, well-formed and without fences. What is stored and what is shown, in pieces or
+ * as the text of the result, has no key of a known shape in it besides; names hide nothing there (see `Redaction.redactKeys`).
  * While it streams, what may become a tag, a key or the second half of a character is held back until that is clear.
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7.

@@ -3,7 +3,8 @@
  *
  * **Details**
  *
- * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the session.
+ * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the session,
+ * but a message with a secret in it (see `MaskedMessage`).
  * What is read later (counts, sessions, search hits) is computed when it is asked for.
  *
  * **Example** (The default of a runtime, named)
@@ -30,6 +31,7 @@ import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as MemorySearch from "./MemorySearch.ts"
+import * as MaskedMessage from "./MaskedMessage.ts"
 import * as Reference from "./Reference.ts"
 import { hiddenSources, SessionSearch } from "./SessionSearch.ts"
 import * as SessionStore from "./SessionStore.ts"
@@ -90,7 +92,8 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
 
   const store = SessionStore.SessionStore.of({
     create: Effect.fnUntraced(function*(session) {
-      const title = session.title === undefined ? undefined : yield* Title.clean("create", session.title)
+      const mask = yield* MaskedMessage.heldMask
+      const title = session.title === undefined ? undefined : yield* Title.clean("create", mask(session.title))
       const startedAt = yield* Clock.currentTimeMillis
       if (entries.has(session.id)) return yield* StoreFailure.sessionExists(session.id)
       const owner = title === undefined ? undefined : ownerOf(title)
@@ -98,7 +101,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
       const entry: Entry = {
         id: session.id,
         source: session.source,
-        start: session,
+        start: { ...session, systemPrompt: mask(session.systemPrompt) },
         startedAt,
         messages: [],
         order: [],
@@ -126,8 +129,8 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
         for (const callId of callIds) begun.add(callId)
       }),
     begun: (id) => Effect.sync(() => new Set(entries.get(id)?.begun)),
-    append: (id, messages) =>
-      Effect.suspend(() => {
+    append: (id, given) =>
+      Effect.flatMap(MaskedMessage.all(given), (messages) => {
         const entry = entries.get(id)
         if (entry === undefined) return Effect.fail(StoreFailure.sessionUnknown("append", id))
         entry.activity = ++activity
@@ -155,7 +158,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
       entry.ended = { at: yield* Clock.currentTimeMillis, reason }
     }),
     rename: Effect.fnUntraced(function*(id, wanted) {
-      const title = yield* Title.clean("rename", wanted)
+      const title = yield* Title.clean("rename", (yield* MaskedMessage.heldMask)(wanted))
       const entry = yield* existing("rename", id)
       const owner = ownerOf(title)
       if (owner !== undefined && owner !== entry) return yield* StoreFailure.titleTaken("rename", title, owner.id)

@@ -105,14 +105,14 @@ describe("what a model says", () => {
     }).pipe(Effect.provide(runtime(fake)))
   })
 
-  it.effect("shows no key, split over deltas or whole; the conversation keeps what was said", () =>
+  it.effect("shows and stores no key, split over deltas or whole", () =>
     Effect.gen(function*() {
       const said = `use ${key} now, and PASSWORD=example1 in the file`
       const wanted = "use sk-a…B2 now, and PASSWORD=example1 in the file"
       for (const streaming of [true, false]) {
         const fake = Fake.make(Fake.pieces(said.slice(0, 9), said.slice(9, 20), said.slice(20)))
         const { assistant, result, shown } = yield* Effect.provide(watched({ prompt: "hi", streaming }), runtime(fake))
-        assert.deepStrictEqual([shown, result.text, assistant], [wanted, wanted, [said]])
+        assert.deepStrictEqual([shown, result.text, assistant], [wanted, wanted, [wanted]])
       }
       const open = runtime(Fake.make(Fake.pieces(said))).pipe(Layer.provide(Layer.succeed(RedactSecrets, false)))
       assert.strictEqual((yield* Effect.provide(watched({ prompt: "hi", streaming: true }), open)).shown, said)

@@ -2,14 +2,17 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
 import * as TestClock from "effect/testing/TestClock"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
+import * as Secrets from "../../src/domain/Secrets.ts"
 import type * as Cost from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import { type NewSession, SessionStore } from "../../src/session/SessionStore.ts"
+import { encoded, plantedKeys } from "./plantedKeys.ts"
 import * as PromptMessages from "./promptMessages.ts"
 import { effectProp } from "./property.ts"
 
@@ -231,6 +234,47 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
         }).pipe(Effect.provide(layer, { local: true })),
       { arbitrary: { runs: 60 } }
     )
+  })
+
+  describe(`${name}: secrets`, () => {
+    test("what a runtime holds is in nothing that is kept or found, nor are keys that a model or a tool says", Secrets.provided(Effect.gen(function*() {
+      const store = yield* SessionStore
+      const held = "Kq7vWn2pXr9-nobody-knows-tB4mZc6y"
+      const [, foreign = ""] = plantedKeys[0] ?? []
+      yield* Secrets.registered({ key: Redacted.make(held) })
+      const text = Object.values(encoded).map((encode) => encode(held)).join(" and ")
+      const plain = user("no secret in it")
+      const options = { test: { signed: text } }
+      const messages = [
+        user(text),
+        Prompt.systemMessage({ content: text }),
+        Prompt.assistantMessage({
+          content: [
+            Prompt.reasoningPart({ text, options }),
+            Prompt.textPart({ text: `${text} ${foreign}` }),
+            Prompt.toolCallPart({ id: "c1", name: "read_file", params: { deep: [{ path: text }] }, providerExecuted: false })
+          ]
+        }),
+        Conversation.toolResult({ id: "c1", name: "read_file" }, { output: { list: [text, foreign] }, isFailure: false, modelOutput: [Prompt.textPart({ text })] }),
+        plain
+      ]
+      yield* store.create(newSession(a, { title: `about ${held}`, systemPrompt: text }))
+      yield* store.append(a, messages)
+      const session = Option.getOrThrow(yield* store.get(a))
+      const kept = yield* store.messages(a)
+      const search = yield* SessionSearch
+      const found = yield* search.search("and", {})
+      assert.isAbove(found.length, 0)
+      const seen = JSON.stringify([session, kept, found])
+      for (const [form, encode] of Object.entries(encoded)) assert.notInclude(seen, form.includes("JSON") ? held : encode(held).slice(4, -6), form)
+      assert.notInclude(seen, foreign.slice(4, -6))
+      yield* store.rename(a, `now ${held}`)
+      assert.notInclude(Option.getOrThrow(yield* store.get(a)).title ?? "", held)
+      // They are messages still, in the same places.
+      assert.deepStrictEqual(kept.map(({ role }) => role), messages.map(({ role }) => role))
+      assert.isTrue(kept.every(Prompt.isMessage))
+      assert.deepStrictEqual(kept.at(-1), plain)
+    })))
   })
 
   describe(`${name}: calls that began`, () => {

@@ -10,9 +10,9 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { SqlError } from "effect/sql/SqlError"
 import { SessionBusy, SessionStoreError } from "../../domain/AgentError.ts"
 import * as Conversation from "../../domain/Conversation.ts"
-import { type Registry, Secrets } from "../../domain/Secrets.ts"
 import * as Leases from "../../platform/Leases.ts"
 import * as Envelope from "../Envelope.ts"
+import * as MaskedMessage from "../MaskedMessage.ts"
 import * as Reference from "../Reference.ts"
 import * as SearchText from "../SearchText.ts"
 import { hiddenSources } from "../SessionSearch.ts"
@@ -22,31 +22,12 @@ import * as Title from "../Title.ts"
 import type { Database } from "./Database.ts"
 import * as Rows from "./Rows.ts"
 
-/** JSON whose texts hold no value that the runtime keeps secret; the same JSON when none did. */
-const maskedJson = (json: string, secrets: Registry): string => {
-  if (secrets.version() === 0) return json
-  let masked = false
-  const value: unknown = JSON.parse(json, (_, item: unknown) => {
-    if (typeof item !== "string") return item
-    const text = secrets.mask(item)
-    masked ||= text !== item
-    return text
-  })
-  return masked ? JSON.stringify(value) : json
-}
-
-/** The columns of a new message, without the values that the runtime keeps secret. */
-const encode = (secrets: Registry) => (message: Prompt.Message): Effect.Effect<Rows.NewMessage, SessionStoreError> =>
+/** The columns of a new message. */
+const encode = (message: Prompt.Message): Effect.Effect<Rows.NewMessage, SessionStoreError> =>
   Result.match(Envelope.encode(message), {
     onSuccess: (envelope) => {
       const { content, toolCalls, toolNames } = SearchText.fromMessage(message)
-      return Effect.succeed({
-        role: message.role,
-        envelope: maskedJson(envelope, secrets),
-        content: secrets.mask(content),
-        toolNames,
-        toolCalls: secrets.mask(toolCalls)
-      })
+      return Effect.succeed({ role: message.role, envelope, content, toolNames, toolCalls })
     },
     onFailure: (problem) =>
       Effect.fail(
@@ -100,9 +81,10 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
 
   return SessionStore.SessionStore.of({
     create: Effect.fnUntraced(function*(session) {
-      const title = session.title === undefined ? null : yield* Title.clean("create", (yield* Secrets).mask(session.title))
+      const mask = yield* MaskedMessage.heldMask
+      const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))
       const now = yield* Clock.currentTimeMillis
-      const row: Rows.SessionRow = Rows.newSession(session, title, now)
+      const row: Rows.SessionRow = Rows.newSession({ ...session, systemPrompt: mask(session.systemPrompt) }, title, now)
       return yield* write("create", Effect.gen(function*() {
         const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
         if (taken.length > 0) return yield* StoreFailure.sessionExists(session.id)
@@ -129,7 +111,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
 
     append: Effect.fnUntraced(function*(id, messages) {
       if (!(yield* isHeld(id))) return yield* StoreFailure.sessionLost(id)
-      const rows = yield* Effect.forEach(messages, encode(yield* Secrets))
+      const rows = yield* Effect.forEach(yield* MaskedMessage.all(messages), encode)
       const answered = messages.flatMap(Conversation.resultIds)
       const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
       const now = yield* Clock.currentTimeMillis
@@ -191,7 +173,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
     }),
 
     rename: Effect.fnUntraced(function*(id, wanted) {
-      const title = yield* Title.clean("rename", (yield* Secrets).mask(wanted))
+      const title = yield* Title.clean("rename", (yield* MaskedMessage.heldMask)(wanted))
       yield* write("rename", Effect.gen(function*() {
         yield* titleIsFree("rename", id, title)
         yield* touched("rename", id, yield* sql`UPDATE sessions SET title = ${title} WHERE id = ${id} RETURNING id`)

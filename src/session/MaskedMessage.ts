@@ -1,0 +1,52 @@
+/**
+ * A message as it is stored: without the values that the runtime holds, in its text, its thoughts, the arguments and results of
+ * its calls, and the options of its provider. What a model or a tool said has no keys of a known shape in it either.
+ *
+ * **Details**
+ *
+ * Every store applies it to what it is given. What a user types reaches the model as typed in the run that it is typed in; values that
+ * the runtime holds are masked in the session, in what is resumed from it, and in everything that reads it. A key that the
+ * runtime does not hold stays as typed in the session, because the model may need it, and is masked in what is shown and exported.
+ * A message without secrets is the same object.
+ *
+ * Source: `ARCHITECTURE.md` §7 (secrets).
+ */
+import * as Effect from "effect/Effect"
+import type * as Prompt from "effect/ai/Prompt"
+import { redactKeys, RedactSecrets } from "../domain/Redaction.ts"
+import { Secrets } from "../domain/Secrets.ts"
+
+const maxDepth = 64
+
+/** A value with every string in it masked; the value itself where nothing was. */
+const masked = (value: unknown, mask: (text: string) => string, depth: number): unknown => {
+  if (typeof value === "string") return mask(value)
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof URL || depth >= maxDepth) return value
+  if (Array.isArray(value)) {
+    const items = value.map((item: unknown) => masked(item, mask, depth + 1))
+    return items.every((item, index) => item === value[index]) ? value : items
+  }
+  let changed: Record<string, unknown> | undefined
+  for (const [key, item] of Object.entries(value)) {
+    const safe = masked(item, mask, depth + 1)
+    if (safe === item) continue
+    // Symbols that tell what it is stay.
+    changed ??= Object.assign(Object.create(Object.getPrototypeOf(value)), value)
+    if (changed !== undefined) changed[key] = safe
+  }
+  return changed ?? value
+}
+
+/** Masks the values that the runtime holds: in titles, in system prompts and in what users type. */
+export const heldMask: Effect.Effect<(text: string) => string> = Effect.map(Secrets, ({ mask }) => mask)
+
+/** Messages as they are stored; see the top of this file. */
+export const all = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
+  Effect.gen(function*() {
+    const secrets = yield* Secrets
+    const said = (yield* RedactSecrets) ? (text: string) => redactKeys(text, secrets) : secrets.mask
+    return messages.map((message) =>
+      // Its strings are changed and nothing else, so a message stays one.
+      masked(message, message.role === "assistant" || message.role === "tool" ? said : secrets.mask, 0) as Prompt.Message
+    )
+  })
