@@ -172,7 +172,7 @@ const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoi
 const describe = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
   const line = Faults.describe(Cause.squash(cause)).replaceAll(/\s+/g, " ").trim()
-  return Redaction.redactText(line.slice(0, 500))
+  return Redaction.redactStart(line, 500)
 }
 
 /** One plugin, or why there is none. */

@@ -12,6 +12,7 @@
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
+import { redactStart } from "../domain/Redaction.ts"
 import * as NetworkReason from "./NetworkReason.ts"
 import * as Raw from "./Raw.ts"
 import * as SdkError from "./SdkError.ts"
@@ -54,7 +55,7 @@ const permissions = "bedrock:InvokeModel and bedrock:InvokeModelWithResponseStre
 
 const maxMessage = 500
 
-const oneLine = (text: string): string => text.replaceAll(/\s+/g, " ").trim().slice(0, maxMessage)
+const oneLine = (text: string): string => redactStart(text.replaceAll(/\s+/g, " ").trim(), maxMessage)
 
 const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
   const fields = Raw.fields(error)

@@ -124,7 +124,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   const fail = (error: unknown): AiError.AiError => AwsError.fromSdk(error, executing)
 
   const ask = <A>(evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
-    Effect.tryPromise({ try: evaluate, catch: fail })
+    Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError(fail))
 
   const inTime = <A>(effect: Effect.Effect<A, AiError.AiError>): Effect.Effect<A, AiError.AiError> =>
     Effect.timeoutOrElse(effect, {

@@ -45,7 +45,8 @@ interface Open {
 }
 
 const ask = <A>({ context }: Api, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
-  Effect.tryPromise({ try: evaluate, catch: (error) => SdkError.fromSdk({ ...context, error }) })
+  // Where the runtime's secrets are known, which they are not in the promise's own callbacks.
+  Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError((error) => SdkError.fromSdk({ ...context, error })))
 
 const response = (
   { machine }: Open,

@@ -12,6 +12,7 @@
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
+import { redactStart, redactText } from "../domain/Redaction.ts"
 import * as NetworkReason from "./NetworkReason.ts"
 import * as Raw from "./Raw.ts"
 
@@ -64,7 +65,7 @@ const oneLine = (text: string): string => {
   const title = /<title[^<>]*>([^<]*)<\/title>/i.exec(text)?.[1]
   const plain = title === undefined ? text.replaceAll(/<[^<>]*>/g, " ") : `HTML page "${title.trim()}"`
   const line = plain.replaceAll(/\s+/g, " ").trim()
-  return line.length > maxMessage ? `${line.slice(0, maxMessage)}…` : line
+  return line.length > maxMessage ? `${redactStart(line, maxMessage)}…` : redactText(line)
 }
 
 const headersOf = (headers: unknown): Record<string, string> => {
@@ -119,7 +120,7 @@ const failure = (input: {
     retryAfter: retryAfterOf((name) => headers[name]),
     http: {
       ...(status === undefined ? {} : { response: { status, headers: shown } }),
-      ...(body === "" ? {} : { body: body.slice(0, maxBody) })
+      ...(body === "" ? {} : { body: redactStart(body, maxBody) })
     }
   }
 }
@@ -234,7 +235,7 @@ export const invalidResponse = (options: Context & { readonly description: strin
         ? {}
         : {
           http: {
-            body: (typeof options.body === "string" ? options.body : JSON.stringify(options.body) ?? "").slice(0, maxBody)
+            body: redactStart(typeof options.body === "string" ? options.body : JSON.stringify(options.body) ?? "", maxBody)
           }
         })
     })

@@ -16,6 +16,7 @@ const scan = (text: string, source: string, options: Partial<Content.Options> = 
     context: 0,
     maxMatches: Number.POSITIVE_INFINITY,
     keepLines: true,
+    redact: true,
     ...options
   })
   const bytes = new TextEncoder().encode(text)

@@ -35,7 +35,7 @@ describe("OutputText", () => {
   const show = (text: string | Uint8Array, limit: number): string => {
     const buffer = OutputText.buffer(limit)
     buffer.push(typeof text === "string" ? utf8(text) : text)
-    return OutputText.bounded(buffer.kept(), limit)
+    return OutputText.bounded(buffer.kept(), limit, true)
   }
 
   it("shows all of an output within the limit", () => {
@@ -62,7 +62,7 @@ describe("OutputText", () => {
     assert.isTrue(show(`a${"😀".repeat(40_000)}`, 50_000).isWellFormed())
     const buffer = OutputText.buffer(100)
     buffer.push(utf8(`${"😀".repeat(500)}a`))
-    assert.isTrue(OutputText.last(buffer.kept(), 99).isWellFormed())
+    assert.isTrue(OutputText.last(buffer.kept(), 99, { redact: true, goesOn: false }).isWellFormed())
   })
 
   it("replaces what is not UTF-8", () => {
@@ -78,7 +78,7 @@ describe("OutputText", () => {
   it("shows the end of an output", () => {
     const buffer = OutputText.buffer(1000)
     for (let n = 0; n < 100_000; n++) buffer.push(utf8(`${n}\n`))
-    assert.strictEqual(OutputText.last(buffer.kept(), 12), "99998\n99999\n")
+    assert.strictEqual(OutputText.last(buffer.kept(), 12, { redact: true, goesOn: false }), "99998\n99999\n")
   })
 })
 

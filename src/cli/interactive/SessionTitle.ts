@@ -29,7 +29,7 @@ export const titleOf = (answer: string): string | undefined => {
   return line === "" || line.includes("\n") || line.length > longest ? undefined : line
 }
 
-const excerptOf = (text: string): string => Redaction.redactText(text.slice(0, excerpt))
+const excerptOf = (text: string): string => Redaction.redactStart(text, excerpt)
 
 /** Names the session of a run that was its first, without waiting for it. */
 export const afterFirst = (dialog: Dialog.Dialog, prompt: string, result: RunResult): Effect.Effect<void> => {

@@ -21,7 +21,7 @@ const looked = 2000
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) && !Array.isArray(value)
 
-const safe = (text: string): string => Redaction.redactText(SafeText.text(text.slice(0, looked)))
+const safe = (text: string): string => Redaction.redactText(SafeText.text(Redaction.beginning(text, looked))).slice(0, looked)
 
 /** The first line of a text that has any, and how many more there are. */
 const firstLine = (text: string): string => {

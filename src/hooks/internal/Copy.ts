@@ -32,7 +32,7 @@ const itemsNote = "_truncated_items"
 /** No token that is known by its shape is shorter. */
 const shortestToken = 15
 
-/** Redaction sees this much more than is kept, so that a secret on the border is recognised. */
+/** Room for what a note adds to a text that was cut before. */
 const overlap = 512
 const cutNote = /\.\.\.\[truncated \d{1,16} chars\]$/
 const depthNote = /^<\w{1,32} depth limit>$/
@@ -49,10 +49,10 @@ export const boundedText = (text: string, limit: number): string => {
   if (note !== undefined && text.length - note.length <= limit + overlap) {
     return redacted(text.slice(0, -note.length)) + note
   }
-  const kept = text.length > limit + overlap ? detached(text.slice(0, limit + overlap)) : text
-  const clean = redacted(kept)
-  const missing = text.length - kept.length + clean.length - limit
-  return missing <= 0 ? clean : `${redacted(clean.slice(0, limit))}...[truncated ${missing} chars]`
+  const seen = Redaction.beginning(text, limit)
+  const clean = redacted(seen === text ? text : detached(seen))
+  const missing = text.length - seen.length + Math.max(0, clean.length - limit)
+  return missing === 0 ? clean : `${redacted(clean.slice(0, limit))}...[truncated ${missing} chars]`
 }
 
 const typeName = (value: unknown): string => {

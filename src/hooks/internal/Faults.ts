@@ -20,7 +20,7 @@ export const describe = (cause: Cause.Cause<unknown>): string => {
   } catch {
     text = "something that can not be shown"
   }
-  return Redaction.redactText(text.slice(0, shown).replaceAll(/\s+/g, " "))
+  return Redaction.redactStart(text, shown).replaceAll(/\s+/g, " ")
 }
 
 /** Warns about `what` the first time, and logs it at debug level after that. */

@@ -61,7 +61,7 @@ export const run = Effect.fnUntraced(function*(path: string, cwd: string | undef
     duration: Duration.seconds(timeoutSeconds),
     orElse: () => new ScriptFailed({ message: `the script was ended after ${timeoutSeconds} s` })
   })
-  const output = OutputText.bounded(buffer.kept(), outputChars).trim()
+  const output = OutputText.bounded(buffer.kept(), outputChars, true).trim()
   const exitCode = (yield* fs.readFileString(code)).trim()
   if (exitCode === "0") return output
   const said = (yield* fs.readFileString(errors)).trim()

@@ -10,6 +10,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
+import { RedactSecrets } from "../../domain/Redaction.ts"
 import { InputArguments, OwnApproval } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
@@ -149,14 +150,14 @@ const poll = Effect.fnUntraced(function*(process: BackgroundProcess) {
     pid: process.pid,
     ...exitOf(process),
     uptime_seconds: yield* uptime(process),
-    output_preview: process.tail(previewChars).trimEnd()
+    output_preview: process.tail(previewChars, yield* RedactSecrets).trimEnd()
   }
 })
 
 const log = Effect.fnUntraced(function*(process: BackgroundProcess, params: typeof Parameters.Type) {
   const { outputChars } = yield* TerminalSettings
   const limit = params.limit ?? defaultLines
-  const { first, lines } = process.lines()
+  const { first, lines } = process.lines(yield* RedactSecrets)
   const total = first + lines.length
   const from = Math.max(first, params.offset ?? total - limit)
   const shown = lines.slice(from - first, from - first + limit)
@@ -190,7 +191,7 @@ const wait = Effect.fnUntraced(function*(process: BackgroundProcess, timeout: nu
     session_id: process.id,
     status: outcome === "ended" ? statusOf(process) : outcome,
     ...exitOf(process),
-    output: process.tail(waitOutputChars).trimEnd(),
+    output: process.tail(waitOutputChars, yield* RedactSecrets).trimEnd(),
     ...(outcome === "timeout"
       ? { note: `It still runs after ${seconds} s${asked > seconds ? `, the longest that wait waits` : ""}.` }
       : {})
@@ -203,7 +204,7 @@ const kill = Effect.fnUntraced(function*(process: BackgroundProcess) {
     return { session_id: process.id, status: "already_exited" as const, exit_code: before.exit.code }
   }
   yield* process.kill
-  return { session_id: process.id, status: statusOf(process), ...exitOf(process), output: process.tail(previewChars).trimEnd() }
+  return { session_id: process.id, status: statusOf(process), ...exitOf(process), output: process.tail(previewChars, yield* RedactSecrets).trimEnd() }
 })
 
 /** The tool's handler. */

@@ -22,6 +22,7 @@ import * as Hash from "effect/Hash"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
+import { RedactSecrets } from "../../domain/Redaction.ts"
 import { closest, similarity } from "../../domain/Similarity.ts"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
@@ -233,7 +234,8 @@ export const make = Effect.gen(function*() {
         offset: Math.max(1, params.offset ?? 1),
         limit: Math.min(lines, params.limit ?? defaultLimit),
         maxChars: chars,
-        maxLineChars: lineChars
+        maxLineChars: lineChars,
+        redact: yield* RedactSecrets
       }
       const request = `${options.offset}:${options.limit}:${target.real}`
       const times = holds === undefined ? 1 : yield* state.repeated(sessionId, `read_file:${request}`)

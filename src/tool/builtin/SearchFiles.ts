@@ -24,6 +24,7 @@ import * as Glob from "effect/Glob"
 import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { RedactSecrets } from "../../domain/Redaction.ts"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
@@ -258,7 +259,7 @@ export const make = Effect.gen(function*() {
     const context = Math.min(maxContext, params.context ?? 0)
     let count = 0
     let chars = 0
-    const options = { pattern, context, maxMatches: needed(page), keepLines: true }
+    const options = { pattern, context, maxMatches: needed(page), keepLines: true, redact: yield* RedactSecrets }
     const { all, notes } = yield* Search.contents(scope, name, options, ({ entry, found }) => {
       for (const hit of found.hits) if (count++ >= page.offset) chars += charsOf(shown(entry), hit)
       return count >= needed(page) || chars > maxChars
@@ -287,7 +288,7 @@ export const make = Effect.gen(function*() {
     const { all, notes } = yield* Search.contents(
       scope,
       name,
-      { pattern, context: 0, maxMatches, keepLines: false },
+      { pattern, context: 0, maxMatches, keepLines: false, redact: false },
       () => ++files >= needed(page)
     )
     const more = all.length > page.offset + page.limit

@@ -13,6 +13,8 @@
  * @since 0.1.0
  */
 
+import { redactStart } from "../../../domain/Redaction.ts"
+
 /** Which lines, and how much of them. */
 export interface Options {
   /** Number of the first line, from 1. */
@@ -22,6 +24,8 @@ export interface Options {
   readonly maxChars: number
   /** Characters of one line at most; the rest is left out and marked. */
   readonly maxLineChars: number
+  /** `Redaction.RedactSecrets`: a line is redacted before it is cut. */
+  readonly redact: boolean
 }
 
 /** What was seen. */
@@ -52,7 +56,7 @@ const bytesFor = (chars: number): number => chars * 3 + 4
 const numbered = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
 
 /** See the module. */
-export const make = ({ offset, limit, maxChars, maxLineChars }: Options): Reader => {
+export const make = ({ offset, limit, maxChars, maxLineChars, redact }: Options): Reader => {
   const last = offset + limit - 1
   const kept = new Uint8Array(bytesFor(maxLineChars))
   const lines: Array<string> = []
@@ -82,7 +86,8 @@ export const make = ({ offset, limit, maxChars, maxLineChars }: Options): Reader
       if (current === 1 && text.startsWith("\uFEFF")) text = text.slice(1)
       if (text.endsWith("\r")) text = text.slice(0, -1)
       if (text.length > maxLineChars) {
-        text = `${text.slice(0, maxLineChars).replace(/[\uD800-\uDBFF]$/, "")}… [line cut: ${length} bytes]`
+        const start = redact ? redactStart(text, maxLineChars) : text.slice(0, maxLineChars)
+        text = `${start.replace(/[\uD800-\uDBFF]$/, "")}… [line cut: ${length} bytes]`
         cut.push(current)
       }
       const line = numbered(current, text)

@@ -8,6 +8,7 @@
  * @since 0.1.0
  */
 import * as Result from "effect/Result"
+import { redactText } from "../../../domain/Redaction.ts"
 import { within } from "../internal/SearchGuard.ts"
 
 // The regular expression of a search: compiled, and safe to run.
@@ -97,6 +98,8 @@ export interface Options {
   readonly maxMatches: number
   /** Whether the matching lines are wanted, or only how many there are. */
   readonly keepLines: boolean
+  /** `Redaction.RedactSecrets`: a line is redacted before a part of it is shown. */
+  readonly redact: boolean
 }
 
 /** What was found. `tooSlow` is the line from which on matching took too long. */
@@ -119,7 +122,7 @@ const maxKept = maxLineChars
 const withoutReturn = (line: string): string => line.endsWith("\r") ? line.slice(0, -1) : line
 
 /** A line as it is shown: of a long one the part around `at`. */
-const clip = (line: string, at: number): string => {
+const part = (line: string, at: number): string => {
   if (line.length <= shown) return line
   const from = Math.max(0, Math.min(at - (shown >> 2), line.length - shown))
   const to = Math.min(line.length, from + shown)
@@ -127,7 +130,8 @@ const clip = (line: string, at: number): string => {
 }
 
 /** See the module. */
-export const make = ({ context, keepLines, maxMatches, pattern }: Options): Scanner => {
+export const make = ({ context, keepLines, maxMatches, pattern, redact }: Options): Scanner => {
+  const clip = (line: string, at: number): string => part(redact && line.length > shown ? redactText(line) : line, at)
   const decoder = new TextDecoder()
   const hits: Array<Hit> = []
   let count = 0

@@ -63,9 +63,9 @@ export interface BackgroundProcess {
   readonly kill: Effect.Effect<Ended>
   readonly write: (text: string) => Effect.Effect<void, NotRunning>
   readonly closeInput: Effect.Effect<void, NotRunning>
-  /** The end of its output. */
-  readonly tail: (chars: number) => string
-  readonly lines: () => Lines
+  /** The end of its output; redacted where `redact` says so, as its lines are. */
+  readonly tail: (chars: number, redact: boolean) => string
+  readonly lines: (redact: boolean) => Lines
 }
 
 const keptBytes = 256 * 1024
@@ -166,7 +166,7 @@ export const start = Effect.fnUntraced(function*(
         at: endedAt,
         exitCode: exit.code,
         reason: now.reason,
-        output: OutputText.last(output.kept(), eventOutputChars)
+        output: OutputText.last(output.kept(), eventOutputChars, { redact: true, goesOn: false })
       })
     }
   }).pipe(Effect.forkIn(parent))
@@ -192,12 +192,12 @@ export const start = Effect.fnUntraced(function*(
     }),
     write: (text) => whileRunning(Queue.offer(input, new TextEncoder().encode(text))),
     closeInput: whileRunning(Queue.end(input)),
-    tail: (chars) => OutputText.last(output.kept(), chars),
-    lines: () => {
+    tail: (chars, redact) => OutputText.last(output.kept(), chars, { redact, goesOn: ended === undefined }),
+    lines: (redact) => {
       const { omitted, tail } = output.kept()
-      const first = omitted === 0 ? 0 : tail.indexOf(newline) + 1
-      const bytes = tail.subarray(first)
-      const lines = OutputText.stripAnsi(OutputText.decode(bytes)).split("\n")
+      const bytes = tail.subarray(omitted === 0 ? 0 : tail.indexOf(newline) + 1)
+      const reading = { redact, goesOn: ended === undefined }
+      const lines = OutputText.kept({ head: new Uint8Array(0), tail: bytes, omitted: 0 }, reading).split("\n")
       if (lines.at(-1) === "") lines.pop()
       return { lines, first: total - count(bytes) }
     }

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { redactText } from "../../../domain/Redaction.ts"
+import { RedactSecrets } from "../../../domain/Redaction.ts"
 import * as Hooks from "../../../hooks/Hooks.ts"
 import { ToolContext } from "../../ToolContext.ts"
 import type * as OutputBuffer from "./OutputText.ts"
@@ -46,8 +46,7 @@ const progress = (
   return Effect.suspend(() => {
     if (output.total() === seen) return Effect.void
     seen = output.total()
-    // A key that the cut would halve is hidden whole.
-    return onProgress(redactText(OutputText.last(output.kept(), 4 * progressChars)).slice(-progressChars).toWellFormed())
+    return onProgress(OutputText.last(output.kept(), progressChars, { redact: true, goesOn: true }))
   }).pipe(Effect.delay(progressInterval), Effect.forever)
 }
 
@@ -85,6 +84,7 @@ export const run = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Finished, Shell.NotStarted, ToolContext> {
   const { outputChars } = yield* TerminalSettings
   const stopRequested = yield* StopRequested
+  const redact = yield* RedactSecrets
   const output = OutputText.buffer(outputChars)
   const outcome = yield* Effect.scoped(Effect.gen(function*() {
     const running = yield* shell.start({
@@ -100,10 +100,10 @@ export const run = Effect.fnUntraced(function*(
       Effect.as(stopRequested, { _tag: "Stopped" })
     ])
   }))
-  const own = OutputText.bounded(output.kept(), outputChars).trimEnd()
+  const own = OutputText.bounded(output.kept(), outputChars, redact).trimEnd()
   const shown = yield* transformed(command, own, exitCode(outcome))
   if (shown === own) return { outcome, output: own }
   const replaced = OutputText.buffer(outputChars)
   replaced.push(new TextEncoder().encode(shown))
-  return { outcome, output: OutputText.bounded(replaced.kept(), outputChars).trimEnd() }
+  return { outcome, output: OutputText.bounded(replaced.kept(), outputChars, redact).trimEnd() }
 })

@@ -1,10 +1,18 @@
 /**
  * Bytes of a terminal as text for a model: decoded without ever failing, without ANSI sequences, and of bounded length.
  *
+ * **Details**
+ *
+ * A text that has to be cut is redacted before (`redact`): a cut through a secret would leave a part of it that nothing
+ * recognises. Where bytes are gone already, so is what stands next to the gap and may be such a part.
+ *
  * Source: `hermes-product.md` §2.3 (40 % head, 60 % tail).
  *
  * @since 0.1.0
  */
+import { redactText } from "../../../domain/Redaction.ts"
+import { current } from "../../../domain/Secrets.ts"
+
 /** What a buffer still has. */
 export interface Kept {
   readonly head: Uint8Array
@@ -76,12 +84,15 @@ export const make = (limits: { readonly head: number; readonly tail: number }): 
 
 const headShare = 0.4
 
+/** Characters beside a gap that a secret is looked for in that the gap cuts through. */
+const gapChars = 1024
+
 /** A UTF-16 code unit is at most three bytes of UTF-8; a few more, so that a cut never lacks the rest of a character. */
 const bytesOf = (chars: number): number => chars * 3 + 4
 
 /** A buffer that keeps all that {@link bounded} shows of `limit` characters. */
 export const buffer = (limit: number): OutputBuffer =>
-  make({ head: bytesOf(limit * headShare), tail: bytesOf(limit - limit * headShare) })
+  make({ head: bytesOf(limit * headShare + gapChars), tail: bytesOf(limit - limit * headShare + gapChars) })
 
 const esc = String.fromCharCode(0x1b)
 const bell = String.fromCharCode(0x07)
@@ -110,22 +121,61 @@ const notice = (left: number, total: number): string =>
   `\n\n[... ${left} of ${total} bytes of output left out here. ` +
   "Narrow the command, or redirect its output to a file and read the part that you need. ...]\n\n"
 
-/** What was kept as at most `limit` characters: all of it, or its first 40 % and last 60 % with a notice between. */
-export const bounded = (kept: Kept, limit: number): string => {
+/** Where the last word before `at` begins, not more than {@link gapChars} before it. */
+const wordStart = (text: string, at: number): number => {
+  let start = at
+  while (start > 0 && at - start < gapChars && !/\s/.test(text.charAt(start - 1))) start--
+  return start
+}
+
+/** A text without its end that may be the first part of a secret. */
+const untilGap = (text: string): string => text.slice(0, wordStart(text, current().cut(text, text.length)))
+
+/** A text without its beginning that may be the last part of a secret. */
+const fromGap = (text: string): string => {
+  const edge = text.slice(0, 3 * gapChars)
+  let at = Math.min(gapChars, text.length)
+  for (let before = -1; at !== before;) {
+    before = at
+    at = current().cut(edge, wordStart(edge, at))
+  }
+  return text.slice(at === 0 ? gapChars : at)
+}
+
+/** The shortest last word of an output that goes on that may be the first part of a secret. */
+const longWord = 16
+
+/** A text that goes on, without a last word that may be the first part of a secret; prompts are left as they are. */
+const settled = (text: string): string => {
+  const end = Math.min(current().cut(text, text.length), wordStart(text, text.length))
+  return text.length - end < longWord ? text : text.slice(0, end)
+}
+
+/** The text of what was kept before and behind the gap, if there is one. */
+const texts = (kept: Kept, redact: boolean): readonly [head: string, tail: string | undefined] => {
+  if (kept.omitted > 0) {
+    const head = stripAnsi(decode(kept.head))
+    const tail = stripAnsi(decode(kept.tail))
+    return redact ? [untilGap(head), fromGap(tail)] : [head, tail]
+  }
+  const all = new Uint8Array(kept.head.length + kept.tail.length)
+  all.set(kept.head)
+  all.set(kept.tail, kept.head.length)
+  return [stripAnsi(decode(all)), undefined]
+}
+
+/**
+ * What was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a notice between,
+ * redacted where `redact` says so.
+ */
+export const bounded = (kept: Kept, limit: number, redact: boolean): string => {
   const headLimit = Math.floor(limit * headShare)
-  let head: string
-  let tail: string
-  if (kept.omitted === 0) {
-    const all = new Uint8Array(kept.head.length + kept.tail.length)
-    all.set(kept.head)
-    all.set(kept.tail, kept.head.length)
-    const text = stripAnsi(decode(all))
-    if (text.length <= limit) return text
-    head = text
-    tail = text
-  } else {
-    head = stripAnsi(decode(kept.head))
-    tail = stripAnsi(decode(kept.tail))
+  let [head, tail = head] = texts(kept, redact)
+  if (kept.omitted === 0 && head.length <= limit) return head
+  if (redact) {
+    head = redactText(head)
+    tail = kept.omitted === 0 ? head : redactText(tail)
+    if (kept.omitted === 0 && head.length <= limit) return head
   }
   head = head.slice(0, headLimit)
   tail = tail.slice(Math.max(0, tail.length - (limit - headLimit)))
@@ -135,12 +185,23 @@ export const bounded = (kept: Kept, limit: number): string => {
   return (head + notice(total - shown, total) + tail).toWellFormed()
 }
 
+/** How a text is read of an output. */
+export interface Reading {
+  /** `Redaction.RedactSecrets`. */
+  readonly redact: boolean
+  /** More may come: what may be the first part of a secret is left out. */
+  readonly goesOn: boolean
+}
+
+/** What was kept behind the gap, redacted where `redact` says so. */
+export const kept = (bytes: Kept, { goesOn, redact }: Reading): string => {
+  const [head, tail = head] = texts(bytes, redact)
+  if (!redact) return tail
+  return redactText(goesOn ? settled(tail) : tail)
+}
+
 /** The end of what was kept, at most `limit` characters. */
-export const last = (kept: Kept, limit: number): string => {
-  const size = bytesOf(limit)
-  const bytes = new Uint8Array(kept.head.length + kept.tail.length)
-  bytes.set(kept.head)
-  bytes.set(kept.tail, kept.head.length)
-  const text = stripAnsi(decode(bytes.subarray(Math.max(0, bytes.length - size))))
+export const last = (bytes: Kept, limit: number, reading: Reading): string => {
+  const text = kept(bytes, reading)
   return text.slice(Math.max(0, text.length - limit)).toWellFormed()
 }

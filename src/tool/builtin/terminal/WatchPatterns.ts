@@ -6,6 +6,8 @@
  *
  * @since 0.1.0
  */
+import { redactText } from "../../../domain/Redaction.ts"
+import { current } from "../../../domain/Secrets.ts"
 import * as OutputText from "./OutputText.ts"
 
 const windowMillis = 15_000
@@ -82,7 +84,9 @@ export const matcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) =>
       }
       if (pattern === undefined) continue
       found ??= pattern
-      if (matched.length < maxLines) matched.push(text.slice(0, maxShownChars).trimEnd())
+      // Redacted before it is cut, and without what may be the first part of a secret.
+      const whole = isRest ? text.slice(0, current().cut(text, text.length)) : text
+      if (matched.length < maxLines) matched.push(redactText(whole).slice(0, maxShownChars).trimEnd())
     }
     // A line that never ends is looked at in pieces, so that it takes no more than so much memory.
     if (rest.length > maxLineChars) {
