@@ -59,9 +59,9 @@ export const start = (
   runtime: () => Promise<{ readonly program: Runtime["layer"] }>
 ): void => {
   const own = takeOver((name, value) => holdsSecret(name) && !isSwitch(value))
-  const { flushed, output, say } = Streams.make()
-  let signalled: number | undefined
   const secrets = Secrets.make()
+  const { flushed, output, say } = Streams.make(secrets)
+  let signalled: number | undefined
   const program: Runtime = {
     layer: (settings, start) =>
       Layer.unwrap(Effect.map(Effect.promise(runtime), ({ program }) => program(settings, start)))

@@ -1,6 +1,7 @@
 /**
  * Sends to stderr what plugins and libraries of this process write to stdout, whichever way they write: the stream, the
- * descriptor 1 through `node:fs`, or a child process that inherits it.
+ * descriptor 1 through `node:fs`, or a child process that inherits it. What they write to either stream or descriptor in
+ * one piece has no secrets in it.
  *
  * **Gotchas**
  *
@@ -44,16 +45,35 @@ const replace = (owner: object, name: string, make: (original: Callable) => Call
   return () => void Reflect.set(owner, name, original)
 }
 
-/** Guards stdout; returns the function that lifts the guard again. */
-export const guard = (): () => void => {
+/** Blanks that make `safe` as long as `text` in bytes: whoever writes to a descriptor counts what was written. */
+const filled = (safe: string, text: string): string => {
+  const missing = " ".repeat(Math.max(0, Buffer.byteLength(text) - Buffer.byteLength(safe)))
+  return safe.endsWith("\n") ? `${safe.slice(0, -1)}${missing}\n` : safe + missing
+}
+
+/** Text, or bytes of text, masked and as long as it was; anything else as it is. */
+const maskedWith = (mask: (text: string) => string) => (written: unknown): unknown => {
+  if (Array.isArray(written)) return written.map(maskedWith(mask))
+  const text = typeof written === "string" ? written : written instanceof Uint8Array ? Buffer.from(written).toString("utf8") : ""
+  const safe = mask(text)
+  if (safe === text) return written
+  return typeof written === "string" ? filled(safe, text) : Buffer.from(filled(safe, text))
+}
+
+/** Guards stdout, masks what is written; returns the function that lifts the guard again. */
+export const guard = (mask: (text: string) => string): () => void => {
   const { stderr, stdout } = process
   const toStderr = stderr.write.bind(stderr)
+  const masked = maskedWith(mask)
+  const aside = (): Callable => (written, ...rest) => Reflect.apply(toStderr, stderr, [masked(written), ...rest])
   const undo = [
-    replace(stdout, "write", () => (...args) => Reflect.apply(toStderr, stderr, args)),
+    replace(stdout, "write", aside),
+    replace(stderr, "write", aside),
     ...writers.map((name) =>
       replace(fs, name, (original) =>
-        function(this: unknown, target, ...rest) {
-          return Reflect.apply(original, this, [target === 1 ? 2 : target, ...rest])
+        function(this: unknown, target, written, ...rest) {
+          if (target !== 1 && target !== 2) return Reflect.apply(original, this, [target, written, ...rest])
+          return Reflect.apply(original, this, [2, masked(written), ...rest])
         })),
     ...synchronous.map((name) =>
       replace(childProcess, name, (original) =>

@@ -5,6 +5,8 @@
 import * as Effect from "effect/Effect"
 import { fstatSync } from "node:fs"
 import type { Service } from "../ProgramOutput.ts"
+import { redactText } from "../../domain/Redaction.ts"
+import type { Registry } from "../../domain/Secrets.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Paint from "../render/Paint.ts"
@@ -57,8 +59,8 @@ const piped = (): Service["terminal"]["piped"] => {
   }
 }
 
-/** Takes hold of the streams. */
-export const make = (): Streams => {
+/** Takes hold of the streams. What plugins and libraries write to them is masked. */
+export const make = (secrets: Registry): Streams => {
   const { stderr, stdout } = process
   // Bound now: what the guard redirects later is not this program's own writing.
   const write = stdout.write.bind(stdout)
@@ -77,7 +79,7 @@ export const make = (): Streams => {
   }
   stdout.on("error", failed("stdout"))
   stderr.on("error", failed("stderr"))
-  const redirect = Effect.acquireRelease(Effect.sync(guard), (lift) => Effect.sync(lift))
+  const redirect = Effect.acquireRelease(Effect.sync(() => guard((text) => redactText(text, secrets))), (lift) => Effect.sync(lift))
   return {
     say,
     flushed: async () => {

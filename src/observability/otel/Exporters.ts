@@ -24,6 +24,7 @@ import * as OtlpLogger from "effect/observability/OtlpLogger"
 import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
+import { redactValue } from "../../domain/Redaction.ts"
 import type { Export, Settings } from "./OtelSettings.ts"
 
 /** Requests of a signal that are under way. */
@@ -79,7 +80,23 @@ const guarded = ({ timeoutMillis }: Export, told: Set<string>) =>
     })
   })
 
-const serializations = { json: OtlpSerialization.layerJson, protobuf: OtlpSerialization.layerProtobuf }
+/** A batch is bounded by the exporter. */
+const unbounded = { nodes: Number.POSITIVE_INFINITY }
+
+/** Writes what is exported without secrets: what is logged and what spans of tools and applications hold too. */
+const redacted = (layer: Layer.Layer<OtlpSerialization.OtlpSerialization>) =>
+  Layer.effect(
+    OtlpSerialization.OtlpSerialization,
+    Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) =>
+      OtlpSerialization.OtlpSerialization.of({
+        // Strings are changed and nothing else.
+        logs: (data) => logs(redactValue(data, unbounded) as typeof data),
+        traces: (data) => traces(redactValue(data, unbounded) as typeof data),
+        metrics
+      }))
+  ).pipe(Layer.provide(layer))
+
+const serializations = { json: redacted(OtlpSerialization.layerJson), protobuf: redacted(OtlpSerialization.layerProtobuf) }
 
 /** Builds the exporter of a signal in a scope of its own, with what it leaves in the context. */
 const build = <A>(

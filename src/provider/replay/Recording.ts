@@ -11,7 +11,7 @@ import * as Response from "effect/ai/Response"
 import { ConfigError } from "../../domain/AgentError.ts"
 import { ApiMode } from "../../domain/ApiMode.ts"
 import * as Json from "../../domain/Json.ts"
-import type { ModelRequest } from "../../domain/Model.ts"
+import type { ModelRequest, StreamPart } from "../../domain/Model.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as PartSchema from "../PartSchema.ts"
@@ -129,9 +129,40 @@ const codec = Schema.toCodecJson(Exchange)
 const encode = Schema.encodeSync(codec)
 const decode = Schema.decodeUnknownResult(codec)
 
+type Batch = ReadonlyArray<StreamPart>
+
+/**
+ * A stream without the secrets that its deltas have together: where a text, a thought or arguments have any, the first delta
+ * has all of it and the others are gone.
+ */
+const redacted = (stream: ReadonlyArray<Batch>): ReadonlyArray<Batch> => {
+  const texts = new Map<string, string>()
+  const keyOf = ({ id, type }: { readonly id: string; readonly type: string }): string => `${type} ${id}`
+  for (const part of stream.flat()) {
+    if ("delta" in part) texts.set(keyOf(part), (texts.get(keyOf(part)) ?? "") + part.delta)
+  }
+  const changed = new Map(Array.from(texts).flatMap(([key, text]) => {
+    const safe = Redaction.redactText(text)
+    return safe === text ? [] : [[key, safe] as const]
+  }))
+  if (changed.size === 0) return stream
+  const told = new Set<string>()
+  return stream.map((batch) =>
+    batch.flatMap((part): Batch => {
+      if (!("delta" in part)) return [part]
+      const delta = changed.get(keyOf(part))
+      if (delta === undefined) return [part]
+      if (told.has(keyOf(part))) return []
+      told.add(keyOf(part))
+      return [{ ...part, delta }]
+    })
+  )
+}
+
 /** An exchange as its line, without secrets. Throws for what JSON cannot express. */
-export const toLine = (exchange: Exchange): string => {
-  const { response } = exchange
+export const toLine = (given: Exchange): string => {
+  const { response, stream } = given
+  const exchange = stream === undefined ? given : { ...given, stream: redacted(stream) }
   return JSON.stringify(canonical(encode(
     response === undefined ? exchange : { ...exchange, response: { ...response, raw: canonical(response.raw) } }
   )))

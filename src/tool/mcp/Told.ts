@@ -1,11 +1,12 @@
 /**
  * What a server says of its tools, as a model may read it: a text that wants to command the model is left out, in the
- * description of the tool and in its schema. Pure.
+ * description of the tool and in its schema, and so are keys.
  *
  * Source: `hermes-llm.md` §19.3 (patterns), `ARCHITECTURE.md` §5.
  *
  * @since 0.1.0
  */
+import { redactKeys } from "../../domain/Redaction.ts"
 import * as TextHygiene from "../../domain/TextHygiene.ts"
 import * as Injection from "../fence/Injection.ts"
 import type { Descriptor } from "./Connection.ts"
@@ -15,6 +16,10 @@ const maxDepth = 32
 /** Members of a JSON Schema that are prose. */
 const prose = new Set(["description", "title", "$comment", "examples", "default", "markdownDescription"])
 
+/** A text, or texts, of prose without keys. */
+const withoutKeys = (value: unknown): unknown =>
+  typeof value === "string" ? redactKeys(value) : Array.isArray(value) ? value.map(withoutKeys) : value
+
 /** A schema without the prose that is suspicious; the names of its properties are data, and stay. */
 const schemaValue = (value: unknown, named: boolean, depth: number): unknown => {
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
@@ -22,7 +27,10 @@ const schemaValue = (value: unknown, named: boolean, depth: number): unknown => 
   const kept = Object.entries(value).filter(([key, item]) =>
     named || !prose.has(key) || Injection.scan(JSON.stringify(item) ?? "", "tool description").length === 0
   )
-  return Object.fromEntries(kept.map(([key, item]) => [key, schemaValue(item, key === "properties" && !named, depth + 1)]))
+  return Object.fromEntries(kept.map(([key, item]) => [
+    key,
+    schemaValue(!named && prose.has(key) ? withoutKeys(item) : item, key === "properties" && !named, depth + 1)
+  ]))
 }
 
 /** What is told of a tool. */
@@ -35,7 +43,7 @@ export interface Told {
 export const of = ({ description, inputSchema, name }: Descriptor, fallback: string): Told => ({
   description: description === undefined
     ? fallback
-    : Injection.toolDescription(name, TextHygiene.withoutControls(TextHygiene.wellFormed(description))).text,
+    : Injection.toolDescription(name, redactKeys(TextHygiene.withoutControls(TextHygiene.wellFormed(description)))).text,
   // A schema stays one: only prose is taken out of it.
   inputSchema: schemaValue(TextHygiene.wellFormedValue(inputSchema), false, 0) as Descriptor["inputSchema"]
 })
