@@ -13,7 +13,7 @@ import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as Spans from "../hooks/Spans.ts"
-import { Attendance, unattended } from "../tool/approval/Attendance.ts"
+import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import type * as Delegator from "../tool/Delegator.ts"
 import * as ChildTools from "./ChildTools.ts"
 import * as ChildWatch from "./ChildWatch.ts"
@@ -252,7 +252,7 @@ export const run = <E>(family: Family<E>, child: Child): Effect.Effect<Delegator
     progress: child.watched
   }
   return children.during(entry, agent.stop(sessionId), bounded).pipe(
-    Effect.provideService(Attendance, unattended("child agent", autoApprove === true ? "approve" : "deny")),
+    Effect.provideService(InteractiveMode, unattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settle(family, child, exit)),
     Effect.exit,
     Effect.andThen(report(family, child))

@@ -16,10 +16,10 @@ import * as JobFiles from "../runner/cron/JobFiles.ts"
 import { insideVariable } from "../tool/cron/CronContext.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
 import * as CronJobs from "../tool/cron/CronJobs.ts"
-import type { Draft } from "../tool/cron/Draft.ts"
+import type { Draft } from "../tool/cron/JobDraft.ts"
 import type { CronError, Job } from "../tool/cron/Job.ts"
 import * as JobView from "../tool/cron/Job.ts"
-import * as Snapshot from "../tool/cron/Snapshot.ts"
+import * as JobSnapshot from "../tool/cron/JobSnapshot.ts"
 import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
@@ -126,7 +126,7 @@ export const create = Effect.fn("hermes cron create")(function*(
   yield* withSettings(shared, Effect.gen(function*() {
     yield* outsideOfJobs
     const settings = yield* Settings
-    const model = Snapshot.take(settings, yield* Environment)
+    const model = JobSnapshot.take(settings, yield* Environment)
     const draft = yield* draftOf(shared, given)
     const whole: Draft = {
       ...draft,
@@ -149,7 +149,7 @@ export const edit = Effect.fn("hermes cron edit")(function*(
   yield* withSettings(shared, Effect.gen(function*() {
     yield* outsideOfJobs
     const isModelGiven = shared.model !== undefined || shared.provider !== undefined || shared.baseUrl !== undefined
-    const model = isModelGiven ? Snapshot.take(yield* Settings, yield* Environment) : undefined
+    const model = isModelGiven ? JobSnapshot.take(yield* Settings, yield* Environment) : undefined
     const draft: Draft = { ...yield* draftOf(shared, given), schedule, prompt, model }
     if (Object.values(draft).every((value) => value === undefined)) return yield* usage("nothing to change: pass at least one option, see `hermes cron edit --help`")
     yield* line(`changed ${soon(yield* onJobs((jobs) => jobs.update(reference, draft)))}`)
@@ -175,7 +175,7 @@ export const remove = Effect.fn("hermes cron remove")(function*({ job }: Named) 
 /** Gives jobs the provider and model that the settings mean now. */
 export const resnap = Effect.fn("hermes cron resnap")(function*(shared: Flags.Globals, { job }: { readonly job: Option.Option<string> }) {
   yield* withSettings(shared, Effect.gen(function*() {
-    const model = Snapshot.take(yield* Settings, yield* Environment)
+    const model = JobSnapshot.take(yield* Settings, yield* Environment)
     const changed = yield* onJobs((jobs) =>
       Option.match(job, {
         onSome: (reference) => Effect.map(jobs.update(reference, { model }), (one) => [one]),

@@ -26,7 +26,7 @@ import * as JobFiles from "../runner/cron/JobFiles.ts"
 import { Delivery, type Finished, type Shown } from "../runner/cron/JobRun.ts"
 import * as JobTools from "../runner/cron/JobTools.ts"
 import * as Tick from "../runner/cron/Tick.ts"
-import * as Snapshot from "../tool/cron/Snapshot.ts"
+import * as JobSnapshot from "../tool/cron/JobSnapshot.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { jobsOfHome, told } from "./CronActions.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -50,7 +50,7 @@ const agents = (flags: Flags.Globals, own: Own) =>
       const surroundings = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
       const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
         const loaded = yield* Effect.mapError(Config.load(Flags.configOptions(flags)), blocked)
-        const settings = Snapshot.apply(loaded.settings, environment, job.model)
+        const settings = JobSnapshot.apply(loaded.settings, environment, job.model)
         const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, own)), blocked)
         const agent = Context.get(runtime, Agent)
         const tools = yield* JobTools.select(job, Context.get(runtime, ToolRegistry), {

@@ -10,10 +10,10 @@ import * as Edit from "../config/Edit.ts"
 import { Home } from "../config/Home.ts"
 import { Settings } from "../config/Settings.ts"
 import { McpConnector } from "../tool/mcp/Connection.ts"
-import * as Names from "../tool/mcp/Names.ts"
+import * as McpNames from "../tool/mcp/McpNames.ts"
 import * as SdkClient from "../tool/mcp/SdkClient.ts"
 import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
-import * as Logins from "../tool/mcp/Logins.ts"
+import * as McpLogins from "../tool/mcp/McpLogins.ts"
 import * as SdkLogin from "../tool/mcp/SdkLogin.ts"
 import { type Failure, notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -41,7 +41,7 @@ export const list = Effect.fn("hermes mcp list")(function*(_flags: Flags.Globals
     name,
     enabled: section.enabled,
     server: whereOf(section),
-    toolset: Names.toolset(name)
+    toolset: McpNames.toolset(name)
   }))
   if (json) return yield* line(SafeText.json(servers, 2))
   if (servers.length === 0) return yield* line("No MCP servers. Add one with `hermes mcp add NAME --command PROGRAM` or `--url URL`.")
@@ -129,7 +129,7 @@ const wantingLogin = Effect.fnUntraced(function*(name: string) {
 /** Logs in at a server by a browser. */
 export const login = Effect.fn("hermes mcp login")(function*(_flags: Flags.Globals, { name }: Named) {
   const { config, http } = yield* wantingLogin(name)
-  const logins = yield* Logins.Logins
+  const logins = yield* McpLogins.Logins
   const output = yield* Output
   const loopback = yield* Loopback.listen(http.oauth.redirectPort ?? 0)
   const services = yield* Effect.context<never>()
@@ -145,12 +145,12 @@ export const login = Effect.fn("hermes mcp login")(function*(_flags: Flags.Globa
   yield* line(`Logged in to ${name}`)
   const { mcpServers } = yield* Settings
   if (mcpServers[name]?.oauth === undefined) yield* note(`Note: set mcp_servers.${name}.oauth to true to use the login`)
-}, Effect.scoped, Effect.provide(Logins.layer), Effect.provide(Home.layer), (effect, flags) =>
+}, Effect.scoped, Effect.provide(McpLogins.layer), Effect.provide(Home.layer), (effect, flags) =>
   Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))
 
 /** Forgets the login at a server. */
 export const logout = Effect.fn("hermes mcp logout")(function*({ name }: Named) {
-  const logins = yield* Logins.Logins
+  const logins = yield* McpLogins.Logins
   const forget = Effect.gen(function*() {
     const known = (yield* logins.get(name)) !== undefined
     if (known) yield* logins.set(name, undefined)
@@ -161,7 +161,7 @@ export const logout = Effect.fn("hermes mcp logout")(function*({ name }: Named) 
   const { mcpServers } = yield* Effect.provide(Settings, Config.layerAll())
   if (!Object.hasOwn(mcpServers, name)) return yield* unknownServer(name, mcpServers)
   yield* line(`Not logged in to ${name}`)
-}, Effect.provide(Logins.layer), Effect.provide(Home.layer))
+}, Effect.provide(McpLogins.layer), Effect.provide(Home.layer))
 
 /** Connects a server and prints what it has. */
 export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals, { json, name }: AsJson & Named) {
@@ -171,15 +171,15 @@ export const test = Effect.fn("hermes mcp test")(function*(_flags: Flags.Globals
   const { connection, offered } = yield* Effect.gen(function*() {
     const config = yield* ServerConfig.of(name, section)
     const connection = yield* McpConnector.use(({ connect }) => connect(config))
-    const chosen = Names.filter(config.include, config.exclude)
+    const chosen = McpNames.filter(config.include, config.exclude)
     const tools = connection.offers.tools ? yield* connection.listTools : []
     return { connection, offered: tools.filter((tool) => chosen(tool.name)) }
   }).pipe(
-    Effect.provide(SdkClient.layer.pipe(Layer.provide(Logins.layer))),
+    Effect.provide(SdkClient.layer.pipe(Layer.provide(McpLogins.layer))),
     Effect.provide(Home.layer),
     Effect.catchTag("McpError", ({ message }) => Effect.fail(notDone(message)))
   )
-  const tools = offered.map((tool) => ({ name: Names.tool(name, tool.name), description: tool.description ?? "" }))
+  const tools = offered.map((tool) => ({ name: McpNames.tool(name, tool.name), description: tool.description ?? "" }))
   const { offers, protocol, server } = connection
   if (json) return yield* line(SafeText.json({ server, protocol, offers, tools }, 2))
   const rows = tools.map(({ description, name }) => `  ${name}  ${description.split("\n")[0] ?? ""}`.trimEnd())

@@ -18,7 +18,7 @@ import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import { isCompleted } from "../domain/RunEvent.ts"
 import { SessionStore, type Service as Store } from "../session/SessionStore.ts"
-import { Attendance, unattended } from "../tool/approval/Attendance.ts"
+import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as McpHost from "../tool/mcp/McpHost.ts"
 import { everything, type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { BoundTool } from "../tool/Toolset.ts"
@@ -65,7 +65,7 @@ const ask = (agent: Agent.Service, store: Store, tools: Selection, settings: Val
               ? Effect.succeed(`${result.text}\n\n[session_id: ${result.sessionId}]`)
               : Effect.fail(`${result.text}\n\n[ended early: ${result.exit}; session_id: ${result.sessionId}]`)
         })),
-      Effect.provideService(Attendance, headless(settings))
+      Effect.provideService(InteractiveMode, headless(settings))
     )
 })
 
@@ -76,7 +76,7 @@ const offered = (agent: Agent.Service, settings: Values, { definition: { descrip
   readOnly: true,
   run: (args) =>
     agent.callTool({ name, args, cwd: Machine.workingDirectory() }).pipe(
-      Effect.provideService(Attendance, headless(settings)),
+      Effect.provideService(InteractiveMode, headless(settings)),
       Effect.flatMap(({ isFailure, output }) => isFailure ? Effect.fail(Json.toText(output)) : Effect.succeed(Json.toText(output)))
     )
 })

@@ -22,7 +22,7 @@ import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.t
 import * as Usage from "../domain/Usage.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import * as Offline from "../provider/Offline.ts"
-import { Attendance, unattended } from "../tool/approval/Attendance.ts"
+import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as ExitMessage from "./ExitMessage.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -103,7 +103,7 @@ const converse = Effect.fnUntraced(function*(
   if (view.live !== undefined) yield* Effect.forkScoped(view.live)
   return yield* Effect.provideService(
     Agent.run({ ...asked, ...input, readsText: live && !isQuiet(flags) }),
-    Attendance,
+    InteractiveMode,
     unattended("single query", settings.approvals.singleQueryMode, true)
   )
 })

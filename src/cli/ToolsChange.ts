@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"
 import * as Edit from "../config/Edit.ts"
 import { Settings, type Values } from "../config/Settings.ts"
-import * as Names from "../tool/mcp/Names.ts"
+import * as McpNames from "../tool/mcp/McpNames.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import { unknownName, usage } from "./Failure.ts"
@@ -40,7 +40,7 @@ const registered = Effect.fnUntraced(function*(settings: Values) {
 /** The names, when each is a toolset; a runtime is built only for those that the program itself does not have. */
 const checked = Effect.fnUntraced(function*(names: ReadonlyArray<string>, settings: Values) {
   const servers = Object.keys(settings.mcpServers)
-  const own = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(Names.toolset)]
+  const own = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(McpNames.toolset)]
   const others = names.filter((name) => !own.includes(name))
   if (others.length === 0) return names
   const known = [...own, ...yield* registered(settings)]

@@ -37,7 +37,7 @@ export const told = (settings: Values, environment: Environment["Service"], home
         import("../tool/builtin/web/SearchProvider.ts"),
         import("../tool/cron/CronJobs.ts"),
         import("../tool/cron/CronContext.ts"),
-        import("../tool/cron/Snapshot.ts")
+        import("../tool/cron/JobSnapshot.ts")
       ])
     ),
     ([urls, search, cron, { CronDefaults }, Snapshot]) =>
@@ -63,7 +63,7 @@ export const servers = ({ mcpServers }: Values): Layer.Layer<never, never, Home 
     ? Layer.empty
     : Layer.unwrap(Effect.map(
       Effect.promise(() =>
-        Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts"), import("../tool/mcp/Logins.ts")])),
+        Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts"), import("../tool/mcp/McpLogins.ts")])),
       ([{ McpServers }, client, logins]) =>
         McpServers.layer(mcpServers).pipe(
           Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),

@@ -25,7 +25,7 @@ import type { Lookup } from "../routing/RouteKeys.ts"
 import { RouterStatus } from "../routing/ModelRouter.ts"
 import { UsageAccounts } from "../routing/UsageAccounts.ts"
 import { SessionStore } from "../session/SessionStore.ts"
-import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/Judge.ts"
+import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/ApprovalJudge.ts"
 import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
 
 /** Who may be asked besides the runtime's own provider. */

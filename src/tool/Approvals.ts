@@ -50,15 +50,15 @@ import { Correlation } from "../hooks/Correlation.ts"
 import { Hooks, type Service as HooksService } from "../hooks/Hooks.ts"
 import * as AllowList from "./approval/AllowList.ts"
 import { ApprovalPrompt, type Approver, callback, type Pending, terminal } from "./approval/Approver.ts"
-import * as Asking from "./approval/Asking.ts"
+import * as ApprovalFlow from "./approval/ApprovalFlow.ts"
 import { ContentScanner, type Scanner } from "./approval/Question.ts"
-import { ApprovalJudge } from "./approval/Judge.ts"
-import * as Memory from "./approval/Memory.ts"
-import * as Messages from "./approval/Asking.ts"
-import { defaultPolicy, type Mode, type Policy } from "./approval/Asking.ts"
+import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
+import * as ApprovalMemory from "./approval/ApprovalMemory.ts"
+import * as Messages from "./approval/ApprovalFlow.ts"
+import { defaultPolicy, type Mode, type Policy } from "./approval/ApprovalFlow.ts"
 import type { Choice, Concern, Outcome, Question } from "./approval/Question.ts"
-import * as Subject from "./approval/Subject.ts"
-import type { Call, Permit, Refusal } from "./approval/Verdict.ts"
+import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
+import type { Call, Permit, Refusal } from "./approval/ApprovalDecision.ts"
 
 // Globs over commands, for what operators deny and allow: `*` is anything, `?` one character, case does not matter.
 
@@ -90,8 +90,8 @@ const globMatches = (glob: string, text: string): boolean => {
 const firstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
   globs.find((glob) => texts.some((text) => globMatches(glob, text)))
 
-export { defaultPolicy, type Mode, type Policy } from "./approval/Asking.ts"
-export type { Call, Permit, Refusal } from "./approval/Verdict.ts"
+export { defaultPolicy, type Mode, type Policy } from "./approval/ApprovalFlow.ts"
+export type { Call, Permit, Refusal } from "./approval/ApprovalDecision.ts"
 
 /** A question that comes from elsewhere than a call's text. */
 export interface Request {
@@ -122,7 +122,7 @@ export interface Options {
   /** Who is asked; nobody when absent, and nobody means deny. */
   readonly approver?: Approver | undefined
   readonly judge?: ApprovalJudge["Service"] | undefined
-  readonly store?: Memory.AllowListStore | undefined
+  readonly store?: ApprovalMemory.AllowListStore | undefined
   /** Looks at every command line that nothing lifts the questions of. */
   readonly scanner?: Scanner | undefined
 }
@@ -133,10 +133,10 @@ const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag:
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
   const allowed = AllowList.parse(policy.allow)
-  const memory = Memory.make(allowed.exact, options.store ?? { add: () => Effect.void })
+  const memory = ApprovalMemory.make(allowed.exact, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge } = options
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
-  const asking = Asking.make({ policy, memory, hooks, approver, judge })
+  const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge })
   const yolo = new Set<string>()
   const modes = new Map<string, Mode>()
   const modeOf = (session: string): Mode => modes.get(session) ?? policy.mode
@@ -155,7 +155,7 @@ export const make = (options: Options): Service => {
   const check = Effect.fnUntraced(function*(call: Call): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     if (call.contained === true) return permit("contained")
-    const { lines, target, text, verdict } = Subject.of(call.tool, call.args, call.runs)
+    const { lines, target, text, verdict } = ApprovalTarget.of(call.tool, call.args, call.runs)
     if (verdict.floor !== undefined) return refuse("hardline", Messages.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
@@ -205,7 +205,7 @@ const layerOf = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never,
     Approvals,
     Effect.gen(function*() {
       const hooks = yield* Hooks
-      const store = options.store ?? (yield* Memory.AllowList)
+      const store = options.store ?? (yield* ApprovalMemory.AllowList)
       const scanner = options.scanner ?? (yield* ContentScanner)
       const dropped = AllowList.notice(AllowList.parse(options.policy?.allow ?? []))
       if (dropped !== undefined) yield* Effect.logWarning(dropped)

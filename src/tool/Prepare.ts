@@ -21,8 +21,8 @@ import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type * as Approvals from "./Approvals.ts"
-import * as Arguments from "./approval/Subject.ts"
-import * as Concerns from "./approval/Concerns.ts"
+import * as Arguments from "./approval/ApprovalTarget.ts"
+import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
 import * as CallError from "./calls/CallError.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
@@ -55,7 +55,7 @@ export interface Ready {
   /** The arguments that the permit is for. */
   readonly approved: Arguments.Snapshot
   /** What other arguments would have to be judged with. */
-  readonly concerned: Concerns.Facts
+  readonly concerned: ApprovalReasons.Facts
 }
 
 /** What a call is prepared with. */
@@ -121,7 +121,7 @@ const judge = Effect.fnUntraced(function*(
     tool: call.name,
     args,
     runs: bound.facts,
-    concerns: yield* Concerns.of(concerned, args)
+    concerns: yield* ApprovalReasons.of(concerned, args)
   })
   return judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
 })

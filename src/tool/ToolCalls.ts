@@ -18,9 +18,9 @@ import type { Interceptors } from "../middleware/Interceptors.ts"
 import { NestedCalls, type Outcome as NestedOutcome, type Run as NestedRun } from "./builtin/code/CodeSettings.ts"
 import * as Bounds from "./Bounds.ts"
 import * as Normalise from "./calls/Normalise.ts"
-import * as Execute from "./Execute.ts"
+import * as ToolExecution from "./ToolExecution.ts"
 import * as Prepare from "./Prepare.ts"
-import * as Desk from "./result/Desk.ts"
+import * as ResultCommit from "./result/ResultCommit.ts"
 import * as ResultText from "./result/ResultText.ts"
 import * as Schedule from "./Schedule.ts"
 import { ConversationHistory, ToolContext } from "./ToolContext.ts"
@@ -51,7 +51,7 @@ export interface Completed {
 }
 
 /** How one call came out. */
-interface Ended extends Omit<Execute.Settlement, "args"> {
+interface Ended extends Omit<ToolExecution.Settlement, "args"> {
   readonly call: Prompt.ToolCallPart
   readonly durationMillis: number
   /** The tool's own bound on its results. */
@@ -79,7 +79,7 @@ const close = Effect.fnUntraced(function*<E>(
 const observe = (
   { hooks }: Interceptors,
   { announced, context }: Prepare.Ready,
-  { args, blockedBy, output, status }: Execute.Settlement,
+  { args, blockedBy, output, status }: ToolExecution.Settlement,
   durationMillis: number
 ): Effect.Effect<string> => {
   if (!hooks.has("post_tool_call") && !hooks.has("transform_tool_result")) return Effect.succeed(output)
@@ -95,7 +95,7 @@ const observe = (
     : Effect.andThen(closed, ToolEvents.transform(hooks, context, end))
 }
 
-const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready, settlement: Execute.Settlement) =>
+const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready, settlement: ToolExecution.Settlement) =>
   guard.after({
     name: ready.call.name,
     args: settlement.args,
@@ -136,7 +136,7 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
         return emit([{ _tag: "ToolProgress", callId: call.id, name: call.name, text }])
       })
   const settlement = yield* Effect.provideService(
-    Execute.execute(interceptors.stack, approvals, ready, onProgress),
+    ToolExecution.execute(interceptors.stack, approvals, ready, onProgress),
     Correlation,
     ToolEvents.correlation(ready.context)
   )
@@ -195,7 +195,7 @@ const runAll = Effect.fnUntraced(function*<E>(
   const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
   const begin = beginnings(batch, entries, concurrency)
   yield* begin.first
-  const results = yield* Desk.settle({
+  const results = yield* ResultCommit.settle({
     work: entries.map((entry) => complete(batch, begin.of, entry)),
     concurrency,
     limits: batch.limits,

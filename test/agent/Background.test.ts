@@ -10,7 +10,7 @@ import { Children } from "../../src/agent/Children.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import { Attendance, unattended } from "../../src/tool/approval/Attendance.ts"
+import { InteractiveMode, unattended } from "../../src/tool/approval/InteractiveMode.ts"
 import { delegate, isChild, say, setup } from "../support/delegation.ts"
 
 const background = { goal: "count the sheep", background: true }
@@ -75,7 +75,7 @@ describe("delegation in the background", () => {
     const { layer } = setup(({ prompt, results }) =>
       isChild(prompt) ? say("seven sheep") : results === 0 ? delegate(background) : say("ok"))
     return Effect.gen(function*() {
-      yield* Effect.provideService(Agent.run({ prompt: "go", sessionId: "s1" }), Attendance, unattended("single query"))
+      yield* Effect.provideService(Agent.run({ prompt: "go", sessionId: "s1" }), InteractiveMode, unattended("single query"))
       const { results } = (yield* dispatched(s1)) as { results: ReadonlyArray<{ summary: string }> }
       assert.deepStrictEqual(results.map(({ summary }) => summary), ["seven sheep"])
     }).pipe(Effect.provide(layer))

@@ -16,7 +16,7 @@ import * as Correlation from "../../src/hooks/Correlation.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
 import { callback } from "../../src/tool/approval/Approver.ts"
-import { Attendance, unattended } from "../../src/tool/approval/Attendance.ts"
+import { InteractiveMode, unattended } from "../../src/tool/approval/InteractiveMode.ts"
 import * as Bounds from "../../src/tool/Bounds.ts"
 import * as BoundsFile from "../../src/tool/BoundsFile.ts"
 import * as Fence from "../../src/tool/builtin/file/Fence.ts"
@@ -168,7 +168,7 @@ describe("hermes-llm: safety", () => {
       assert.strictEqual(outcome(yield* off.check("rm -rf x")), "runs")
       assert.strictEqual(outcome(yield* off.check("rm -rf /")), "hardline")
       const cron = yield* approvals("once")
-      assert.strictEqual(outcome(yield* Effect.provideService(cron.check("rm -rf x"), Attendance, unattended("cron"))), "approval_denied")
+      assert.strictEqual(outcome(yield* Effect.provideService(cron.check("rm -rf x"), InteractiveMode, unattended("cron"))), "approval_denied")
       const contained = yield* cron.service.check({ tool: "terminal", args: { command: "rm -rf x" }, contained: true })
       assert.deepStrictEqual([outcome(contained), cron.asked()], ["runs", 0])
       const rulings = ["approve", "deny", "deny", "deny"] as const
@@ -233,7 +233,7 @@ describe("hermes-product: approvals", () => {
   it.effect("55 a dangerous command of a child is denied without a prompt, and told", () =>
     Effect.gen(function*() {
       const { check, asked, choices } = yield* approvals("always")
-      const result = yield* Effect.provideService(check("rm -rf x"), Attendance, unattended("child agent"))
+      const result = yield* Effect.provideService(check("rm -rf x"), InteractiveMode, unattended("child agent"))
       assert.deepStrictEqual([outcome(result), asked(), choices], ["approval_denied", 0, ["deny"]])
     }))
 })

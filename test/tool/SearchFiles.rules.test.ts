@@ -2,16 +2,16 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Content from "../../src/tool/builtin/search/Content.ts"
-import * as Ignore from "../../src/tool/builtin/search/Walk.ts"
-import * as Pattern from "../../src/tool/builtin/search/Content.ts"
+import * as ContentSearch from "../../src/tool/builtin/search/ContentSearch.ts"
+import * as Ignore from "../../src/tool/builtin/search/FileWalk.ts"
+import * as Pattern from "../../src/tool/builtin/search/ContentSearch.ts"
 import * as Render from "../../src/tool/builtin/SearchFiles.ts"
 import { effectProp } from "../support/property.ts"
 
 const compiled = (source: string): Pattern.Pattern => Result.getOrThrow(Pattern.compile(source))
 
-const scan = (text: string, source: string, options: Partial<Content.Options> = {}, piece = text.length + 1) => {
-  const scanner = Content.make({
+const scan = (text: string, source: string, options: Partial<ContentSearch.Options> = {}, piece = text.length + 1) => {
+  const scanner = ContentSearch.make({
     pattern: compiled(source),
     context: 0,
     maxMatches: Number.POSITIVE_INFINITY,

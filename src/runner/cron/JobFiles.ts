@@ -17,7 +17,7 @@ import * as Predicate from "effect/Predicate"
 import * as Json from "../../domain/Json.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import { CronStoreError } from "../../tool/cron/Job.ts"
-import * as When from "../../tool/cron/When.ts"
+import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
 import { JobBlocked } from "./JobBlocked.ts"
 
 /** Outputs of one job that are kept. */
@@ -91,7 +91,7 @@ export const write = Effect.fnUntraced(function*({ cron }: Places, { began, body
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const directory = paths.join(cron, "output", jobId)
-  const path = paths.join(directory, `${When.iso(began).replaceAll(":", "-")}.md`)
+  const path = paths.join(directory, `${JobSchedule.iso(began).replaceAll(":", "-")}.md`)
   const head = facts.map(([name, value]) => `- ${name}: ${oneLine(value)}`).join("\n")
   yield* Effect.gen(function*() {
     yield* fs.makeDirectory(directory, { recursive: true, mode: 0o700 })
@@ -108,7 +108,7 @@ export const looked = Effect.fnUntraced(function*({ cron }: Places, now: number)
   const paths = yield* Path.Path
   const path = paths.join(cron, "ticker.json")
   yield* fs.makeDirectory(cron, { recursive: true, mode: 0o700 }).pipe(
-    Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: When.iso(now) })}\n`, { mode: 0o600 })),
+    Effect.andThen(fs.writeFileString(path, `${JSON.stringify({ at: JobSchedule.iso(now) })}\n`, { mode: 0o600 })),
     Effect.mapError(failed(path))
   )
 })
@@ -120,7 +120,7 @@ export const lastLook = Effect.fnUntraced(function*({ cron }: Places) {
   const text = yield* Effect.option(fs.readFileString(paths.join(cron, "ticker.json")))
   const note = Option.flatMap(text, Json.parse)
   return Option.isSome(note) && Predicate.hasProperty(note.value, "at") && typeof note.value.at === "string"
-    ? When.millisOf(note.value.at)
+    ? JobSchedule.millisOf(note.value.at)
     : undefined
 })
 

@@ -10,7 +10,7 @@
  */
 import * as TextCut from "../../domain/TextCut.ts"
 import type { Job } from "../../tool/cron/Job.ts"
-import * as When from "../../tool/cron/When.ts"
+import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
 import * as Injection from "../../tool/fence/Injection.ts"
 
 /** What a job says that has nothing to say. */
@@ -38,8 +38,8 @@ const block = ({ name, tag, text }: Material): string => {
 const lateAfter = 5 * 60_000
 
 const heading = ({ name, schedule }: Job, meant: number, now: number): string => {
-  const at = When.atText(meant, schedule.timezone)
-  const late = now - meant > lateAfter ? ` It is ${When.atText(now, schedule.timezone)} now, so it runs late.` : ""
+  const at = JobSchedule.atText(meant, schedule.timezone)
+  const late = now - meant > lateAfter ? ` It is ${JobSchedule.atText(now, schedule.timezone)} now, so it runs late.` : ""
   return `[This is the scheduled job "${name}", meant for ${at}.${late} Nobody watches and nobody can answer: decide by yourself, ` +
     "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, answer with " +
     `${silentMarker} and nothing else.]`

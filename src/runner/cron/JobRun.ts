@@ -29,13 +29,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redaction from "../../domain/Redaction.ts"
 import { isCompleted } from "../../domain/RunEvent.ts"
-import { Attendance, unattended } from "../../tool/approval/Attendance.ts"
-import type { Claim, Ended } from "../../tool/cron/Claim.ts"
+import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
+import type { Claim, Ended } from "../../tool/cron/JobClaim.ts"
 import { InsideJob } from "../../tool/cron/CronContext.ts"
 import { CronJobs } from "../../tool/cron/CronJobs.ts"
-import { hostile } from "../../tool/cron/Draft.ts"
+import { hostile } from "../../tool/cron/JobDraft.ts"
 import type { Job } from "../../tool/cron/Job.ts"
-import * as When from "../../tool/cron/When.ts"
+import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
 import { JobAgent } from "./JobAgent.ts"
 import { JobBlocked } from "./JobBlocked.ts"
 import * as JobFiles from "./JobFiles.ts"
@@ -125,7 +125,7 @@ const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settin
   ]
   const now = yield* Clock.currentTimeMillis
   const result = yield* needs.ask({ prompt: JobPrompt.make(job, materials, { meant, now }), source: "cron" }).pipe(
-    Effect.provideService(Attendance, unattended("scheduled job", settings.approvals)),
+    Effect.provideService(InteractiveMode, unattended("scheduled job", settings.approvals)),
     Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
   )
   const text = result.text.trim()
@@ -168,9 +168,9 @@ const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, beg
     began,
     facts: [
       ["job", `${job.name} (${job.id})`],
-      ["meant for", When.atText(claim.meant, job.schedule.timezone)],
-      ["began", When.iso(began)],
-      ["ended", When.iso(yield* Clock.currentTimeMillis)],
+      ["meant for", JobSchedule.atText(claim.meant, job.schedule.timezone)],
+      ["began", JobSchedule.iso(began)],
+      ["ended", JobSchedule.iso(yield* Clock.currentTimeMillis)],
       ["status", result.status],
       ...result.sessionId === undefined ? [] : [["session", result.sessionId] as const]
     ],

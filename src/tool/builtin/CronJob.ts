@@ -33,7 +33,7 @@ import { CronDefaults, InsideJob } from "../cron/CronContext.ts"
 import { CronJobs } from "../cron/CronJobs.ts"
 import type { CronError, Job } from "../cron/Job.ts"
 import * as JobView from "../cron/Job.ts"
-import * as When from "../cron/When.ts"
+import * as JobSchedule from "../cron/JobSchedule.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
 
@@ -48,7 +48,7 @@ export const Parameters = Schema.Struct({
   job_id: text("Its id, the beginning of it, or its name. Needed by all but create and list."),
   name: text("What people call it"),
   prompt: text("What the agent of the job shall do, complete in itself: it knows nothing of this conversation."),
-  schedule: text(`When: ${When.forms}.`),
+  schedule: text(`When: ${JobSchedule.forms}.`),
   repeat: Schema.optionalKey(Schema.Int.annotate({ description: "Runs until it is done. Default: 1 for a single time, else no end." })),
   skills: texts("Names of skills that the job follows"),
   script: text("A file below the scripts directory of the home directory; what it prints is given to the agent."),
@@ -97,7 +97,7 @@ const answer = (job: Job, message: string): Result => ({
   success: true,
   job_id: job.id,
   name: job.name,
-  schedule: When.describe(job.schedule),
+  schedule: JobSchedule.describe(job.schedule),
   next_run_at: job.next_run_at,
   job: JobView.record(job),
   message

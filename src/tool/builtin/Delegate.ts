@@ -29,7 +29,7 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Json from "../../domain/Json.ts"
-import { Attendance } from "../approval/Attendance.ts"
+import { InteractiveMode } from "../approval/InteractiveMode.ts"
 import * as Delegator from "../Delegator.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
@@ -125,7 +125,7 @@ const handler = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
     return yield* Effect.fail(refused("background is for a single task: give one goal, or wait for the tasks"))
   }
   // Where nobody is there to hear of it later, the child is waited for.
-  if (single !== undefined && params.background === true && (yield* Attendance)._tag === "Attended") {
+  if (single !== undefined && params.background === true && (yield* InteractiveMode)._tag === "Attended") {
     return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => refused(message))
   }
   const started = yield* Clock.currentTimeMillis

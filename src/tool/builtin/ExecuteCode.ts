@@ -42,7 +42,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as TraceContext from "../../domain/TraceContext.ts"
 import * as Ids from "../../domain/Ids.ts"
-import * as Attendance from "../approval/Attendance.ts"
+import * as InteractiveMode from "../approval/InteractiveMode.ts"
 import * as CronContext from "../cron/CronContext.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
@@ -144,7 +144,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
       ...environmentOf(environment(), settings.environment),
       ...yield* TraceContext.variables,
       ...yield* CronContext.variables,
-      ...yield* Attendance.variables,
+      ...yield* InteractiveMode.variables,
       [ProcessTree.markVariable]: mark
     },
     stdin: "ignore",

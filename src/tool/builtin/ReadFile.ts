@@ -26,12 +26,12 @@ import { RedactSecrets } from "../../domain/Redaction.ts"
 import { closest, similarity } from "../../domain/Similarity.ts"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
-import * as Binary from "./file/Pieces.ts"
+import * as Binary from "./file/FileContent.ts"
 import { FileLimits } from "./file/FileLimits.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as LineWindow from "./file/LineWindow.ts"
 import * as Office from "./file/Office.ts"
-import * as Pieces from "./file/Pieces.ts"
+import * as FileContent from "./file/FileContent.ts"
 import * as Problem from "./file/Problem.ts"
 import { type Target, Targets } from "./file/Target.ts"
 
@@ -141,10 +141,10 @@ const windowOf = Effect.fnUntraced(function*(target: Target, options: LineWindow
   const name = target.path.toLowerCase()
   const text = name.endsWith(".ipynb")
     ? Option.getOrUndefined(
-      notebookText(new TextDecoder().decode(yield* Pieces.whole(target.real, target.given, maxDocument)))
+      notebookText(new TextDecoder().decode(yield* FileContent.whole(target.real, target.given, maxDocument)))
     )
     : Office.isDocument(name)
-    ? yield* Office.extract(name, yield* Pieces.whole(target.real, target.given, maxDocument))
+    ? yield* Office.extract(name, yield* FileContent.whole(target.real, target.given, maxDocument))
     : undefined
   if (text !== undefined) {
     reader.push(new TextEncoder().encode(text))
@@ -152,7 +152,7 @@ const windowOf = Effect.fnUntraced(function*(target: Target, options: LineWindow
   }
   let kind: string | undefined
   let first = true
-  yield* Pieces.forEachPiece(target.real, (bytes) => {
+  yield* FileContent.forEachPiece(target.real, (bytes) => {
     if (first) kind = Binary.kindOfBytes(bytes)
     first = false
     if (kind === undefined) reader.push(bytes)

@@ -30,9 +30,9 @@ import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Target.ts"
-import * as Pattern from "./search/Content.ts"
+import * as Pattern from "./search/ContentSearch.ts"
 import * as Search from "./search/Search.ts"
-import type { Entry } from "./search/Walk.ts"
+import type { Entry } from "./search/FileWalk.ts"
 
 /** A matching line of a file. */
 export interface LineMatch {

@@ -41,11 +41,11 @@ import type * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Ids from "../../domain/Ids.ts"
 import type { Leases } from "../../platform/Leases.ts"
-import * as Claim from "./Claim.ts"
-import * as Draft from "./Draft.ts"
+import * as JobClaim from "./JobClaim.ts"
+import * as JobDraft from "./JobDraft.ts"
 import { type CronError, type CronRefused, type CronStoreError, type Job, refused } from "./Job.ts"
 import * as JobFile from "./JobFile.ts"
-import * as When from "./When.ts"
+import * as JobSchedule from "./JobSchedule.ts"
 
 /** Jobs that are not done, at most. */
 export const maxJobs = 500
@@ -65,9 +65,9 @@ export interface Service {
   readonly list: Effect.Effect<Listed, CronStoreError>
   readonly find: (reference: string) => Effect.Effect<Job, CronError>
   /** `draft.timezone` is the machine's when absent. */
-  readonly create: (draft: Draft.Draft) => Effect.Effect<Job, CronError>
+  readonly create: (draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
   /** Changes what is given, and keeps the rest. */
-  readonly update: (reference: string, draft: Draft.Draft) => Effect.Effect<Job, CronError>
+  readonly update: (reference: string, draft: JobDraft.Draft) => Effect.Effect<Job, CronError>
   readonly pause: (reference: string) => Effect.Effect<Job, CronError>
   /** Goes on with the next moment that comes. */
   readonly resume: (reference: string) => Effect.Effect<Job, CronError>
@@ -77,13 +77,13 @@ export interface Service {
   /** The jobs whose time has come. Runs that died are settled, and moments that are too late to make up for are passed over. */
   readonly due: Effect.Effect<ReadonlyArray<Job>, CronStoreError>
   /** Takes a job for a run; undefined when it is not due any more, or somebody else has it. */
-  readonly claim: (id: string) => Effect.Effect<Claim.Claim | undefined, CronStoreError>
+  readonly claim: (id: string) => Effect.Effect<JobClaim.Claim | undefined, CronStoreError>
   /** Takes a job for a run now, whatever its schedule says; the schedule stays as it is. */
-  readonly take: (reference: string) => Effect.Effect<Claim.Claim, CronError>
+  readonly take: (reference: string) => Effect.Effect<JobClaim.Claim, CronError>
   /** Says that a run still lives; false when it is not the holder's any more. */
-  readonly renew: (claim: Claim.Claim) => Effect.Effect<boolean, CronStoreError>
+  readonly renew: (claim: JobClaim.Claim) => Effect.Effect<boolean, CronStoreError>
   /** Says how a run ended. */
-  readonly settle: (claim: Claim.Claim, ended: Claim.Ended) => Effect.Effect<Claim.Settled, CronStoreError>
+  readonly settle: (claim: JobClaim.Claim, ended: JobClaim.Ended) => Effect.Effect<JobClaim.Settled, CronStoreError>
 }
 
 /** See the module. */
@@ -131,7 +131,7 @@ export const make = (file: JobFile.JobFile): Service => {
       ))
 
   /** The ids of the jobs whose output is wanted. */
-  const known = (jobs: ReadonlyArray<Job>, draft: Draft.Draft): Result.Result<Draft.Draft, string> =>
+  const known = (jobs: ReadonlyArray<Job>, draft: JobDraft.Draft): Result.Result<JobDraft.Draft, string> =>
     draft.contextFrom === undefined ? Result.succeed(draft) : Result.mapBoth(
       Result.all(draft.contextFrom.map((reference) => resolve(jobs, reference))),
       {
@@ -150,7 +150,7 @@ export const make = (file: JobFile.JobFile): Service => {
             return yield* Result.fail(`there are ${maxJobs} jobs already: remove some`)
           }
           const whole = yield* known(jobs, draft)
-          const job = yield* Draft.create(whole, id, { now, timezone: draft.timezone ?? When.localTimezone() })
+          const job = yield* JobDraft.create(whole, id, { now, timezone: draft.timezone ?? JobSchedule.localTimezone() })
           return [job, trimmed([...jobs, job])] as const
         }),
         refused
@@ -161,7 +161,7 @@ export const make = (file: JobFile.JobFile): Service => {
   const update: Service["update"] = (reference, draft) =>
     edit(reference, (job, now, jobs) =>
       Result.flatMap(known(jobs, draft), (whole) =>
-        Draft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })))
+        JobDraft.change(job, whole, { now, timezone: draft.timezone ?? job.schedule.timezone })))
 
   const pause: Service["pause"] = (reference) =>
     edit(reference, (job) =>
@@ -172,17 +172,17 @@ export const make = (file: JobFile.JobFile): Service => {
   const resume: Service["resume"] = (reference) =>
     edit(reference, (job, now) => {
       if (job.state === "scheduled") return Result.succeed(job)
-      const next = When.nextAfter(job.schedule, now)
+      const next = JobSchedule.nextAfter(job.schedule, now)
       return next === undefined || job.state === "completed"
         ? Result.fail(`${job.name} has nothing left to do: give it a new schedule by \`hermes cron edit\``)
-        : Result.succeed({ ...job, state: "scheduled", next_run_at: When.iso(next) })
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.iso(next) })
     })
 
   const trigger: Service["trigger"] = (reference) =>
     edit(reference, (job, now) =>
       job.state === "paused"
         ? Result.fail(`${job.name} is paused: resume it first`)
-        : Result.succeed({ ...job, state: "scheduled", next_run_at: When.iso(now) }))
+        : Result.succeed({ ...job, state: "scheduled", next_run_at: JobSchedule.iso(now) }))
 
   const remove: Service["remove"] = (reference) =>
     file.change(({ jobs }) =>
@@ -192,12 +192,12 @@ export const make = (file: JobFile.JobFile): Service => {
   const due: Service["due"] = Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const { jobs } = yield* file.read
-    const isStale = (job: Job): boolean => Claim.swept(job, now) !== job
+    const isStale = (job: Job): boolean => JobClaim.swept(job, now) !== job
     // Most of the time there is nothing to write, and nobody has to wait for a lock.
-    if (!jobs.some(isStale)) return jobs.filter((job) => Claim.isDue(job, now))
+    if (!jobs.some(isStale)) return jobs.filter((job) => JobClaim.isDue(job, now))
     return yield* file.change(({ jobs }) => {
-      const swept = jobs.map((job) => Claim.swept(job, now))
-      return Effect.succeed([swept.filter((job) => Claim.isDue(job, now)), swept] as const)
+      const swept = jobs.map((job) => JobClaim.swept(job, now))
+      return Effect.succeed([swept.filter((job) => JobClaim.isDue(job, now)), swept] as const)
     })
   })
 
@@ -206,8 +206,8 @@ export const make = (file: JobFile.JobFile): Service => {
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) => {
       const job = jobs.find((job) => job.id === id)
-      if (job === undefined || Claim.swept(job, now) !== job || !Claim.isDue(job, now)) return Effect.succeed([undefined, undefined] as const)
-      const [claim, held] = Claim.scheduled(job, token, now)
+      if (job === undefined || JobClaim.swept(job, now) !== job || !JobClaim.isDue(job, now)) return Effect.succeed([undefined, undefined] as const)
+      const [claim, held] = JobClaim.scheduled(job, token, now)
       return Effect.succeed([claim, replaced(jobs, held)] as const)
     })
   })
@@ -217,9 +217,9 @@ export const make = (file: JobFile.JobFile): Service => {
     const now = yield* Clock.currentTimeMillis
     return yield* file.change(({ jobs }) =>
       Effect.fromResult(Result.gen(function*() {
-        const job = Claim.swept(yield* resolve(jobs, reference), now)
+        const job = JobClaim.swept(yield* resolve(jobs, reference), now)
         if (job.running !== null) return yield* Result.fail(refused(`${job.name} is running since ${job.running.since}: wait for it`))
-        const [claim, held] = Claim.immediate(job, token, now)
+        const [claim, held] = JobClaim.immediate(job, token, now)
         return [claim, replaced(jobs, held)] as const
       }))
     )
@@ -227,7 +227,7 @@ export const make = (file: JobFile.JobFile): Service => {
 
   /** Works on a job as long as the claim is good. */
   const held = <A>(
-    { job: { id }, token }: Claim.Claim,
+    { job: { id }, token }: JobClaim.Claim,
     lost: A,
     work: (job: Job, now: number) => readonly [A, Job]
   ): Effect.Effect<A, CronStoreError> =>
@@ -251,8 +251,8 @@ export const make = (file: JobFile.JobFile): Service => {
     due,
     claim,
     take,
-    renew: (claim) => held(claim, false, (job, now) => [true, Claim.renewed(job, now)]),
-    settle: (claim, ended) => held<Claim.Settled>(claim, { _tag: "Lost" }, (job, now) => Claim.settled(job, ended, now))
+    renew: (claim) => held(claim, false, (job, now) => [true, JobClaim.renewed(job, now)]),
+    settle: (claim, ended) => held<JobClaim.Settled>(claim, { _tag: "Lost" }, (job, now) => JobClaim.settled(job, ended, now))
   }
 }
 

@@ -11,7 +11,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
-import * as When from "./When.ts"
+import * as JobSchedule from "./JobSchedule.ts"
 
 /** Whether it waits for its time, was told to wait longer, or has nothing left to do. */
 export const State = Schema.Literals(["scheduled", "paused", "completed"])
@@ -62,7 +62,7 @@ export const work = {
 export const Job = Schema.Struct({
   id: Schema.NonEmptyString,
   ...work,
-  schedule: When.Schedule,
+  schedule: JobSchedule.Schedule,
   /** Runs until it is done; null is never. */
   times: Schema.NullOr(Schema.Int.check(Schema.isGreaterThan(0))),
   state: State,
@@ -113,8 +113,8 @@ export const progress = ({ runs, times }: Job): string => times === null ? Strin
 
 /** When it runs next, in its own time zone; undefined for one that does not. */
 export const nextText = ({ next_run_at, schedule, state }: Job): string | undefined => {
-  const at = next_run_at === null || state !== "scheduled" ? undefined : When.millisOf(next_run_at)
-  return at === undefined ? undefined : When.atText(at, schedule.timezone)
+  const at = next_run_at === null || state !== "scheduled" ? undefined : JobSchedule.millisOf(next_run_at)
+  return at === undefined ? undefined : JobSchedule.atText(at, schedule.timezone)
 }
 
 /** For JSON: what there is to say, and nothing that is not. */
@@ -122,7 +122,7 @@ export const record = (job: Job) => ({
   job_id: job.id,
   name: job.name,
   state: stateOf(job),
-  schedule: When.describe(job.schedule),
+  schedule: JobSchedule.describe(job.schedule),
   timezone: job.schedule.timezone,
   next_run_at: job.state === "scheduled" ? job.next_run_at : null,
   repeat: progress(job),

@@ -15,11 +15,11 @@
  * caller, where it can.
  */
 import { type Command, operands } from "./Command.ts"
-import { configuration, isOwnSecret, isOwnSecretFile, runsLater, tidy } from "./Places.ts"
-import * as Read from "./Read.ts"
-import { destinations } from "./rules/Configuration.ts"
-import { blind, interpreting, sources } from "./rules/Exfiltration.ts"
-import { named, written } from "./Finding.ts"
+import { configuration, isOwnSecret, isOwnSecretFile, runsLater, tidy } from "./PathClass.ts"
+import * as ScriptInterpreter from "./ScriptInterpreter.ts"
+import { destinations } from "./rules/ConfigurationRules.ts"
+import { blind, interpreting, sources } from "./rules/ExfiltrationRules.ts"
+import { named, written } from "./DangerFinding.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */
 export interface Surroundings {
@@ -121,7 +121,7 @@ export interface Access {
 /** Writes of a command line that need an approval, each path once. What the rules of the judge find already is left out. */
 export const writes = (line: string, places: Surroundings): ReadonlyArray<Access> => {
   const found = new Map<string, Access>()
-  for (const command of Read.read(line).commands) {
+  for (const command of ScriptInterpreter.read(line).commands) {
     if (command.wrappers.some((wrapper) => contained.has(wrapper))) continue
     for (const given of [...written(command), ...destinations(command), ...more(command)]) {
       const path = absolute(given, command.cwd, places)
@@ -141,7 +141,7 @@ const secretOf = (path: string, { agentHomes }: Surroundings): boolean =>
 export const reads = (line: string, places: Surroundings): ReadonlyArray<Access> => {
   const found = new Map<string, Access>()
   const reason = "reading of the agent's own credentials"
-  for (const command of Read.read(line).commands) {
+  for (const command of ScriptInterpreter.read(line).commands) {
     if (blind.has(command.program) || command.wrappers.some((wrapper) => contained.has(wrapper))) continue
     for (const given of sources(command)) {
       // What the judge knows without the machine, it has found.

@@ -23,19 +23,19 @@
  * @since 0.1.0
  */
 import type { Command } from "./Command.ts"
-import { ask, type Finding, floor } from "./Finding.ts"
-import * as Read from "./Read.ts"
-import * as Agent from "./rules/Agent.ts"
-import * as Code from "./rules/Code.ts"
-import * as Configuration from "./rules/Configuration.ts"
-import * as Disks from "./rules/Disks.ts"
-import * as Exfiltration from "./rules/Exfiltration.ts"
-import * as Files from "./rules/Files.ts"
-import * as Git from "./rules/Git.ts"
-import * as Privileges from "./rules/Privileges.ts"
-import * as Processes from "./rules/Processes.ts"
-import * as Remote from "./rules/Remote.ts"
-import type { Rule } from "./Finding.ts"
+import { ask, type Finding, floor } from "./DangerFinding.ts"
+import * as ScriptInterpreter from "./ScriptInterpreter.ts"
+import * as AgentRules from "./rules/AgentRules.ts"
+import * as CodeRules from "./rules/CodeRules.ts"
+import * as ConfigurationRules from "./rules/ConfigurationRules.ts"
+import * as DiskRules from "./rules/DiskRules.ts"
+import * as ExfiltrationRules from "./rules/ExfiltrationRules.ts"
+import * as FileRules from "./rules/FileRules.ts"
+import * as GitRules from "./rules/GitRules.ts"
+import * as PrivilegeRules from "./rules/PrivilegeRules.ts"
+import * as ProcessRules from "./rules/ProcessRules.ts"
+import * as RemoteCodeRules from "./rules/RemoteCodeRules.ts"
+import type { Rule } from "./DangerFinding.ts"
 
 // Takes the disguises off a command that need no understanding of the shell: escape sequences of terminals, invisible and
 // compatibility characters, letters of other scripts that look like Latin ones.
@@ -93,20 +93,20 @@ export interface Verdict {
 export const maxLength = 131_072
 
 const rules: ReadonlyArray<Rule> = [
-  ...Disks.rules,
-  ...Processes.rules,
-  ...Files.rules,
-  ...Privileges.rules,
-  ...Exfiltration.rules,
-  ...Git.rules,
-  ...Remote.rules,
-  ...Configuration.rules,
-  ...Agent.rules,
-  ...Code.rules
+  ...DiskRules.rules,
+  ...ProcessRules.rules,
+  ...FileRules.rules,
+  ...PrivilegeRules.rules,
+  ...ExfiltrationRules.rules,
+  ...GitRules.rules,
+  ...RemoteCodeRules.rules,
+  ...ConfigurationRules.rules,
+  ...AgentRules.rules,
+  ...CodeRules.rules
 ]
 
 const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> => {
-  const whole = Remote.fetchedAndRun(commands)
+  const whole = RemoteCodeRules.fetchedAndRun(commands)
   return [
     ...commands.flatMap((command) => rules.flatMap((rule) => rule(command) ?? [])),
     ...(whole === undefined ? [] : [whole])
@@ -131,11 +131,11 @@ const verdict = (findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Comma
 /** Judges the text of a shell command. */
 export const judge = (command: string): Verdict => {
   if (command.length > maxLength) return verdict([unreadable("it is too long")], [])
-  const { commands, fault } = Read.read(command)
+  const { commands, fault } = ScriptInterpreter.read(command)
   const found = [...findingsOf(commands)]
   if (fault !== undefined) found.push(unreadable(fault))
   const plain = normalise(command)
-  if (plain !== command) for (const finding of findingsOf(Read.read(plain).commands)) found.push(finding)
+  if (plain !== command) for (const finding of findingsOf(ScriptInterpreter.read(plain).commands)) found.push(finding)
   if (isDeceptive(command)) found.push(ask("encoded payload", "characters that hide or reorder text"))
   return verdict(found, commands)
 }

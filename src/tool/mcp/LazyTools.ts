@@ -12,8 +12,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Tool from "effect/ai/Tool"
-import * as Names from "./Names.ts"
-import * as Result from "./Result.ts"
+import * as McpNames from "./McpNames.ts"
+import * as McpResult from "./McpResult.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 import type { Entry } from "./ServerTools.ts"
 
@@ -50,7 +50,7 @@ export const make = (
   wanted: Set<string>,
   offer: (found: ReadonlyArray<Entry>) => Effect.Effect<unknown>
 ): Entry => ({
-  tool: Tool.dynamic(Names.tool(config.name, "search_tools"), {
+  tool: Tool.dynamic(McpNames.tool(config.name, "search_tools"), {
     description: `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
       "(or exact names) and makes them available: call the ones that you need in your next step.",
     parameters: {
@@ -58,8 +58,8 @@ export const make = (
       properties: { query: { type: "string", description: "What the tool should do, in a few words" } },
       required: ["query"]
     },
-    success: Result.Success,
-    failure: Result.Failure,
+    success: McpResult.Success,
+    failure: McpResult.Failure,
     failureMode: "return"
   }).annotate(Tool.Readonly, true).annotate(Tool.Strict, false),
   handler: Effect.fnUntraced(function*(params) {

@@ -10,7 +10,7 @@ import type * as Redacted from "effect/Redacted"
 import type { Values } from "../../config/Settings.ts"
 import type { Hints } from "./Connection.ts"
 import { McpError } from "./McpError.ts"
-import * as Names from "./Names.ts"
+import * as McpNames from "./McpNames.ts"
 
 /** `mcp_servers.<name>` as it was read. */
 export type Section = Values["mcpServers"][string]
@@ -93,7 +93,7 @@ const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http
 const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
   if (trust === "full") return () => true
   if (trust === "untrusted") return (_, { readOnlyHint }) => readOnlyHint === true
-  const named = Names.filter(trust?.tools ?? [], [])
+  const named = McpNames.filter(trust?.tools ?? [], [])
   return (name, { destructiveHint, readOnlyHint }) => readOnlyHint === true || destructiveHint === false || named(name)
 }
 

@@ -26,10 +26,10 @@ import * as Annotations from "../Annotations.ts"
 import * as Toolset from "../Toolset.ts"
 import type { CallResult, Connection, Descriptor, Hints } from "./Connection.ts"
 import { McpError } from "./McpError.ts"
-import * as Names from "./Names.ts"
-import * as Result from "./Result.ts"
+import * as McpNames from "./McpNames.ts"
+import * as McpResult from "./McpResult.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
-import * as Told from "./Told.ts"
+import * as DescriptionSanitizer from "./DescriptionSanitizer.ts"
 
 /** Characters of a result that the model gets of a server's tool. */
 const resultBound = 50_000
@@ -43,13 +43,13 @@ export interface Entry {
   readonly handler: (
     params: unknown,
     progress: (message: string) => void
-  ) => Effect.Effect<Result.Success, Result.Failure>
+  ) => Effect.Effect<McpResult.Success, McpResult.Failure>
 }
 
-const says = ({ message }: McpError): Result.Failure => ({ error: message })
+const says = ({ message }: McpError): McpResult.Failure => ({ error: message })
 
-const answer = (result: CallResult): Effect.Effect<Result.Success, Result.Failure> => {
-  const output = Result.ofCall(result)
+const answer = (result: CallResult): Effect.Effect<McpResult.Success, McpResult.Failure> => {
+  const output = McpResult.ofCall(result)
   if (!result.isError) return Effect.succeed(output)
   const text = typeof output === "string" ? output : output.text
   return Effect.fail({ error: text === "" ? "the tool failed and did not say why" : text })
@@ -70,8 +70,8 @@ const dynamic = (config: ServerConfig, { description, hints, name, own, paramete
   const tool = Tool.dynamic(name, {
     description,
     parameters: { type: "object", properties: {}, ...parameters },
-    success: Result.Success,
-    failure: Result.Failure,
+    success: McpResult.Success,
+    failure: McpResult.Failure,
     failureMode: "return",
     ...(needsApproval ? { needsApproval } : {})
   }).annotate(Tool.Strict, false)
@@ -87,15 +87,15 @@ const dynamic = (config: ServerConfig, { description, hints, name, own, paramete
 
 /** The server's own tools that the configuration lets through, each with a name of its own. */
 export const entries = (config: ServerConfig, use: Use, descriptors: ReadonlyArray<Descriptor>): ReadonlyArray<Entry> => {
-  const offered = Names.filter(config.include, config.exclude)
+  const offered = McpNames.filter(config.include, config.exclude)
   const chosen = descriptors.filter(({ name }) => offered(name))
-  const names = Names.tools(config.name, chosen.map(({ name }) => name))
+  const names = McpNames.tools(config.name, chosen.map(({ name }) => name))
   return chosen.map((descriptor, index) => {
-    const told = Told.of(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
+    const told = DescriptionSanitizer.of(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
     return {
       tool: dynamic(config, {
         own: descriptor.name,
-        name: names[index] ?? Names.tool(config.name, descriptor.name),
+        name: names[index] ?? McpNames.tool(config.name, descriptor.name),
         description: told.description,
         parameters: told.inputSchema,
         hints: descriptor.annotations ?? {}
@@ -126,11 +126,11 @@ const utility = (
   name: string,
   description: string,
   parameters: Descriptor["inputSchema"],
-  work: (params: unknown) => Effect.Effect<Result.Success, McpError>
+  work: (params: unknown) => Effect.Effect<McpResult.Success, McpError>
 ): Entry => ({
   tool: dynamic(config, {
     own: name,
-    name: Names.tool(config.name, name),
+    name: McpNames.tool(config.name, name),
     description: `${description} of the MCP server ${config.name}.`,
     parameters,
     hints: readOnly
@@ -138,7 +138,7 @@ const utility = (
   handler: (params) => Effect.mapError(work(params), says)
 })
 
-const json = (value: unknown): string => Result.bounded(JSON.stringify(value))
+const json = (value: unknown): string => McpResult.bounded(JSON.stringify(value))
 
 const stringRecord = Schema.decodeUnknownEffect(Schema.Record(Schema.String, Schema.String))
 
@@ -153,7 +153,7 @@ export const utilities = (config: ServerConfig, use: Use, { offers }: Pick<Conne
         "read_resource",
         "Reads one resource",
         { properties: { uri: { type: "string", description: "Its uri, as list_resources gives it" } }, required: ["uri"] },
-        (params) => Effect.map(use(({ readResource }) => readResource(text(params, "uri"))), Result.ofBlocks)
+        (params) => Effect.map(use(({ readResource }) => readResource(text(params, "uri"))), McpResult.ofBlocks)
       )
     ]
     : []),
@@ -178,7 +178,7 @@ export const utilities = (config: ServerConfig, use: Use, { offers }: Pick<Conne
               new McpError({ server: config.name, reason: "refused", message: "the arguments of a prompt are texts: give an object of strings" })
             ),
             Effect.flatMap((args) => use(({ getPrompt }) => getPrompt(text(params, "name"), args))),
-            Effect.map(Result.ofBlocks)
+            Effect.map(McpResult.ofBlocks)
           )
       )
     ]
@@ -190,8 +190,8 @@ const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
   ...bound,
   run: (params, callId, onProgress) =>
     Effect.map(bound.run(params, callId, onProgress), (result) =>
-      Schema.is(Result.WithMedia)(result.output)
-        ? { ...result, output: result.output.text, modelOutput: Result.parts(result.output) }
+      Schema.is(McpResult.WithMedia)(result.output)
+        ? { ...result, output: result.output.text, modelOutput: McpResult.parts(result.output) }
         : result)
 })
 
@@ -200,11 +200,11 @@ export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Tools
   const toolkit = Toolkit.make(...list.map(({ tool }) => tool))
   const handlers = Object.fromEntries(list.map(({ handler, tool }) => [
     tool.name,
-    (params: unknown, context: { readonly preliminary: (result: Result.Success) => Effect.Effect<void> }) =>
+    (params: unknown, context: { readonly preliminary: (result: McpResult.Success) => Effect.Effect<void> }) =>
       Effect.flatMap(Effect.context<never>(), (services) =>
         handler(params, (message) => void Effect.runForkWith(services)(context.preliminary(message))))
   ]))
   // The names are known at run time only: the types of the toolkit say nothing about them.
-  const made = Toolset.make(Names.toolset(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
+  const made = Toolset.make(McpNames.toolset(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
   return { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
 }

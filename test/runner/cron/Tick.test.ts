@@ -17,8 +17,8 @@ import { JobBlocked } from "../../../src/runner/cron/JobBlocked.ts"
 import * as JobFiles from "../../../src/runner/cron/JobFiles.ts"
 import { Delivery, type Shown } from "../../../src/runner/cron/JobRun.ts"
 import * as Tick from "../../../src/runner/cron/Tick.ts"
-import { Attendance } from "../../../src/tool/approval/Attendance.ts"
-import { leaseMillis } from "../../../src/tool/cron/Claim.ts"
+import { InteractiveMode } from "../../../src/tool/approval/InteractiveMode.ts"
+import { leaseMillis } from "../../../src/tool/cron/JobClaim.ts"
 import { InsideJob } from "../../../src/tool/cron/CronContext.ts"
 import { layer as leasesIn, type Leases } from "../../../src/platform/Leases.ts"
 import * as CronJobs from "../../../src/tool/cron/CronJobs.ts"
@@ -302,7 +302,7 @@ describe("Tick", () => {
         }), {
         ask: () =>
           Effect.gen(function*() {
-            seen.push(yield* Attendance, yield* InsideJob)
+            seen.push(yield* InteractiveMode, yield* InsideJob)
             return answer("ok")
           })
       })

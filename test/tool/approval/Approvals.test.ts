@@ -12,7 +12,7 @@ import * as Hooks from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
 import * as AllowList from "../../../src/tool/approval/AllowList.ts"
 import { callback, pending } from "../../../src/tool/approval/Approver.ts"
-import { Attendance, unattended } from "../../../src/tool/approval/Attendance.ts"
+import { InteractiveMode, unattended } from "../../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../../src/tool/approval/Question.ts"
 
 const dangerous = "rm -rf build"
@@ -201,7 +201,7 @@ describe("Approvals", () => {
       const alone = yield* check(dangerous)
       assert.strictEqual(blocked(alone), "approval_denied")
       const child = yield* approvals.check(call(dangerous)).pipe(
-        Effect.provideService(Attendance, unattended("child agent"))
+        Effect.provideService(InteractiveMode, unattended("child agent"))
       )
       assert.strictEqual(blocked(child), "approval_denied")
       assert.deepStrictEqual(told(), ["pre", "post deny", "pre", "post deny"])
@@ -211,8 +211,8 @@ describe("Approvals", () => {
   it.effect("never prompts in a child, and approves there only when it was told to", () =>
     Effect.gen(function*() {
       const { approvals, questions } = yield* scene(["always"])
-      const denied = yield* Effect.provideService(approvals.check(call(dangerous)), Attendance, unattended("child agent"))
-      const allowed = yield* Effect.provideService(approvals.check(call(dangerous)), Attendance, unattended("child agent", "approve"))
+      const denied = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, unattended("child agent"))
+      const allowed = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, unattended("child agent", "approve"))
       assert.deepStrictEqual([blocked(denied), blocked(allowed)], ["approval_denied", "unattended"])
       assert.lengthOf(questions, 0)
     }))
@@ -350,7 +350,7 @@ describe("Approvals", () => {
         policy: { mode: "smart" },
         judge: { judge: () => Effect.succeed("approve" as const) }
       })
-      const result = yield* Effect.provideService(approvals.check(call(dangerous)), Attendance, unattended("cron"))
+      const result = yield* Effect.provideService(approvals.check(call(dangerous)), InteractiveMode, unattended("cron"))
       assert.strictEqual(blocked(result), "approval_denied")
       assert.strictEqual(events[0]?.["surface"], "cron")
     }))

@@ -18,7 +18,7 @@
  *
  * @since 0.1.0
  */
-import { isOwnSecret } from "../../danger/Places.ts"
+import { isOwnSecret } from "../../danger/PathClass.ts"
 import type { Service as Places } from "./Places.ts"
 
 /** Why a path is left alone, and what to do instead. */

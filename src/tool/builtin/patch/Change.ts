@@ -17,7 +17,7 @@ import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { stampOf } from "../file/FileState.ts"
 import type { Stamp } from "../file/FileState.ts"
-import * as Pieces from "../file/Pieces.ts"
+import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
 import type { Target } from "../file/Target.ts"
 import * as Write from "../file/Write.ts"
@@ -59,7 +59,7 @@ export const find: (target: Target) => Effect.Effect<Found, Failed, FileSystem.F
         `${target.given} is ${info.type === "Directory" ? "a directory" : `not a regular file (${info.type})`}`
       )
     }
-    const bytes = yield* Pieces.whole(target.real, target.given, maxBytes)
+    const bytes = yield* FileContent.whole(target.real, target.given, maxBytes)
     return { target, bytes, mode: info.mode, stamp: stampOf(info) }
   }
 )

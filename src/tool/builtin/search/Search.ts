@@ -18,11 +18,11 @@ import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
-import * as Binary from "../file/Pieces.ts"
-import * as Pieces from "../file/Pieces.ts"
+import * as Binary from "../file/FileContent.ts"
+import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
-import * as Content from "./Content.ts"
-import * as Walk from "./Walk.ts"
+import * as ContentSearch from "./ContentSearch.ts"
+import * as FileWalk from "./FileWalk.ts"
 
 /** A search gives what it has after this time. */
 export const deadline = "30 seconds"
@@ -34,13 +34,13 @@ export interface Scope {
   readonly top: string
   readonly single: boolean
   /** Whether a file is looked at at all. */
-  readonly wanted: (entry: Walk.Entry) => boolean
+  readonly wanted: (entry: FileWalk.Entry) => boolean
 }
 
 /** A file and what was found in it. */
 export interface Result {
-  readonly entry: Walk.Entry
-  readonly found: Content.Found
+  readonly entry: FileWalk.Entry
+  readonly found: ContentSearch.Found
 }
 
 /** What a search passed over, and why it ended early if it did. */
@@ -52,14 +52,14 @@ export interface Notes {
 
 type Files = FileSystem.FileSystem | Path.Path
 
-const entries = (scope: Scope, name: string, tally: Walk.Tally): Stream.Stream<Walk.Entry, never, Files> =>
+const entries = (scope: Scope, name: string, tally: FileWalk.Tally): Stream.Stream<FileWalk.Entry, never, Files> =>
   scope.single
     ? Stream.succeed({ path: scope.top, relative: name, name, link: false })
-    : Stream.filter(Walk.files(scope.top, tally), scope.wanted)
+    : Stream.filter(FileWalk.files(scope.top, tally), scope.wanted)
 
 /** Runs a stream of findings until `enough` or the deadline. */
 const within = Effect.fnUntraced(function*<A, E, R>(
-  tally: Walk.Tally,
+  tally: FileWalk.Tally,
   found: Stream.Stream<A, E, R>,
   enough: (one: A) => boolean
 ) {
@@ -75,22 +75,22 @@ const within = Effect.fnUntraced(function*<A, E, R>(
 
 /** The files of a scope, at most `max`. */
 export const files = (scope: Scope, name: string, max: number) => {
-  const tally: Walk.Tally = { unreadable: 0, exhausted: false }
+  const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
   let count = 0
   return within(tally, entries(scope, name, tally), () => ++count >= max)
 }
 
 /** What is found in one file; nothing in one that is not text. */
-const scan = Effect.fnUntraced(function*(entry: Walk.Entry, options: Content.Options) {
-  const scanner = Content.make(options)
+const scan = Effect.fnUntraced(function*(entry: FileWalk.Entry, options: ContentSearch.Options) {
+  const scanner = ContentSearch.make(options)
   let first = true
   let text = true
-  yield* Pieces.forEachPiece(entry.path, (bytes) => {
+  yield* FileContent.forEachPiece(entry.path, (bytes) => {
     if (first) text = Binary.kindOfBytes(bytes) === undefined
     first = false
     return text && scanner.push(bytes)
   })
-  const found: Content.Found = text ? scanner.end() : { count: 0, hits: [], tooSlow: undefined }
+  const found: ContentSearch.Found = text ? scanner.end() : { count: 0, hits: [], tooSlow: undefined }
   return found.tooSlow === undefined
     ? { entry, found } satisfies Result
     : yield* Problem.fail(`the pattern takes too long to match ${entry.relative} (from line ${found.tooSlow} on)`, {
@@ -102,10 +102,10 @@ const scan = Effect.fnUntraced(function*(entry: Walk.Entry, options: Content.Opt
 export const contents = (
   scope: Scope,
   name: string,
-  options: Content.Options,
+  options: ContentSearch.Options,
   enough: (one: Result) => boolean
 ) => {
-  const tally: Walk.Tally = { unreadable: 0, exhausted: false }
+  const tally: FileWalk.Tally = { unreadable: 0, exhausted: false }
   const unreadable = (_: PlatformError): Effect.Effect<undefined> =>
     Effect.sync(() => {
       tally.unreadable++

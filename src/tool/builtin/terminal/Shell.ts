@@ -28,7 +28,7 @@ import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as TraceContext from "../../../domain/TraceContext.ts"
 import * as CronContext from "../../cron/CronContext.ts"
-import * as Attendance from "../../approval/Attendance.ts"
+import * as InteractiveMode from "../../approval/InteractiveMode.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as ProcessTree from "../internal/ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
@@ -174,7 +174,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
           ...ShellEnvironment.scrub(environment(), settings.environment),
           ...yield* TraceContext.variables,
           ...yield* CronContext.variables,
-          ...yield* Attendance.variables,
+          ...yield* InteractiveMode.variables,
           ...(mark === undefined ? {} : { [ProcessTree.markVariable]: mark })
         },
         stdin,

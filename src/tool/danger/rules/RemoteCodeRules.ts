@@ -4,9 +4,9 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands, programName } from "../Command.ts"
-import { ask, type Finding } from "../Finding.ts"
+import { ask, type Finding } from "../DangerFinding.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule } from "../Finding.ts"
+import { named, type Rule } from "../DangerFinding.ts"
 
 const downloaders = named(`
   curl wget aria2c fetch http https xh lynx w3m nc ncat netcat socat scp ftp tftp iwr irm invoke-webrequest invoke-

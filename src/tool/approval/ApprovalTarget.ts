@@ -37,7 +37,7 @@ export const taken = (args: ToolArguments): Snapshot => {
 export type Runs = Pick<Facts, "commandArguments" | "inputArguments">
 
 /** What is judged of a call. */
-export interface Subject {
+export interface ApprovalTarget {
   /** What people are shown and globs are matched with; made when somebody asks for it. */
   readonly text: () => string
   readonly verdict: Danger.Verdict
@@ -90,7 +90,7 @@ export const of = (
   tool: string,
   args: ToolArguments,
   runs: Runs = Object.hasOwn(known, tool) ? known[tool] ?? runsNothing : runsNothing
-): Subject => {
+): ApprovalTarget => {
   const lines = texts(args, runs.commandArguments)
   const inputs = texts(args, runs.inputArguments)
   const call = (): string => `${tool} ${written(args) ?? ""}`

@@ -4,16 +4,16 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Finding } from "../Finding.ts"
-import * as Places from "../Places.ts"
-import { asksForHelp, type Rule, written } from "../Finding.ts"
+import { ask, type Finding } from "../DangerFinding.ts"
+import * as PathClass from "../PathClass.ts"
+import { asksForHelp, type Rule, written } from "../DangerFinding.ts"
 
 const change = (what: string): Finding => ask("configuration tampering", `change of ${what}`)
 
 const template = /\.(?:example|sample|template|dist|defaults)(?:\.\w+)?$/
 
 /** Where nothing is unpacked but parts of a system. */
-const unpacksSystem = (path: string): boolean => path === "/" || Places.configuration(path) !== undefined
+const unpacksSystem = (path: string): boolean => path === "/" || PathClass.configuration(path) !== undefined
 
 /** Files that a command writes as an argument, the names of unknown variables in place of their values. */
 export const destinations = (command: Command): ReadonlyArray<string> => {
@@ -79,12 +79,12 @@ export const destinations = (command: Command): ReadonlyArray<string> => {
 
 const files: Rule = (command) => {
   if (command.program === "chmod") {
-    const what = operands(command.args).slice(1).map((path) => Places.runsLater(Places.tidy(path, command.cwd))).find((found) => found !== undefined)
+    const what = operands(command.args).slice(1).map((path) => PathClass.runsLater(PathClass.tidy(path, command.cwd))).find((found) => found !== undefined)
     return what === undefined ? undefined : change(what)
   }
   for (const path of [...written(command), ...destinations(command)]) {
     if (path === "/dev/null") continue
-    const what = Places.configuration(path, command.cwd)
+    const what = PathClass.configuration(path, command.cwd)
     if (what !== undefined) return change(what)
   }
   return undefined

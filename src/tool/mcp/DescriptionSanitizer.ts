@@ -34,13 +34,13 @@ const schemaValue = (value: unknown, named: boolean, depth: number): unknown => 
 }
 
 /** What is told of a tool. */
-export interface Told {
+export interface SanitizedDescription {
   readonly description: string
   readonly inputSchema: Descriptor["inputSchema"]
 }
 
 /** See the module; `fallback` stands where the server says nothing. */
-export const of = ({ description, inputSchema, name }: Descriptor, fallback: string): Told => ({
+export const of = ({ description, inputSchema, name }: Descriptor, fallback: string): SanitizedDescription => ({
   description: description === undefined
     ? fallback
     : Injection.toolDescription(name, redactKeys(TextHygiene.withoutControls(TextHygiene.wellFormed(description)))).text,

@@ -6,7 +6,7 @@
  */
 import { type Command, operands } from "./Command.ts"
 
-type Given = Pick<Command, "program" | "args" | "assignments" | "stdin">
+type Invocation = Pick<Command, "program" | "args" | "assignments" | "stdin">
 
 /** Variables whose values are run by a shell. */
 const runVariable =
@@ -19,7 +19,7 @@ const pair = (text: string): readonly [string, string] => {
   return at === -1 ? [text, ""] : [text.slice(0, at), text.slice(at + 1)]
 }
 
-const variables = ({ args, assignments, program }: Given): ReadonlyArray<string> =>
+const variables = ({ args, assignments, program }: Invocation): ReadonlyArray<string> =>
   [...assignments, ...(declaring.has(program) ? args.map(pair) : [])]
     .flatMap(([name, value]) => runVariable.test(name) && value !== "" ? [value.replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")] : [])
 
@@ -94,7 +94,7 @@ const screen = (args: ReadonlyArray<string>): string => {
 const lines = (text: string | undefined): ReadonlyArray<string> => text === undefined ? [] : text.split("\n").slice(0, 256)
 
 /** See the module. */
-export const handed = (command: Given): ReadonlyArray<string> => {
+export const embeddedCommands = (command: Invocation): ReadonlyArray<string> => {
   const { args, program, stdin } = command
   const given = variables(command)
   switch (program) {

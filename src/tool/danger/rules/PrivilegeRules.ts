@@ -4,10 +4,10 @@
  * @since 0.1.0
  */
 import { hasFlag, operands } from "../Command.ts"
-import { ask } from "../Finding.ts"
-import * as Places from "../Places.ts"
+import { ask } from "../DangerFinding.ts"
+import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { asksForHelp, type Rule } from "../Finding.ts"
+import { asksForHelp, type Rule } from "../DangerFinding.ts"
 
 const elevators = new Set(["sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"])
 
@@ -24,10 +24,10 @@ const mode: Rule = ({ args, cwd, program, fields }) => {
     }
     if (modes.some((arg) => /[ug]?\+[rwxX]*s|^0*[2467][0-7]{3}$/.test(arg))) return ask("privilege", "set-user or set-group bit")
     const targets = operands(args).filter((arg) => !modes.includes(arg))
-    if (hasFlag(args, "R", ["recursive"]) && targets.some((path) => Places.territory(path, cwd) !== undefined)) {
+    if (hasFlag(args, "R", ["recursive"]) && targets.some((path) => PathClass.territory(path, cwd) !== undefined)) {
       return ask("privilege", "recursive permissions on a system directory")
     }
-    return targets.some((path) => /^\/(?:etc|usr|s?bin|lib|boot|root)(?:\/|$)/.test(Places.tidy(path, cwd)))
+    return targets.some((path) => /^\/(?:etc|usr|s?bin|lib|boot|root)(?:\/|$)/.test(PathClass.tidy(path, cwd)))
       ? ask("privilege", "permissions of a system file")
       : undefined
   }
@@ -38,7 +38,7 @@ const mode: Rule = ({ args, cwd, program, fields }) => {
       return ask("privilege", "recursive ownership for root (chown -R root)")
     }
     if (
-      paths.some((path) => /^\/(?:etc|usr|s?bin|lib|boot|root)(?:\/|$)/.test(Places.tidy(path, cwd)) || recursive && Places.territory(path, cwd) !== undefined)
+      paths.some((path) => /^\/(?:etc|usr|s?bin|lib|boot|root)(?:\/|$)/.test(PathClass.tidy(path, cwd)) || recursive && PathClass.territory(path, cwd) !== undefined)
     ) {
       return ask("privilege", "ownership of a system path")
     }

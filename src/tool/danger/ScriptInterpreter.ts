@@ -10,12 +10,12 @@
  * @since 0.1.0
  */
 import { type Command, type Field, type Redirect } from "./Command.ts"
-import * as Expand from "./Expand.ts"
-import * as Handed from "./Handed.ts"
-import * as Output from "./Output.ts"
+import * as WordExpansion from "./WordExpansion.ts"
+import * as EmbeddedCommands from "./EmbeddedCommands.ts"
+import * as CommandOutput from "./CommandOutput.ts"
 import * as Syntax from "../shell/ShellScript.ts"
 import * as Tree from "../shell/ShellTree.ts"
-import { tidy } from "./Places.ts"
+import { tidy } from "./PathClass.ts"
 import * as Wrappers from "./Wrappers.ts"
 
 /** How deep scripts stand in scripts. */
@@ -69,7 +69,7 @@ class Reader {
   #cwd: string | undefined
   readonly #variables = new Map<string, string>()
   readonly #functions = new Set<string>()
-  readonly #scope: Expand.Scope
+  readonly #scope: WordExpansion.Scope
 
   constructor(length: number) {
     this.#budget = 65_536 + 8 * length
@@ -188,7 +188,7 @@ class Reader {
 
   /** `for x in a b`: x is all of them at once; `case word`: only its substitutions matter. */
   #loop(keyword: string, words: ReadonlyArray<Tree.Word>): void {
-    const fields = words.slice(1).map((word) => Expand.expandWhole(word, this.#scope))
+    const fields = words.slice(1).map((word) => WordExpansion.expandWhole(word, this.#scope))
     const name = fields[0]?.text
     if (keyword !== "case" && name !== undefined && fields.length > 2) {
       this.#variables.set(name, fields.slice(2).map(({ text }) => text).join(" "))
@@ -202,7 +202,7 @@ class Reader {
   ): string | undefined {
     const redirects = redirections.map(({ operator, target }): Redirect => ({
       operator,
-      target: Expand.expandWhole(target, this.#scope)
+      target: WordExpansion.expandWhole(target, this.#scope)
     }))
     const assignments: Array<readonly [string, string]> = []
     let index = 0
@@ -210,12 +210,12 @@ class Reader {
       const word = words[index] ?? []
       const name = assigns(word)
       if (name === undefined) break
-      assignments.push(this.#assign(name, Expand.expandWhole(word, this.#scope)))
+      assignments.push(this.#assign(name, WordExpansion.expandWhole(word, this.#scope)))
     }
-    const fields = words.slice(index).flatMap((word) => Expand.expand(word, this.#scope))
+    const fields = words.slice(index).flatMap((word) => WordExpansion.expand(word, this.#scope))
     const document = redirects.findLast(({ operator }) => operator.startsWith("<<"))
     const file = redirects.findLast(({ operator, target }) => operator === "<" && target.commands.length > 0)?.target.commands.at(-1)
-    const piped = file === undefined ? flow.stdin : Output.output(file)
+    const piped = file === undefined ? flow.stdin : CommandOutput.output(file)
     const stdin = document === undefined ? piped : document.target.unknown ? undefined : document.target.text
     const input = document === undefined ? flow.input : [...flow.input, ...document.target.commands]
     if (fields.length === 0 && redirects.length === 0 && assignments.length === 0) return undefined
@@ -243,7 +243,7 @@ class Reader {
       this.#effects(command)
       for (const inner of Wrappers.executed(program, args)) this.#layers(inner, { ...rest, wrappers: [...wrappers, program] })
       const inner = Wrappers.wrapped(program, args, command.stdin) ?? (this.#functions.has(program) ? args : undefined)
-      if (inner === undefined || inner.length === 0) return Output.output(command)
+      if (inner === undefined || inner.length === 0) return CommandOutput.output(command)
       wrappers = [...wrappers, program]
       words = inner
     }
@@ -276,7 +276,7 @@ class Reader {
       const name = args.findLast((arg) => /^[A-Za-z_]\w*$/.test(arg)) ?? "MAPFILE"
       for (const key of [name, `${name}[0]`, `${name}[@]`, `${name}[*]`]) this.#variables.set(key, stdin.trimEnd())
     } else if (program === "printf" && args[0] === "-v") {
-      const written = Output.output({ ...command, args: args.slice(2), fields: fields.slice(2) })
+      const written = CommandOutput.output({ ...command, args: args.slice(2), fields: fields.slice(2) })
       if (written !== undefined && args[1] !== undefined) this.#variables.set(args[1], written)
     }
     const script = Wrappers.scriptOf(program, fields)
@@ -285,7 +285,7 @@ class Reader {
       if (program === "eval") run()
       else this.#apart(run)
     } else if (stdin !== undefined && readsScript(command)) this.#apart(() => this.text(stdin, [], undefined, false))
-    for (const text of Handed.handed(command)) {
+    for (const text of EmbeddedCommands.embeddedCommands(command)) {
       if (text !== "") this.#apart(() => this.text(text, [], undefined, false))
     }
   }

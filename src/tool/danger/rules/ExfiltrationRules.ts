@@ -4,10 +4,10 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask } from "../Finding.ts"
-import * as Places from "../Places.ts"
+import { ask } from "../DangerFinding.ts"
+import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule, written } from "../Finding.ts"
+import { named, type Rule, written } from "../DangerFinding.ts"
 
 const readers = named(`
   cat bat batcat less more most head tail tac nl rev sort uniq strings xxd od hexdump base64 base32 cut awk gawk
@@ -26,7 +26,7 @@ const secrets = ({ args, cwd, program, redirects }: Command): ReadonlyArray<stri
     ...(/^(?:scp|rsync)$/.test(program) ? withoutIdentity(args) : operands(args)),
     ...args.flatMap((arg) => /^(?:if=|@|[^=\s]{1,40}=@)(.+)$/.exec(arg)?.slice(1) ?? []),
     ...redirects.filter(({ operator }) => operator === "<").map(({ target }) => target.text)
-  ].filter((path) => Places.isSecret(path, cwd) && !(working.test(program) && daily.test(path)))
+  ].filter((path) => PathClass.isSecret(path, cwd) && !(working.test(program) && daily.test(path)))
 
 const secretRead: Rule = (command) => {
   if (!readers.has(command.program)) return undefined
@@ -50,9 +50,9 @@ export const sources = ({ fields, redirects }: Command): ReadonlyArray<string> =
 /** Keys of this program: its home directory, its environment, its memory. Work in a project needs none of them. */
 const ownSecrets: Rule = (command) => {
   const { args, cwd, program } = command
-  const found = !blind.has(program) && sources(command).some((path) => Places.isOwnSecretFile(path, cwd)) ||
+  const found = !blind.has(program) && sources(command).some((path) => PathClass.isOwnSecretFile(path, cwd)) ||
     program === "cd" && sources(command).some((path) => /^\/proc\/(?:\d|self|\$|\*)/.test(path)) ||
-    interpreting.test(program) && args.some(Places.namesOwnSecret) ||
+    interpreting.test(program) && args.some(PathClass.namesOwnSecret) ||
     // `ps e` shows environments; `ps -e` shows every process.
     program === "ps" && args.some((arg, index) => arg === "-E" || /^[a-df-z]*e[a-z]*$/.test(arg) && !/^-(?:[a-zA-Z]*[oOCuUpgGt]|-\w[\w-]*)$/.test(args[index - 1] ?? "")) ||
     program === "gcore" || /^(?:gdb|lldb|strace|ltrace)$/.test(program) && hasFlag(args, "p", ["pid", "attach"])
@@ -100,7 +100,7 @@ const sent = ({ args, fields }: Command) =>
 const harmlessInput = new Set(["echo", "printf", "jq", "yq", "envsubst", "sed", "(", ")", "{", "}"])
 
 const sensitiveFile = (path: string): boolean =>
-  path !== "-" && (/^[~/]/.test(path) && !/^\/(?:tmp|workspace|app|src|home\/[^/]+\/[^.])/.test(path) || Places.isSecret(path) ||
+  path !== "-" && (/^[~/]/.test(path) && !/^\/(?:tmp|workspace|app|src|home\/[^/]+\/[^.])/.test(path) || PathClass.isSecret(path) ||
     /secret|passw|credential|token|\bkeys?\b|dump|backup|wallet|history|private/i.test(path))
 
 const upload: Rule = (command) => {
@@ -187,7 +187,7 @@ const copy: Rule = (command) => {
   if (
     /^(?:aws|gsutil|gcloud|az|rclone|s3cmd|mc|azcopy)$/.test(program) &&
     /\b(?:cp|sync|mv|put|copy|upload|rsync|move|mirror)\b/.test(targets.join(" ")) &&
-    targets.some((path) => !/^\w+:/.test(path) && Places.isSecret(path))
+    targets.some((path) => !/^\w+:/.test(path) && PathClass.isSecret(path))
   ) {
     return ask("exfiltration", "sending of a file")
   }
@@ -209,7 +209,7 @@ const copy: Rule = (command) => {
 /** A server for files that nobody should have. */
 const served: Rule = ({ args, cwd, program }) =>
   /^(?:python[\d.]*|npx|http-server|serve|busybox)$/.test(program) && args.some((arg) => /http\.server|http-server|^serve$|httpd/.test(arg)) &&
-    [...args, cwd ?? ""].some((path) => path !== "" && (Places.isSecret(path) || Places.territory(path) !== undefined))
+    [...args, cwd ?? ""].some((path) => path !== "" && (PathClass.isSecret(path) || PathClass.territory(path) !== undefined))
     ? ask("exfiltration", "files with secrets served to others")
     : undefined
 

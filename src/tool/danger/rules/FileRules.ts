@@ -4,9 +4,9 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Finding, floor } from "../Finding.ts"
-import * as Places from "../Places.ts"
-import { asksForHelp, type Rule } from "../Finding.ts"
+import { ask, type Finding, floor } from "../DangerFinding.ts"
+import * as PathClass from "../PathClass.ts"
+import { asksForHelp, type Rule } from "../DangerFinding.ts"
 
 const deleters = new Set(["rm", "srm", "grm", "remove-item", "ri", "rd", "rmdir", "del", "erase", "unlink", "shred", "trash", "rimraf", "wipe"])
 
@@ -26,7 +26,7 @@ const treeOf: Rule = (command) => {
   const recursive = isRecursive(command)
   for (const { text, unknown } of fields) {
     if (text.startsWith("-") || /^\/[a-z]$/i.test(text)) continue
-    const place = unknown ? undefined : Places.territory(text, cwd)
+    const place = unknown ? undefined : PathClass.territory(text, cwd)
     if (place !== undefined && (recursive || text.endsWith("*") && program === "rm")) {
       const key = `recursive delete of ${places[place]}`
       return contained(command) ? ask("file destruction", key) : floor("file destruction", key)
@@ -51,9 +51,9 @@ const single: Rule = ({ args, cwd, fields, program, wrappers }) => {
   }
   for (const { text } of fields) {
     if (text.startsWith("-")) continue
-    const path = Places.tidy(text, cwd)
+    const path = PathClass.tidy(text, cwd)
     if (/^\/[^/]+$/.test(path) && program !== "rmdir") return ask("file destruction", "delete in the root directory")
-    if (Places.configuration(text, cwd) !== undefined && !/(?:^|\/)(?:\.env[^/]*|config\.ya?ml|\.envrc|\.npmrc)$/.test(text)) {
+    if (PathClass.configuration(text, cwd) !== undefined && !/(?:^|\/)(?:\.env[^/]*|config\.ya?ml|\.envrc|\.npmrc)$/.test(text)) {
       return ask("configuration tampering", "delete of a configuration or credential file")
     }
     if (/^[~./]*\*$/.test(text) || text === ".*") return ask("file destruction", "delete of everything in a directory")
@@ -72,7 +72,7 @@ const found = (command: Command): Finding | undefined => {
   const firstTest = args.findIndex((arg) => /^[-(!]/.test(arg) && !/^-[HLP]$/.test(arg))
   const starts = firstTest === -1 ? args : args.slice(0, firstTest)
   const filtered = args.some((arg) => /^-i?(?:name|path|regex|wholename)$|^-(?:[acm](?:time|min)|newer.*|size|empty|user|perm)$/.test(arg))
-  const whole = starts.some((start) => Places.territory(start, cwd) !== undefined)
+  const whole = starts.some((start) => PathClass.territory(start, cwd) !== undefined)
   if (whole && !filtered) return floor("file destruction", "recursive delete of a whole system or home (find)")
   return ask("file destruction", removes ? "delete of what a search finds (find -exec rm)" : "delete of what a search finds (find -delete)")
 }
@@ -85,7 +85,7 @@ const emptied: Rule = ({ args, cwd, fields, program }) => {
   if (program === "mv" && targets.length > 1) {
     const last = targets.at(-1) ?? ""
     if (last === "/dev/null") return ask("file destruction", "move into nothing (/dev/null)")
-    if (targets.slice(0, -1).some((path) => Places.territory(path, cwd) !== undefined)) {
+    if (targets.slice(0, -1).some((path) => PathClass.territory(path, cwd) !== undefined)) {
       return ask("file destruction", "move of a system or home directory")
     }
   }
@@ -100,7 +100,7 @@ const overwritten: Rule = ({ fields, program, redirects, cwd }) => {
   if ((program === "cp" || program === "ln") && fields[0]?.text === "/dev/null") {
     return ask("file destruction", "overwriting with nothing")
   }
-  return aims.some((path) => Places.territory(path, cwd) !== undefined)
+  return aims.some((path) => PathClass.territory(path, cwd) !== undefined)
     ? ask("file destruction", "overwriting of a system path")
     : undefined
 }

@@ -13,7 +13,7 @@
 import * as Result from "effect/Result"
 import * as Injection from "../fence/Injection.ts"
 import type { Job, Model } from "./Job.ts"
-import * as When from "./When.ts"
+import * as JobSchedule from "./JobSchedule.ts"
 
 /** See the module; what is absent is left as it is, or has no value. */
 export interface Draft {
@@ -123,18 +123,18 @@ const checked = (job: Job, draft: Draft): Result.Result<Job, string> => {
   return wrong === undefined ? Result.succeed(job) : Result.fail(wrong)
 }
 
-const scheduled = (written: string, reading: When.Reading) =>
-  Result.flatMap(When.parse(written, reading), (schedule) => {
-    const at = When.first(schedule, reading.now)
+const scheduled = (written: string, reading: JobSchedule.Reading) =>
+  Result.flatMap(JobSchedule.parse(written, reading), (schedule) => {
+    const at = JobSchedule.first(schedule, reading.now)
     return at === undefined
-      ? Result.fail(`"${written}" never comes: ${When.forms}`)
-      : Result.succeed({ schedule, next_run_at: When.iso(at) })
+      ? Result.fail(`"${written}" never comes: ${JobSchedule.forms}`)
+      : Result.succeed({ schedule, next_run_at: JobSchedule.iso(at) })
   })
 
 /** A new job. */
-export const create = (draft: Draft, id: string, reading: When.Reading): Result.Result<Job, string> =>
+export const create = (draft: Draft, id: string, reading: JobSchedule.Reading): Result.Result<Job, string> =>
   Result.gen(function*() {
-    if (draft.schedule === undefined) return yield* Result.fail(`a job needs a schedule: ${When.forms}`)
+    if (draft.schedule === undefined) return yield* Result.fail(`a job needs a schedule: ${JobSchedule.forms}`)
     const { next_run_at, schedule } = yield* scheduled(draft.schedule, reading)
     const job: Job = {
       ...fresh,
@@ -142,14 +142,14 @@ export const create = (draft: Draft, id: string, reading: When.Reading): Result.
       id,
       schedule,
       times: draft.times ?? (schedule.kind === "once" ? 1 : null),
-      created_at: When.iso(reading.now),
+      created_at: JobSchedule.iso(reading.now),
       next_run_at
     }
     return yield* checked(job, draft)
   })
 
 /** A job with what is given changed; a new schedule sets it going again. */
-export const change = (job: Job, draft: Draft, reading: When.Reading): Result.Result<Job, string> =>
+export const change = (job: Job, draft: Draft, reading: JobSchedule.Reading): Result.Result<Job, string> =>
   Result.gen(function*() {
     const given = Object.fromEntries(Object.entries(workOf(draft)).filter(([key]) => isGiven(key, draft)))
     const worked: Job = { ...job, ...given, alert: null }

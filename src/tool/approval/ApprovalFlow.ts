@@ -23,11 +23,11 @@ import type { ApprovalChoice } from "../../hooks/PayloadsApproval.ts"
 import * as Spans from "../../hooks/Spans.ts"
 import { entryOf, type Target } from "./AllowList.ts"
 import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
-import { Attendance, type Presence } from "./Attendance.ts"
-import type { ApprovalJudge } from "./Judge.ts"
-import type { Approved, Memory } from "./Memory.ts"
+import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
+import type { ApprovalJudge } from "./ApprovalJudge.ts"
+import type { Approved, Memory } from "./ApprovalMemory.ts"
 import type { Concern, Outcome, Question } from "./Question.ts"
-import type { Ground } from "./Verdict.ts"
+import type { Ground } from "./ApprovalDecision.ts"
 
 /** How approvals are decided. */
 export type Mode = "manual" | "smart" | "off"
@@ -102,7 +102,7 @@ export interface Place {
 }
 
 /** How a request ended. */
-export interface Asked {
+export interface ApprovalAnswer {
   readonly outcome: Outcome
   readonly by: Ground
   /** For the model, of a denial. */
@@ -110,13 +110,13 @@ export interface Asked {
   readonly reason?: string | undefined
 }
 
-interface Answered extends Asked {
+interface JudgedAnswer extends ApprovalAnswer {
   readonly choice: ApprovalChoice
 }
 
 /** See the module. */
-export interface Asking {
-  readonly ask: (request: Request, place: Place) => Effect.Effect<Asked>
+export interface ApprovalFlow {
+  readonly ask: (request: Request, place: Place) => Effect.Effect<ApprovalAnswer>
   readonly forget: (session: string) => void
 }
 
@@ -163,13 +163,13 @@ const isJudged = (mode: Mode, presence: Presence): boolean =>
   mode === "smart" && (presence._tag === "Attended" || presence.judged)
 
 /** Decided without a question, and told to whoever reads the log. */
-const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<Answered> =>
+const alone = (question: Question, who: string, outcome: "once" | "deny"): Effect.Effect<JudgedAnswer> =>
   Effect.as(
     Effect.logWarning(`approval ${outcome === "once" ? "given" : "denied"} without a question (${who}): ${question.description}`),
     { outcome, by: "unattended", message: unattended(question.keys, who), choice: outcome }
   )
 
-const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<Answered> =>
+const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
   who.answer(question).pipe(
     Effect.catchCause((cause) =>
       Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
@@ -177,7 +177,7 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
         reason: "the request could not be shown"
       })),
     Effect.timeoutOption(who.timeout ?? timeout),
-    Effect.map((answer): Answered => {
+    Effect.map((answer): JudgedAnswer => {
       const reply = Option.getOrUndefined(answer)
       if (reply === undefined) {
         return { outcome: "timeout", by: "user", message: timedOut(question.keys), choice: "timeout" }
@@ -189,7 +189,7 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
   )
 
 /** See the module. */
-export const make = ({ approver, hooks, judge, memory, policy }: Parties): Asking => {
+export const make = ({ approver, hooks, judge, memory, policy }: Parties): ApprovalFlow => {
   const denials = new Map<string, number>()
   const turns = new Map<string, Semaphore.Semaphore>()
 
@@ -200,11 +200,11 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
   }
 
   /** What a model says of it; undefined leaves the question to a person. */
-  const rule = (session: string, question: Question): Effect.Effect<Answered | undefined> =>
+  const rule = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
     judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
       Effect.catchCause((cause) =>
         Effect.as(Effect.logWarning("the approval judge failed, so a person is asked", cause), "escalate" as const)),
-      Effect.map((ruling): Answered | undefined => {
+      Effect.map((ruling): JudgedAnswer | undefined => {
         if (ruling === "escalate") return undefined
         if (ruling === "approve") {
           denials.delete(session)
@@ -226,7 +226,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
     presence: Presence,
     who: Approver | undefined,
     question: Question
-  ): Effect.fn.Return<Answered> {
+  ): Effect.fn.Return<JudgedAnswer> {
     const ruled = isJudged(mode, presence) ? yield* rule(session, question) : undefined
     if (ruled !== undefined) return ruled
     if (presence._tag === "Unattended") {
@@ -245,14 +245,14 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Askin
   const left = (request: Request, { session }: Place): ReadonlyArray<Concern> =>
     request.concerns.filter((concern) => !memory.knows(session, approvedOf(request)(concern)))
 
-  const remembered: Asked = { outcome: "session", by: "remembered", message: "" }
+  const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
   const settle = Effect.fnUntraced(function*(request: Request, place: Place, who: Approver | undefined) {
     // Somebody may have approved it while this question waited.
     const concerns = left(request, place)
     if (concerns.length === 0) return remembered
     const { ids, mode, session } = place
-    const presence = yield* Attendance
+    const presence = yield* InteractiveMode
     const question = questionOf(request, concerns, ids)
     const { keys } = question
     const surface = surfaceOf(mode, presence, who)

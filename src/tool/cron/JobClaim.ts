@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import type { Job, RunStatus } from "./Job.ts"
-import * as When from "./When.ts"
+import * as JobSchedule from "./JobSchedule.ts"
 
 /** How long a claim is good without being renewed. */
 export const leaseMillis = 180_000
@@ -38,15 +38,15 @@ export type Settled =
     readonly isNews: boolean
   }
 
-const timeOf = (text: string | null): number | undefined => text === null ? undefined : When.millisOf(text)
+const timeOf = (text: string | null): number | undefined => text === null ? undefined : JobSchedule.millisOf(text)
 
 /** Whether its time has come, and nobody has it. */
 export const isDue = ({ next_run_at, running, state }: Job, now: number): boolean =>
   state === "scheduled" && running === null && (timeOf(next_run_at) ?? Number.POSITIVE_INFINITY) <= now
 
 const next = ({ schedule }: Job, now: number): string | null => {
-  const at = When.nextAfter(schedule, now)
-  return at === undefined ? null : When.iso(at)
+  const at = JobSchedule.nextAfter(schedule, now)
+  return at === undefined ? null : JobSchedule.iso(at)
 }
 
 /** How long after it could not be run a job with no next time is tried again. */
@@ -61,7 +61,7 @@ const stopped = (job: Job): Job => {
 const onward = (job: Job, status: RunStatus, now: number): Job => {
   if (job.running?.why === "request") return job
   if (status !== "blocked") return stopped({ ...job, runs: job.runs + 1 })
-  return job.next_run_at === null ? { ...job, next_run_at: When.iso(now + retryMillis) } : job
+  return job.next_run_at === null ? { ...job, next_run_at: JobSchedule.iso(now + retryMillis) } : job
 }
 
 const ended = (job: Job, { error, output, sessionId, status }: Ended, now: number): Job => {
@@ -69,7 +69,7 @@ const ended = (job: Job, { error, output, sessionId, status }: Ended, now: numbe
   return {
     ...onward(job, status, now),
     failures: isFailure ? job.failures + 1 : 0,
-    last_run_at: When.iso(now),
+    last_run_at: JobSchedule.iso(now),
     last_status: status,
     last_error: error ?? null,
     last_output: output ?? job.last_output,
@@ -92,7 +92,7 @@ export const swept = (job: Job, now: number): Job => {
     return until > now ? job : ended(job, { status: "error", error: died }, now)
   }
   const meant = timeOf(next_run_at)
-  if (state !== "scheduled" || meant === undefined || now - meant <= When.graceMillis(job.schedule, meant)) return job
+  if (state !== "scheduled" || meant === undefined || now - meant <= JobSchedule.graceMillis(job.schedule, meant)) return job
   return stopped({ ...job, missed: job.missed + 1, next_run_at: next(job, now) })
 }
 
@@ -100,7 +100,7 @@ type Why = NonNullable<Job["running"]>["why"]
 
 const holding = (job: Job, token: string, why: Why, now: number): Job => ({
   ...job,
-  running: { token, since: When.iso(now), lease_until: When.iso(now + leaseMillis), why }
+  running: { token, since: JobSchedule.iso(now), lease_until: JobSchedule.iso(now + leaseMillis), why }
 })
 
 /** Takes a job that is due: its next time is set before it runs. */
@@ -117,7 +117,7 @@ export const immediate = (job: Job, token: string, now: number): readonly [Claim
 
 /** Keeps a claim good. */
 export const renewed = (job: Job, now: number): Job =>
-  job.running === null ? job : { ...job, running: { ...job.running, lease_until: When.iso(now + leaseMillis) } }
+  job.running === null ? job : { ...job, running: { ...job.running, lease_until: JobSchedule.iso(now + leaseMillis) } }
 
 /** Gives a job back. */
 export const settled = (job: Job, how: Ended, now: number): readonly [Settled, Job] => {

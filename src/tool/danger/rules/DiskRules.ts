@@ -4,15 +4,15 @@
  * @since 0.1.0
  */
 import { hasFlag, operands } from "../Command.ts"
-import { ask, floor } from "../Finding.ts"
-import * as Places from "../Places.ts"
-import { asksForHelp, type Rule, written } from "../Finding.ts"
+import { ask, floor } from "../DangerFinding.ts"
+import * as PathClass from "../PathClass.ts"
+import { asksForHelp, type Rule, written } from "../DangerFinding.ts"
 
 const raw = "write to a raw disk device"
 
 const format: Rule = ({ args, program }) => {
   if (/^(?:mkfs(?:\..+)?|mke2fs|mkswap|newfs(?:_.+)?|mkdosfs|mkntfs|mkexfatfs)$/.test(program) && !asksForHelp(args)) {
-    return program === "mkswap" && !args.some(Places.isRawDevice)
+    return program === "mkswap" && !args.some(PathClass.isRawDevice)
       ? ask("disk", "making of a file system")
       : floor("disk", "making of a file system")
   }
@@ -34,19 +34,19 @@ const format: Rule = ({ args, program }) => {
 
 const device: Rule = (command) => {
   const { args, program } = command
-  if (written(command).some(Places.isRawDevice)) return floor("disk", raw)
+  if (written(command).some(PathClass.isRawDevice)) return floor("disk", raw)
   if (/^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program)) {
-    if (args.some((arg) => /^of=/i.test(arg) && Places.isRawDevice(arg.slice(3)))) return floor("disk", raw)
+    if (args.some((arg) => /^of=/i.test(arg) && PathClass.isRawDevice(arg.slice(3)))) return floor("disk", raw)
     if (args.some((arg) => /^if=/i.test(arg))) return ask("disk", "disk copy (dd)")
     if (args.some((arg) => /^of=\//i.test(arg))) return ask("disk", "disk copy (dd)")
   }
   const targets = operands(args)
-  if (/^(?:tee|sponge|shred|wipefs|blkdiscard|badblocks|scrub|nwipe|srm)$/.test(program) && targets.some(Places.isRawDevice)) {
+  if (/^(?:tee|sponge|shred|wipefs|blkdiscard|badblocks|scrub|nwipe|srm)$/.test(program) && targets.some(PathClass.isRawDevice)) {
     if (program === "badblocks" && !hasFlag(args, "w")) return undefined
     if (program === "wipefs" && !hasFlag(args, "ao", ["all", "offset"])) return undefined
     return floor("disk", raw)
   }
-  if (/^(?:cp|mv|install)$/.test(program) && Places.isRawDevice(targets.at(-1) ?? "")) return floor("disk", raw)
+  if (/^(?:cp|mv|install)$/.test(program) && PathClass.isRawDevice(targets.at(-1) ?? "")) return floor("disk", raw)
   if (program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg))) {
     return floor("disk", raw)
   }
@@ -71,7 +71,7 @@ const partitions: Rule = ({ args, program }) => {
   }
   if (program === "btrfs" && args[0] === "subvolume" && args[1] === "delete") return ask("disk", "removal of a volume")
   if (program === "tune2fs" || program === "debugfs" && hasFlag(args, "w")) return ask("disk", "change of a file system")
-  if (program === "umount" && operands(args).some((path) => Places.territory(path) !== undefined)) {
+  if (program === "umount" && operands(args).some((path) => PathClass.territory(path) !== undefined)) {
     return ask("disk", "unmounting of a system path")
   }
   if (program === "mount" && (operands(args).length > 1 || args.some((arg) => /\bremount\b/.test(arg)))) {

@@ -4,8 +4,8 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask } from "../Finding.ts"
-import { type Rule, written } from "../Finding.ts"
+import { ask } from "../DangerFinding.ts"
+import { type Rule, written } from "../DangerFinding.ts"
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 

@@ -6,10 +6,10 @@
  *
  * ```ts
  * import * as Effect from "effect/Effect"
- * import { Agent, Attendance, Runtime } from "hermes-effect"
+ * import { Agent, InteractiveMode, Runtime } from "hermes-effect"
  *
  * const program = Agent.run({ prompt: "Reply exactly done" }).pipe(
- *   Effect.provideService(Attendance.Attendance, Attendance.unattended("nightly job"))
+ *   Effect.provideService(InteractiveMode.InteractiveMode, InteractiveMode.unattended("nightly job"))
  * )
  *
  * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).text)
@@ -44,8 +44,8 @@ export const attended: Presence = { _tag: "Attended" }
 export const unattended = (who: string, otherwise: "deny" | "approve" = "deny", judged = false): Presence =>
   ({ _tag: "Unattended", who, otherwise, judged })
 
-/** The presence for what the fiber does; `Effect.provideService(Attendance, unattended("child agent"))`. */
-export const Attendance = Context.Reference<Presence>("hermes-effect/tool/approval/Attendance", { defaultValue: () => attended })
+/** The presence for what the fiber does; `Effect.provideService(InteractiveMode, unattended("child agent"))`. */
+export const InteractiveMode = Context.Reference<Presence>("hermes-effect/tool/approval/InteractiveMode", { defaultValue: () => attended })
 
 /**
  * Variables of the programs that a tool starts: the limits of this run, so that a `hermes` among them can only tighten them.
@@ -53,7 +53,7 @@ export const Attendance = Context.Reference<Presence>("hermes-effect/tool/approv
  */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.gen(function*() {
   const limits = yield* InheritedLimits.Current
-  const presence = yield* Attendance
+  const presence = yield* InteractiveMode
   const context = yield* Effect.serviceOption(ToolContext)
   const roots = context._tag === "Some" ? [context.value.cwd] : []
   return {

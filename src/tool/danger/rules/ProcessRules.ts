@@ -4,8 +4,8 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, floor } from "../Finding.ts"
-import { asksForHelp, type Rule, written } from "../Finding.ts"
+import { ask, floor } from "../DangerFinding.ts"
+import { asksForHelp, type Rule, written } from "../DangerFinding.ts"
 
 const everybody = "kill of every process"
 

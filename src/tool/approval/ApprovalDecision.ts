@@ -6,7 +6,7 @@
 import type { BlockReason } from "../../hooks/ToolOutcome.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { Choice, Concern } from "./Question.ts"
-import type { Runs } from "./Subject.ts"
+import type { Runs } from "./ApprovalTarget.ts"
 
 /** A tool call to be judged. */
 export interface Call {

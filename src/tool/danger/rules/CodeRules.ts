@@ -4,10 +4,10 @@
  * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Finding } from "../Finding.ts"
-import * as Places from "../Places.ts"
+import { ask, type Finding } from "../DangerFinding.ts"
+import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule } from "../Finding.ts"
+import { named, type Rule } from "../DangerFinding.ts"
 
 const inline: Rule = ({ args, program }) => {
   if (Wrappers.shells.has(program) || program === "cmd") {
@@ -240,7 +240,7 @@ const packages: Rule = ({ args, program }: Command) => {
 }
 
 const secretsInProject: Rule = ({ args, program }) =>
-  program === "git" && operands(args)[0] === "add" && operands(args).some((path) => Places.isSecret(path)) ? ask("exfiltration", "credentials put under version control") : undefined
+  program === "git" && operands(args)[0] === "add" && operands(args).some((path) => PathClass.isSecret(path)) ? ask("exfiltration", "credentials put under version control") : undefined
 
 /** See the module. */
 export const rules: ReadonlyArray<Rule> = [inline, escapes, database, containers, packages, secretsInProject]

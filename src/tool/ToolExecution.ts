@@ -19,8 +19,8 @@ import * as Chain from "../middleware/Chain.ts"
 import * as Faults from "../middleware/Faults.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
-import * as Concerns from "./approval/Concerns.ts"
-import * as Subject from "./approval/Subject.ts"
+import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
+import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
 import type * as Approvals from "./Approvals.ts"
 import { InvalidArguments, parametersOf } from "./calls/CallError.ts"
 import type { Ready } from "./Prepare.ts"
@@ -38,9 +38,9 @@ class BelowFloor extends Schema.TaggedError<BelowFloor>("hermes-effect/BelowFloo
 }) {}
 
 /** Why a call never runs; undefined when nothing stands against it. */
-const belowFloor = (tool: string, facts: Subject.Runs, args: ToolArguments): BelowFloor | undefined => {
+const belowFloor = (tool: string, facts: ApprovalTarget.Runs, args: ToolArguments): BelowFloor | undefined => {
   if (facts.commandArguments.length + facts.inputArguments.length === 0) return undefined
-  const { floor } = Subject.of(tool, args, facts).verdict
+  const { floor } = ApprovalTarget.of(tool, args, facts).verdict
   return floor === undefined
     ? undefined
     : new BelowFloor({
@@ -124,7 +124,7 @@ export const execute = (
     if (below !== undefined) return Effect.fail(below)
     if (approved.isSame(given)) return bound.run(given, call.id, onProgress)
     return Effect.flatMap(
-      Effect.flatMap(Concerns.of(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
+      Effect.flatMap(ApprovalReasons.of(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
       (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
         judged._tag === "Permit"
           ? bound.run(given, call.id, onProgress)
