@@ -33,20 +33,17 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
-import * as Route from "../domain/Route.ts"
+import type * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
 import * as Decode from "./anthropic/Decode.ts"
 import * as Endpoint from "./anthropic/Endpoint.ts"
 import * as Request from "./anthropic/Request.ts"
 import * as Stream from "./anthropic/Stream.ts"
 import * as Exchange from "./Exchange.ts"
-import type * as Extras from "./Extras.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 import * as SdkSetup from "./SdkSetup.ts"
-import type * as SdkError from "./SdkError.ts"
 
-const path = "/v1/messages"
 const defaultTimeoutMillis = 900_000
 /** The SDK insists on a key and would look for one in the environment and on disk; the real one is in our headers. */
 const noKey = "unused"
@@ -97,32 +94,18 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   const [sdk, fetch] = yield* SdkSetup.load(route, () => import("@anthropic-ai/sdk"))
   const client = makeClient(sdk, route, endpoint, fetch)
   const names = Endpoint.toolNames(endpoint)
-  const context = (method: string): SdkError.Context => ({
+  return Exchange.provider(route, {
     module: "AnthropicMessages",
-    method,
-    url: endpoint.baseUrl,
-    model: endpoint.model
-  })
-  const executing = context("execute")
-  // `post` and not the method of the resource: that one prints warnings about models, and refuses long answers that are
-  // not streamed.
-  const post = ({ body, headers, query }: Extras.Extras, signal: AbortSignal) =>
-    client.post<unknown>(path, { body, headers, query, signal })
-  const api: Exchange.Api = {
-    context: executing,
-    send: (extras, signal) => post(extras, signal).withResponse(),
-    open: (extras, signal) => post(extras, signal).asResponse(),
-    decode: (raw) => Decode.decode(raw, executing, names),
-    machine: () => Stream.make(executing, names)
-  }
-  const prepare = Request.make(route)
-  return {
-    info: Route.info(route),
     apiMode: "anthropic_messages",
-    prepare: (call) => Effect.sync(() => prepare(call)),
-    execute: (request, options) => Exchange.execute(api, request, options),
-    decode: (raw) => Effect.fromResult(Decode.decode(raw, context("decode"), names))
-  }
+    url: endpoint.baseUrl,
+    model: endpoint.model,
+    prepare: Request.make(route),
+    // `post` and not the method of the resource: that one prints warnings about models, and refuses long answers that are
+    // not streamed.
+    post: ({ body, headers, query }, signal) => client.post<unknown>("/v1/messages", { body, headers, query, signal }),
+    decode: (raw, context) => Decode.decode(raw, context, names),
+    machine: (context) => Stream.make(context, names)
+  })
 })
 
 /** Options of a provider of this mode: a route without the fields that the mode fixes. */

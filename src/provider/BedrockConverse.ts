@@ -48,6 +48,7 @@ import * as Decode from "./bedrock/Decode.ts"
 import * as Endpoint from "./bedrock/Endpoint.ts"
 import * as Request from "./bedrock/Request.ts"
 import * as Stream from "./bedrock/Stream.ts"
+import * as Exchange from "./Exchange.ts"
 import * as Extras from "./Extras.ts"
 import * as AwsHttpHandler from "./internal/AwsHttpHandler.ts"
 import { Provider } from "./Provider.ts"
@@ -165,22 +166,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
     }
     // The connection of an answer without an end is closed.
     if (sent.overflow() !== undefined) abort.abort()
-    const failure = machine.failure()
-    if (failure !== undefined) return yield* failure
-    const { parts, finishReason, usage, model, id } = seen.result()
-    let raw: unknown
-    const response: ModelResponse = {
-      parts,
-      finishReason,
-      usage,
-      model,
-      id,
-      get raw() {
-        raw ??= machine.body(sent.result().parts)
-        return raw
-      }
-    }
-    return response
+    return yield* Exchange.streamedResponse(machine, sent, seen)
   })
 
   const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>

@@ -27,7 +27,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import type { ConfigError } from "../domain/AgentError.ts"
-import * as Route from "../domain/Route.ts"
+import type * as Route from "../domain/Route.ts"
 import * as Decode from "./chat/Decode.ts"
 import * as Request from "./chat/Request.ts"
 import * as Stream from "./chat/Stream.ts"
@@ -35,36 +35,22 @@ import * as Exchange from "./Exchange.ts"
 import * as OpenAiClient from "./OpenAiClient.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import type * as SdkError from "./SdkError.ts"
-
-const path = "/chat/completions"
 
 /** A provider of one route. The scope closes its connections. */
 export const make = Effect.fn("ChatCompletions.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   const client = yield* OpenAiClient.make(route)
-  const context = (method: string): SdkError.Context => ({
+  return Exchange.provider(route, {
     module: "ChatCompletions",
-    method,
-    url: client.baseUrl,
-    model: route.model
-  })
-  const executing = context("execute")
-  const api: Exchange.Api = {
-    context: executing,
-    send: (extras, signal) => client.post(path, extras, signal).withResponse(),
-    open: (extras, signal) => client.post(path, extras, signal).asResponse(),
-    decode: (raw) => Decode.decode(raw, executing),
-    machine: () => Stream.make(executing)
-  }
-  return {
-    info: Route.info(route),
     apiMode: "chat_completions",
-    prepare: (call) => Effect.sync(() => Request.prepare(call, route)),
-    execute: (request, options) => Exchange.execute(api, request, options),
-    decode: (raw) => Effect.fromResult(Decode.decode(raw, context("decode")))
-  }
+    url: client.baseUrl,
+    model: route.model,
+    prepare: (call) => Request.prepare(call, route),
+    post: (extras, signal) => client.post("/chat/completions", extras, signal),
+    decode: Decode.decode,
+    machine: Stream.make
+  })
 })
 
 /** Options of a provider of this mode: a route without the fields that the mode fixes. */

@@ -31,7 +31,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import type { ConfigError } from "../domain/AgentError.ts"
-import * as Route from "../domain/Route.ts"
+import type * as Route from "../domain/Route.ts"
 import * as Exchange from "./Exchange.ts"
 import * as OpenAiClient from "./OpenAiClient.ts"
 import { Provider } from "./Provider.ts"
@@ -40,39 +40,23 @@ import * as Decode from "./responses/Decode.ts"
 import * as Endpoint from "./responses/Endpoint.ts"
 import * as Request from "./responses/Request.ts"
 import * as Stream from "./responses/Stream.ts"
-import type * as SdkError from "./SdkError.ts"
-
-const path = "/responses"
 
 /** A provider of one route. The scope closes its connections. */
 export const make = Effect.fn("CodexResponses.make")(function*(
   route: Route.Route
 ): Effect.fn.Return<ProviderPort.Service, AiError.AiError | ConfigError, Scope.Scope> {
   const client = yield* OpenAiClient.make({ ...route, headers: { ...Endpoint.headers(route), ...route.headers } })
-  const context = (method: string): SdkError.Context => ({
+  return Exchange.provider(route, {
     module: "CodexResponses",
-    method,
-    url: client.baseUrl,
-    model: route.model
-  })
-  const executing = context("execute")
-  const api: Exchange.Api = {
-    context: executing,
-    send: (extras, signal) => client.post(path, extras, signal).withResponse(),
-    open: (extras, signal) => client.post(path, extras, signal).asResponse(),
-    decode: (raw) => Decode.decode(raw, executing),
-    machine: () => Stream.make(executing)
-  }
-  return {
-    info: Route.info(route),
     apiMode: "codex_responses",
-    prepare: (call) => Effect.sync(() => Request.prepare(call, route)),
-    execute: (request, options) => {
-      const refused = Request.check(request, executing)
-      return refused === undefined ? Exchange.execute(api, request, options) : Effect.fail(refused)
-    },
-    decode: (raw) => Effect.fromResult(Decode.decode(raw, context("decode")))
-  }
+    url: client.baseUrl,
+    model: route.model,
+    prepare: (call) => Request.prepare(call, route),
+    check: Request.check,
+    post: (extras, signal) => client.post("/responses", extras, signal),
+    decode: Decode.decode,
+    machine: Stream.make
+  })
 })
 
 /** Options of a provider of this mode: a route without the fields that the mode fixes. */

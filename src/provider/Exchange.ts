@@ -15,9 +15,12 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
+import type { ApiMode } from "../domain/ApiMode.ts"
 import * as Assembler from "../domain/Assembler.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
+import * as Route from "../domain/Route.ts"
 import * as Extras from "./Extras.ts"
+import type { Service } from "./Provider.ts"
 import * as Raw from "./Raw.ts"
 import * as SseReader from "./internal/SseReader.ts"
 import * as SdkError from "./SdkError.ts"
@@ -29,27 +32,42 @@ export interface Whole {
   readonly response: Pick<Response, "headers">
 }
 
-/** An API, as an exchange uses it. */
-export interface Api {
-  readonly context: SdkError.Context
-  readonly send: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<Whole>
-  readonly open: (extras: Extras.Extras, signal: AbortSignal) => PromiseLike<Response>
-  readonly decode: (raw: unknown) => Result.Result<ModelResponse, AiError.AiError>
-  readonly machine: () => StreamMachine.StreamMachine
+/** An answer on its way: the body as JSON, or the response before its body is read. */
+export interface Posted {
+  readonly asResponse: () => Promise<Response>
+  readonly withResponse: () => Promise<Whole>
 }
 
+/** An API that is spoken by posting JSON through an SDK. */
+export interface Api {
+  /** Name of the module, for failures. */
+  readonly module: string
+  readonly apiMode: ApiMode
+  readonly url: string
+  readonly model: string
+  readonly prepare: (call: ModelCall) => ModelRequest
+  /** The error of a request that must not be sent. */
+  readonly check?: (request: ModelRequest, context: SdkError.Context) => AiError.AiError | undefined
+  readonly post: (extras: Extras.Extras, signal: AbortSignal) => Posted
+  readonly decode: (raw: unknown, context: SdkError.Context) => Result.Result<ModelResponse, AiError.AiError>
+  readonly machine: (context: SdkError.Context) => StreamMachine.StreamMachine
+}
+
+const contextOf = ({ model, module, url }: Api, method: string): SdkError.Context => ({ module, method, url, model })
+
 interface Open {
-  readonly api: Api
+  readonly context: SdkError.Context
   readonly reader: SseReader.SseReader
   readonly machine: StreamMachine.StreamMachine
 }
 
-const ask = <A>({ context }: Api, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
+const ask = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
   // Where the runtime's secrets are known, which they are not in the promise's own callbacks.
   Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError((error) => SdkError.fromSdk({ ...context, error })))
 
-const response = (
-  { machine }: Open,
+/** The response of a stream that is over: of the parts that `onPart` gave back, with `raw` of those that were sent. */
+export const streamedResponse = (
+  machine: Pick<StreamMachine.StreamMachine, "failure" | "body">,
   sent: Assembler.Assembler,
   seen: Assembler.Assembler
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
@@ -73,7 +91,7 @@ const response = (
 
 /** Reads to the end, without `onPart`. */
 const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
-  const { api, reader, machine } = open
+  const { context, reader, machine } = open
   const assembler = Assembler.make()
   const read = async (): Promise<void> => {
     while (machine.failure() === undefined) {
@@ -83,35 +101,35 @@ const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
       if (item.done === true) return
     }
   }
-  return Effect.flatMap(ask(api, read), () => response(open, assembler, assembler))
+  return Effect.flatMap(ask(context, read), () => streamedResponse(machine, assembler, assembler))
 }
 
 const watch = Effect.fnUntraced(function*(
   open: Open,
   onPart: OnPart
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
-  const { api, reader, machine } = open
+  const { context, reader, machine } = open
   const sent = Assembler.make()
   const seen = Assembler.make()
   const next = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> =>
     machine.over?.() === true ? reader.return() : reader.next()
   for (let over = false; !over && machine.failure() === undefined;) {
-    const item = yield* ask(api, next)
+    const item = yield* ask(context, next)
     over = item.done === true
     const parts = item.done === true ? machine.end(reader.finished) : machine.step(item.value)
     if (parts.length === 0) continue
     sent.add(parts)
     seen.add(yield* onPart(parts))
     if (sent.overflow() !== undefined) {
-      yield* ask(api, () => reader.return())
+      yield* ask(context, () => reader.return())
       break
     }
   }
-  return yield* response(open, sent, seen)
+  return yield* streamedResponse(machine, sent, seen)
 })
 
-const whole = (api: Api, raw: unknown, onPart: OnPart | undefined): Effect.Effect<ModelResponse, AiError.AiError> =>
-  Effect.flatMap(Effect.fromResult(api.decode(raw)), (answer) => {
+const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: OnPart | undefined): Effect.Effect<ModelResponse, AiError.AiError> =>
+  Effect.flatMap(Effect.fromResult(answer), (answer) => {
     if (onPart === undefined) return Effect.succeed(answer)
     const seen = Assembler.make()
     return Effect.map(onPart(StreamMachine.pieces(answer)), (parts): ModelResponse => {
@@ -125,37 +143,56 @@ const isWhole = (type: string | null): boolean => type !== null && /^\s*(applica
 
 const streamed = (
   api: Api,
+  context: SdkError.Context,
   answer: Response,
   onPart: OnPart | undefined
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
   const { body } = answer
   if (isWhole(answer.headers.get("content-type"))) {
-    return Effect.flatMap(ask(api, () => answer.text()), (raw) => whole(api, Raw.parsed(raw), onPart))
+    return Effect.flatMap(
+      ask(context, () => answer.text()),
+      (raw) => whole(api.decode(Raw.parsed(raw), context), onPart)
+    )
   }
-  if (body === null) return Effect.fail(SdkError.cut(api.context))
-  const open = { api, reader: SseReader.read(body), machine: api.machine() }
+  if (body === null) return Effect.fail(SdkError.cut(context))
+  const open = { context, reader: SseReader.read(body), machine: api.machine(context) }
   return onPart === undefined ? drain(open) : watch(open, onPart)
 }
 
-/** Sends a request and reads its answer. */
-export const execute = (
+const execute = (
   api: Api,
+  context: SdkError.Context,
   request: ModelRequest,
   options: ExecuteOptions | undefined
 ): Effect.Effect<ModelResponse, AiError.AiError> =>
   Effect.suspend(() => {
+    const refused = api.check?.(request, context)
+    if (refused !== undefined) return Effect.fail(refused)
     const extras = Extras.split(request)
     const abort = new AbortController()
-    const told = ({ headers }: Pick<Response, "headers">): Effect.Effect<void> =>
+    const reportHeaders = ({ headers }: Pick<Response, "headers">): Effect.Effect<void> =>
       options?.onHeaders === undefined ? Effect.void : options.onHeaders((name) => headers.get(name))
     const answer = extras.body["stream"] === true
       ? Effect.flatMap(
-        Effect.tap(ask(api, () => api.open(extras, abort.signal)), told),
-        (opened) => streamed(api, opened, options?.onPart)
+        Effect.tap(ask(context, () => api.post(extras, abort.signal).asResponse()), reportHeaders),
+        (opened) => streamed(api, context, opened, options?.onPart)
       )
       : Effect.flatMap(
-        Effect.tap(ask(api, () => api.send(extras, abort.signal)), ({ response }) => told(response)),
-        ({ data }) => Effect.fromResult(api.decode(data))
+        Effect.tap(ask(context, () => api.post(extras, abort.signal).withResponse()), ({ response }) => reportHeaders(response)),
+        ({ data }) => Effect.fromResult(api.decode(data, context))
       )
     return Effect.onError(answer, () => Effect.sync(() => abort.abort()))
   })
+
+/** A provider of one route over an API. */
+export const provider = (route: Route.Route, api: Api): Service => {
+  const executing = contextOf(api, "execute")
+  const decoding = contextOf(api, "decode")
+  return {
+    info: Route.info(route),
+    apiMode: api.apiMode,
+    prepare: (call) => Effect.sync(() => api.prepare(call)),
+    execute: (request, options) => execute(api, executing, request, options),
+    decode: (raw) => Effect.fromResult(api.decode(raw, decoding))
+  }
+}

@@ -22,6 +22,7 @@ import type * as Scope from "effect/Scope"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import type { Posted } from "./Exchange.ts"
 import type * as Extras from "./Extras.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
@@ -31,16 +32,10 @@ export const defaultBaseUrl = "https://api.openai.com/v1"
 const placeholderKey = "no-key-required"
 const defaultTimeoutMillis = 1_800_000
 
-/** An answer on its way: the body as JSON, or the response before its body is read. */
-export interface Answer extends PromiseLike<unknown> {
-  readonly asResponse: () => Promise<Response>
-  readonly withResponse: () => Promise<{ readonly data: unknown; readonly response: Response }>
-}
-
 /** Sends one request. */
 export interface OpenAiClient {
   readonly baseUrl: string
-  readonly post: (path: string, extras: Extras.Extras, signal: AbortSignal) => Answer
+  readonly post: (path: string, extras: Extras.Extras, signal: AbortSignal) => Posted
 }
 
 const isOwn = (baseUrl: string): boolean => URL.parse(baseUrl)?.hostname === "api.openai.com"
