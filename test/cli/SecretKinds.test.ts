@@ -182,4 +182,49 @@ describe("95 kinds of keys", () => {
       assert.include(stdout, "That is all.")
       assert.deepStrictEqual(Array.from(new Set(leaks)), [])
     }), 120_000)
+
+  it.live("are in no refusal of a provider that repeats them, whole or cut", () =>
+    Effect.gen(function*() {
+      const { cwd, hermes, home, keep } = yield* machine
+      const server = yield* HttpServer.make((_, response) => HttpServer.json(response, 401, { error: { message: `Incorrect API key: ${everything}` } }))
+      keep(".env", plantedKeys.map(([, value], at) => `PLANTED_${at}_TOKEN='${value}'\n`).join(""))
+      keep("config.yaml", `model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: ${key(0)}\n  context_length: 100000\n`)
+      for (const view of [["-v"], ["--format", "stream-json"]]) {
+        const { code, stderr, stdout } = yield* hermes(["chat", ...view, "-q", "hello"])
+        assert.strictEqual(code, 1)
+        assert.include(stdout + stderr, "Incorrect API key")
+        assert.deepStrictEqual(found(stdout + stderr), [], view.join(" "))
+      }
+      assert.deepStrictEqual(foundInFiles([home, cwd], userFiles), [])
+    }), 60_000)
+
+  it.live("are in no question whether a command may run: not in the judge's request, in hooks, in the log", () =>
+    Effect.gen(function*() {
+      const { at, cwd, hermes, home, keep } = yield* machine
+      const judged: Array<string> = []
+      // A command as a model may write it; the longest is shown in part.
+      const commands = [0, 1, 2].map((part) => `rm -r ./scratch; cat <<'END'\n${plantedText(part * 30, part * 30 + 12)}\nEND`)
+      const server = yield* HttpServer.make(({ body, url }, response) => {
+        if (!url.endsWith("/chat/completions")) return HttpServer.json(response, 404, { error: { message: "not here" } })
+        const { messages, stream } = JSON.parse(body) as Asked
+        const isJudge = JSON.stringify(messages[0]).includes("You guard a user's computer")
+        if (isJudge) judged.push(body)
+        const turn = isJudge ? { text: "DENY" } : messages.some(({ role }) => role === "tool") ? { text: "done" } : { calls: commands.map((command, index) => call(`t${index}`, "terminal", { command })) }
+        if (stream === true) protocols.chat_completions.stream(turn, response)
+        else HttpServer.json(response, 200, protocols.chat_completions.whole(turn))
+      })
+      const hook = keep("hook.sh", `#!/bin/sh\ncat >> ${at("hooks.log")}\n`)
+      chmodSync(hook, 0o700)
+      keep(".env", plantedKeys.map(([, value], at) => `PLANTED_${at}_TOKEN='${value}'\n`).join(""))
+      keep("config.yaml", `approvals:\n  mode: smart\nhooks_auto_accept: true\nhooks:\n${
+        ["pre_approval_request", "post_approval_response"].map((event) => `  ${event}:\n    - command: ${hook}\n`).join("")
+      }model:\n  provider: custom\n  default: m\n  base_url: ${server.url}/v1\n  api_key: ${key(0)}\n  context_length: 1000000\n`)
+      const { code, stderr, stdout } = yield* hermes(["chat", "-v", "-q", "tidy up"])
+      assert.strictEqual(code, 0, stderr.slice(-1000))
+      assert.isAbove(judged.length, 0)
+      assert.include(filesOf(cwd).join("\n"), "hooks.log")
+      assert.deepStrictEqual(found(judged.join("\n")), [], "judge")
+      assert.deepStrictEqual(found(stdout + stderr), [], "shown")
+      assert.deepStrictEqual(foundInFiles([home, cwd], userFiles), [])
+    }), 60_000)
 })

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as OutputBuffer from "../../src/tool/builtin/terminal/OutputText.ts"
+import * as Effect from "effect/Effect"
+import * as Secrets from "../../src/domain/Secrets.ts"
 import * as OutputText from "../../src/tool/builtin/terminal/OutputText.ts"
 import * as WatchPatterns from "../../src/tool/builtin/terminal/WatchPatterns.ts"
 
@@ -57,6 +59,51 @@ describe("OutputText", () => {
       }
     })
   }
+
+  const held = "Kq7vWn2pXr9-nobody-knows-tB4mZc6y"
+  const foreign = "glpat-aB3dE5gH7jK9mN1pQ3sT"
+  const holding = Effect.provideService(Secrets.Secrets, (() => {
+    const registry = Secrets.make()
+    registry.add(held)
+    return registry
+  })())
+
+  it.effect("shows no part of a secret that has come in part, at any place, and hides it when it is there", () =>
+    holding(Effect.sync(() => {
+      for (const secret of [held, foreign, Buffer.from(held).toString("base64")]) {
+        for (let cut = 16; cut < secret.length; cut++) {
+          const buffer = OutputText.buffer(10_000)
+          buffer.push(utf8(`ready\nvalue ${secret.slice(0, cut)}`))
+          const first = OutputText.last(buffer.kept(), 1_000, { redact: true, goesOn: true })
+          buffer.push(utf8(`${secret.slice(cut)} end`))
+          const second = OutputText.last(buffer.kept(), 1_000, { redact: true, goesOn: true })
+          assert.strictEqual(first, "ready\nvalue ")
+          assert.notInclude(second, secret.slice(4, 12))
+          assert.isTrue(second.endsWith(" end"), second)
+        }
+      }
+    })))
+
+  it.effect("shows no part of a secret that a cut or a gap goes through, wherever it stands", () =>
+    holding(Effect.sync(() => {
+      for (const secret of [held, foreign]) {
+        for (const filling of [40, 4_000]) {
+          for (let shift = 0; shift < 120; shift++) {
+            const buffer = OutputText.buffer(200)
+            buffer.push(utf8("x".repeat(shift) + ` ${secret} `.repeat(3) + "a word ".repeat(filling) + ` ${secret} `.repeat(3) + "y".repeat(shift)))
+            for (const text of [OutputText.bounded(buffer.kept(), 200, true), OutputText.last(buffer.kept(), 100, { redact: true, goesOn: false })]) {
+              for (let at = 0; at + 8 <= secret.length; at++) assert.notInclude(text, secret.slice(at, at + 8), `${filling}, ${shift}`)
+            }
+          }
+        }
+      }
+    })))
+
+  it("leaves a prompt that waits for an answer", () => {
+    const buffer = OutputText.buffer(1_000)
+    buffer.push(utf8("Overwrite? [y/n]"))
+    assert.strictEqual(OutputText.last(buffer.kept(), 100, { redact: true, goesOn: true }), "Overwrite? [y/n]")
+  })
 
   it("never splits a surrogate pair", () => {
     assert.isTrue(show(`a${"😀".repeat(40_000)}`, 50_000).isWellFormed())
