@@ -54,7 +54,7 @@ import type * as ShellHooks from "./hooks/ShellHooks.ts"
 import * as LoadPlugins from "./internal/LoadPlugins.ts"
 import * as OpenRouter from "./internal/OpenRouter.ts"
 import * as ProgramTools from "./internal/ProgramTools.ts"
-import * as Said from "./internal/Said.ts"
+import * as SettingsMapping from "./internal/SettingsMapping.ts"
 import * as SideTasks from "./internal/SideTasks.ts"
 import type * as Middleware from "./middleware/Middleware.ts"
 import type { Plugin } from "./plugin/Plugin.ts"
@@ -164,7 +164,7 @@ interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
   readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
   /** The models that may be asked for side tasks. */
-  readonly helpers: SideTasks.Given
+  readonly helpers: SideTasks.SideTaskSources
 }
 
 /** A platform service that the application gives, or Node's. */
@@ -456,7 +456,7 @@ export const program = (
       store: SqliteSessionStore.layer({ path: home.database }),
       tools: [files, terminal, todo, delegation, ...yield* ProgramTools.toolsets] as const,
       hooks: yield* shellHooks(settings, start),
-      hookSettings: Said.hooks(settings),
+      hookSettings: SettingsMapping.hooks(settings),
       middleware: undefined,
       approvals: Approvals.layer().pipe(
         Layer.provide([AllowListFile.allowListFile, Scanner.layer]),
@@ -467,13 +467,13 @@ export const program = (
     const own: AgentSettings = {
       platform: "cli",
       instructions: settings.agent.environmentHint,
-      prefill: yield* Said.prefill(settings, environment, home),
+      prefill: yield* SettingsMapping.prefill(settings, environment, home),
       maxIterations: settings.agent.maxTurns,
-      budget: Said.budget(settings),
+      budget: SettingsMapping.budget(settings),
       maxOutputTokens: settings.model.maxTokens,
       reasoningEffort: settings.agent.reasoningEffort,
-      loopGuard: Said.loopGuard(settings),
-      delegation: yield* Said.delegation(settings, { environment, logins }, start)
+      loopGuard: SettingsMapping.loopGuard(settings),
+      delegation: yield* SettingsMapping.delegation(settings, { environment, logins }, start)
     }
     const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, outermost }))
     return assemble(agent, parts, {
@@ -490,5 +490,5 @@ export const program = (
       ).pipe(Layer.provide(configured)),
       router: OpenRouter.layer(settings, start, logins).pipe(Layer.provide(configured)),
       helpers: OpenRouter.isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
-    }).pipe(Layer.provide([Said.tools(settings, inherited), ProgramTools.told(settings, environment, home)]))
+    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), ProgramTools.told(settings, environment, home)]))
   })).pipe(Layer.provide(ChildProcesses.layer)))

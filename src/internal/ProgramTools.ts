@@ -10,7 +10,7 @@ import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
 import { CodeSettings } from "../tool/builtin/code/CodeSettings.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
-import { commandVariables } from "./Said.ts"
+import { commandVariables } from "./SettingsMapping.ts"
 
 /** Their toolsets. */
 export const toolsets = Effect.map(

@@ -15,7 +15,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { Plugins } from "../plugin/Plugins.ts"
-import type { Staff } from "../plugin/ToolDesk.ts"
+import type { PluginServices } from "../plugin/PluginToolAccess.ts"
 import * as Auxiliary from "../routing/Auxiliary.ts"
 import type { PoolKey } from "../routing/auxiliary/TaskRoutes.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
@@ -29,14 +29,14 @@ import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/ApprovalJu
 import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
 
 /** Who may be asked besides the runtime's own provider. */
-export interface Given {
+export interface SideTaskSources {
   readonly settings: Auxiliary.Options["settings"]
   readonly lookup?: Lookup | undefined
   readonly logins?: ReadonlyMap<string, Credential> | undefined
 }
 
 /** Nobody else. */
-export const ownProvider: Given = {
+export const ownProvider: SideTaskSources = {
   settings: { model: { provider: "auto", streaming: true }, auxiliary: {}, customProviders: [], credentials: {} }
 }
 
@@ -45,7 +45,7 @@ export const ofProgram = (
   settings: Values,
   environment: Environment["Service"],
   logins: ReadonlyMap<string, Credential> | undefined
-): Given => ({
+): SideTaskSources => ({
   settings,
   logins,
   lookup: ConfiguredRoutes.lookupOf(environment)
@@ -61,7 +61,7 @@ const port = (promised: Deferred.Deferred<Auxiliary.Service>): Auxiliary.Service
 
 /** The key that a provider's pool would give; spent where the router has set all of them aside. */
 const poolOf = (
-  { logins, settings }: Given,
+  { logins, settings }: SideTaskSources,
   status: RouterStatus["Service"] | undefined
 ): NonNullable<Auxiliary.Options["pool"]> =>
 (provider) =>
@@ -87,7 +87,7 @@ const accountOf = (accounts: UsageAccounts["Service"], store: SessionStore["Serv
 }
 
 /** The layers of one runtime; they share the promise, so each runtime has its own. */
-export const make = (given: Given, middleware: ReadonlyArray<Middleware.Any>) => {
+export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middleware.Any>) => {
   const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
 
   const service = Layer.effect(
@@ -141,7 +141,7 @@ export const make = (given: Given, middleware: ReadonlyArray<Middleware.Any>) =>
 }
 
 /** What plugins ask: a task of its own, in the name of a session that is nobody's. */
-export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): Staff["complete"] =>
+export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServices["complete"] =>
   Effect.fnUntraced(function*({ maxOutputTokens, messages }) {
     const sessionId = yield* Ids.makeSessionId
     const taskId = Ids.TaskId.make(sessionId)

@@ -9,7 +9,7 @@ import * as Assembler from "../domain/Assembler.ts"
 import * as Interruption from "../domain/Interruption.ts"
 import { type ExecuteOptions, type ModelResponse, type OnPart, withParts } from "../domain/Model.ts"
 import type { Faults } from "./Faults.ts"
-import * as Frame from "./Frame.ts"
+import * as MiddlewareBoundary from "./MiddlewareBoundary.ts"
 
 /** What the chain ends in. */
 export interface Base<Req, Options, A, E, R> {
@@ -82,7 +82,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
 
 /** See the module. */
 export const run = <Req, Options, A, Context, E, R>(
-  wrappers: ReadonlyArray<Frame.Wrapper<Req, Options, A, Context>>,
+  wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Context>>,
   join: Join<Req, Options, A>,
   faults: Faults,
   context: Context,
@@ -94,7 +94,7 @@ export const run = <Req, Options, A, Context, E, R>(
     if (wrapper === undefined) continue
     const below = call
     call = (request, above) =>
-      Frame.evaluate(
+      MiddlewareBoundary.evaluate(
         wrapper,
         context,
         request,

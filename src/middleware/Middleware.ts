@@ -41,7 +41,7 @@ import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
-import type { Next, Wrapper } from "./Frame.ts"
+import type { Next, Wrapper } from "./MiddlewareBoundary.ts"
 import type { Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
 import type { Answer, Rewriter } from "./Pipeline.ts"
 

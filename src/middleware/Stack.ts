@@ -7,7 +7,7 @@
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
 import * as Faults from "./Faults.ts"
-import type { Wrapper } from "./Frame.ts"
+import type { Wrapper } from "./MiddlewareBoundary.ts"
 import type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
 import type { Any, CallContext, ModelAnswer, ModelCallParams } from "./Middleware.ts"
 import type { Rewriter } from "./Pipeline.ts"

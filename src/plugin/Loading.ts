@@ -31,15 +31,15 @@ import { type Candidate, directoryOf, type Source } from "./Candidate.ts"
 import * as Commands from "./Commands.ts"
 import * as Contributions from "./Contributions.ts"
 import * as Enablement from "./Enablement.ts"
-import * as GiveUp from "./GiveUp.ts"
-import type { Inbox } from "./Inbox.ts"
+import * as AbandonableTimeout from "./AbandonableTimeout.ts"
+import type { MessageInjection } from "./MessageInjection.ts"
 import type { Kind } from "./Manifest.ts"
 import * as Opening from "./Opening.ts"
 import type { CliCommand, Command, ProviderSource } from "./Plugin.ts"
 import { PluginError } from "./PluginError.ts"
 import type { Host } from "./RegisterContext.ts"
 import * as Registration from "./Registration.ts"
-import type { ToolDesk } from "./ToolDesk.ts"
+import type { PluginToolAccess } from "./PluginToolAccess.ts"
 
 /** How long loading one plugin may take. */
 export const deadline = Duration.seconds(10)
@@ -83,8 +83,8 @@ export interface Options {
   /** `plugins.entries` of the configuration: what is said to a plugin, by key. */
   readonly entries: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   readonly reserved: Registration.Reserved
-  readonly inbox: Inbox
-  readonly desk: ToolDesk
+  readonly injection: MessageInjection
+  readonly toolAccess: PluginToolAccess
   /** How often plugins were loaded before, see `importModule`. */
   readonly generation: number
 }
@@ -130,7 +130,7 @@ const outcome = (
 })
 
 /** What a plugin is told and may say, each of its faults once. */
-const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], { desk, inbox }: Pick<Options, "desk" | "inbox">) {
+const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], { toolAccess, injection }: Pick<Options, "toolAccess" | "injection">) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const said = new Set<string>()
   const warn = (line: string): void => {
@@ -139,21 +139,21 @@ const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["con
     run(Effect.logWarning(`plugin ${key}: ${line}`))
   }
   const inject: Host["inject"] = (content, role) => {
-    const taken = inbox.inject(content, role)
+    const taken = injection.inject(content, role)
     if (!taken) warn("injectMessage needs a conversation in a terminal; nobody gets its messages")
     return taken
   }
-  return { config: Frozen.copy(config), warn, inject, dispatch: desk.call, complete: desk.complete } satisfies Host
+  return { config: Frozen.copy(config), warn, inject, dispatch: toolAccess.call, complete: toolAccess.complete } satisfies Host
 })
 
 /** Everything that loading a plugin means, in the scope that it gets. */
 const load = Effect.fnUntraced(function*(
   candidate: Candidate,
-  { desk, entries, generation, inbox, reserved }: Options
+  { toolAccess, entries, generation, injection, reserved }: Options
 ): Effect.fn.Return<Registration.Registered, unknown, Services> {
   const { key } = candidate
   const config = Object.hasOwn(entries, key) ? entries[key] ?? {} : {}
-  const host = yield* hostOf(candidate, config, { desk, inbox })
+  const host = yield* hostOf(candidate, config, { toolAccess, injection })
   // Code from disk reads `process.env`: it gets what its manifest declares, and nothing else that is secret.
   yield* (yield* HiddenVariables).lend(candidate.manifest.requiresEnv.map(({ name }) => name))
   const plugin = yield* Opening.open(candidate, host, generation)
@@ -166,7 +166,7 @@ const load = Effect.fnUntraced(function*(
   return yield* Registration.register({ key, reserved, mayOverride }, read.contribution)
 })
 
-const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(GiveUp.after(work, unloadDeadline))
+const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(AbandonableTimeout.after(work, unloadDeadline))
 
 /** What went wrong, in one line without secrets. */
 const describe = (cause: Cause.Cause<unknown>): string => {
@@ -179,7 +179,7 @@ const describe = (cause: Cause.Cause<unknown>): string => {
 const loadOne = Effect.fnUntraced(function*(candidate: Candidate, options: Options) {
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => bounded(Scope.close(scope, exit)))
-  const exit = yield* GiveUp.after(Effect.provideService(load(candidate, options), Scope.Scope, scope), deadline)
+  const exit = yield* AbandonableTimeout.after(Effect.provideService(load(candidate, options), Scope.Scope, scope), deadline)
   if (exit !== undefined && Exit.isSuccess(exit)) return outcome(candidate, true, undefined, exit.value)
   const error = exit === undefined
     ? `it was not ready after ${Duration.format(deadline)} and is given up`

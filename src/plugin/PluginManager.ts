@@ -22,16 +22,16 @@ import * as RunContext from "../domain/RunContext.ts"
 import type { Values } from "../config/Settings.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
-import * as Border from "./Border.ts"
+import * as PluginAdapter from "./PluginAdapter.ts"
 import type { Candidate } from "./Candidate.ts"
 import * as Discovery from "./Discovery.ts"
-import * as Inbox from "./Inbox.ts"
+import * as MessageInjection from "./MessageInjection.ts"
 import * as Loading from "./Loading.ts"
 import * as Manifest from "./Manifest.ts"
 import type { Plugin } from "./Plugin.ts"
 import { Plugins, type Service } from "./Plugins.ts"
 import type { Reserved } from "./Registration.ts"
-import * as ToolDesk from "./ToolDesk.ts"
+import * as PluginToolAccess from "./PluginToolAccess.ts"
 
 /** What a runtime says about its plugins. `R` is what those of the application need. */
 export interface Options<out R = never> {
@@ -79,8 +79,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
 ): Effect.fn.Return<Service, never, R | Services | Scope.Scope> {
   const context = yield* Effect.context<R | Services | Scope.Scope>()
   const parent = yield* Effect.scope
-  const inbox = Inbox.make()
-  const desk = ToolDesk.make()
+  const injection = MessageInjection.make()
+  const toolAccess = PluginToolAccess.make()
   const lock = Semaphore.makeUnsafe(1)
   const own = plugins.map(ofApplication)
   let current: Current | undefined
@@ -109,8 +109,8 @@ export const make = Effect.fnUntraced(function*<R = never>(
       lists: settings,
       entries: settings.entries,
       reserved,
-      inbox,
-      desk,
+      injection,
+      toolAccess,
       generation
     }).pipe(Effect.provideService(Scope.Scope, scope))
     generation++
@@ -121,11 +121,11 @@ export const make = Effect.fnUntraced(function*<R = never>(
   const once = Effect.suspend(() => current?.isWhole === true ? Effect.succeed(current.loaded) : load)
 
   const isLoud = places !== undefined && Discovery.isTruthy(places.variable("HERMES_PLUGINS_DEBUG"))
-  const bring = Border.bring(context)
+  const bring = PluginAdapter.bring(context)
   const provided = <A>(effect: Effect.Effect<A, never, Services | Scope.Scope>): Effect.Effect<A> =>
     lock.withPermit(bring(isLoud ? Effect.provideService(effect, References.MinimumLogLevel, "Debug") : effect))
 
-  return { loaded: provided(once), reload: provided(load), attach: inbox.attach, serve: desk.attach }
+  return { loaded: provided(once), reload: provided(load), attach: injection.attach, serve: toolAccess.attach }
 })
 
 /** The plugins of a runtime, loaded. */

@@ -21,9 +21,9 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Conversation } from "./Inbox.ts"
+import type { Conversation } from "./MessageInjection.ts"
 import type { Loaded } from "./Loading.ts"
-import type { Staff } from "./ToolDesk.ts"
+import type { PluginServices } from "./PluginToolAccess.ts"
 
 /** See the module. */
 export interface Service {
@@ -33,7 +33,7 @@ export interface Service {
   /** The conversation that takes the messages of plugins, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
   /** Who makes the tool calls of plugins and answers their questions, for as long as the scope lives. */
-  readonly serve: (staff: Staff) => Effect.Effect<void, never, Scope.Scope>
+  readonly serve: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /**

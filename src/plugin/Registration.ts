@@ -9,7 +9,7 @@ import { Hooks } from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { Toolset } from "../tool/Toolset.ts"
-import * as Border from "./Border.ts"
+import * as PluginAdapter from "./PluginAdapter.ts"
 import * as Commands from "./Commands.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
 import * as ProviderSources from "./ProviderSources.ts"
@@ -42,7 +42,7 @@ const named = (key: string, name: string): string => name === key || name.starts
 
 const registerTools = Effect.fnUntraced(function*({ key, mayOverride }: Registrant, given: Toolset<unknown>) {
   const registry = yield* ToolRegistry
-  const bound = yield* Border.toolset(given).bind
+  const bound = yield* PluginAdapter.toolset(given).bind
   const taken = new Set((yield* registry.list).flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
   const clashing = bound.filter(({ tool }) => taken.has(tool.name)).map(({ tool }) => tool.name)
   for (const name of clashing) {
@@ -65,7 +65,7 @@ export const register = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Registered, unknown, Hooks | ToolRegistry | Scope.Scope> {
   const { key, reserved } = registrant
   const context = yield* Effect.context<Hooks | ToolRegistry | Scope.Scope>()
-  const bring = Border.bring(context)
+  const bring = PluginAdapter.bring(context)
   const service = yield* Hooks
   const names = yield* Effect.forEach(tools, (toolset) => registerTools(registrant, { ...toolset, bind: bring(toolset.bind) }))
   for (const hook of hooks) {
@@ -80,7 +80,7 @@ export const register = Effect.fnUntraced(function*(
   return {
     tools: names.flat(),
     listeners: hooks.reduce((count, { listeners }) => count + listeners.length, 0),
-    middleware: middleware.map((entry) => Border.middleware(entry, context, named(key, entry.name))),
+    middleware: middleware.map((entry) => PluginAdapter.middleware(entry, context, named(key, entry.name))),
     providers: providers
       .filter((source) => ProviderSources.taken(source) === undefined)
       .map((source) => ({ ...source, open: (route) => bring(source.open(route)) })),

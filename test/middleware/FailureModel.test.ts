@@ -8,7 +8,7 @@ import { ExecutionBlocked, MiddlewareFailure, TranslatedFailure } from "../../sr
 import * as Ids from "../../src/domain/Ids.ts"
 import type { ToolOutput } from "../../src/domain/ToolOutput.ts"
 import * as Chain from "../../src/middleware/Chain.ts"
-import type { Next } from "../../src/middleware/Frame.ts"
+import type { Next } from "../../src/middleware/MiddlewareBoundary.ts"
 import type { ToolArguments, ToolCallContext } from "../../src/middleware/Kind.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"

@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
-import type { Conversation } from "../../plugin/Inbox.ts"
+import type { Conversation } from "../../plugin/MessageInjection.ts"
 
 export interface Injected {
   /** Queue into which plugins put them. */

@@ -28,22 +28,22 @@ export interface Call {
 /** Makes calls. */
 export type Dispatcher = (call: Call) => Effect.Effect<{ readonly output: unknown; readonly isFailure: boolean }>
 
-/** What is asked of a model. */
+/** A question to a model; `maxOutputTokens` undefined leaves the limit to the model. */
 export interface Question {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly maxOutputTokens: number | undefined
 }
 
-/** Who does what plugins ask for. */
-export interface Staff {
+/** The services that make the calls and answer the questions of plugins. */
+export interface PluginServices {
   readonly dispatch: Dispatcher
   readonly complete: (question: Question) => Effect.Effect<string, { readonly message: string }>
 }
 
-/** See the module. */
-export interface ToolDesk {
-  /** Who does it, for as long as the scope lives. */
-  readonly attach: (staff: Staff) => Effect.Effect<void, never, Scope.Scope>
+/** Tool calls and model questions of plugins, as plain functions. */
+export interface PluginToolAccess {
+  /** Sets the services that do the work, for as long as the scope lives. */
+  readonly attach: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
   /** Gives the model's answer to a text; `options` may hold `system` and `max_tokens`. Rejects where there is none. */
   readonly complete: (prompt: unknown, options?: unknown) => Promise<string>
   /** Gives the text of the result, or of the failure; `extra` may hold `session_id` and `cwd`. */
@@ -75,9 +75,9 @@ const questionOf = (prompt: unknown, options: unknown): Question => {
   }
 }
 
-/** A desk that nobody sits at. */
-export const make = (): ToolDesk => {
-  let staff: { readonly dispatch: (call: Call) => Promise<{ readonly output: unknown }>; readonly complete: (question: Question) => Promise<string> } | undefined
+/** Makes the access of plugins, at first without services to call. */
+export const make = (): PluginToolAccess => {
+  let services: { readonly dispatch: (call: Call) => Promise<{ readonly output: unknown }>; readonly complete: (question: Question) => Promise<string> } | undefined
   return {
     attach: Effect.fnUntraced(function*({ complete, dispatch }) {
       const run = Effect.runPromiseWith(yield* Effect.context<never>())
@@ -87,18 +87,18 @@ export const make = (): ToolDesk => {
       }
       yield* Effect.acquireRelease(
         Effect.sync(() => {
-          staff = own
+          services = own
         }),
         () =>
           Effect.sync(() => {
-            if (staff === own) staff = undefined
+            if (services === own) services = undefined
           })
       )
     }),
     complete: async (prompt, options) => {
       const question = questionOf(prompt, options)
-      if (staff === undefined) throw new Error("there is no model yet: ask it from hooks, commands and tools, not while you register")
-      return await staff.complete(question)
+      if (services === undefined) throw new Error("there is no model yet: ask it from hooks, commands and tools, not while you register")
+      return await services.complete(question)
     },
     call: async (name, args, extra) => {
       const call: Call = {
@@ -107,7 +107,7 @@ export const make = (): ToolDesk => {
         sessionId: textOf(extra, "session_id", "sessionId"),
         cwd: textOf(extra, "cwd")
       }
-      const { output } = staff === undefined ? await Effect.runPromise(nobody(call)) : await staff.dispatch(call)
+      const { output } = services === undefined ? await Effect.runPromise(nobody(call)) : await services.dispatch(call)
       return Json.toText(output)
     }
   }

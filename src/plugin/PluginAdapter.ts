@@ -1,5 +1,5 @@
 /**
- * The border between a plugin and the runtime: middleware and tools of a plugin get the services that were there when it was
+ * Adapts what plugins bring to the runtime: middleware and tools of a plugin get the services that were there when it was
  * loaded, and fail only with what every run can fail with.
  *
  * **Details**
@@ -16,7 +16,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { AgentError, ExecutionBlocked, TranslatedFailure } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
-import type { Next, Wrapper } from "../middleware/Frame.ts"
+import type { Next, Wrapper } from "../middleware/MiddlewareBoundary.ts"
 import type { Kind } from "../middleware/Kind.ts"
 import * as Middleware from "../middleware/Middleware.ts"
 import type { Answer, Rewriter } from "../middleware/Pipeline.ts"
@@ -32,7 +32,7 @@ export const bring = (context: Context.Context<never>) => <A, E>(effect: Effect.
   // Whoever loads a plugin in an application has what the plugin's type asks for.
   Effect.updateContext(effect as Effect.Effect<A, E>, (input: Context.Context<never>) => Context.merge(context, input))
 
-/** What a failure says of itself. */
+/** Takes the message of a failure, or its JSON where it has none. */
 const reasonOf = (thrown: unknown): string =>
   Predicate.isObject(thrown) && typeof thrown["message"] === "string" && thrown["message"] !== ""
     ? thrown["message"]

@@ -1,5 +1,5 @@
 /**
- * Lets plugins say something in a conversation that a user has in a terminal.
+ * Lets plugins add messages to a conversation that a user has in a terminal.
  *
  * Source: `hermes-contract.md` §3.5 (`inject_message`).
  */
@@ -15,16 +15,16 @@ export interface Conversation {
   readonly queue: (text: string) => void
 }
 
-/** See the module. */
-export interface Inbox {
+/** Messages of plugins into the conversation of a terminal. */
+export interface MessageInjection {
   /** The conversation that takes messages, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
-  /** False where there is none. */
+  /** Hands over a message; false where no conversation takes one. */
   readonly inject: (content: string, role: string) => boolean
 }
 
-/** An inbox without a conversation. */
-export const make = (): Inbox => {
+/** Makes the injection, at first without a conversation. */
+export const make = (): MessageInjection => {
   let conversation: Conversation | undefined
   return {
     attach: (attached) =>
