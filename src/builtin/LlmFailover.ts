@@ -71,7 +71,7 @@ const nameOf = (route: Route | undefined): string =>
   route === undefined ? "the primary provider" : `${route.provider} (${route.model})`
 
 /** What a call fails with here besides what comes from below. */
-type Given = AiError.AiError | Breakers.Rejected
+type OwnFailure = AiError.AiError | Breakers.Rejected
 
 /** What of a wrapper's `next` is used here. */
 type Ask<E, R> = (params: Middleware.ModelCallParams) => Effect.Effect<Middleware.ModelAnswer, E, R>
@@ -118,9 +118,9 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
       readonly route: Route | undefined
       readonly index: number
       readonly primary: Route | undefined
-      readonly cause: Cause.Cause<E | Given>
+      readonly cause: Cause.Cause<E | OwnFailure>
     }
-  ): Effect.Effect<Middleware.ModelAnswer, E | Given, R> => {
+  ): Effect.Effect<Middleware.ModelAnswer, E | OwnFailure, R> => {
     const { cause, from, index, primary, route } = failed
     const failure = failureOf(cause)
     const fallback = fallbacks[index]

@@ -30,9 +30,9 @@ import { nearest } from "../domain/Similarity.ts"
 import * as RunContext from "../domain/RunContext.ts"
 import { type Answers, rules } from "./Answers.ts"
 import type { Hook, Listener } from "./Hook.ts"
-import { attempt, type Restore } from "./internal/Attempt.ts"
+import { attempt, type Restore } from "./internal/IsolatedCall.ts"
 import * as Faults from "./internal/Faults.ts"
-import * as Queued from "./internal/Queued.ts"
+import * as HookQueue from "./internal/HookQueue.ts"
 import * as Payload from "./Payload.ts"
 import { type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
 import { defaultMaxChars } from "./Sanitizer.ts"
@@ -96,7 +96,7 @@ interface Bound {
   readonly deadline: Duration.Duration
   readonly onFailure: Listener["onFailure"]
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
-  readonly queue: Queued.Queued<Queue> | undefined
+  readonly queue: HookQueue.HookQueue<Queue> | undefined
 }
 
 interface Queue {
@@ -152,7 +152,7 @@ const makeUnsafe = (settings: Settings): Service => {
       }
     )
 
-  const enqueue = (listener: Bound, queue: Queued.Queued<Queue>, payload: object): Effect.Effect<undefined> =>
+  const enqueue = (listener: Bound, queue: HookQueue.HookQueue<Queue>, payload: object): Effect.Effect<undefined> =>
     Effect.contextWith((context: Context.Context<never>) =>
       queue.offer({ listener, payload, context }) === 0
         ? nothing
@@ -197,7 +197,7 @@ const makeUnsafe = (settings: Settings): Service => {
       for (const { event } of hook.listeners) {
         if (!isHookName(event)) yield* Effect.logWarning(unknownName(hook.label, event))
       }
-      const queue = hook.delivery.mode === "inline" ? undefined : yield* Queued.make<Queue>({
+      const queue = hook.delivery.mode === "inline" ? undefined : yield* HookQueue.make<Queue>({
         capacity: hook.delivery.capacity,
         flush: flushDeadline,
         handle: ({ context, listener, payload }) =>

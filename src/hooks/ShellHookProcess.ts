@@ -24,7 +24,7 @@ import * as Stream from "effect/Stream"
 import { holdsSecret } from "../domain/CredentialNames.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { HiddenVariables } from "../platform/ProcessVariables.ts"
-import { expanded } from "./internal/Words.ts"
+import { expanded } from "./internal/CommandLine.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
 
 /** Where programs run. */

@@ -34,10 +34,10 @@ export const input = (event: HookName, payload: object, cwd: string): string => 
 }
 
 /** What a hook said: a directive, a context, or nothing. */
-export type Said = Block | { readonly context: string } | undefined
+export type Directive = Block | { readonly context: string } | undefined
 
 /** Reads the standard output. */
-export const output = (event: HookName, text: string): Said => {
+export const output = (event: HookName, text: string): Directive => {
   const said = Option.getOrUndefined(Json.parse(text))
   if (!Predicate.isObject(said)) return undefined
   if (event !== "pre_tool_call") {

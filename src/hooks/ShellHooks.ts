@@ -51,7 +51,7 @@ export interface Tried extends Listed {
   /** Absent when it does not match or may not run. */
   readonly ran: Process.Ran | undefined
   /** What it said, as a run would take it. */
-  readonly said: Protocol.Said
+  readonly said: Protocol.Directive
 }
 
 /** What is wrong with one hook: nothing, when there are no problems. */
@@ -122,7 +122,7 @@ export const make = (
         Effect.provideService(ChildProcessSpawner, spawner)
       )
 
-    const saidBy = (hook: Config.ShellHook, ran: Process.Ran): Protocol.Said =>
+    const saidBy = (hook: Config.ShellHook, ran: Process.Ran): Protocol.Directive =>
       ran._tag === "Exited" ? Protocol.output(hook.event, ran.stdout) : undefined
 
     const remember = (hook: Config.ShellHook): Effect.Effect<void> =>

@@ -23,14 +23,14 @@ import type { JobBlocked } from "./JobBlocked.ts"
 import * as JobTools from "./JobTools.ts"
 
 /** What an agent is asked for a job. */
-export interface Asked {
+export interface JobRequest {
   readonly prompt: string
   /** Of the new session that the run is. */
   readonly source: "cron"
 }
 
 /** Asks the agent of a job, in a session of its own. */
-export type Ask = (asked: Asked) => Effect.Effect<RunResult, AgentError>
+export type Ask = (asked: JobRequest) => Effect.Effect<RunResult, AgentError>
 
 /** See the module. */
 export interface Service {

@@ -10,7 +10,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 
 /** The sending end. */
-export interface Queued<in A> {
+export interface HookQueue<in A> {
   /** Takes an event in; the oldest one goes when there is no room. Returns how many went so far, or 0 if none did now. */
   readonly offer: (event: A) => number
   /** Events that were dropped so far. */
@@ -26,7 +26,7 @@ export const make = <A>(options: {
   readonly flush: Duration.Duration
   readonly handle: (event: A) => Effect.Effect<void>
   readonly onLost: (count: number) => Effect.Effect<void>
-}): Effect.Effect<Queued<A>, never, Scope.Scope> =>
+}): Effect.Effect<HookQueue<A>, never, Scope.Scope> =>
   Effect.gen(function*() {
     const queue = yield* Queue.make<A, Cause.Done>({ capacity: options.capacity, strategy: "sliding" })
     let dropped = 0
