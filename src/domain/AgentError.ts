@@ -1,5 +1,5 @@
 /**
- * Everything a run can fail with. A failed tool call is never here: it is an error result for the model. A run that ends
+ * The errors with which a run can fail. A failed tool call is never here: it is an error result for the model. A run that ends
  * with anything to show is a `RunResult`, not an error (`ARCHITECTURE.md` §4).
  *
  * **Example** (One line for each way a run can fail)
@@ -19,15 +19,13 @@
  * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).split(":")[0])
  * // => nothing was asked
  * ```
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 
-/** A setting, flag, file or combination of them that can not work. `message` is one line that names it and the remedy. */
+/** A setting, flag, file or combination of them that cannot work. `message` is one line that names it and the remedy. */
 export class ConfigError extends Schema.TaggedError<ConfigError>("hermes-effect/ConfigError")("ConfigError", {
-  /** Where the value stands: a dotted path of `config.yaml`, an environment variable or a flag. */
+  /** Place of the value: a dotted path of `config.yaml`, an environment variable or a flag. */
   path: Schema.String,
   message: Schema.String
 }) {}
@@ -69,7 +67,7 @@ export class SessionBusy extends Schema.TaggedError<SessionBusy>("hermes-effect/
   }
 }
 
-/** What the user asked can not be asked: an empty prompt, an unreadable attachment. */
+/** An input of the user that cannot be sent: an empty prompt, an unreadable attachment. */
 export class InvalidInput extends Schema.TaggedError<InvalidInput>("hermes-effect/InvalidInput")("InvalidInput", {
   message: Schema.String
 }) {}
@@ -118,9 +116,9 @@ export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("he
   {
     kind: Schema.String,
     middleware: Schema.String,
-    /** What was thrown. */
+    /** The thrown value. */
     thrown: Schema.Defect(),
-    /** What had failed below. */
+    /** The error of the call below. */
     downstream: Schema.Defect()
   }
 ) {
@@ -130,7 +128,7 @@ export class TranslatedFailure extends Schema.TaggedError<TranslatedFailure>("he
   }
 }
 
-/** See the module. */
+/** Schema of every error of a run. */
 export const AgentError = Schema.Union([
   AiError.AiError,
   ConfigError,
@@ -143,5 +141,5 @@ export const AgentError = Schema.Union([
   MiddlewareFailure,
   TranslatedFailure
 ])
-/** See the module. */
+/** Any error of a run. */
 export type AgentError = typeof AgentError.Type

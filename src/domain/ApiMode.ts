@@ -12,8 +12,6 @@
  * console.log(Schema.is(ApiMode.ApiMode)("soap"))
  * // => false
  * ```
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
@@ -28,7 +26,7 @@ export const ApiMode = Schema.Literals([
   "bedrock_converse",
   "language_model"
 ])
-/** See {@link ApiMode}. */
+/** Type of {@link ApiMode}. */
 export type ApiMode = typeof ApiMode.Type
 
 /** The modes that a user may name in `model.api_mode` or `--api-mode`. */
@@ -38,5 +36,5 @@ export const Configurable = Schema.Literals([
   "codex_responses",
   "bedrock_converse"
 ])
-/** See {@link Configurable}. */
+/** Type of {@link Configurable}. */
 export type Configurable = typeof Configurable.Type

@@ -1,8 +1,6 @@
 /**
  * Puts the pieces of a streamed answer together. There is one assembler for all providers: their parsers emit the same
  * stream parts, and what a run keeps, what middleware sees and what a user watched are made of the same pieces.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -28,16 +26,16 @@ interface OpenCall {
 
 type Whole = Extract<ContentPart, { readonly type: "tool-call" | "file" }>
 
-/** What has come so far. */
+/** The parts of an answer so far. */
 export interface Assembled {
   readonly parts: ReadonlyArray<ContentPart>
   readonly finishReason: Response.FinishReason
   readonly usage: Response.Usage
-  /** See `ModelResponse`. */
+  /** The same as in `ModelResponse`. */
   readonly reportedCost?: number
   readonly model: string | undefined
   readonly id: string | undefined
-  /** Whether a `finish` part came: a stream that ends without one was cut. */
+  /** True once a `finish` part came: a stream that ends without one was cut. */
   readonly finished: boolean
 }
 

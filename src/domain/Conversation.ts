@@ -17,15 +17,13 @@
  * console.log(Conversation.closeOpenCalls(messages).map(({ role }) => role))
  * // => [ 'assistant', 'tool' ]
  * ```
- *
- * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
 
 /** Closes a call that never started, or that only read: nothing came of it. */
 export const cancelledResult = "Cancelled: the run was interrupted before this tool call changed anything."
 
-/** Closes a call that started and whose end nobody knows. */
+/** Result that closes a call which started and whose end is unknown. */
 export const mayHaveHappenedResult = "Interrupted while it ran: this tool call may have happened, in whole or in part. " +
   "Look before you repeat it."
 

@@ -1,5 +1,5 @@
 /**
- * What calls cost, as far as it can be known: exact decimal numbers inside, US dollars as plain numbers in events.
+ * Costs of calls, as far as they are known: exact decimal numbers inside, US dollars as plain numbers in events.
  *
  * **Details**
  *
@@ -19,23 +19,21 @@
  * ```
  *
  * Source: `hermes-llm.md` §12.4.
- *
- * @since 0.1.0
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Schema from "effect/Schema"
 
-/** How far an amount can be trusted. */
+/** Reliability of an amount. */
 export const Status = Schema.Literals(["included", "estimated", "actual", "unknown"])
-/** See {@link Status}. */
+/** Type of {@link Status}. */
 export type Status = typeof Status.Type
 
-/** Who named the price, `provider_usage` where the provider told the amount with its answer; `subagent` where it is what a child spent. */
+/** Source of the price: `provider_usage` where the provider reported the amount with its answer, `subagent` for the spending of a child. */
 export const Source = Schema.Literals(["provider_usage", "provider_models_api", "official_docs_snapshot", "user_override", "subagent", "none"])
-/** See {@link Source}. */
+/** Type of {@link Source}. */
 export type Source = typeof Source.Type
 
-/** What one call cost. */
+/** Cost of one call. */
 export interface Cost {
   /** US dollars; undefined when unknown. */
   readonly amount: BigDecimal.BigDecimal | undefined
@@ -43,11 +41,11 @@ export interface Cost {
   /** For people: `~$1.23`, `included`, `n/a`. */
   readonly label: string
   readonly source: Source
-  /** What there is to say about it. */
+  /** Remarks about the amount. */
   readonly notes: ReadonlyArray<string>
 }
 
-/** What several calls cost: the sum of what is known, with the status and source of the last. */
+/** Cost of several calls: the sum of the known amounts, with the status and source of the last. */
 export interface Total extends Pick<Cost, "status" | "source"> {
   readonly amount: BigDecimal.BigDecimal
 }
@@ -59,7 +57,7 @@ export const Spent = Schema.Struct({
   status: Status,
   source: Source
 })
-/** See {@link Spent}. */
+/** Type of {@link Spent}. */
 export type Spent = typeof Spent.Type
 
 const zero = BigDecimal.fromBigInt(0n)
@@ -69,13 +67,13 @@ const smallest = BigDecimal.make(1n, 4)
 /** Before the first call. */
 export const nothing: Total = { amount: zero, status: "unknown", source: "none" }
 
-/** What nobody can tell, and why. */
+/** An unknown cost, with the reason. */
 export const unknown = (note: string): Cost => ({ amount: undefined, status: "unknown", label: "n/a", source: "none", notes: [note] })
 
 /** Part of a subscription. */
 export const included: Cost = { amount: zero, status: "included", label: "included", source: "none", notes: [] }
 
-/** What the provider itself says that a call cost, in US dollars. */
+/** Cost of a call as its provider reports it, in US dollars. */
 export const reported = (usd: number): Cost => {
   const amount = BigDecimal.fromNumberUnsafe(usd)
   return { amount, status: "actual", label: label(amount, "actual"), source: "provider_usage", notes: [] }

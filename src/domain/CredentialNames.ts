@@ -54,19 +54,19 @@ const matches = (patterns: ReadonlyArray<RegExp>, name: string): boolean => patt
 /** Names that no setting lets through. */
 export const isReserved = (name: string): boolean => matches(reservedPatterns, name.toUpperCase())
 
-/** Whether the name is one of a credential. */
+/** Tests for the name of a credential. */
 export const isCredential = (name: string): boolean => {
   const upper = name.toUpperCase()
   return matches(reservedPatterns, upper) || (matches(familyPatterns, upper) && !matches(harmless, upper))
 }
 
-/** Reserved names that are no secrets: where something is, and who somebody is. */
+/** Reserved names that are no secrets: places and identities. */
 const plain = /_(?:URL|BASE|HOST|ENDPOINT|ORG|ORG_ID|ORGANIZATION|PROJECT|PROJECT_ID|USERS|CHANNEL|CHANNEL_NAME|ROOM|ACCOUNT|ADDRESS|APP_ID)$/
 
 /** Secrets under names that commands may have (`AWS_…`) or that are of no family. */
 const further = /^AWS_(?:SECRET_ACCESS_KEY|SESSION_TOKEN|SECURITY_TOKEN)$|(?:^|_)(?:AUTHORIZATION|COOKIES?)$/
 
-/** Whether a variable of this name holds a secret: what the program keeps to itself, and masks by value. */
+/** Tests whether a variable of this name holds a secret, which the program hides from commands and masks by value. */
 export const holdsSecret = (name: string): boolean => {
   const upper = name.toUpperCase()
   return further.test(upper) || (isCredential(upper) && !plain.test(upper))

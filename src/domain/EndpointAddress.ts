@@ -41,7 +41,7 @@ export const address = (baseUrl: string | undefined): Address => {
   }
 }
 
-/** Whether `host` is `domain` or a name below it. */
+/** Tests whether `host` is `domain` or a name below it. */
 export const isUnder = (host: string, domain: string): boolean => host === domain || host.endsWith(`.${domain}`)
 
 const localSuffixes = ["docker.internal", "containers.internal", "lima.internal", "localhost"]
@@ -54,7 +54,7 @@ const isPrivateAddress = (host: string): boolean => {
 }
 
 /**
- * Whether a host is this machine, its containers or its private network (`hermes-llm.md` §2.5), as opposed to a third
+ * Tests whether a host is this machine, its containers or its private network (`hermes-llm.md` §2.5), as opposed to a third
  * party.
  */
 export const isLocal = (host: string): boolean => {

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * What is sent obeys the rules of the strictest endpoints, whatever interruptions and failures left behind:
+ * The messages obey the rules of the strictest endpoints, whatever interruptions and failures left behind:
  *
  * - Neighbours of one role are one message. Pieces of one answer are joined without anything between them.
  * - Every call is answered once, right after it; results without a call, and second results, are left out.

@@ -1,6 +1,6 @@
 /**
  * Branded identifiers and how they are made. Every id that leaves the runtime (events, hooks, traces, the store) has its
- * own brand, so that a session id can not be passed where a turn id is expected.
+ * own brand, so that a session id cannot be passed where a turn id is expected.
  *
  * **Example** (The ids of a run)
  *
@@ -16,8 +16,6 @@
  * console.log((await Effect.runPromise(program)).includes(":nightly:"))
  * // => true
  * ```
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -30,27 +28,27 @@ import * as Schema from "effect/Schema"
  * may bring its own.
  */
 export const SessionId = Schema.NonEmptyString.pipe(Schema.brand("SessionId"))
-/** See {@link SessionId}. */
+/** Type of {@link SessionId}. */
 export type SessionId = typeof SessionId.Type
 
 /** Identity of one run (a user turn), shared by its model attempts and tool calls. Opaque. */
 export const TurnId = Schema.NonEmptyString.pipe(Schema.brand("TurnId"))
-/** See {@link TurnId}. */
+/** Type of {@link TurnId}. */
 export type TurnId = typeof TurnId.Type
 
 /** Identity of a task: the session id for a top-level run, the subagent id for a delegated one. */
 export const TaskId = Schema.NonEmptyString.pipe(Schema.brand("TaskId"))
-/** See {@link TaskId}. */
+/** Type of {@link TaskId}. */
 export type TaskId = typeof TaskId.Type
 
 /** Identity of one attempt to call a provider. Opaque. */
 export const ApiRequestId = Schema.NonEmptyString.pipe(Schema.brand("ApiRequestId"))
-/** See {@link ApiRequestId}. */
+/** Type of {@link ApiRequestId}. */
 export type ApiRequestId = typeof ApiRequestId.Type
 
 /** Identity of one tool call as the model named it; unique within its assistant message. */
 export const ToolCallId = Schema.NonEmptyString.pipe(Schema.brand("ToolCallId"))
-/** See {@link ToolCallId}. */
+/** Type of {@link ToolCallId}. */
 export type ToolCallId = typeof ToolCallId.Type
 
 /** `count` lower-case hexadecimal digits from the fiber's `Random`, so that a seeded test repeats them. */

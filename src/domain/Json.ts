@@ -1,7 +1,5 @@
 /**
  * JSON at the borders of the runtime: parsing without exceptions, and one way to turn any value into text.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 
@@ -14,7 +12,7 @@ export const parse = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** A string as it is, everything else as compact JSON; a value that JSON can not express becomes its `String`. */
+/** A string as it is, everything else as compact JSON; a value that JSON cannot express becomes its `String`. */
 export const toText = (value: unknown): string => {
   if (typeof value === "string") return value
   try {

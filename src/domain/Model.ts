@@ -1,5 +1,5 @@
 /**
- * What is asked of a model and what comes back, in no provider's dialect: the vocabulary that providers, middleware,
+ * Requests to a model and its answers, in no provider's dialect: the vocabulary that providers, middleware,
  * routing and the loop share.
  *
  * **Example** (What a provider is asked)
@@ -28,8 +28,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §5 and §6, `hermes-llm.md` §4.
- *
- * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
@@ -44,7 +42,7 @@ export interface ToolDefinition {
   readonly parameters: JsonSchema.JsonSchema
 }
 
-/** Whether, and which, tools the model must call. */
+/** Tools that the model may or must call. */
 export type ToolChoice = "auto" | "none" | "required" | { readonly tool: string }
 
 /** The form that the answer must have. `schema` is JSON Schema. */
@@ -52,7 +50,7 @@ export type ResponseFormat =
   | { readonly type: "text" }
   | { readonly type: "json"; readonly name: string; readonly schema: JsonSchema.JsonSchema }
 
-/** How hard the model should think (`hermes-llm.md` §14.1). `none` turns thinking off; absent is the provider's default. */
+/** Effort of the model's thinking (`hermes-llm.md` §14.1). `none` turns thinking off; absent is the provider's default. */
 export type ReasoningEffort = "none" | "minimal" | "low" | "medium" | "high" | "xhigh"
 
 /**
@@ -70,7 +68,7 @@ export interface ModelCall {
   readonly tools: ReadonlyArray<ToolDefinition>
   readonly toolChoice: ToolChoice
   readonly responseFormat: ResponseFormat
-  /** Whether the answer should come in pieces. */
+  /** Asks for the answer in pieces. */
   readonly stream: boolean
   readonly maxOutputTokens?: number | undefined
   /** Tokens that the model's window holds, where that is known; no answer is allowed to be longer. */
@@ -86,14 +84,14 @@ export interface ModelRequest {
   readonly [key: string]: unknown
 }
 
-/** What an answer is made of. A tool call's `params` is the parsed JSON, or its raw text where that is not JSON. */
+/** A part of an answer. A tool call's `params` is the parsed JSON, or its raw text where that is not JSON. */
 export type ContentPart =
   | Response.TextPart
   | Response.ReasoningPart
   | Response.ToolCallPart<string, unknown>
   | Response.FilePart
 
-/** What streams by. Ids group the pieces of one part; `finish` comes last, once. */
+/** A piece of a streamed answer. Ids group the pieces of one part; `finish` comes last, once. */
 export type StreamPart =
   | Response.TextStartPart
   | Response.TextDeltaPart

@@ -1,5 +1,5 @@
 /**
- * Why the system refused a path, in words for its user.
+ * Describes to a user why the system refused a path.
  */
 import type { PlatformError } from "effect/PlatformError"
 

@@ -19,7 +19,7 @@
  *
  * Text is often source code, and a model has to work with it. So a name alone hides nothing: `token = next()`,
  * `password: string`, `"$TOKEN"` and `process.env.API_KEY` are look-ups and types, not values, and an unquoted value counts
- * only when it fills its line and has a digit in it. Telephone numbers are left alone: they can not be told from the
+ * only when it fills its line and has a digit in it. Telephone numbers are left alone: they cannot be told from the
  * numbers of a diff.
  *
  * **Example** (Before something is shown)
@@ -34,8 +34,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §19.11, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Redacted from "effect/Redacted"
@@ -45,13 +43,12 @@ import { current, mask } from "./Secrets.ts"
 export { mask } from "./Secrets.ts"
 
 /**
- * Whether secrets are taken out of tool results and answers (`security.redact_secrets`); they are, where nobody says
- * otherwise. It holds from the start of a runtime, so that nothing that a model does can change it. Logs, hooks, traces,
+ * Redaction of tool results and answers (`security.redact_secrets`); on unless it is turned off. It holds from the start of a runtime, so that nothing that a model does can change it. Logs, hooks, traces,
  * exports and prompts are redacted whatever it says.
  */
 export const RedactSecrets = Context.Reference<boolean>("hermes-effect/domain/RedactSecrets", { defaultValue: () => true })
 
-/** What stands where a value was hidden because of its key; a `Redacted` prints the same. */
+/** Replaces a value that is hidden because of its key; a `Redacted` prints the same. */
 export const marker = "<redacted>"
 
 const masked = "***"
@@ -73,7 +70,7 @@ const secretName = [
 
 const sensitiveKey = new RegExp(`(?:${secretName})(?:${gap}(?:value|header|\\d{1,3}))?[^A-Za-z0-9]{0,3}$`, "i")
 
-/** Whether a value under this key is a secret. Case and separators do not matter: `X-API-Key`, `apiKey`, `api_key`. */
+/** Tests whether a value under this key is a secret. Case and separators do not matter: `X-API-Key`, `apiKey`, `api_key`. */
 export const isSensitiveKey = (key: string): boolean => sensitiveKey.test(key)
 
 interface Rule {
@@ -82,7 +79,7 @@ interface Rule {
 }
 
 /*
- * How the patterns stay linear, and off V8's backtracking stack, on megabytes of anything: each starts with a literal, a
+ * Patterns that stay linear, and off V8's backtracking stack, on megabytes of anything: each starts with a literal, a
  * class is repeated by `*` only where nothing can make it give back more than once, every other repetition is bounded, and
  * lengths are judged by the replacer.
  */
@@ -138,7 +135,7 @@ const withoutVendorKeys = (text: string): string => {
   return out
 }
 
-/** What stands in the place of a secret without being one: look-ups, types, addresses, and masks. */
+/** Values in the place of a secret that are none: look-ups, types, addresses, and masks. */
 const placeholder = new RegExp(
   "^(?:" + [
     String.raw`\$[\w({$]|process\.env|os\.(?:environ|getenv)|getenv\(|env[.[(]`,
@@ -200,7 +197,7 @@ const assignments: ReadonlyArray<Rule> = [
 
 const rules = [...shapes, ...assignments]
 
-/** What the shapes begin with: a text without any of it has no key of a known shape. */
+/** Beginnings of the shapes: a text without any of them has no key of a known shape. */
 const shapeHints = [
   "-----BEGIN",
   "sk-|gh[oprsu]_|github_pat_|glpat-|hf_|gsk_|xai-|pplx-|tvly-|exa_|fal_|fc-|r8_|npm_|pypi-|dop_v1_|bb_live_|am_",
@@ -210,7 +207,7 @@ const shapeHints = [
 ].join("|")
 const shapeHint = new RegExp(shapeHints)
 
-/** What the assignments need: most texts have none of it, and one look tells that. */
+/** Characters that every assignment has: most texts have none, and one look tells. */
 const hint = new RegExp(
   [
     shapeHints,
@@ -267,7 +264,7 @@ export const beginning = (text: string, limit: number, secrets = current()): str
 export const redactStart = (text: string, limit: number, secrets = current()): string =>
   redactText(beginning(text, limit, secrets), secrets).slice(0, limit)
 
-/** How much of a value {@link redactValue} looks at. What is beyond is replaced by a note, never passed through. */
+/** Bounds of {@link redactValue}. The part beyond is replaced by a note, never passed through. */
 export interface Bounds {
   /** Levels of nesting; 64 when absent. */
   readonly depth?: number | undefined

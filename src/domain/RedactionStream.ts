@@ -9,8 +9,6 @@
  * {@link maxHeld} characters is let go redacted as far as it came, and of a longer key block nothing is shown.
  *
  * Source: `hermes-llm.md` §19.11.
- *
- * @since 0.1.0
  */
 import { redactKeys, redactText } from "./Redaction.ts"
 import { current, type Registry } from "./Secrets.ts"
@@ -18,9 +16,9 @@ import { current, type Registry } from "./Secrets.ts"
 /** Characters that are held back at most. */
 export const maxHeld = 16_384
 
-/** See the module. */
+/** Redacts a text piece by piece. */
 export interface RedactionStream {
-  /** What of the text so far may be shown, and was not yet. */
+  /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
   /** The text is over: the rest. */
   readonly end: () => string
@@ -43,7 +41,7 @@ const lastForeign = (text: string): number => {
   return -1
 }
 
-/** Where the last word of a text begins: no key has white space in it. */
+/** Offset of the last word of a text: no key has white space in it. */
 const wordStart = (text: string): number => {
   const start = Math.max(text.lastIndexOf(" "), text.lastIndexOf("\n"), text.lastIndexOf("\t")) + 1
   const word = text.slice(start)

@@ -1,8 +1,8 @@
 /**
- * A message of the user that a provider would not take. It stays in the transcript, with a note behind it, and is not sent
+ * Marks a message of the user that a provider rejected. It stays in the transcript, with a note behind it, and is not sent
  * again: a conversation that was refused would otherwise grow with every attempt to go on.
  *
- * **Example** (What of a transcript is sent)
+ * **Example** (The part of a transcript that is sent)
  *
  * ```ts
  * import * as Prompt from "effect/ai/Prompt"
@@ -16,8 +16,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §16.5 (15), `ARCHITECTURE.md` §6 (nothing that was written is lost).
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
@@ -36,7 +34,7 @@ const isNote = ({ options, role }: Prompt.Message): boolean => {
   return Predicate.hasProperty(own, "refused") && own.refused === true
 }
 
-/** A transcript without what was taken back; the same array where nothing was. */
+/** A transcript without the rejected messages; the same array where there is none. */
 export const without = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.Message> =>
   messages.some(isNote)
     ? messages.filter((message, index) => {

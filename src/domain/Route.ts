@@ -19,8 +19,6 @@
  * console.log(Object.keys(Route.info(route)))
  * // => [ 'provider', 'model', 'apiMode', 'baseUrl' ]
  * ```
- *
- * @since 0.1.0
  */
 import type * as Redacted from "effect/Redacted"
 import type { ApiMode } from "./ApiMode.ts"
@@ -60,28 +58,28 @@ export interface Route {
   readonly requestTimeoutMillis?: number | undefined
   /** Milliseconds in which a stream has to send a byte; for ever when absent (`hermes-llm.md` §2.5). */
   readonly readTimeoutMillis?: number | undefined
-  /** What the endpoint does with a conversation; found out by {@link abilities} when absent. */
+  /** Abilities of the endpoint; derived by {@link abilities} when absent. */
   readonly abilities?: Abilities | undefined
 }
 
-/** What an endpoint does with a conversation: properties of the route, which nothing tests host names for again. */
+/** Abilities of an endpoint: properties of the route, so that no other module tests host names. */
 export interface Abilities {
   /**
    * Which thinking goes back to the model: all that its protocol has a form for, that of the tool loop under way, or none.
    * Claude refuses a call's result when the thinking before the call is missing, whoever serves it.
    */
   readonly thinking: "all" | "tool_loop" | "none"
-  /** Whether a user message may follow a tool's result; templates such as those of Mistral and Gemma refuse it. */
+  /** True where a user message may follow a tool's result; templates such as those of Mistral and Gemma refuse it. */
   readonly userAfterTool: boolean
 }
 
-/** What may be shown of a route: no key, no headers, no query. */
+/** The parts of a route that may be shown: no key, no headers, no query. */
 export interface RouteInfo {
   readonly provider: string
   readonly model: string
   readonly apiMode: ApiMode
   readonly baseUrl: string | undefined
-  /** Those that the route states itself. */
+  /** Abilities that the route states itself. */
   readonly abilities?: Abilities | undefined
 }
 

@@ -69,7 +69,7 @@ export type Of<R> = Extract<R, PerRun>
 /** The part of some requirements that has to be there when a Layer is built. */
 export type AtBuild<R> = Exclude<Exclude<R, PerRun>, Scope.Scope>
 
-/** Nothing to ask of requirements whose keys of a run are all in `R`; what nothing can meet otherwise. */
+/** `unknown` where all keys of a run in `Needs` are in `R`; otherwise `never`, which no value meets. */
 export type AtMost<R, Needs> = [Of<Needs>] extends [R] ? unknown : never
 
 /** The `context` of a run: needed where something of the runtime reads it. */

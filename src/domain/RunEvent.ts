@@ -1,5 +1,5 @@
 /**
- * What happens in a run, as small facts in the order in which they happen. The terminal, `stream-json` and every other
+ * Events of a run, as small facts in order. The terminal, `stream-json` and every other
  * view are projections of this one union (`ARCHITECTURE.md` §4).
  *
  * **Details**
@@ -23,8 +23,6 @@
  * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
  * // => hello
  * ```
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
@@ -47,20 +45,20 @@ export const Exit = Schema.Literals([
   "content_filtered",
   "guardrail_halt"
 ])
-/** See {@link Exit}. */
+/** Type of {@link Exit}. */
 export type Exit = typeof Exit.Type
 
 /**
- * What a run used up: its model calls (`max_iterations_reached`), or one of the other limits that it was given
+ * Limit that a run used up: its model calls (`max_iterations_reached`), or one of the other limits that it was given
  * (`budget_exhausted`).
  */
 export const Limit = Schema.Literals(["iterations", "tokens", "cost", "time", "tool_calls"])
-/** See {@link Limit}. */
+/** Type of {@link Limit}. */
 export type Limit = typeof Limit.Type
 
-/** How one tool call ended (`hermes-contract.md` §2.3). */
+/** Outcome of one tool call (`hermes-contract.md` §2.3). */
 export const ToolStatus = Schema.Literals(["ok", "error", "blocked", "cancelled"])
-/** See {@link ToolStatus}. */
+/** Type of {@link ToolStatus}. */
 export type ToolStatus = typeof ToolStatus.Type
 
 /** First event of every run. */
@@ -70,7 +68,7 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   turnId: TurnId,
   provider: Schema.String,
   model: Schema.String,
-  /** Whether the session has earlier messages. */
+  /** True where the session has earlier messages. */
   resumed: Schema.Boolean
 })
 /** One pass of the loop begins; `step` counts from 1. */
@@ -147,10 +145,10 @@ export const UsageReported = Schema.TaggedStruct("UsageReported", {
   model: Schema.String,
   usage: Usage,
   cost: Spent,
-  /** Who spent it beside the run's own steps: the name of a side task, or the id of a child agent. */
+  /** Spender, where it is not a step of the run: the name of a side task, or the id of a child agent. */
   origin: Schema.optionalKey(Schema.String)
 })
-/** Where a model is asked. */
+/** Provider and model of a call. */
 const Place = Schema.Struct({ provider: Schema.String, model: Schema.String })
 /** A model call goes on with another route, because the one before cannot answer. */
 export const RouteChanged = Schema.TaggedStruct("RouteChanged", { from: Place, to: Place, reason: Schema.String })
@@ -169,7 +167,7 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   sessionId: SessionId,
   turnId: TurnId,
   exit: Exit,
-  /** What was used up, of a run that a limit ended. */
+  /** Limit that ended the run. */
   limit: Schema.optionalKey(Limit),
   /** The final text; partial when `exit` is not `text_response`. */
   text: Schema.String,
@@ -181,7 +179,7 @@ export const RunFinished = Schema.TaggedStruct("RunFinished", {
   cost: Spent
 })
 
-/** See the module. */
+/** Schema of every event of a run. */
 export const RunEvent = Schema.Union([
   RunStarted,
   StepStarted,
@@ -204,11 +202,11 @@ export const RunEvent = Schema.Union([
   Notice,
   RunFinished
 ])
-/** See the module. */
+/** Any event of a run. */
 export type RunEvent = typeof RunEvent.Type
 
-/** What a run gives back: the facts of its last event. */
+/** Result of a run: the facts of its last event. */
 export type RunResult = typeof RunFinished.Type
 
-/** Whether the run did what it was asked, as opposed to ending early with something to show. */
+/** Tests whether the run completed, as opposed to ending early with something to show. */
 export const isCompleted = (result: RunResult): boolean => result.exit === "text_response"

@@ -14,7 +14,7 @@
  *
  * **Gotchas**
  *
- * A model can be told to encode in ways that nobody foresees. This keeps values from leaking by accident and by the usual
+ * A model can be told to encode in unforeseen ways. This keeps values from leaking by accident and by the usual
  * tricks; it does not confine anything.
  *
  * Source: `ARCHITECTURE.md` §7.
@@ -31,7 +31,7 @@ const masked = "***"
 export const mask = (secret: string): string =>
   secret.length < 18 ? masked : `${secret.slice(0, 4)}…${secret.slice(-2)}`
 
-/** What a runtime keeps secret. */
+/** The secret values of a runtime. */
 export interface Registry {
   /** Registers a value; one that is no secret by its looks is left out. */
   readonly add: (value: string | Redacted.Redacted<string>) => void
@@ -45,7 +45,7 @@ export interface Registry {
 
 const placeholder = /^(?:x{3,}|\*+|<.*>|\$\{?\w+\}?|(?:your|my)[-_ ].*|.*(?:no|not)[-_ ](?:key|needed|required|used|set).*|dummy|change-?me|example|placeholder|none|null|undefined|true|false)$/i
 
-/** Whether a value can be told from ordinary words, so that masking it everywhere harms no text. */
+/** Tests whether a value differs from ordinary words, so that masking it everywhere harms no text. */
 export const isSecret = (value: string): boolean => {
   if (value.length < 8 || value.length > 65_536 || placeholder.test(value.slice(0, 256))) return false
   const distinct = new Set(value.slice(0, 256)).size
@@ -100,7 +100,7 @@ const formsOf = (value: string): ReadonlySet<string> => {
 interface Needle {
   /** Without white space. */
   readonly text: string
-  /** What stands in its place. */
+  /** Text that replaces it. */
   readonly shown: string
 }
 
@@ -185,7 +185,7 @@ const withoutLineNumbers = (text: string): string | undefined => {
   return count < 2 ? undefined : out
 }
 
-/** Where the last `count` characters that are no white space begin, before `end`. */
+/** Offset of the last `count` characters before `end`, white space not counted. */
 const startOf = (text: string, end: number, count: number): number => {
   let at = end
   for (let left = count; left > 0 && at > 0; at--) if (!isBlank(text.charCodeAt(at - 1))) left--
@@ -301,7 +301,7 @@ const walk = (value: unknown, add: (value: string) => void, key: string, seen: S
 }
 
 const scheme = /^(?:basic|bearer|token|api-?key)\s{1,8}/i
-/** What variables and headers hold besides secrets: paths, addresses, several words. */
+/** Values of variables and headers that are no secrets: paths, addresses, several words. */
 const ordinary = /^(?:[./~]|[a-z][\w+.-]*:\/\/|[\w-]+\/[\w.+-]+$)|\s/i
 
 /** Registers every `Redacted` text inside of a value, and every text under the name of a secret: settings, a route, a login. */

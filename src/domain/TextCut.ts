@@ -1,11 +1,9 @@
 /**
  * Cuts long text: never inside a character as people see it (an emoji of several code points, a letter with its accents), and
  * with a note of what is missing.
- *
- * @since 0.1.0
  */
 
-/** How far back a border is looked for; no character is longer. */
+/** Number of code units in which a border is searched; no character is longer. */
 const window = 64
 
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" })

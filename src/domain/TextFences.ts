@@ -11,8 +11,6 @@
  * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is talked about, not used, and stays in output.
  *
  * Source: `hermes-llm.md` §8 and §19.2, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 
 const maxGap = 16
@@ -51,18 +49,18 @@ export const strip = (text: string): string => {
 
 /** Reads text in pieces. */
 export interface FenceStream {
-  /** What of the text so far may be shown, and was not yet. */
+  /** Returns the text that is now safe to emit. */
   readonly push: (piece: string) => string
   /** The text is over: what was held back. */
   readonly end: () => string
 }
 
 const longest = "</memory-context>".length + 3 * maxGap
-/** What the beginning of a tag looks like, at the end of a text. */
+/** Matches the beginning of a tag at the end of a text. */
 const beginning = new RegExp(String.raw`^<${gap}/?${gap}[a-z-]{0,14}${gap}$`, "i")
 const words = ["memory-context", "plugin-context"]
 
-/** Where a text that is not over may end in a part of a tag, or -1. */
+/** Offset at which an unfinished text may end in a part of a tag, or -1. */
 const heldFrom = (text: string): number => {
   const at = text.lastIndexOf("<")
   if (at === -1 || text.length - at > longest) return -1
@@ -72,7 +70,7 @@ const heldFrom = (text: string): number => {
   return words.some((known) => known.startsWith(word)) ? at : -1
 }
 
-/** See {@link FenceStream}. */
+/** Makes a {@link FenceStream}. */
 export const stream = (): FenceStream => {
   let held = ""
   let before = ""

@@ -7,8 +7,6 @@
  * plane are pairs of surrogates and stay.
  *
  * Source: `hermes-llm.md` §19.1.
- *
- * @since 0.1.0
  */
 
 /** A text without unpaired surrogates. */
@@ -21,7 +19,7 @@ export interface HygieneStream {
   readonly end: () => string
 }
 
-/** See {@link HygieneStream}. */
+/** Makes a {@link HygieneStream}. */
 export const stream = (): HygieneStream => {
   let held = ""
   return {

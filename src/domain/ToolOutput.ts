@@ -1,5 +1,5 @@
 /**
- * What a tool call gives: a result, or a failure that becomes an error result for the model.
+ * Output of a tool call: a result, or a failure that becomes an error result for the model.
  *
  * **Example** (Why a call gave nothing)
  *
@@ -11,13 +11,11 @@
  * console.log(failed.phase, failed.message)
  * // => handler name a city
  * ```
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
 
-/** What a tool gave back. `isFailure` is a failure that the tool itself chose to return as its result. */
+/** Output of a tool. `isFailure` is a failure that the tool itself chose to return as its result. */
 export interface ToolOutput {
   /** The encoded result: JSON-compatible. */
   readonly output: unknown
@@ -29,7 +27,7 @@ export interface ToolOutput {
 /** A tool call that gave no result. The model gets `message`. */
 export class ToolFailed extends Schema.TaggedError<ToolFailed>("hermes-effect/ToolFailed")("ToolFailed", {
   tool: Schema.String,
-  /** Which phase failed: the arguments did not fit, the handler failed, or what it returned did not fit. */
+  /** Phase that failed: the arguments did not fit, the handler failed, or what it returned did not fit. */
   phase: Schema.Literals(["parameters", "handler", "result"]),
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())

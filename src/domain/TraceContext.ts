@@ -1,6 +1,6 @@
 /**
- * Which trace the work of a fiber belongs to, as W3C Trace Context writes it for those whom the work is handed to: an MCP
- * server, a child process.
+ * Trace of the work of a fiber in the form of W3C Trace Context, for those who continue the work: an MCP server, a child
+ * process.
  *
  * **Details**
  *
@@ -9,8 +9,6 @@
  * other one counts. `Tracer.DisablePropagation` on a span keeps it here.
  *
  * Source: W3C Trace Context, "Environment Variables as Context Propagation Carriers" of OpenTelemetry, MCP SEP-414.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -35,7 +33,7 @@ export const format = (span: Tracer.AnySpan): string | undefined =>
     ? undefined
     : `00-${span.traceId.padStart(32, "0")}-${span.spanId}-${span.sampled ? "01" : "00"}`
 
-/** The `traceparent` of what the fiber does; undefined when nobody traces. */
+/** The `traceparent` of the work of this fiber; undefined without tracing. */
 export const current: Effect.Effect<string | undefined> = Effect.contextWith((context: Context.Context<never>) => {
   const span = nearest(context)
   return Effect.succeed(span === undefined ? undefined : format(span))

@@ -12,8 +12,6 @@
  * console.log(Usage.totalTokens(Usage.add(call, call)), Usage.cacheHitPercent(call))
  * // => 840 75
  * ```
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
@@ -35,7 +33,7 @@ export const Usage = Schema.Struct({
   reasoningTokens: Count,
   requestCount: Count
 })
-/** See {@link Usage}. */
+/** Type of {@link Usage}. */
 export type Usage = typeof Usage.Type
 
 /** No tokens, no request. */
