@@ -68,7 +68,7 @@ const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray
   return yield* run(word, args, commandNames)
 })
 
-/** What went wrong is on stderr. */
+/** Runs a command line and returns its exit code; errors are on stderr. */
 export const execute = (argv: ReadonlyArray<string>) => Secrets.provided(executed(argv))
 
 const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {

@@ -14,9 +14,8 @@ import { Environment, HiddenVariables } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
-import * as DoctorRoutes from "./DoctorRoutes.ts"
+import { type Finding, ok, problem, render, routes, warning } from "./DoctorRoutes.ts"
 import { notDone } from "./Failure.ts"
-import { type Finding, ok, problem, render, warning } from "./Finding.ts"
 import * as Flags from "./Flags.ts"
 import { nodeVersion } from "./internal/machine.ts"
 import { line } from "./ProgramOutput.ts"
@@ -100,7 +99,7 @@ export const doctor = Effect.fn("hermes doctor")(function*(flags: Flags.Globals)
     yield* home,
     ...findings,
     ...yield* secrets,
-    ...values === undefined ? [] : yield* DoctorRoutes.routes(values),
+    ...values === undefined ? [] : yield* routes(values),
     yield* sessions
   ]
   yield* line(all.map(render).join("\n"))

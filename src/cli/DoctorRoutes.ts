@@ -17,14 +17,35 @@ import * as Result from "effect/Result"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
-import * as PoolStore from "../routing/pool/PoolStore.ts"
 import type { RouteStatus } from "../routing/ModelRouter.ts"
+import * as PoolStore from "../routing/pool/PoolStore.ts"
 import * as RoutedModelRouter from "../routing/RoutedModelRouter.ts"
 import { noKey } from "../routing/RouteKeys.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { type Finding, ok, problem, warning } from "./Finding.ts"
 import * as RouteText from "./render/RouteText.ts"
+
+export interface Finding {
+  readonly level: "ok" | "warning" | "problem"
+  readonly subject: string
+  readonly text: string
+}
+
+const finding = (level: Finding["level"]) => (subject: string, text: string): Finding => ({ level, subject, text })
+
+/** It is as it should be. */
+export const ok = finding("ok")
+
+/** It works, and could be better. */
+export const warning = finding("warning")
+
+/** It does not work. */
+export const problem = finding("problem")
+
+const marks: Readonly<Record<Finding["level"], string>> = { ok: "✓", warning: "!", problem: "✗" }
+
+/** A finding as a line. */
+export const render = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
 
 type Keys = RouteStatus["keys"]
 

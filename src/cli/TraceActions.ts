@@ -1,11 +1,15 @@
 /**
  * Actions of `hermes trace`.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import * as ChildProcess from "effect/process/ChildProcess"
+import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
 import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
 import { Home } from "../config/Home.ts"
 import * as Json from "../domain/Json.ts"
 import * as Atif from "../observability/Atif.ts"
@@ -17,11 +21,43 @@ import * as Trace from "../observability/Trace.ts"
 import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
+import { Outlives } from "../platform/ChildProcesses.ts"
 import { failed, notDone, silent, unwritable, usage } from "./Failure.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
-import { open } from "./TraceOpen.ts"
-import { load, textOf } from "./TraceSource.ts"
 import * as SafeText from "./render/SafeText.ts"
+import { load, textOf } from "./TraceSource.ts"
+
+/** Time within which a program reports that it cannot open the page. */
+export const patience = Duration.seconds(3)
+
+/** Of Linux, macOS and Windows. */
+const browsers = ["xdg-open", "open", "explorer.exe"]
+
+const opens = Effect.fnUntraced(function*(program: string, path: string) {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const command = ChildProcess.make(program, [path], { stdin: "ignore", stdout: "ignore", stderr: "ignore", detached: true })
+  // Its scope is never closed: closing it would end the browser.
+  const handle = yield* Scope.provide(spawner.spawn(command), yield* Scope.make()).pipe(
+    Effect.provideService(Outlives, true)
+  )
+  yield* Effect.asVoid(handle.unref)
+  return yield* Effect.timeoutOrElse(Effect.map(handle.exitCode, (code) => code === 0), {
+    duration: patience,
+    orElse: () => Effect.succeed(true)
+  })
+})
+
+/**
+ * Shows a file in the browser: tries the programs in turn, and tells if one of them opened it. A program that fails within
+ * {@link patience} did not; one that still runs then is the browser itself, and outlives this command.
+ */
+export const open = Effect.fn("TraceActions.open")(function*(path: string, programs: ReadonlyArray<string> = browsers) {
+  for (const program of programs) {
+    // A program that is not there is no failure of the command: the next one is tried.
+    if (yield* Effect.orElseSucceed(opens(program, path), () => false)) return true
+  }
+  return false
+})
 
 const put = Effect.fnUntraced(function*(path: string, text: string) {
   const fs = yield* FileSystem.FileSystem

@@ -157,9 +157,9 @@ plugins.packages                                             internal/LoadPlugin
 hooks.<>.<>.command                                          hooks/ShellHookConfig.ts          entry
 hooks.<>.<>.matcher                                          hooks/ShellHookConfig.ts          entry
 hooks.<>.<>.timeout                                          hooks/ShellHookConfig.ts          entry
-quick_commands.<>.type                                       cli/interactive/QuickCommands.ts
-quick_commands.<>.command                                    cli/interactive/QuickCommands.ts
-quick_commands.<>.target                                     cli/interactive/QuickCommands.ts
+quick_commands.<>.type                                       cli/interactive/Interactive.ts
+quick_commands.<>.command                                    cli/interactive/Interactive.ts
+quick_commands.<>.target                                     cli/interactive/Interactive.ts
 display.show_reasoning                                       cli/TextView.ts
 display.show_cost                                            cli/TextView.ts
 display.tool_progress                                        cli/TextView.ts

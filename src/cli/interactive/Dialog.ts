@@ -104,7 +104,7 @@ export interface Current {
   readonly lastPrompt: RunInput["prompt"] | undefined
 }
 
-/** What changes is changed by the session's own fiber alone. */
+/** Mutable state is changed by the session's own fiber alone. */
 export interface Dialog {
   readonly options: InteractiveOptions
   readonly screen: Screen

@@ -17,24 +17,45 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
+import type { Values } from "../../config/Settings.ts"
 import * as LogLine from "../LogLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
-import * as SlashCommands from "./SlashCommands.ts"
-import { complain, type Dialog, type InteractiveOptions, say } from "./Dialog.ts"
+import { complain, type Dialog, type DialogCommand, type InteractiveOptions, say } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import * as InjectedMessages from "./InjectedMessages.ts"
 import * as Keyboard from "./Keyboard.ts"
 import * as Overview from "./Overview.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
-import * as QuickCommands from "./QuickCommands.ts"
-import * as ShellLine from "./ShellLine.ts"
-import * as Steering from "./Steering.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
+import * as ShellLine from "./ShellLine.ts"
+import * as SlashCommands from "./SlashCommands.ts"
+import type { Next } from "./SlashCommands.ts"
+import * as Steering from "./Steering.ts"
 import * as Turn from "./Turn.ts"
+
+/** The line that a command stands for; undefined for one that says nothing. */
+const quickLineOf = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
+  if (type === "exec") return command === undefined ? undefined : `!${command}`
+  return target === undefined ? undefined : target.startsWith("/") ? target : `/${target}`
+}
+
+/** Makes the commands of `quick_commands`: a line for the shell, or another name for a line. */
+const quickCommandsOf = (quickCommands: Values["quickCommands"]): ReadonlyArray<DialogCommand> =>
+  Object.entries(quickCommands).flatMap(([name, quick]) => {
+    const line = quickLineOf(quick)
+    if (line === undefined) return []
+    return [{
+      name,
+      aliases: [],
+      usage: "",
+      help: `Same as ${line}`,
+      run: (argument) => Effect.succeed<Next>({ _tag: "Type", line: `${line} ${argument}`.trimEnd() })
+    }]
+  })
 
 export type { About, Agent, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
 
@@ -60,7 +81,7 @@ const make = Effect.fnUntraced(function*(
     keyboard: Keyboard.make(terminal),
     commands: [
       ...BuiltinCommands.commands,
-      ...QuickCommands.make(options.quickCommands ?? {}),
+      ...quickCommandsOf(options.quickCommands ?? {}),
       ...options.commands ?? []
     ],
     questions: Questions.make((question) => {
