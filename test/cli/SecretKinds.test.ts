@@ -227,4 +227,20 @@ describe("95 kinds of keys", () => {
       assert.deepStrictEqual(found(stdout + stderr), [], "shown")
       assert.deepStrictEqual(foundInFiles([home, cwd], userFiles), [])
     }), 60_000)
+
+  it.live("are not in what a scheduled script prints, is kept of it, or is told of its failure", () =>
+    Effect.gen(function*() {
+      const { cwd, hermes, home, keep, put } = yield* machine
+      const planted = put("planted/all.txt", everything)
+      keep(".env", plantedKeys.map(([, value], at) => `PLANTED_${at}_TOKEN='${value}'\n`).join(""))
+      keep("scripts/good.sh", `cat ${planted}\n`)
+      keep("scripts/bad.sh", `cat ${planted} >&2\nexit 3\n`)
+      for (const name of ["good", "bad"]) {
+        yield* hermes(["cron", "create", "every 2h", "--script", `${name}.sh`, "--no-agent", "--name", name])
+        const { stderr, stdout } = yield* hermes(["cron", "run", name])
+        assert.isAbove((stdout + stderr).length, 0)
+        assert.deepStrictEqual(found(stdout + stderr), [], name)
+      }
+      assert.deepStrictEqual(foundInFiles([home, cwd], /\/config\.yaml$|\/\.env$|\/planted\/|\/scripts\//), [])
+    }), 60_000)
 })
