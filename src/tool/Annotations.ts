@@ -19,8 +19,6 @@ import * as Tool from "effect/ai/Tool"
  * console.log(Annotations.facts(Format).pathArguments)
  * // => [ 'file' ]
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -56,7 +54,7 @@ export class Interactive extends Context.Service<Interactive, boolean>()("hermes
 /** Characters of a result that reach the model at most. */
 export class ResultBound extends Context.Service<ResultBound, number>()("hermes-effect/tool/ResultBound") {}
 
-/** Whether the tool can be used at the moment; one that can not is not offered. */
+/** True when the tool can be used at the moment; one that can not is not offered. */
 export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()("hermes-effect/tool/Available") {}
 
 /** What the runtime knows about a tool; `undefined` where nobody said. */

@@ -37,8 +37,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §4 and §7.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -62,7 +60,7 @@ import type { Call, Permit, Refusal } from "./approval/ApprovalDecision.ts"
 
 // Globs over commands, for what operators deny and allow: `*` is anything, `?` one character, case does not matter.
 
-/** Whether a text globMatches; in time of the product of both lengths at most, whatever they are. */
+/** True when a text matches a glob; in time of the product of both lengths at most, whatever they are. */
 const globMatches = (glob: string, text: string): boolean => {
   const [pattern, subject] = [glob.trim().toLowerCase(), text.trim().toLowerCase()]
   let at = 0
@@ -86,7 +84,7 @@ const globMatches = (glob: string, text: string): boolean => {
   return next === pattern.length
 }
 
-/** The first glob that globMatches one of the texts. */
+/** The first glob that matches one of the texts. */
 const firstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>): string | undefined =>
   globs.find((glob) => texts.some((text) => globMatches(glob, text)))
 
@@ -101,7 +99,7 @@ export interface Request {
   readonly sessionKey?: string | undefined
 }
 
-/** See the module. */
+/** Decides whether a tool call may run. */
 export interface Service {
   /** The whole order, for one call. */
   readonly check: (call: Call) => Effect.Effect<Permit | Refusal>
@@ -129,7 +127,7 @@ export interface Options {
 
 const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag: "Refusal", reason, message })
 
-/** See the module. */
+/** Decides whether a tool call may run. */
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
   const allowed = AllowList.parse(policy.allow)

@@ -1,5 +1,5 @@
 /**
- * How much of a tool's result reaches the model. What is longer is kept in a file that the model can page through, and a
+ * Bounds of a tool's result on its way to the model. What is longer is kept in a file that the model can page through, and a
  * preview stands in its place.
  *
  * **Details**
@@ -28,8 +28,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §19.9.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -81,7 +79,7 @@ export interface Result {
   readonly text: string
   /** What the tool's annotation says of its length. */
   readonly bound?: number | undefined
-  /** Whether there is more than text in it, such as an image. */
+  /** True when there is more than text in it, such as an image. */
   readonly multimodal?: boolean | undefined
 }
 
@@ -118,7 +116,7 @@ const spill = (result: Result): Effect.Effect<string> =>
       Effect.as(Effect.logWarning(`the result of ${result.tool} could not be saved, so it is cut`, error), cut(result.text)))
   )
 
-/** Whether a result is one that the budget of a batch may send to a file. */
+/** True when a result is one that the budget of a batch may send to a file. */
 export const isMovable = (result: Result): boolean => result.multimodal !== true && !pinned.has(result.tool)
 
 /** One result within its limit; the text itself when it fits. */

@@ -15,8 +15,6 @@
  * console.log((await Effect.runPromise(program)).text)
  * // => hello
  * ```
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -38,7 +36,7 @@ const fileName = (callId: string): string => {
 /** Results of one name that are kept apart. */
 const maxSameName = 1_000
 
-/** How long a kept result can be read. */
+/** Length of time that a kept result can be read. */
 const keptFor = Duration.days(7)
 
 /** A keeper for a directory, which is made when it is needed. What is older than a week is removed then. */

@@ -3,14 +3,12 @@
  * that a child always belongs to the run that asked for it.
  *
  * Source: `hermes-product.md` §3, `ARCHITECTURE.md` §4 and §7.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 
-/** Whether a child may delegate on its own. */
+/** True when a child may delegate on its own. */
 export const Role = Schema.Literals(["leaf", "orchestrator"])
 /** See {@link Role}. */
 export type Role = typeof Role.Type
@@ -74,7 +72,7 @@ export class DelegationRefused extends Schema.TaggedError<DelegationRefused>("he
   { message: Schema.String }
 ) {}
 
-/** See the module. */
+/** The port through which the tool `delegate_task` has other agents work. */
 export interface Service {
   /** Runs a child for each task, several at a time, and waits for all; the reports are in the order of the tasks. */
   readonly delegate: (
@@ -87,5 +85,5 @@ export interface Service {
 const alone = Effect.fail(new DelegationRefused({ message: "there is no agent here that could take a task" }))
 const nobody: Service = { delegate: () => alone, dispatch: () => alone }
 
-/** See the module. Outside of a run there is nobody to delegate to. */
+/** The port through which the tool `delegate_task` has other agents work. Outside of a run there is nobody to delegate to. */
 export const Delegator = Context.Reference<Service>("hermes-effect/tool/Delegator", { defaultValue: () => nobody })

@@ -1,11 +1,9 @@
 /**
- * What happens to a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be an
+ * Preparation of a tool call before it may run, in model order: the tool is looked up, the arguments are checked to be an
  * object, `tool_request` middleware may rewrite them, `pre_tool_call` listeners may block the call, the guard of the run may
  * end it, and it must be approved. Whatever stops a call here is its result.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.3–13.4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
@@ -71,7 +69,7 @@ export interface Given {
   readonly quota?: (() => boolean) | undefined
 }
 
-/** See the module. */
+/** Preparation of a tool call before it may run, in model order. */
 export type Prepared = Refused | Ready
 
 const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string): Refused => ({
@@ -89,7 +87,7 @@ const invalid = (call: Prompt.ToolCallPart, { message }: CallError.CallError): R
 
 const noTrace: ToolCallContext["trace"] = []
 
-/** Whether repeating a call changes nothing. */
+/** True when repeating a call changes nothing. */
 export const isIdempotent = ({ facts }: BoundTool): boolean => facts.readonly === true || facts.idempotent === true
 
 interface Stop {
@@ -199,7 +197,7 @@ const outOfScope = Effect.fnUntraced(function*(
   return { ...refused(call, "blocked", result), invalid: true }
 })
 
-/** See the module. */
+/** Preparation of a tool call before it may run, in model order. */
 export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope | ToolContext> => {
   const bound = given.tools.get(call.name)
   const tool = call.name

@@ -1,5 +1,5 @@
 /**
- * Whether the calls of one assistant message may run side by side. Pure: calls in, a decision with its reason out.
+ * Scheduling of the calls of one assistant message: side by side or one after another. Pure: calls in, a decision with its reason out.
  *
  * **Details**
  *
@@ -22,8 +22,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §13.7, `hermes-product.md` §2.1.
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import type { Facts } from "./Annotations.ts"
@@ -75,7 +73,7 @@ interface Claim {
 
 const sequential = (reason: string): Decision => ({ mode: "sequential", reason })
 
-/** See the module. */
+/** True when the calls of one assistant message may run side by side. */
 export const decide = (calls: ReadonlyArray<Candidate>, cwd: string): Decision => {
   if (calls.length < 2) return sequential("a single call")
   const claims: Array<Claim> = []

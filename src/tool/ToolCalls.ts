@@ -3,8 +3,6 @@
  * one result; the results come back in model order. A failed call is an error result for the model, never a failed run.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §13.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -46,7 +44,7 @@ export interface Completed {
   readonly messages: ReadonlyArray<Prompt.ToolMessage>
   /** Why the run must end, if a guard says so. */
   readonly halted: string | undefined
-  /** Whether a call could not even be tried: an unknown tool, arguments that are no object; or none was. */
+  /** True when a call could not be tried: an unknown tool, arguments that are no object. */
   readonly invalid: boolean
 }
 
@@ -170,7 +168,7 @@ const complete = <E>(
       bound: undefined
     })
 
-/** How many of the calls run at a time, told to whoever watches the run. */
+/** Number of of the calls run at a time, told to whoever watches the run. */
 const concurrencyOf = Effect.fnUntraced(function*(
   emit: Batch<never>["emit"],
   entries: ReadonlyArray<Prepare.Prepared>

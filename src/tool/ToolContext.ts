@@ -1,5 +1,5 @@
 /**
- * What a tool may know of the call that it serves. The runtime provides it to every tool call; a tool asks for it by
+ * Context of a tool call, for the tool that serves it. The runtime provides it to every tool call; a tool asks for it by
  * listing it among the `dependencies` of its `Tool.make`, or reads it as an Effect.
  *
  * **Example** (A tool that knows whose call it serves)
@@ -21,13 +21,11 @@
  * console.log(toolset.name)
  * // => place
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 
-/** See the module. */
+/** Context of a tool call, for the tool that serves it. */
 export interface Service {
   readonly sessionId: SessionId
   readonly turnId: TurnId
@@ -36,7 +34,7 @@ export interface Service {
   readonly cwd: string
 }
 
-/** See the module. */
+/** Context of a tool call, for the tool that serves it. */
 export class ToolContext extends Context.Service<ToolContext, Service>()("hermes-effect/tool/ToolContext") {}
 
 /**

@@ -3,8 +3,6 @@
  * `transform_tool_result` before the result goes to the model.
  *
  * Source: `hermes-contract.md` §2.3 and §2.9, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

@@ -3,8 +3,6 @@
  * no failure of a tool or of its wrappers fails the run.
  *
  * Source: `ARCHITECTURE.md` §4 and §6, `hermes-contract.md` §2.9.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -27,7 +25,7 @@ import type { Ready } from "./Prepare.ts"
 import * as ResultText from "./result/ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
-// What never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the arguments that
+// Refuses what never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the arguments that
 // really reach the tool.
 //
 // Source: `ARCHITECTURE.md` §4 and §7, `hermes-llm.md` §19.7.
@@ -108,7 +106,7 @@ class NotApproved extends Schema.TaggedError<NotApproved>("hermes-effect/NotAppr
   reason: Schema.Literals(["hardline", "approval_denied", "approval_timeout"])
 }) {}
 
-/** See the module. */
+/** One tool call that may run. */
 export const execute = (
   stack: Stack,
   approvals: Approvals.Service,

@@ -24,8 +24,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.1.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -37,7 +35,7 @@ import * as RunContext from "../domain/RunContext.ts"
 import type { TupleLike } from "../domain/TupleLike.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 
-// Whether a tool can be used at the moment, by a check of its own: a service that answers, a program that is installed. One
+// Availability of a tool by a check of its own: a service that answers, a program that is installed. One
 // that can not is left out of what the model is told.
 //
 // **Details**
@@ -47,7 +45,7 @@ import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 //
 // Source: `hermes-product.md` §2.1, case 38.
 
-/** Milliseconds that a result availabilityHolds. */
+/** Milliseconds that a result holds. */
 export const availabilityHolds = 30_000
 /** Milliseconds after a success in which a failure does not count. */
 export const availabilityGrace = 60_000
@@ -79,9 +77,9 @@ export const watchAvailability = (tool: string, check: Effect.Effect<boolean, un
 
 /** Which of the registered tools a run may use. */
 export interface Selection {
-  /** Whether a toolset's tools are offered; absent means all are. */
+  /** True when a toolset's tools are offered; absent means all are. */
   readonly toolset?: ((name: string) => boolean) | undefined
-  /** Whether a single tool is offered; absent means all are. */
+  /** True when a single tool is offered; absent means all are. */
   readonly tool?: ((name: string) => boolean) | undefined
   /** What the model is told when it calls a tool that is registered and not offered; a fixed text when absent. */
   readonly refusal?: ((name: string) => string) | undefined
@@ -100,7 +98,7 @@ export interface Snapshot {
 /** Every tool that is registered. */
 export const everything: Selection = {}
 
-/** See the module. */
+/** The tools of a runtime, in the order in which they were registered. */
 export interface Service {
   /** Adds a toolset for as long as the scope lives. */
   readonly register: <E, R>(toolset: Toolset<E, R>) => Effect.Effect<void, E, R | Scope.Scope>
@@ -162,7 +160,7 @@ const snapshotOf = (all: Tools, missing: ReadonlyArray<string>, withheld: Snapsh
   }
 }
 
-/** See the module. */
+/** The tools of a runtime, in the order in which they were registered. */
 export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("hermes-effect/tool/ToolRegistry") {
   /** An empty registry. */
   static readonly make: Effect.Effect<Service> = Effect.sync(() => {

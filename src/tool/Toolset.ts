@@ -21,8 +21,6 @@
  * ```
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.1.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
@@ -72,7 +70,10 @@ export interface Any {
   readonly tools: ReadonlyArray<Tool.Any>
 }
 
-/** See the module. `E` and `R` are what building its handlers can fail with and needs. */
+/**
+ * A named group of `effect/ai` tools with their handlers. `E` and `R` are what building its handlers can fail with and
+ * needs.
+ */
 export interface Toolset<out E = never, out R = never> extends Any {
   readonly bind: Effect.Effect<ReadonlyArray<BoundTool>, E, R | Scope.Scope>
 }

@@ -13,8 +13,6 @@
  * A known name may have no tools in this version: that is a note for the user, and no error.
  *
  * Source: `hermes-product.md` §2.2.
- *
- * @since 0.1.0
  */
 import { nearest } from "../domain/Similarity.ts"
 import type { Selection } from "./ToolRegistry.ts"
@@ -37,7 +35,7 @@ const core = [
 /** Toolsets by name. */
 export type Catalogue = Readonly<Record<string, Entry>>
 
-/** See the module. */
+/** The names of toolsets, and which tools they stand for. */
 export const catalogue: Catalogue = {
   web: { tools: ["web_search", "web_extract"] },
   search: { tools: ["web_search"] },
@@ -124,7 +122,7 @@ const catalogueTools: ReadonlySet<string> = new Set(Object.values(catalogue).fla
 const foreignOf = (foreign: ReadonlyArray<string>, name: string): ReadonlyArray<string> =>
   takesForeign.has(name) ? foreign : foreign.filter((other) => other === name || other === `mcp-${name}`)
 
-/** See the module. */
+/** The names of toolsets, and which tools they stand for. */
 export const resolve = ({ disabled = [], foreign = [], toolsets }: Choice): Resolved => {
   const names = [...new Set(toolsets.map((name) => name.trim()).filter((name) => name !== ""))]
   const isKnown = (name: string): boolean =>

@@ -1,7 +1,5 @@
 /**
- * A tool call that is judged, and what comes of it.
- *
- * @since 0.1.0
+ * Tool call that is judged, and the decision on it.
  */
 import type { BlockReason } from "../../hooks/ToolOutcome.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
@@ -18,7 +16,7 @@ export interface Call {
   readonly concerns?: ReadonlyArray<Concern> | undefined
   /** What "for this session" means; the session's id when absent. */
   readonly sessionKey?: string | undefined
-  /** Whether it runs in a container or on a machine of its own, where nothing is asked. */
+  /** True when it runs in a container or on a machine of its own, where nothing is asked. */
   readonly contained?: boolean | undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * What becomes of concerns that nobody approved before: a model may rule on them, then somebody is asked, and what was
+ * Decides on concerns that nobody approved before: a model may rule on them, then somebody is asked, and what was
  * answered is remembered. Silence, failure and what nobody understands are deny.
  *
  * **Details**
@@ -9,8 +9,6 @@
  * shown at all.
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -33,7 +31,7 @@ import type { Ground } from "./ApprovalDecision.ts"
 export type Mode = "manual" | "smart" | "off"
 
 /**
- * What an operator says about approvals; fixed when the process starts.
+ * Policy of an operator about approvals; fixed when the process starts.
  *
  * Source: `hermes-product.md` §1.10, `hermes-llm.md` §19.7.
  */
@@ -51,7 +49,7 @@ export interface Policy {
 /** Silence is deny after a minute, and nothing is allowed beforehand. */
 export const defaultPolicy: Policy = { mode: "manual", yolo: false, deny: [], allow: [], timeout: Duration.seconds(60) }
 
-// What the model is told of a call that was not allowed: why, and what to do instead.
+// Messages for the model about a call that was not allowed: why, and what to do instead.
 
 const noWayAround =
   "Do not retry it, rephrase it or reach the same result in another way. Tell the user what you wanted to do and why, or go on with what does not need it."
@@ -114,7 +112,7 @@ interface JudgedAnswer extends ApprovalAnswer {
   readonly choice: ApprovalChoice
 }
 
-/** See the module. */
+/** What becomes of concerns that nobody approved before. */
 export interface ApprovalFlow {
   readonly ask: (request: Request, place: Place) => Effect.Effect<ApprovalAnswer>
   readonly forget: (session: string) => void
@@ -158,7 +156,7 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
   }
 }
 
-/** Whether a model rules before anybody is asked, or nobody. */
+/** True when a model rules before anybody is asked. */
 const isJudged = (mode: Mode, presence: Presence): boolean =>
   mode === "smart" && (presence._tag === "Attended" || presence.judged)
 
@@ -188,7 +186,7 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
     })
   )
 
-/** See the module. */
+/** What becomes of concerns that nobody approved before. */
 export const make = ({ approver, hooks, judge, memory, policy }: Parties): ApprovalFlow => {
   const denials = new Map<string, number>()
   const turns = new Map<string, Semaphore.Semaphore>()

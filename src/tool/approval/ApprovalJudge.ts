@@ -17,8 +17,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §19.7 (flow), §5 (task `approval`).
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,10 +1,8 @@
 /**
- * What was approved before: for a session, or for good, each for one command, path or call. Approvals for good are kept by a port, so that they hold after a
+ * Approvals given before: for a session, or for good, each for one command, path or call. Approvals for good are kept by a port, so that they hold after a
  * restart.
  *
  * Source: `hermes-llm.md` §19.7 (choices), cases 163 and 164, `ARCHITECTURE.md` §7 (approvals).
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -46,7 +44,7 @@ export interface Approved {
   readonly permanent: boolean
 }
 
-/** See the module. */
+/** What was approved before. */
 export interface Memory {
   readonly knows: (session: string, approved: Approved) => boolean
   readonly rememberSession: (session: string, approved: ReadonlyArray<Approved>) => void

@@ -1,5 +1,5 @@
 /**
- * Why a call needs an approval, besides what its command says: the tool states it, the tool changes things, or a listener
+ * Reasons why a call needs an approval, besides what its command says: the tool states it, the tool changes things, or a listener
  * sent the call to the user.
  *
  * **Details**
@@ -8,8 +8,6 @@
  * the facts of their border, where an un-annotated one is destructive.
  *
  * Source: `ARCHITECTURE.md` §5 (annotations, `needsApproval`), `hermes-contract.md` §2.9 (`pre_tool_call`, `approve`).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -21,7 +19,7 @@ import type { ToolContext } from "../ToolContext.ts"
 import type { BoundTool } from "../Toolset.ts"
 import type { Concern } from "./Question.ts"
 
-/** See the module. */
+/** Reasons why a call needs an approval, besides what its command says. */
 export interface Facts {
   readonly bound: Pick<BoundTool, "concerns" | "facts" | "tool">
   readonly callId: string
@@ -60,7 +58,7 @@ const askedBy = (tool: string, remedy: string | undefined): Concern =>
     ? { key: `${tool} asks for an approval`, permanent: true, target: { kind: "tool", text: tool } }
     : { key: `${tool} may change or delete things (${remedy})`, permanent: true }
 
-/** See the module. */
+/** Reasons why a call needs an approval, besides what its command says. */
 export const of = (given: Facts, args: ToolArguments): Effect.Effect<ReadonlyArray<Concern>, never, ToolContext> => {
   const { bound: { concerns } } = given
   const stated = ofTool(given, args)

@@ -1,9 +1,7 @@
 /**
- * What in a tool call has to be judged: its commands, and what it types into programs that run.
+ * Parts of a tool call that have to be judged: its commands, and what it types into programs that run.
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §19.7.
- *
- * @since 0.1.0
  */
 import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { Facts } from "../Annotations.ts"
@@ -85,7 +83,10 @@ const commandOf = (tool: string, args: ToolArguments, lines: ReadonlyArray<strin
   return [...tool === "terminal" ? [] : [`${tool}:`], text, ...directory === undefined ? [] : [`(in ${directory})`]].join(" ")
 }
 
-/** See the module. Tools that run nothing have no findings here: fences judge their paths and addresses. */
+/**
+ * Parts of a tool call that have to be judged. Tools that run nothing have no findings here: fences judge their paths and
+ * addresses.
+ */
 export const of = (
   tool: string,
   args: ToolArguments,

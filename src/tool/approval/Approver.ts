@@ -1,5 +1,5 @@
 /**
- * Who is asked for an approval: a person at a terminal, a callback of the application, somebody at the other end of a
+ * Approvers, who are asked for an approval: a person at a terminal, a callback of the application, somebody at the other end of a
  * messenger.
  *
  * **Example** (A queue for a messenger)
@@ -18,8 +18,6 @@
  * console.log(await Effect.runPromise(queue.resolve("session-1", { choice: "once" }, "oldest")))
  * // => 0
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -27,13 +25,13 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Question, type Reply, replyOf } from "./Question.ts"
 
-/** See the module. */
+/** Who is asked for an approval. */
 export interface Approver {
   /** Where the question is shown, as hooks are told: `cli`, `gateway`, … */
   readonly surface: string
-  /** Whether questions wait for one another, or are shown all at once. */
+  /** True when questions wait for one another; false shows them all at once. */
   readonly order: "one at a time" | "all at once"
-  /** How long it may take; the setting `approvals.timeout` when absent. Silence is deny. */
+  /** Length of time that it may take; the setting `approvals.timeout` when absent. Silence is deny. */
   readonly timeout?: Duration.Duration | undefined
   /** `undefined` is no answer. A failure is none either. */
   readonly answer: (question: Question) => Effect.Effect<Reply | undefined, unknown>

@@ -1,5 +1,5 @@
 /**
- * Whether somebody is there who could be asked. Whoever starts a run for which nobody is (a child agent, a scheduled job, a
+ * Presence of somebody who can be asked. Whoever starts a run for which nobody is (a child agent, a scheduled job, a
  * single query) says so, and what then happens to what needs an approval.
  *
  * **Example** (A job of the night)
@@ -17,15 +17,13 @@
  * ```
  *
  * Source: `hermes-product.md` §1.10 and §3.3 ("a child never prompts").
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as InheritedLimits from "../../config/InheritedLimits.ts"
 import { ToolContext } from "../ToolContext.ts"
 
-/** See the module. */
+/** True when somebody is there who could be asked. */
 export type Presence =
   | { readonly _tag: "Attended" }
   | {
@@ -33,7 +31,7 @@ export type Presence =
     /** Who runs, for people: `child agent`, `cron`, `single query`. */
     readonly who: string
     readonly otherwise: "deny" | "approve"
-    /** Whether the judge of `approvals.mode: smart` rules first. */
+    /** True when the judge of `approvals.mode: smart` rules first. */
     readonly judged: boolean
   }
 

@@ -2,8 +2,6 @@
  * A question to somebody who may allow a tool call, and what may come back.
  *
  * Source: `hermes-llm.md` §19.7 (choices), `hermes-product.md` §1.10.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -37,7 +35,7 @@ export interface Concern {
   readonly key: string
   /** What an approval holds for, where that is not the whole call. */
   readonly target?: Target | undefined
-  /** Whether it may be approved for good; a finding of a content scanner may not. */
+  /** True when it may be approved for good; a finding of a content scanner may not. */
   readonly permanent: boolean
 }
 

@@ -21,8 +21,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -51,7 +49,7 @@ const Answered = Schema.Struct({
   user_response: Schema.Union([Schema.String, Schema.Array(Schema.String)])
 })
 
-/** See the module. */
+/** The toolset `clarify`. */
 export const tool = Tool.make("clarify", {
   description: "Ask the user when the task can not go on without something that only they know: which of several meanings, " +
     "which trade-off, a missing value. Do not ask what you can find out, and not for permission to run a tool.",
@@ -100,5 +98,5 @@ const handlers = toolkit.toLayer({
   }, Problem.answer)
 })
 
-/** See the module. */
+/** The toolset `clarify`. */
 export const toolset: Toolset.Toolset = Toolset.make("clarify", toolkit, handlers)

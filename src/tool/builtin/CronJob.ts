@@ -21,8 +21,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3 and §2.5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -40,7 +38,7 @@ import * as Problem from "./file/Problem.ts"
 const text = (description: string) => Schema.optionalKey(Schema.String.annotate({ description }))
 const texts = (description: string) => Schema.optionalKey(Schema.Array(Schema.String).annotate({ description }))
 
-/** What the model may say. */
+/** Parameters of the tool. */
 export const Parameters = Schema.Struct({
   action: Schema.Literals(["create", "list", "update", "pause", "resume", "run", "remove"]).annotate({
     description: "run: let it run at the next tick. update: change what is given, keep the rest. list with job_id: that one."
@@ -83,7 +81,7 @@ const description = [
 /** What runs on its own is approved first. */
 const wantsScript = ({ action, script }: Parameters): boolean => (action === "create" || action === "update") && script !== undefined
 
-/** See the module. */
+/** The tool `cronjob`. */
 export const tool = Tool.make("cronjob", {
   description,
   parameters: Parameters,

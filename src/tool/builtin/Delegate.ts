@@ -19,8 +19,6 @@
  * ```
  *
  * Source: `hermes-product.md` §3.1, §3.2 and §3.4.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -52,7 +50,7 @@ const fields = {
 const TaskParameter = Schema.Struct(fields)
 type TaskParameter = typeof TaskParameter.Type
 
-/** What the model may say. */
+/** Parameters of the tool. */
 export const Parameters = Schema.Struct({
   ...fields,
   tasks: Schema.optionalKey(
@@ -84,7 +82,7 @@ const description = [
   "is whole: partial work is never called completed."
 ].join("\n\n")
 
-/** See the module. */
+/** The tool `delegate_task`. */
 export const tool = Tool.make("delegate_task", {
   description,
   parameters: Parameters,

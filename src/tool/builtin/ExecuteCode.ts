@@ -26,8 +26,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3, case 44.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -69,7 +67,7 @@ const forceKillAfter = "2 seconds"
 
 const Language = Schema.Literals(["javascript", "typescript", "python"])
 
-/** See the module. */
+/** The toolset `code_execution`. */
 export const tool = Tool.make("execute_code", {
   description: "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
     `large outputs of which you need little. The script has the functions ${CodePreludes.callable.join(", ")}, each with the ` +
@@ -210,5 +208,5 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   return { execute_code: (params) => Effect.provideContext(run(params), services) }
 }))
 
-/** See the module. */
+/** The toolset `code_execution`. */
 export const toolset: Toolset.Toolset<never, Needs> = Toolset.make("code_execution", toolkit, handlers)

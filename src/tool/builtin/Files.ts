@@ -5,8 +5,6 @@
  *
  * It works on the machine's file system inside the rules of `file/Fence.ts`. {@link FileState} is shared with the
  * runtime, which tells it of what happens to a session; {@link Places} names the directories that the rules speak of.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -25,7 +23,7 @@ import * as WriteFile from "./WriteFile.ts"
 
 const toolkit = Toolkit.make(ReadFile.tool, WriteFile.tool, Patch.tool, SearchFiles.tool)
 
-/** See the module. */
+/** The toolset `file`. */
 export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places | FileState> = WorkingTree.guardFiles(Toolset.make(
   "file",
   toolkit,

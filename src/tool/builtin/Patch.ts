@@ -13,8 +13,6 @@
  * changed something. Annotated as not destructive, see `WriteFile.ts`.
  *
  * Source: `hermes-product.md` §2.3, cases 34 and 35.
- *
- * @since 0.1.0
  */
 import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
@@ -36,7 +34,7 @@ import * as Plan from "./patch/Plan.ts"
 import * as Replace from "./patch/Replace.ts"
 import * as V4A from "./patch/V4A.ts"
 
-// What changed in a file, as a unified diff that a person and a model can read. Pure.
+// Change of a file as a unified diff that a person and a model can read. Pure.
 
 /** Changes that are looked for in the shortest form; more are shown as one block. */
 const maxEdits = 2_000
@@ -59,7 +57,7 @@ const unifiedDiff = (name: string, before: FileContent, after: FileContent): str
     : `${diff.slice(0, diff.lastIndexOf("\n", maxChars))}\n… [diff cut: ${diff.length} characters]\n`
 }
 
-/** See the module. */
+/** `patch`. */
 export const tool = Tool.make("patch", {
   description: "Change a part of a file. Mode \"replace\" (default): put new_string in the place of old_string in the " +
     "file at path. Copy old_string from read_file without the line numbers, with enough lines around the change that " +

@@ -2,8 +2,6 @@
  * The tool `process`: looks at, waits for, feeds and ends the background processes that `terminal` started.
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -24,7 +22,7 @@ const defaultLines = 200
 const previewChars = 1000
 const waitOutputChars = 2000
 
-/** What the model may say. */
+/** Parameters of the tool. */
 export const Parameters = Schema.Struct({
   action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
     description: "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of the " +
@@ -104,7 +102,7 @@ const description = [
   "ended stay for a while."
 ].join("\n\n")
 
-/** See the module. */
+/** The tool `process`. */
 export const Process = Tool.make("process", {
   description,
   parameters: Parameters,

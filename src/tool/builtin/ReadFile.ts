@@ -12,8 +12,6 @@
  * OpenDocument and PDF are refused as binary.
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
@@ -105,7 +103,7 @@ const Unchanged = Schema.Struct({
   warning: Schema.optionalKey(Schema.String)
 })
 
-/** See the module. */
+/** `read_file`. */
 export const tool = Tool.make("read_file", {
   description: "Read a text file. Returns its lines numbered as `     1|text` (the number and the bar are not part of " +
     "the file), `total_lines`, `file_size`, and `truncated` with a hint when there is more. Use this instead of cat, " +

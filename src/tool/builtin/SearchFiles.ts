@@ -14,8 +14,6 @@
  * backtrack without end is run under a time limit, see `search/Pattern.ts`.
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Tool from "effect/ai/Tool"
 import * as Effect from "effect/Effect"
@@ -102,7 +100,7 @@ const MatchingLine = Schema.Struct({
   after: Schema.optionalKey(Schema.Array(Schema.String))
 })
 
-/** See the module. */
+/** `search_files`. */
 export const tool = Tool.make("search_files", {
   description: "Search the content of files with a regular expression (target \"content\", default), or find files by " +
     "name (target \"files\"). Use this instead of grep, rg, find and ls. Searches the working directory and below unless " +
@@ -169,7 +167,7 @@ const needed = ({ limit, offset }: Page): number => offset + limit + 1
 
 const pageOf = <A>(all: ReadonlyArray<A>, { limit, offset }: Page): ReadonlyArray<A> => all.slice(offset, offset + limit)
 
-/** Whether a path fits a glob: its name alone, or from the top of the search on where the glob has a slash. */
+/** True when a path fits a glob: its name alone, or from the top of the search on where the glob has a slash. */
 const globTest = (glob: string): (entry: Entry) => boolean => {
   const compiled = Glob.make(glob.replace(/^\.?\//, ""), { dot: true })
   return glob.includes("/") ? ({ relative }) => Glob.match(compiled, relative) : ({ name }) => Glob.match(compiled, name)

@@ -23,8 +23,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -53,7 +51,7 @@ const maxLineage = 50
 
 const Role = Schema.Literals(["user", "assistant", "tool", "system"])
 
-/** See the module. */
+/** The toolset `session_search`. */
 export const tool = Tool.make("session_search", {
   description: "Recall earlier conversations. query: full-text search over other sessions (all words must fit; OR, NOT, " +
     "\"phrases\" and prefix* work), one hit per session. session_id with around_message_id: the messages around one. " +
@@ -218,5 +216,5 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   return { session_search: (params) => Effect.provideContext(search(params), services) }
 }))
 
-/** See the module. */
+/** The toolset `session_search`. */
 export const toolset: Toolset.Toolset<never, SessionSearch | SessionStore> = Toolset.make("session_search", toolkit, handlers)

@@ -8,7 +8,7 @@
  * success of the tool. `error` is set, and the call a failure, only when nothing was run. A command that is cut by its
  * timeout gives what it wrote and code 124; one that is stopped by `StopRequested` code 130.
  *
- * What must be asked or refused before a command runs (approvals, dangerous commands) and redaction of its output are no
+ * Questions and refusals before a command runs (approvals, dangerous commands) and redaction of its output are no
  * part of the handler: they stand in front of every tool.
  *
  * **Example** (An agent with a shell)
@@ -26,8 +26,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
@@ -86,7 +84,7 @@ const workingDirectory = Effect.fnUntraced(function*(
 
 const maxForegroundSeconds = 600
 
-/** What the model may say. */
+/** Parameters of the tool. */
 export const Parameters = Schema.Struct({
   command: Schema.NonEmptyString.annotate({
     description: "The command line, as typed in bash. Several commands: one per line, or joined with && or ;."
@@ -152,7 +150,7 @@ const description = [
   "A non-zero exit_code is the command's own answer: read the output before you try again."
 ].join("\n\n")
 
-/** See the module. */
+/** The tool `terminal`. */
 export const Terminal = Tool.make("terminal", {
   description,
   parameters: Parameters,

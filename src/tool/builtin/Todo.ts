@@ -23,8 +23,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §3 and §10.6.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -45,7 +43,7 @@ const maxItems = 256
 const maxChars = 4_000
 const maxSessions = 1_024
 
-/** How far an item is. */
+/** Progress of an item. */
 export const Status = Schema.Literals(["pending", "in_progress", "completed", "cancelled"])
 /** See {@link Status}. */
 export type Status = typeof Status.Type
@@ -72,7 +70,7 @@ const Summary = Schema.Struct({
 
 const Answer = Schema.Struct({ todos: Schema.Array(Item), summary: Summary })
 
-/** See the module. */
+/** The toolset `todo`. */
 export const tool = Tool.make("todo", {
   description: "Your task list for this session. Use it for work of three steps or more: write the steps down first, set " +
     "one item to in_progress while you work on it, and set it to completed as soon as it is done. Without todos it " +
@@ -202,5 +200,5 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
   }
 }))
 
-/** See the module. */
+/** The toolset `todo`. */
 export const toolset: Toolset.Toolset<never, TodoState> = Toolset.make("todo", toolkit, handlers)

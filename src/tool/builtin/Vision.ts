@@ -16,8 +16,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -42,7 +40,7 @@ import * as Download from "./web/Download.ts"
 /** Bytes of an image at most. */
 export const maxBytes = 20 * 1024 * 1024
 
-/** See the module. */
+/** The toolset `vision`. */
 export const tool = Tool.make("vision_analyze", {
   description: "Looks at an image and answers a question about it. The image is a path, an http(s) URL or a data: URL.",
   parameters: Schema.Struct({
@@ -118,7 +116,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
 
 const bound = Toolset.make("vision", toolkit, Layer.provide(handlers, Targets.layer))
 
-/** See the module. Without a side model there is nothing to offer. */
+/** The toolset `vision`. Without a side model there is nothing to offer. */
 export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places> = Toolset.fromBound(
   "vision",
   [tool],

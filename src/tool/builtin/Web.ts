@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * What can not be read is an error beside the results of the others, never of the whole call. A page becomes readable text;
+ * A page that cannot be read is an error beside the results of the others, never of the whole call. A page becomes readable text;
  * one of more than {@link summariseAbove} characters is condensed by the side model where there is one and otherwise cut; one
  * of more than {@link refuseAbove} is refused. Without a key there is no `web_search`.
  *
@@ -22,8 +22,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §19.5.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -50,7 +48,7 @@ const condensedInput = 100_000
 
 const Found = Schema.Struct({ title: Schema.String, url: Schema.String, description: Schema.String })
 
-/** See the module. */
+/** The toolset `web`. */
 export const searchTool = Tool.make("web_search", {
   description: `Searches the web. Returns up to ${maxResults} results with title, url and description; read one with web_extract.`,
   parameters: Schema.Struct({ query: Schema.String.annotate({ description: "What to look for" }) }),
@@ -66,7 +64,7 @@ const Extracted = Schema.Struct({
   error: Schema.NullOr(Schema.String)
 })
 
-/** See the module. */
+/** The toolset `web`. */
 export const extractTool = Tool.make("web_extract", {
   description: `Reads up to ${maxUrls} web pages and returns their text as Markdown. Long pages are condensed. Each page has ` +
     "its own error where it could not be read.",
@@ -138,7 +136,7 @@ const extracting = Toolkit.make(extractTool)
 const searchSet = Toolset.make("web", searching, searching.toLayer({ web_search: search }))
 const extractSet = Toolset.make("web", extracting, extracting.toLayer({ web_extract: extract }))
 
-/** See the module. */
+/** The toolset `web`. */
 export const toolset: Toolset.Toolset = Toolset.fromBound<never, never>(
   "web",
   [searchTool, extractTool],

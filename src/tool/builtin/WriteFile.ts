@@ -13,8 +13,6 @@
  * work and needs no approval (`hermes-llm.md` §13.7 schedules it by path).
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -29,7 +27,7 @@ import * as SyntaxCheck from "./file/SyntaxCheck.ts"
 import { Targets } from "./file/Target.ts"
 import * as Write from "./file/Write.ts"
 
-/** See the module. */
+/** `write_file`. */
 export const tool = Tool.make("write_file", {
   description: "Create a file, or replace its whole content. Missing directories are created. Use this instead of echo " +
     "or cat with a redirection; to change a part of an existing file, use patch, which is shorter and safer. The " +

@@ -8,8 +8,6 @@
  * only a text whose last character closes something is repaired.
  *
  * Source: `hermes-llm.md` §13.4, `ARCHITECTURE.md` §7.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -18,13 +16,13 @@ import * as Json from "../../domain/Json.ts"
 /** Arguments: a JSON object. */
 export type Arguments = Readonly<Record<string, unknown>>
 
-/** See the module. */
+/** Arguments of a tool call that are no JSON. */
 export type Repaired =
   | { readonly _tag: "Repaired"; readonly args: Arguments; readonly how: string }
   | { readonly _tag: "Truncated" }
   | { readonly _tag: "Malformed"; readonly reason: string }
 
-/** Whether a value is a JSON object, as opposed to a list or a scalar. */
+/** True when a value is a JSON object, as opposed to a list or a scalar. */
 export const isArguments = (value: unknown): value is Arguments => Predicate.isObject(value) && !Array.isArray(value)
 
 const asArguments = (text: string): Option.Option<Arguments> => Option.filter(Json.parse(text), isArguments)

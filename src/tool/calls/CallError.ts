@@ -6,8 +6,6 @@
  * A call that the output limit cut is none of these: nothing of its answer is stored, and the same question is asked again.
  *
  * Source: `hermes-llm.md` §13.3 and §13.4, `hermes-product.md` §2.1.
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
@@ -65,7 +63,7 @@ export class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/Over
   }
 }
 
-/** See the module. */
+/** Why a tool call could not be tried. */
 export type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
 
 const typeOf = (schema: unknown): string => {

@@ -9,8 +9,6 @@
  * are, the same object.
  *
  * Source: `hermes-product.md` §2.1, `ARCHITECTURE.md` §4.
- *
- * @since 0.1.0
  */
 import * as Option from "effect/Option"
 import * as Predicate from "effect/Predicate"
@@ -59,7 +57,7 @@ const typesOf = (node: Node): ReadonlyArray<unknown> => {
   return Array.isArray(type) ? type : type === undefined ? [] : [type]
 }
 
-/** Whether a text may be just what is wanted. */
+/** True when a text may be just what is wanted. */
 const takesText = (node: Node, text: string): boolean => {
   const values = member(node, "enum")
   if (Array.isArray(values)) return values.includes(text)
@@ -147,7 +145,7 @@ const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unk
   return given === undefined ? value : coerceMembers(given, choices(node, root), root, depth)
 }
 
-/** See the module. */
+/** Values of another type than the one that a tool's schema wants, where there is no doubt what is meant. */
 export const coerce = <Args>(args: Args, schema: object): Args => {
   const root = asNode(schema)
   // Members may have changed their types, towards those of the schema; the arguments were unknown before and are after.

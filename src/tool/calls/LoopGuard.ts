@@ -7,8 +7,6 @@
  * A guard belongs to one run and starts anew with each. A success clears the counts of its call and its tool.
  *
  * Source: `hermes-llm.md` §13.10.
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 
@@ -19,7 +17,7 @@ export interface Thresholds {
   readonly noProgress: number
 }
 
-/** See the module. */
+/** Notices when a run goes in circles. */
 export interface Settings {
   readonly warnings: boolean
   readonly hardStop: boolean
@@ -41,7 +39,7 @@ export interface Ended {
   readonly args: unknown
   readonly output: string
   readonly isFailure: boolean
-  /** Whether asking again can not change anything: then the same answer is no progress. */
+  /** True when asking again can not change anything: then the same answer is no progress. */
   readonly idempotent: boolean
 }
 
@@ -54,7 +52,7 @@ export type Verdict =
 /** What the guard thinks of a call before it runs: a reason to refuse it, or nothing. */
 export type Refusal = string | undefined
 
-/** See the module. */
+/** Notices when a run goes in circles. */
 export interface LoopGuard {
   readonly before: (call: Pick<Ended, "name" | "args" | "idempotent">) => Refusal
   readonly after: (call: Ended) => Verdict
@@ -72,7 +70,7 @@ const canonical = (value: unknown): unknown => {
 
 const signature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(canonical(args))}`
 
-/** Whether a result tells of a failure, also where the tool returned it as its result. */
+/** True when a result tells of a failure, also where the tool returned it as its result. */
 const tellsOfFailure = ({ isFailure, name, output }: Ended): boolean => {
   if (isFailure) return true
   if (name === "terminal") return /"exit_code":\s*(?!0\b)-?\d+/.test(output.slice(-4_000)) 

@@ -10,8 +10,6 @@
  * nothing of it is executed. What can not be repaired stays as it is, and gets an error result later.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
- *
- * @since 0.1.0
  */
 import type { ContentPart } from "../../domain/Model.ts"
 import type { Snapshot } from "../ToolRegistry.ts"
@@ -24,7 +22,7 @@ type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 /** What was changed or left out, in words for the log. */
 export type Change = string
 
-/** See the module. */
+/** The tool calls of an answer as they will be stored and executed. */
 export interface Normalised {
   readonly parts: ReadonlyArray<ContentPart>
   readonly truncated: boolean
@@ -121,7 +119,7 @@ export const argumentsOf = (name: string, params: unknown, tools: Snapshot): unk
   return bound === undefined ? args : Coercion.coerce(args, bound.definition.parameters)
 }
 
-/** Whether nothing of this answer needs a second look: the common case, and a cheap question. */
+/** True when nothing of this answer needs a second look: the common case, and a cheap question. */
 const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => {
   let calls = 0
   for (const part of parts) {
@@ -133,7 +131,7 @@ const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => 
   return true
 }
 
-/** See the module. */
+/** The tool calls of an answer as they will be stored and executed. */
 export const normalise = (
   parts: ReadonlyArray<ContentPart>,
   tools: Snapshot,

@@ -1,5 +1,5 @@
 /**
- * What is said about jobs by the surroundings of a tool call: what new ones are given, and whether one of them is running.
+ * Surroundings of a tool call, as far as they concern jobs: what new ones are given, and whether one of them is running.
  *
  * **Example** (What new jobs are given)
  *
@@ -11,8 +11,6 @@
  *   Effect.provideService(CronContext.CronDefaults, { timezone: "Europe/Oslo" })
  * )
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -7,7 +7,7 @@
  * two tickers never run one moment twice, and one that dies in a run does not begin it again. A claim is a lease that its
  * holder renews; a job whose lease is over counts as failed. How a run ended is {@link Service.settle}d.
  *
- * What passed while nobody looked is made up for once, however many times it was, and only within the schedule's grace
+ * Runs that were missed are made up for once, however many times it was, and only within the schedule's grace
  * (`When.graceMillis`); later, the moment is counted as missed.
  *
  * A job that is done stays in the list as `completed`; of those the last {@link keptCompleted} are kept.
@@ -29,8 +29,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.5, case 94.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -60,7 +58,7 @@ export interface Listed {
   readonly problems: ReadonlyArray<string>
 }
 
-/** See the module. A reference is a job's id, the beginning of it, or its name. */
+/** The scheduled jobs of a user. A reference is a job's id, the beginning of it, or its name. */
 export interface Service {
   readonly list: Effect.Effect<Listed, CronStoreError>
   readonly find: (reference: string) => Effect.Effect<Job, CronError>
@@ -86,7 +84,7 @@ export interface Service {
   readonly settle: (claim: JobClaim.Claim, ended: JobClaim.Ended) => Effect.Effect<JobClaim.Settled, CronStoreError>
 }
 
-/** See the module. */
+/** The scheduled jobs of a user. */
 export class CronJobs extends Context.Service<CronJobs, Service>()("hermes-effect/tool/CronJobs") {}
 
 const resolve = (jobs: ReadonlyArray<Job>, reference: string): Result.Result<Job, CronRefused> => {

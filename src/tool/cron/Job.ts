@@ -7,13 +7,11 @@
  * moment when the job was made, so that a change of the configuration does not change what runs at night.
  *
  * Source: `hermes-product.md` §2.5.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as JobSchedule from "./JobSchedule.ts"
 
-/** Whether it waits for its time, was told to wait longer, or has nothing left to do. */
+/** State of a job: waiting for its time, paused, or without anything left to do. */
 export const State = Schema.Literals(["scheduled", "paused", "completed"])
 /** See {@link State}. */
 export type State = typeof State.Type
@@ -37,7 +35,7 @@ export const Running = Schema.Struct({
   token: Schema.String,
   since: Schema.String,
   lease_until: Schema.String,
-  /** Whether its time had come, or somebody wanted it now; only the first counts as one of its runs. */
+  /** True when its time had come, or somebody wanted it now; only the first counts as one of its runs. */
   why: Schema.Literals(["schedule", "request"])
 })
 
@@ -58,7 +56,7 @@ export const work = {
   model: Model
 } as const
 
-/** See the module. */
+/** A scheduled job. */
 export const Job = Schema.Struct({
   id: Schema.NonEmptyString,
   ...work,
@@ -83,7 +81,7 @@ export const Job = Schema.Struct({
   /** What the user was told that keeps it from running. */
   alert: Schema.NullOr(Schema.String)
 })
-/** See the module. */
+/** A scheduled job. */
 export type Job = typeof Job.Type
 
 /** What a job can be asked for that is not there, or may not be. */
@@ -108,7 +106,7 @@ export const refused = (message: string): CronRefused => new CronRefused({ messa
 /** What a job is doing: its state, or that it runs at the moment. */
 export const stateOf = ({ running, state }: Job): string => running === null ? state : "running"
 
-/** How many of its runs are behind it: `2/5`, `2` where there is no end. */
+/** Number of of its runs are behind it: `2/5`, `2` where there is no end. */
 export const progress = ({ runs, times }: Job): string => times === null ? String(runs) : `${runs}/${times}`
 
 /** When it runs next, in its own time zone; undefined for one that does not. */

@@ -1,12 +1,10 @@
 /**
- * How a job is taken for a run and given back. Pure: every function makes a new job out of an old one.
- *
- * @since 0.1.0
+ * Claims of jobs: a run takes one, renews it and gives it back. Pure: every function makes a new job out of an old one.
  */
 import type { Job, RunStatus } from "./Job.ts"
 import * as JobSchedule from "./JobSchedule.ts"
 
-/** How long a claim is good without being renewed. */
+/** Length of time that a claim is good without being renewed. */
 export const leaseMillis = 180_000
 
 /** A job that was taken. */
@@ -34,13 +32,13 @@ export type Settled =
   | {
     readonly _tag: "Settled"
     readonly job: Job
-    /** Whether the user has not been told of this yet, or asked for it; only what keeps a job from running is told once. */
+    /** True when the user has not been told of this yet, or asked for it; only what keeps a job from running is told once. */
     readonly isNews: boolean
   }
 
 const timeOf = (text: string | null): number | undefined => text === null ? undefined : JobSchedule.millisOf(text)
 
-/** Whether its time has come, and nobody has it. */
+/** True when its time has come, and nobody has it. */
 export const isDue = ({ next_run_at, running, state }: Job, now: number): boolean =>
   state === "scheduled" && running === null && (timeOf(next_run_at) ?? Number.POSITIVE_INFINITY) <= now
 
@@ -49,7 +47,7 @@ const next = ({ schedule }: Job, now: number): string | null => {
   return at === undefined ? null : JobSchedule.iso(at)
 }
 
-/** How long after it could not be run a job with no next time is tried again. */
+/** Time after which a job that could not be run and has no next time is tried again. */
 export const retryMillis = 600_000
 
 const stopped = (job: Job): Job => {

@@ -1,5 +1,5 @@
 /**
- * What somebody wants of a job, and whether it may be one.
+ * Drafts of jobs, and their validation.
  *
  * **Details**
  *
@@ -7,15 +7,13 @@
  * take it over or carry secrets away. A script lies below `scripts/` of the home directory and is named by its path there.
  *
  * Source: `hermes-product.md` §2.3 ("prompts are scanned") and §2.5.
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import * as Injection from "../fence/Injection.ts"
 import type { Job, Model } from "./Job.ts"
 import * as JobSchedule from "./JobSchedule.ts"
 
-/** See the module; what is absent is left as it is, or has no value. */
+/** Drafts of jobs, and their validation. What is absent is left as it is, or has no value. */
 export interface Draft {
   readonly name?: string | undefined
   readonly prompt?: string | undefined
@@ -81,7 +79,7 @@ export const problem = (draft: Draft): string | undefined => {
   return hostile("the prompt", `${prompt}\n${name}`)
 }
 
-/** Whether there is anything to do. */
+/** True when there is anything to do. */
 const empty = ({ no_agent, prompt, script, skills }: Pick<Job, "no_agent" | "prompt" | "script" | "skills">): string | undefined => {
   if (no_agent && script === undefined) return "a job without an agent needs a script"
   return prompt.trim() === "" && skills.length === 0 && script === undefined

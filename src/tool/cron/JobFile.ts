@@ -5,8 +5,6 @@
  *
  * `jobs.json` is for its owner only, on disk before it takes the place of the old one. An entry that can not be read is kept
  * as it is and told as a problem; the others work. A file that is no JSON, or of a later version, is never written over.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -18,8 +18,6 @@
  * A minute is the finest that a schedule can say: it is how often anybody looks.
  *
  * Source: `hermes-product.md` §2.5; the forms are not in it.
- *
- * @since 0.1.0
  */
 import * as Cron from "effect/Cron"
 import * as DateTime from "effect/DateTime"
@@ -27,7 +25,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 
-/** See the module. Times are ISO 8601. */
+/** When a job runs. Times are ISO 8601. */
 export const Schedule = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("once"), at: Schema.String, timezone: Schema.String }),
   Schema.Struct({
@@ -52,7 +50,7 @@ export interface Reading {
 /** What a user may write instead of something that means nothing. */
 export const forms = "30m or in 2h (once), every 30m, a cron expression such as 0 9 * * mon-fri, or a time such as 2026-03-01T09:00"
 
-/** How long ago a single time may be and still be taken: the time that it takes to say it. */
+/** Age up to which a single time is still taken: the time that it takes to say it. */
 export const lateMillis = 120_000
 
 const minuteMillis = 60_000
@@ -111,7 +109,7 @@ const momentOf = (text: string, timezone: string): number | undefined => {
   return Option.getOrUndefined(Option.map(zoned, DateTime.toEpochMillis))
 }
 
-/** Whether there is such a time zone. */
+/** True when there is such a time zone. */
 export const isTimezone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name))
 
 /** The machine's time zone, by name. */
@@ -186,7 +184,7 @@ const leastGrace = 2 * minuteMillis
 const mostGrace = 120 * minuteMillis
 
 /**
- * How late a moment may be and still be worth a run: half the time to the next one, between two minutes and two hours. A
+ * Delay after which a moment is no longer worth a run: half the time to the next one, between two minutes and two hours. A
  * single time has no next one: it is run however late.
  */
 export const graceMillis = (schedule: Schedule, moment: number): number => {

@@ -8,8 +8,6 @@
  * another provider by now, the job's is asked with the key that its own variable or pool has.
  *
  * Source: `hermes-product.md` §2.5 ("provider and model are snapshotted at creation").
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import type { Environment } from "../../config/Environment.ts"

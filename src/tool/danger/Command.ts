@@ -1,7 +1,5 @@
 /**
  * A command as the rules see it: expanded, without its wrappers, with what flows into it.
- *
- * @since 0.1.0
  */
 import type { Terminator } from "../shell/ShellTree.ts"
 
@@ -11,9 +9,9 @@ export interface Field {
   readonly text: string
   /** As {@link Field.text}, with the names of unknown variables. */
   readonly shown: string
-  /** Whether a value in it is not known. */
+  /** True when a value in it is not known. */
   readonly unknown: boolean
-  /** Whether `*`, `?` or `[` in it match files. */
+  /** True when `*`, `?` or `[` in it match files. */
   readonly glob: boolean
   /** Names of the variables that it is made of. */
   readonly variables: ReadonlyArray<string>
@@ -27,7 +25,7 @@ export interface Redirect {
   readonly target: Field
 }
 
-/** See the module. */
+/** A command as the rules see it. */
 export interface Command {
   /** In lower case, without its directory; empty when it is not known. */
   readonly program: string
@@ -75,7 +73,7 @@ export const flags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return (end === -1 ? args : args.slice(0, end)).filter((arg) => arg.length > 1 && arg.startsWith("-"))
 }
 
-/** Whether one of the letters stands in a group of short flags, or a long flag (also shortened) is there. */
+/** True when one of the letters stands in a group of short flags, or a long flag (also shortened) is there. */
 export const hasFlag = (args: ReadonlyArray<string>, letters: string, long: ReadonlyArray<string> = []): boolean =>
   flags(args).some((flag) => {
     if (!flag.startsWith("--")) return Array.from(flag.slice(1)).some((letter) => letters.includes(letter))

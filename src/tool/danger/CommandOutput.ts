@@ -1,7 +1,5 @@
 /**
- * What a harmless filter writes, when its input and arguments are known: enough to see through `echo … | base64 -d | sh`.
- *
- * @since 0.1.0
+ * Output of a harmless filter, when its input and arguments are known: enough to see through `echo … | base64 -d | sh`.
  */
 import { type Command, hasFlag, operands } from "./Command.ts"
 import { escape } from "../shell/ShellTree.ts"

@@ -19,8 +19,6 @@
  * Defence in depth, not a boundary: a script file, a binary or a value that only the machine knows can do anything.
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
- *
- * @since 0.1.0
  */
 import type { Command } from "./Command.ts"
 import { ask, type Finding, floor } from "./DangerFinding.ts"
@@ -76,7 +74,7 @@ const normalise = (text: string): string =>
 /** Characters that turn the direction of text or that no eye sees, and that no language needs in a command. */
 const deceptive = /[\u202a-\u202e\u2066-\u2069\u{e0001}-\u{e007f}]/u
 
-/** Whether the text looks different from what it is. */
+/** True when the text looks different from what it is. */
 const isDeceptive = (text: string): boolean => deceptive.test(text)
 
 /** What was found in a command. */

@@ -1,10 +1,8 @@
 /**
- * What makes a command dangerous: the family that it belongs to and one sentence about it. An approval
+ * Reason why a command is dangerous: the family that it belongs to and one sentence about it. An approval
  * holds for the command, never for the sentence.
  *
  * Source: `hermes-llm.md` §19.7 ("each pattern has a human description which is also its approval key").
- *
- * @since 0.1.0
  */
 
 import type { Command } from "./Command.ts"
@@ -34,7 +32,7 @@ export type Family = typeof families[number]
 /** How grave: `floor` never runs, whatever anybody allowed; `ask` runs when it is approved. */
 export type Gravity = "floor" | "ask"
 
-/** See the module. */
+/** What makes a command dangerous. */
 export interface Finding {
   readonly family: Family
   readonly gravity: Gravity
@@ -58,7 +56,7 @@ export const written = ({ redirects }: Command): ReadonlyArray<string> =>
       operator.includes(">") && !(operator === ">&" && /^(?:\d+|-)$/.test(target.text)))
     .map(({ target }) => target.shown)
 
-/** Whether help or the version is all that is asked for. */
+/** True when help or the version is all that is asked for. */
 export const asksForHelp = (args: ReadonlyArray<string>): boolean =>
   args.some((arg) => arg === "--help" || arg === "--version") || args.length === 1 && (args[0] === "-h" || args[0] === "-V")
 

@@ -1,8 +1,6 @@
 /**
  * Shell commands that programs are handed in ways of their own: by a variable that names a pager, by a setting of git, by a
  * command of an editor, by keys that are typed into another terminal. Each is judged as if it stood there alone.
- *
- * @since 0.1.0
  */
 import { type Command, operands } from "./Command.ts"
 
@@ -93,7 +91,7 @@ const screen = (args: ReadonlyArray<string>): string => {
 
 const lines = (text: string | undefined): ReadonlyArray<string> => text === undefined ? [] : text.split("\n").slice(0, 256)
 
-/** See the module. */
+/** Shell commands that programs are handed in ways of their own. */
 export const embeddedCommands = (command: Invocation): ReadonlyArray<string> => {
   const { args, program, stdin } = command
   const given = variables(command)

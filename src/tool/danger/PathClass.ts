@@ -1,8 +1,6 @@
 /**
- * What a path in a command means: the root, a system directory, a home, a raw disk, a file that decides how the machine
+ * Classification of a path in a command: the root, a system directory, a home, a raw disk, a file that decides how the machine
  * behaves, a file with secrets in it. Only the text counts; links are judged where files are opened.
- *
- * @since 0.1.0
  */
 
 const systemDirectories = new Set([
@@ -109,14 +107,14 @@ export const configuration = (path: string, cwd?: string): string | undefined =>
 const ownName = String.raw`(?:\.env|config\.ya?ml|auth\.json|auth|mcp-tokens|pairing|state\.db|credential)(?![a-z])[^/]*(?:\/|$)`
 const ownSecretName = new RegExp(`^${ownName}`)
 
-/** Whether a name below the home directory of hermes is one of its secrets. */
+/** True when a name below the home directory of hermes is one of its secrets. */
 export const isOwnSecret = (name: string): boolean => ownSecretName.test(name.toLowerCase())
 
 const ownSecretFile = new RegExp(
   String.raw`(?:^|\/)\.hermes(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\$\{?hermes_home\}?(?:$|\/(?:${ownName}|[^/]*[*?[]))|^\/proc\/[^/]+\/(?:task\/[^/]+\/)?(?:environ|mem|auxv)$`
 )
 
-/** Whether a path is a secret of this program, or what the system says of a process's environment and memory. */
+/** True when a path is a secret of this program, or what the system says of a process's environment and memory. */
 export const isOwnSecretFile = (path: string, cwd?: string): boolean =>
   ownSecretFile.test(tidy(path, /^[$]/.test(path) ? undefined : cwd).toLowerCase()) || ownSecretFile.test(path.toLowerCase())
 
@@ -141,5 +139,5 @@ const secretFile = new RegExp(
   ].join("|")
 )
 
-/** Whether a file is known to hold secrets. */
+/** True when a file is known to hold secrets. */
 export const isSecret = (path: string, cwd?: string): boolean => secretFile.test(tidy(path, cwd).toLowerCase())

@@ -6,8 +6,6 @@
  *
  * Work is bounded: nesting by {@link maxNesting}, expansion by a budget that grows with the text. What does not fit is a
  * `fault`, and the floor fails closed on it.
- *
- * @since 0.1.0
  */
 import { type Command, type Field, type Redirect } from "./Command.ts"
 import * as WordExpansion from "./WordExpansion.ts"
@@ -18,7 +16,7 @@ import * as Tree from "../shell/ShellTree.ts"
 import { tidy } from "./PathClass.ts"
 import * as Wrappers from "./Wrappers.ts"
 
-/** How deep scripts stand in scripts. */
+/** Depth to which scripts stand in scripts. */
 const maxNesting = 10
 const maxLayers = 12
 const maxGroups = 200
@@ -298,7 +296,7 @@ const readsScript = ({ args, fields, program }: Command): boolean => {
     (fields.every(({ text }) => text.startsWith("-")) || args.includes("-s") || args.includes("/dev/stdin"))
 }
 
-/** See the module. Never throws. */
+/** From the text of a script to the commands that it would run. Never throws. */
 export const read = (text: string): Reading => {
   const reader = new Reader(text.length)
   const script = Syntax.read(text)

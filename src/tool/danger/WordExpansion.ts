@@ -1,8 +1,6 @@
 /**
  * Expands words as far as the text itself says what they become: assignments of the script, quotes, braces, the operators
  * of `${…}`, substitutions whose output is known. What only the machine knows stays unknown and counts as nothing.
- *
- * @since 0.1.0
  */
 import type { Command, Field } from "./Command.ts"
 import type { Part, Script, Word } from "../shell/ShellTree.ts"

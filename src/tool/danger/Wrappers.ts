@@ -1,8 +1,6 @@
 /**
  * Programs that run another program: what they run, word by word, and scripts that shells, `eval` and the like are handed as
  * text.
- *
- * @since 0.1.0
  */
 import { type Field, known, programName } from "./Command.ts"
 

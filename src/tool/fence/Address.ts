@@ -1,10 +1,8 @@
 /**
- * What kind of machine an IP address belongs to, whatever its notation: decimal, octal and hexadecimal IPv4, short forms,
+ * Classification of the machine behind an IP address, whatever its notation: decimal, octal and hexadecimal IPv4, short forms,
  * IPv6 with an IPv4 address inside.
  *
  * Source: `hermes-llm.md` §19.5.
- *
- * @since 0.1.0
  */
 
 /** `metadata` hands out credentials and is never reached; `private` may be allowed; `benchmark` is 198.18.0.0/15. */

@@ -3,8 +3,6 @@
  * one way from a tool to the web.
  *
  * Source: `hermes-llm.md` §19.5.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,7 +23,7 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 /** What belongs to one origin is not told to another. */
 const ownHeaders = new Set(["authorization", "cookie", "proxy-authorization"])
 
-/** See the module. */
+/** Fetches a URL that a model named. */
 export const fetch = Effect.fn("Fetch.fetch")(function*(
   url: string,
   options: Omit<Options, "method" | "body">

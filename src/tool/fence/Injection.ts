@@ -7,14 +7,12 @@
  * Defence in depth: a text that none of this finds may still be hostile, and one that quotes an attack is found too.
  *
  * Source: `hermes-llm.md` §19.3 and §19.4.
- *
- * @since 0.1.0
  */
 
 /** Where a text comes from. */
 export type Source = "memory" | "context file" | "web" | "tool description"
 
-/** See the module. */
+/** Looks for text that wants to command the model. */
 export interface Finding {
   readonly id: string
   /** The place, short and in one line. */

@@ -9,8 +9,6 @@
  * is not asked again. A machine without it is never told.
  *
  * Source: `hermes-llm.md` §19.8.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -57,7 +55,7 @@ export const concernsOf = (exitCode: number, printed: string): ReadonlyArray<Con
   return names.length === 0 ? [concern(exitCode === 1 ? "blocked" : "warning")] : names.map(concern)
 }
 
-/** See the module. */
+/** The external scanner of commands (Tirith), when it is installed. */
 export const make = (options: Options): Effect.Effect<Scanner, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, ProcessEnvironment]), ([spawner, environment]) => {
     let crashes = 0

@@ -1,5 +1,5 @@
 /**
- * Which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name has now; whoever
+ * Decides which addresses a tool may reach on behalf of a model. A URL is admitted with the addresses that its name has now; whoever
  * connects uses exactly those, so that a name that changes its mind afterwards (DNS rebinding) gains nothing, and every
  * redirect is admitted anew.
  *
@@ -26,8 +26,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §19.5, `ARCHITECTURE.md` §4 (fences judge the final arguments).
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -73,7 +71,7 @@ export interface Admitted {
   readonly addresses: ReadonlyArray<string>
 }
 
-/** See the module. */
+/** Decides which addresses a tool may reach on behalf of a model. */
 export interface Service {
   readonly admit: (url: string) => Effect.Effect<Admitted, UrlBlocked>
   /** Where a redirect of an admitted URL leads; its `Location` may be relative. */
@@ -133,7 +131,7 @@ const judge = (address: string, url: URL, host: string, policy: Policy): string 
   }
 }
 
-/** See the module. */
+/** Decides which addresses a tool may reach on behalf of a model. */
 export const make = (resolver: Resolve, policy: Policy = strict): Service => {
   const admit = Effect.fn("Urls.admit")(function*(text: string): Effect.fn.Return<Admitted, UrlBlocked> {
     const known = read(text, policy)

@@ -1,7 +1,5 @@
 /**
- * What goes to an admitted address and what comes back.
- *
- * @since 0.1.0
+ * Requests to an admitted address, and their answers.
  */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -11,8 +11,6 @@
  * // They never answer.
  * export const silent = Layer.succeed(McpConnection.McpConnector, { connect: () => Effect.never })
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -71,7 +69,10 @@ export interface Offers {
   readonly prompts: boolean
 }
 
-/** See the module. It lives as long as the scope that it was connected in. */
+/**
+ * The port to one connected MCP server, and to how one is connected. It lives as long as the scope that it was connected
+ * in.
+ */
 export interface Connection {
   readonly protocol: string
   /** Name and version that the server gives itself. */

@@ -1,10 +1,8 @@
 /**
- * What a server says of its tools, as a model may read it: a text that wants to command the model is left out, in the
+ * Sanitises what a server says of its tools: a text that wants to command the model is left out, in the
  * description of the tool and in its schema, and so are keys.
  *
  * Source: `hermes-llm.md` §19.3 (patterns), `ARCHITECTURE.md` §5.
- *
- * @since 0.1.0
  */
 import { redactKeys } from "../../domain/Redaction.ts"
 import * as TextHygiene from "../../domain/TextHygiene.ts"
@@ -39,7 +37,7 @@ export interface SanitizedDescription {
   readonly inputSchema: Descriptor["inputSchema"]
 }
 
-/** See the module; `fallback` stands where the server says nothing. */
+/** What a server says of its tools, as a model may read it. `fallback` stands where the server says nothing. */
 export const of = ({ description, inputSchema, name }: Descriptor, fallback: string): SanitizedDescription => ({
   description: description === undefined
     ? fallback

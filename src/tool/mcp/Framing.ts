@@ -1,8 +1,6 @@
 /**
  * Bytes of a server as lines of bounded length. A longer line is thrown away as it arrives; its two ends are kept, because
  * one of them tells which request it would have answered.
- *
- * @since 0.1.0
  */
 
 /** One line, or the ends of one that was too long. */

@@ -7,8 +7,6 @@
  * and descriptions; a name counts more.
  *
  * Source: the delegation and MCP document (lazy schema loading).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Tool from "effect/ai/Tool"

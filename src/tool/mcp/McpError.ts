@@ -1,12 +1,10 @@
 /**
- * What can go wrong with an MCP server, as one typed failure. `message` is one line that names the server and says what to
+ * Failure of an MCP server. `message` is one line that names the server and says what to
  * do next; it never holds a value of its environment or of its headers.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
-/** See the module. */
+/** Failure of an MCP server. */
 export class McpError extends Schema.TaggedError<McpError>("hermes-effect/McpError")("McpError", {
   server: Schema.String,
   /**

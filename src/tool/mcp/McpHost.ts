@@ -1,7 +1,5 @@
 /**
  * Tools of ours for other programs: an MCP server on a pair of byte streams, by the official server package.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

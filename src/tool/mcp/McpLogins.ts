@@ -3,8 +3,6 @@
  * brings the file of its home directory, which only its owner can read.
  *
  * Source: `hermes-product.md` §2.4 (oauth).
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -28,7 +26,7 @@ export const Login = Schema.Struct({
 /** See {@link Login}. */
 export type Login = typeof Login.Type
 
-/** See the module. */
+/** Logins at MCP servers that ask for OAuth. */
 export interface Service {
   readonly get: (server: string) => Effect.Effect<Login | undefined, McpError>
   /** Keeps a login; undefined forgets it. */
@@ -84,7 +82,7 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
     }
   })
 
-/** See the module. */
+/** Logins at MCP servers that ask for OAuth. */
 export const Logins = Context.Reference<Service>("hermes-effect/tool/mcp/Logins", { defaultValue: memory })
 
 /** The logins of the home directory. */

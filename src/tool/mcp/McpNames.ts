@@ -8,8 +8,6 @@
  * of the server has already.
  *
  * Source: `hermes-product.md` §2.4.
- *
- * @since 0.1.0
  */
 import * as Hash from "effect/Hash"
 
@@ -47,7 +45,7 @@ const globOf = (pattern: string): RegExp => {
   return new RegExp(`^${source}$`)
 }
 
-/** Whether a tool of this name is offered; `include` wins. */
+/** True when a tool of this name is offered; `include` wins. */
 export const filter = (
   include: ReadonlyArray<string> | undefined,
   exclude: ReadonlyArray<string>

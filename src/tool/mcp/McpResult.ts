@@ -1,12 +1,10 @@
 /**
- * What a server answered as a tool result: one text for the model, and the images that go with it. Pure.
+ * Converts a server's answer to a tool result: one text for the model, and the images that go with it. Pure.
  *
  * **Details**
  *
  * The text is bounded ({@link maxChars}), with a note where it was cut. Structured content stands in for a text where there is
  * none. What a model can not be shown is described.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"

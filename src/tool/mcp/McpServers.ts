@@ -17,8 +17,6 @@
  * from the next step on.
  *
  * Source: `hermes-product.md` §2.4.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -52,7 +50,7 @@ export interface Status {
   readonly message: string | undefined
 }
 
-/** See the module. */
+/** The MCP servers of a runtime. */
 export interface Service {
   readonly status: Effect.Effect<ReadonlyArray<Status>>
 }
@@ -75,7 +73,7 @@ const place = Effect.fnUntraced(function*(parent: Scope.Scope) {
   }
 })
 
-/** Whether a server that could not be connected may be there later: it may be starting, or be in need of something that is. */
+/** True when a server that could not be connected may be there later: it may be starting, or be in need of something that is. */
 const mayPass = ({ transport }: ServerConfig.ServerConfig, { reason }: McpError): boolean =>
   reason === "timeout" || reason === "closed" || (reason === "start" && transport._tag === "Http")
 
@@ -194,7 +192,7 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
   })
 })
 
-/** See the module. */
+/** The MCP servers of a runtime. */
 export class McpServers extends Context.Service<McpServers, Service>()("hermes-effect/tool/McpServers") {
   /** The servers of a configuration. */
   static readonly layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, never, McpConnector | ToolRegistry> =>

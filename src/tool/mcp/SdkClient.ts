@@ -32,8 +32,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.4.
- *
- * @since 0.1.0
  */
 import type { Client, ContentBlock, ReadResourceResult, RequestOptions, Transport, VersionNegotiationMode } from "@modelcontextprotocol/client"
 import * as Context from "effect/Context"

@@ -1,8 +1,6 @@
 /**
- * What the official client throws, as our failure. Its errors are told apart by what they carry, so that nothing of the
+ * Translates failures of the official client. Its errors are told apart by what they carry, so that nothing of the
  * client need be loaded here: a protocol error has a number for a code, one of the client a word, an HTTP answer a status.
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import { McpError, oneLine, type Reason } from "./McpError.ts"
@@ -52,7 +50,7 @@ const textOf = (error: unknown): string => {
   return message + inner
 }
 
-/** See the module. */
+/** Translates failures of the official client. */
 export const of = (server: string, doing: string) => (error: unknown): McpError => {
   const reason = reasonOf(error)
   return new McpError({

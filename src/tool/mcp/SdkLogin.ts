@@ -9,8 +9,6 @@
  * back must bring the state that was given out.
  *
  * Source: `hermes-product.md` §2.4 (oauth).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

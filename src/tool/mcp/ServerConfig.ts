@@ -1,9 +1,7 @@
 /**
- * What the configuration says of one MCP server, checked: either a program that is started, or an address.
+ * Checked configuration of one MCP server: either a program that is started, or an address.
  *
  * Source: `hermes-product.md` §2.4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
@@ -44,7 +42,7 @@ export interface OAuth {
   readonly redirectPort?: number | undefined
 }
 
-/** See the module. Times are milliseconds. */
+/** What the configuration says of one MCP server, checked. Times are milliseconds. */
 export interface ServerConfig {
   readonly name: string
   readonly transport: Stdio | Http
@@ -61,7 +59,7 @@ export interface ServerConfig {
   readonly elicitation: boolean
   /** The server may ask a model something in the middle of a call. */
   readonly sampling: boolean
-  /** Whether a tool, by the server's own name and its hints, runs without an approval. */
+  /** True when a tool, by the server's own name and its hints, runs without an approval. */
   readonly isTrusted: (name: string, hints: Hints) => boolean
 }
 
@@ -88,7 +86,7 @@ const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http
 
 /**
  * A tool is trusted when its server states that it only reads, or that it destroys nothing, and when the settings name it.
- * What a server says nothing about counts as destructive.
+ * A tool about which a server says nothing counts as destructive.
  */
 const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
   if (trust === "full") return () => true
@@ -97,7 +95,7 @@ const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
   return (name, { destructiveHint, readOnlyHint }) => readOnlyHint === true || destructiveHint === false || named(name)
 }
 
-/** See the module. */
+/** What the configuration says of one MCP server, checked. */
 export const of = (name: string, section: Section): Effect.Effect<ServerConfig, McpError> =>
   Effect.map(transportOf(name, section), (transport) => ({
     name,

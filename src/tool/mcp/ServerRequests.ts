@@ -1,5 +1,5 @@
 /**
- * What a server wants to know of the user in the middle of a call: asked field by field, with the choices that it offers.
+ * Requests of a server to the user in the middle of a call: asked field by field, with the choices that it offers.
  *
  * **Details**
  *
@@ -8,8 +8,6 @@
  * at most.
  *
  * Source: `hermes-product.md` §2.4 (elicitation).
- *
- * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
 import type * as Context from "effect/Context"
@@ -54,7 +52,7 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
   }
 }
 
-// What a server wants a model to say in the middle of a call. It is the model of side tasks that answers (`auxiliary.mcp`),
+// Requests of a server to a model in the middle of a call. It is the model of side tasks that answers (`auxiliary.mcp`),
 // and only for servers whose configuration allows it: it costs the user's money.
 //
 // Source: `hermes-product.md` §2.4 (sampling), `hermes-llm.md` §5.
@@ -83,7 +81,7 @@ export const messagesOf = ({ messages, systemPrompt }: SamplingRequest): Readonl
   })
 ]
 
-/** The model's sample. */
+/** The model's answer. */
 export const sample = Effect.fnUntraced(function*(server: string, request: SamplingRequest): Effect.fn.Return<string, McpError> {
   const ask = yield* SideModel
   const call = yield* Effect.serviceOption(ToolContext)

@@ -15,8 +15,6 @@
  * A hint is what the server claims of itself.
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -16,8 +16,6 @@
  * The program gets a few variables that every program needs and those of its own configuration: no key of any provider.
  *
  * Source: `hermes-product.md` §2.4.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -52,7 +50,7 @@ export interface Listener {
   readonly closed: (error: McpError) => void
 }
 
-/** See the module. */
+/** The program of an MCP server. */
 export interface Pipe {
   readonly pid: number
   readonly send: (message: unknown) => void

@@ -8,8 +8,6 @@
  * waits for the others. An interrupt closes those that wait.
  *
  * Source: `hermes-llm.md` §19.9.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Bounds from "../Bounds.ts"

@@ -1,5 +1,5 @@
 /**
- * What a tool gave, as the one text that the model, the store and the listeners get: well-formed, without control characters,
+ * Text of a tool result: the one text that the model, the store and the listeners get: well-formed, without control characters,
  * without secrets, and marked where it looks like an instruction from outside.
  *
  * **Details**
@@ -13,8 +13,6 @@
  * Files and images among {@link ToolOutput.modelOutput} pass as they are.
  *
  * Source: `hermes-llm.md` §19.1, §19.4, §19.11, `ARCHITECTURE.md` §7 (redaction).
- *
- * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
@@ -56,7 +54,7 @@ const warned = (value: unknown): unknown => {
     : `${warning}\n${Json.toText(value)}`
 }
 
-/** See the module. */
+/** Text of a tool result: the one text that the model, the store and the listeners get. */
 export interface Made {
   readonly output: string
   readonly modelOutput: ToolOutput["modelOutput"]
@@ -77,7 +75,7 @@ export const text = (given: string, { foreign, redact }: Rules): string => {
   return warning === undefined ? safe : `${warning}\n${safe}`
 }
 
-/** See the module. */
+/** Text of a tool result: the one text that the model, the store and the listeners get. */
 export const of = ({ modelOutput, output }: ToolOutput, rules: Rules): Made => {
   const parts = modelOutput?.map((part) =>
     part.type === "text" ? Prompt.textPart({ text: text(part.text, rules), options: part.options }) : part

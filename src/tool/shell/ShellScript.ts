@@ -7,8 +7,6 @@
  *
  * One pass, one character at a time; a depth beyond `Cursor.maxDepth` and quoting that is not closed are a `fault`, on which
  * the floor fails closed. A here-document without its end reaches to the end of the text, as in the shell.
- *
- * @since 0.1.0
  */
 import { isWord, literal, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
 import { Cursor } from "./ShellTree.ts"

@@ -33,7 +33,7 @@ export interface Simple {
   readonly terminator: Terminator
 }
 
-/** See the module. */
+/** The parts of a shell script before anything is expanded, and the cursor that the readers of scripts and words share. */
 export interface Script {
   readonly commands: ReadonlyArray<Simple>
   /** Why the text can not be read, if it can not. */
@@ -73,7 +73,7 @@ export const escape = (after: string): readonly [taken: number, value: string] =
   return [1, simpleEscapes[char] ?? (/[\\'"?]/.test(char) ? char : `\\${char}`)]
 }
 
-/** How deep substitutions, groups and expansions nest. */
+/** Depth to which substitutions, groups and expansions nest. */
 export const maxDepth = 40
 
 /** Reads commands: to the end of the text, or, where they are enclosed, to the parenthesis that closes them. */

@@ -1,11 +1,9 @@
 /**
- * What stands inside of words: quotes, `$…`, `${…}`, `$((…))`, `$(…)` and backquotes.
- *
- * @since 0.1.0
+ * Readers for the parts of words: quotes, `$…`, `${…}`, `$((…))`, `$(…)` and backquotes.
  */
 import { type Cursor, escape, type Part, type Script, type Word } from "./ShellTree.ts"
 
-/** How long an arithmetic expression may be; what is longer is read as commands. */
+/** Characters of an arithmetic expression at most; a longer one is read as commands. */
 const maxArithmetic = 200
 
 const nameStart = /[A-Za-z_]/
@@ -47,7 +45,7 @@ const arithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
   return undefined
 }
 
-/** Whether what begins as an arithmetic expression is one: `$((cd a); b)` is not. */
+/** True when what begins as an arithmetic expression is one: `$((cd a); b)` is not. */
 export const closesArithmetic = (cursor: Cursor, start: number): boolean => arithmeticEnd(cursor, start) !== undefined
 
 /** Text with expansions up to `close` (a double quote), or to the end when there is none. */

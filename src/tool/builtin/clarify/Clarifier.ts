@@ -12,8 +12,6 @@
  * console.log(await Effect.runPromise(first({ question: "Which?", choices: ["red", "blue"], multiple: false })))
  * // => [ 'red' ]
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"

@@ -1,7 +1,5 @@
 /**
  * The agent's end of a script's tool calls: reads requests, has them run, counts them, and writes the answers.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -41,7 +39,7 @@ const requestOf = (line: Framing.Line): { readonly name: string; readonly args: 
     : undefined
 }
 
-/** See the module. */
+/** The agent's end of a script's tool calls. */
 export interface Bridge {
   /** Answers what comes in, until it ends. */
   readonly serve: (requests: Stream.Stream<Uint8Array, PlatformError>) => Effect.Effect<void, PlatformError, ToolContext>

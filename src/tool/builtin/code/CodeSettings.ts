@@ -1,7 +1,5 @@
 /**
- * What the settings say about scripts.
- *
- * @since 0.1.0
+ * Settings of scripts, and the port for the calls that they make.
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Context from "effect/Context"
@@ -22,7 +20,7 @@ export type Run = (call: Prompt.ToolCallPart) => Effect.Effect<Outcome, never, T
  * The batch that runs a tool provides it; absent outside of one. */
 export const NestedCalls = Context.Reference<Run | undefined>("hermes-effect/tool/NestedCalls", { defaultValue: () => undefined })
 
-/** See the module. */
+/** Settings of scripts, and the port for the calls that they make. */
 export interface Values {
   /** `project`: in the working directory; `strict`: in an empty one. */
   readonly mode: "project" | "strict"
@@ -31,7 +29,7 @@ export interface Values {
   readonly environment: Exceptions
 }
 
-/** See the module. */
+/** Settings of scripts, and the port for the calls that they make. */
 export const CodeSettings = Context.Reference<Values>("hermes-effect/tool/CodeSettings", {
   defaultValue: () => ({ mode: "project", timeoutSeconds: 300, maxToolCalls: 50, environment: { passThrough: [], reserved: [] } })
 })

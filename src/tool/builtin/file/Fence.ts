@@ -1,5 +1,5 @@
 /**
- * Which files the tools leave alone, as one pure decision over an absolute path: credential stores and endless devices
+ * Files that the tools leave alone, as one pure decision over an absolute path: credential stores and endless devices
  * are not read, system trees, shell start-up files and the agent's own secrets are not written.
  *
  * **Details**
@@ -15,8 +15,6 @@
  * between the decision and the access. The tables are those of POSIX systems.
  *
  * Source: `hermes-llm.md` §19.6, the usage document ("block writes to system paths").
- *
- * @since 0.1.0
  */
 import { isOwnSecret } from "../../danger/PathClass.ts"
 import type { Service as Places } from "./Places.ts"

@@ -1,14 +1,12 @@
 /**
  * Reading a file piece by piece through one reused buffer, so that a file of any size costs the same memory.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
 import * as Problem from "./Problem.ts"
 
-// What is not text: known by its name or by its first bytes. Pure.
+// Detection of files that are not text, by its name or by its first bytes. Pure.
 
 const kinds: Record<string, ReadonlyArray<string>> = {
   "an image": ["avif", "bmp", "gif", "heic", "ico", "jpeg", "jpg", "png", "psd", "tif", "tiff", "webp"],

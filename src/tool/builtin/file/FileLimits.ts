@@ -1,5 +1,5 @@
 /**
- * How much of a file one call of `read_file` gives.
+ * Limits of one call of `read_file`.
  *
  * **Example** (Shorter reads)
  *
@@ -16,8 +16,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3 and §6.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 

@@ -1,5 +1,5 @@
 /**
- * What each session has seen and done with files, so that it is not given the same text again, is stopped when it goes in
+ * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped when it goes in
  * circles, and is warned before it overwrites what somebody else changed.
  *
  * **Details**
@@ -12,8 +12,6 @@
  * edit takes milliseconds, and two agents that patch one file must not lose each other's change.
  *
  * Source: `hermes-product.md` §2.3 (unchanged re-read, same read in a row, patch failures), §3 (stale paths).
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -39,9 +37,12 @@ export interface Reading {
   readonly content: number
 }
 
-/** See the module. */
+/**
+ * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped when it goes
+ * in circles, and is warned before it overwrites what somebody else changed.
+ */
 export interface Service {
-  /** How many times in a row, this one included, the session asked for exactly this. */
+  /** Number of times in a row, this one included, that the session asked for exactly this. */
   readonly repeated: (session: SessionId, request: string) => Effect.Effect<number>
   /**
    * Notes that the conversation asks for a text, and gives the number of stubs in place of it, this one included: 0 where the
@@ -52,7 +53,7 @@ export interface Service {
   readonly saw: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<void>
   /** The session put the file into this state; `undefined` is: gone. */
   readonly wrote: (session: SessionId, real: string, stamp: Stamp | undefined) => Effect.Effect<void>
-  /** Whether the session knows an earlier state of the file than this one. */
+  /** True when the session knows an earlier state of the file than this one. */
   readonly changedSinceSeen: (session: SessionId, real: string, stamp: Stamp) => Effect.Effect<boolean>
   /** Files that the session knows and that another session (one of `by`, where it is given) wrote since, sorted. */
   readonly stale: (session: SessionId, by?: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<string>>
@@ -168,7 +169,10 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
   })
 })
 
-/** See the module. */
+/**
+ * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped when it goes
+ * in circles, and is warned before it overwrites what somebody else changed.
+ */
 export class FileState extends Context.Service<FileState, Service>()("hermes-effect/tool/FileState") {
   /** Empty, in memory. */
   static readonly layer: Layer.Layer<FileState> = Layer.effect(FileState, make)

@@ -9,8 +9,6 @@
  * UTF-8 show as U+FFFD. Lines before and after the window are only counted.
  *
  * Source: `hermes-product.md` §2.3 (`N|text`); the observability document prints the result of a read.
- *
- * @since 0.1.0
  */
 
 import { redactStart } from "../../../domain/Redaction.ts"
@@ -37,7 +35,7 @@ export interface Window {
   readonly overflow: boolean
   /** Numbers of the lines that were cut. */
   readonly cut: ReadonlyArray<number>
-  /** Whether a shown line has bytes that are not UTF-8. */
+  /** True when a shown line has bytes that are not UTF-8. */
   readonly invalid: boolean
 }
 
@@ -55,7 +53,7 @@ const bytesFor = (chars: number): number => chars * 3 + 4
 
 const numbered = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
 
-/** See the module. */
+/** A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file. */
 export const make = ({ offset, limit, maxChars, maxLineChars, redact }: Options): Reader => {
   const last = offset + limit - 1
   const kept = new Uint8Array(bytesFor(maxLineChars))

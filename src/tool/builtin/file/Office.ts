@@ -3,8 +3,6 @@
  * `.pptx`. Layout, formulas, comments and pictures are left out. The parsers are loaded when a document is read.
  *
  * Source: `hermes-product.md` §2.3 ("office documents are extracted").
- *
- * @since 0.1.0
  */
 import * as Bytes from "effect/Bytes"
 import * as Effect from "effect/Effect"
@@ -26,7 +24,7 @@ const formatOf = (name: string): Format | undefined =>
   (Object.keys(formats) as ReadonlyArray<Format>) // the keys of a constant record
     .find((format) => name.endsWith(format))
 
-/** Whether a file name in lower case is that of a document whose text can be extracted. */
+/** True when a file name in lower case is that of a document whose text can be extracted. */
 export const isDocument = (name: string): boolean => formatOf(name) !== undefined
 
 const sharedStrings = "xl/sharedStrings.xml"

@@ -24,8 +24,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §19.6.
- *
- * @since 0.1.0
  */
 import * as Config from "effect/Config"
 import * as Context from "effect/Context"
@@ -37,7 +35,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Problem from "./Problem.ts"
 
-// Where a path really leads: symbolic links and `..` followed as far as the path exists, the rest taken as written. A
+// Resolution of a path: symbolic links and `..` followed as far as the path exists, the rest taken as written. A
 // link whose target does not exist yet counts as its target, because that is where a write through it would land.
 
 const maxLinks = 40
@@ -66,7 +64,7 @@ export const canonical: (
   }
 )
 
-/** See the module. */
+/** The directories of this machine that the path rules speak of. */
 export interface Service {
   /** What `~` stands for. */
   readonly home: string | undefined
@@ -86,7 +84,7 @@ export interface Named {
   readonly inherited?: ReadonlyArray<string> | undefined
 }
 
-/** See the module. */
+/** The directories of this machine that the path rules speak of. */
 export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {
   /** Places by name. A name that can not be followed (no permission) counts as written. */
   static readonly make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: Named) {

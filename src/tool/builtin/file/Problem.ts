@@ -1,5 +1,5 @@
 /**
- * How the file tools and `todo` say no: one typed error inside, one JSON form for the model.
+ * Refusals of the file tools and `todo`: one typed error inside, one JSON form for the model.
  *
  * **Details**
  *
@@ -8,8 +8,6 @@
  * what helps the model to do better (`hint`, `similar_files`, …).
  *
  * Source: `hermes-product.md` §2.1 (failures are JSON with `error`, bounded), §2.3.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { PlatformError } from "effect/PlatformError"

@@ -7,8 +7,6 @@
  * The YAML parser reads the usual part of YAML; what it says it does not support is not reported as an error.
  *
  * Source: `hermes-product.md` §2.3 (`lint`).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

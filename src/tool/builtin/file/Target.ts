@@ -3,8 +3,6 @@
  * directory, normalised, symbolic links followed, judged by the {@link Fence}.
  *
  * Source: `hermes-llm.md` §19.6.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -35,7 +33,7 @@ export interface Target {
 
 type Resolved<A> = Effect.Effect<A, Problem.Problem | PlatformError, ToolContext>
 
-/** See the module. */
+/** The one way from a path that a model wrote to a path that a tool may touch. */
 export interface Service {
   /** The file that a path means, or why it is left alone. */
   readonly resolve: (given: string, access: Access) => Resolved<Target>
@@ -43,7 +41,7 @@ export interface Service {
   readonly deniedRead: (real: string) => Fence.Denial | undefined
 }
 
-/** See the module. */
+/** The one way from a path that a model wrote to a path that a tool may touch. */
 export class Targets extends Context.Service<Targets, Service>()("hermes-effect/tool/Targets") {
   /** Over the file system and the machine's {@link Places}. */
   static readonly layer: Layer.Layer<Targets, never, FileSystem.FileSystem | Path.Path | Places> = Layer.effect(

@@ -10,8 +10,6 @@
  * **Gotchas**
  *
  * The file becomes another inode: hard links to it keep the old content, and its owner becomes the user of this process.
- *
- * @since 0.1.0
  */
 import * as Bytes from "effect/Bytes"
 import * as Effect from "effect/Effect"

@@ -1,8 +1,6 @@
 /**
- * What a script finds when it starts: a function for each tool that it may call. A call is a line of JSON on descriptor 3, its
+ * Preludes of scripts: a function for each tool that it may call. A call is a line of JSON on descriptor 3, its
  * answer a line on descriptor 4.
- *
- * @since 0.1.0
  */
 
 // The program that runs this one, to run scripts with.

@@ -6,8 +6,6 @@
  *
  * Descendants are found through `/proc`; where there is none (macOS, Windows) only the group is killed. A daemon that gave
  * up its parent is found by its mark alone, where its program was given one.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"

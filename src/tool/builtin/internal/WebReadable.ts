@@ -5,8 +5,6 @@
  * **Gotchas**
  *
  * A page can be made so that parsing it takes minutes. It gets {@link maxMillis}, and is then stripped of its tags instead.
- *
- * @since 0.1.0
  */
 
 import { within } from "./SearchGuard.ts"
@@ -125,7 +123,7 @@ const read = (html: string, url: string, parse: Parse, articleOf: (document: unk
   return { title, content: tidy(markdown(whole.documentElement, url, 0)) }
 }
 
-/** See the module. */
+/** The text of a page. */
 export const extract = async (html: string, url: string): Promise<Page> => {
   const [{ Readability }, { parseHTML }] = await Promise.all([import("@mozilla/readability"), import("linkedom")])
   type Document = ConstructorParameters<typeof Readability>[0]

@@ -8,8 +8,6 @@
  * Commit is not interruptible: it takes milliseconds, and half of it is worth nothing.
  *
  * Source: `hermes-product.md` §2.3 (two-phase), case 34.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

@@ -7,8 +7,6 @@
  * then without blanks at the ends of lines, then without indentation, then with typographic characters made plain; the
  * first of these that finds it decides. It must stand in exactly one place there, unless a marker that stands in exactly
  * one place says where to begin: then the first place from there on is meant. Kept lines stay as the file has them.
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import * as Indent from "./Match.ts"

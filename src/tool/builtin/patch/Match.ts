@@ -1,8 +1,6 @@
 /**
- * What the matchers of `patch` speak of: a text cut into lines once, places in it, and how a replacement fits a place.
+ * Texts and places for the matchers of `patch`: a text cut into lines once, places in it, and how a replacement fits a place.
  * Pure.
- *
- * @since 0.1.0
  */
 
 // Text written for one indentation moved to another. When the wanted lines were found with other indentation than they

@@ -1,9 +1,7 @@
 /**
- * What an edit does to the files, worked out in full before any of them is touched.
+ * Plan of an edit's changes to files, worked out in full before any of them is touched.
  *
  * Source: `hermes-product.md` §2.3 (two-phase: validate all, then apply).
- *
- * @since 0.1.0
  */
 import * as Bytes from "effect/Bytes"
 import * as Effect from "effect/Effect"

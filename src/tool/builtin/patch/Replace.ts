@@ -10,8 +10,6 @@
  * required.
  *
  * Source: `hermes-product.md` §2.3 (`patch`, the nine-step chain).
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import { similarity } from "../../../domain/Similarity.ts"
@@ -23,7 +21,7 @@ import { escapeNormalised, exact, trimmedBoundary, unicodeNormalised, whitespace
 interface Step {
   readonly name: string
   readonly find: Matcher
-  /** Whether the rule may replace several places at once. */
+  /** True when the rule may replace several places at once. */
   readonly several: boolean
 }
 
@@ -104,7 +102,7 @@ const applied = (text: string, matches: ReadonlyArray<Match>, replacement: strin
   return pieces.join("") + text.slice(end)
 }
 
-/** See the module. */
+/** Replacing a text that a model wrote from memory. */
 export const replace = (text: string, { wanted, replacement, replaceAll }: Request): Result.Result<Replaced, Refused> => {
   if (wanted === "") return Result.fail({ _tag: "Empty" })
   if (wanted === replacement) return Result.fail({ _tag: "Unchanged" })

@@ -1,7 +1,5 @@
 /**
  * Matchers that look for a text anywhere, also inside of lines. Pure.
- *
- * @since 0.1.0
  */
 import { similarity } from "../../../domain/Similarity.ts"
 import * as Indent from "./Match.ts"
@@ -77,7 +75,7 @@ const unfolded = (folded: Folded, wanted: string): ReadonlyArray<{ readonly star
 
 const isWord = (char: string | undefined): boolean => char !== undefined && /[\p{L}\p{N}_]/u.test(char)
 
-/** Whether a place begins or ends in the middle of a word that goes on outside of it. */
+/** True when a place begins or ends in the middle of a word that goes on outside of it. */
 const splitsWord = (text: string, start: number, end: number): boolean =>
   isWord(text[start - 1]) && isWord(text[start]) || isWord(text[end - 1]) && isWord(text[end])
 
@@ -91,7 +89,7 @@ const without = (replacement: string, before: string, after: string): string => 
 }
 
 /**
- * How a replacement fits a place that begins at the first word of a line: its lines move as the found lines did. Text
+ * Fits a replacement to a place that begins at the first word of a line: its lines move as the found lines did. Text
  * found in the middle of a line stays as it was written.
  */
 const moveLines = (source: Source, wanted: string, start: number): (replacement: string) => string => {
@@ -113,7 +111,7 @@ const blanksBefore = (text: string): string => /^[^\S\n]*/.exec(text)?.[0] ?? ""
 const blanksAfter = (text: string): string => text.slice(text.replace(/(?<![^\S\n])[^\S\n]+$/, "").length)
 
 /**
- * How many blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted text
+ * Number of blanks stand between words is not compared, as long as there are some. Blanks at both ends of the wanted text
  * must stand there too, and stay.
  */
 export const whitespaceNormalised: Matcher = (source, wanted) => {
@@ -224,7 +222,7 @@ const maxCompared = 400
 const alike = (a: Line, b: Line): number =>
   a.trimmed === b.trimmed ? 1 : similarity(a.trimmed.slice(0, maxCompared), b.trimmed.slice(0, maxCompared))
 
-/** Whether a line tells its place: a lone bracket or a blank line does not. */
+/** True when a line tells its place: a lone bracket or a blank line does not. */
 const telling = ({ trimmed }: Line): boolean => /[\p{L}\p{N}].*[\p{L}\p{N}]/u.test(trimmed)
 
 /** Mean likeness that the lines between two anchors must have. */

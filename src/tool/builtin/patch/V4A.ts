@@ -24,8 +24,6 @@
  * cut off. Text around the frame, such as a code fence, is not looked at.
  *
  * Source: `hermes-product.md` §2.3 (`patch`).
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 

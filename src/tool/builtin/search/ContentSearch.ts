@@ -4,8 +4,6 @@
  * **Details**
  *
  * Lines are put together from pieces; a line of which more than `maxKept` characters were read keeps only its beginning.
- *
- * @since 0.1.0
  */
 import * as Result from "effect/Result"
 import { redactText } from "../../../domain/Redaction.ts"
@@ -45,7 +43,7 @@ const repeatedGroup = /\)(?:[*+]|\{\d)/
 const skeletonOf = (source: string): string =>
   source.replace(inert, (found) => found.startsWith("(") ? "(" : "x").replace(/([*+?}])\?/g, "$1")
 
-/** Whether the time that an expression takes is bounded by the length of a line alone. */
+/** True when the time that an expression takes is bounded by the length of a line alone. */
 export const isBounded = (source: string): boolean => {
   const skeleton = skeletonOf(source)
   return !/\\[1-9k]/.test(source) && (skeleton.match(repetition)?.length ?? 0) <= 1 && !repeatedGroup.test(skeleton) &&
@@ -96,7 +94,7 @@ export interface Options {
   readonly context: number
   /** Matches after which the rest of the file is not looked at. */
   readonly maxMatches: number
-  /** Whether the matching lines are wanted, or only how many there are. */
+  /** True when the matching lines are wanted, false when only their number is. */
   readonly keepLines: boolean
   /** `Redaction.RedactSecrets`: a line is redacted before a part of it is shown. */
   readonly redact: boolean
@@ -129,7 +127,7 @@ const part = (line: string, at: number): string => {
   return `${from > 0 ? "…" : ""}${line.slice(from, to)}${to < line.length ? "…" : ""}`
 }
 
-/** See the module. */
+/** The lines of one file that match, out of a stream of its bytes. */
 export const make = ({ context, keepLines, maxMatches, pattern, redact }: Options): Scanner => {
   const clip = (line: string, at: number): string => part(redact && line.length > shown ? redactText(line) : line, at)
   const decoder = new TextDecoder()

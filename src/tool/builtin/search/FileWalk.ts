@@ -6,8 +6,6 @@
  * Left out are what `.gitignore` files name (those above the directory too, inside a repository), version control
  * directories and `node_modules`. Hidden files are there. Symbolic links are not followed, so that nothing outside the
  * directory is found and no walk is endless. A directory that can not be read is passed over and counted.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -27,7 +25,7 @@ import * as Stream from "effect/Stream"
 interface Rule {
   readonly negated: boolean
   readonly directoryOnly: boolean
-  /** Whether the rule is about the path from the file's directory on, and not about the name alone. */
+  /** True when the rule is about the path from the file's directory on, and not about the name alone. */
   readonly anchored: boolean
   readonly fits: (path: string) => boolean
 }
@@ -66,7 +64,7 @@ export const parse = (prefix: string, text: string): Rules => ({
   rules: text.split(/\r?\n/).map(ruleOf).filter((rule) => rule !== undefined)
 })
 
-/** Whether an entry is left out. `levels` from the outermost file to the innermost, `path` relative to the top. */
+/** True when an entry is left out. `levels` from the outermost file to the innermost, `path` relative to the top. */
 export const ignores = (levels: ReadonlyArray<Rules>, path: string, name: string, directory: boolean): boolean => {
   for (const { prefix, rules } of levels.toReversed()) {
     // A file above the top sees the top's own path before the entry's.
@@ -90,7 +88,7 @@ export interface Entry {
 /** What a walk passed over, counted as it goes. */
 export interface Tally {
   unreadable: number
-  /** Whether the walk ended at `maxEntries`. */
+  /** True when the walk ended at `maxEntries`. */
   exhausted: boolean
 }
 

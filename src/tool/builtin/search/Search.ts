@@ -9,8 +9,6 @@
  * not be read are passed over.
  *
  * Source: `hermes-product.md` §2.3 (`search_files`).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -33,7 +31,7 @@ export interface Scope {
   /** Real path of a directory or a file. */
   readonly top: string
   readonly single: boolean
-  /** Whether a file is looked at at all. */
+  /** True when a file is looked at at all. */
   readonly wanted: (entry: FileWalk.Entry) => boolean
 }
 

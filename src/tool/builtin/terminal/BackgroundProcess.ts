@@ -1,7 +1,5 @@
 /**
  * One command that runs in the background: its output, its input, and how it ended.
- *
- * @since 0.1.0
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -50,7 +48,7 @@ export interface Lines {
   readonly first: number
 }
 
-/** See the module. */
+/** One command that runs in the background. */
 export interface BackgroundProcess {
   readonly id: string
   readonly options: Options

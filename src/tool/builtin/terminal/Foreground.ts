@@ -1,8 +1,6 @@
 /**
  * One command that is waited for: until it ends, its time is over, or the user asks the run to stop. However it ends,
  * nothing of its process tree is left.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -77,7 +75,7 @@ export const exitCode = (outcome: Outcome): number => {
   }
 }
 
-/** See the module. */
+/** One command that is waited for. */
 export const run = Effect.fnUntraced(function*(
   shell: Shell.Shell,
   { command, cwd, onProgress, seconds }: Options

@@ -1,16 +1,14 @@
 /**
- * What is not run as asked, because it would hang the call or be left running unseen, and what the model is told to do
+ * Commands that are not run as asked, because it would hang the call or be left running unseen, and what the model is told to do
  * instead. Quoted text and `--help`/`--version` are exempt.
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import type { Exit } from "./Shell.ts"
 import * as ShellCommands from "./ShellCommands.ts"
 import type { SimpleCommand } from "./ShellCommands.ts"
 
-// What an exit code says when it is not a failure, or says more than a number: `grep` found nothing, `curl` got no host.
+// Meanings of an exit code when it is not a failure, or says more than a number: `grep` found nothing, `curl` got no host.
 //
 // Source: `hermes-product.md` §2.3.
 
@@ -42,7 +40,7 @@ const meanings: Readonly<Record<string, Readonly<Record<number, string>>>> = {
   }
 }
 
-/** The meaning exitMeaning how a command line ended, or `undefined` when its code says all; the code is taken to be its last command's. */
+/** The meaning of a command line's exit code, or `undefined` when its code says all; the code is taken to be its last command's. */
 export const exitMeaning = (commands: ReadonlyArray<SimpleCommand>, exit: Exit): string | undefined => {
   if (exit.signal !== undefined) return `The command was ended by ${exit.signal}.`
   const last = commands.findLast(({ depth, words }) => depth === 0 && ShellCommands.program(words).length > 0)

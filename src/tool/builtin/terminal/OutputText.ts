@@ -7,8 +7,6 @@
  * recognises. Where bytes are gone already, so is what stands next to the gap and may be such a part.
  *
  * Source: `hermes-product.md` §2.3 (40 % head, 60 % tail).
- *
- * @since 0.1.0
  */
 import { redactText } from "../../../domain/Redaction.ts"
 import { current } from "../../../domain/Secrets.ts"
@@ -165,7 +163,7 @@ const texts = (kept: Kept, redact: boolean): readonly [head: string, tail: strin
 }
 
 /**
- * What was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a notice between,
+ * Returns what was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a notice between,
  * redacted where `redact` says so.
  */
 export const bounded = (kept: Kept, limit: number, redact: boolean): string => {

@@ -1,5 +1,5 @@
 /**
- * What background processes have to tell their session while nobody asks: that one ended, or printed what was watched for.
+ * Events of background processes for their session: that one ended, or printed what was watched for.
  * Whoever runs the conversation takes the events and brings them into it.
  *
  * **Details**
@@ -8,8 +8,6 @@
  * take them, the oldest are forgotten.
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -49,13 +47,13 @@ export interface WatchDemoted extends Base {
   readonly _tag: "WatchDemoted"
 }
 
-/** See the module. */
+/** What background processes have to tell their session while nobody asks. */
 export type ProcessEvent = ProcessCompleted | WatchMatched | WatchDemoted
 
 /** Events that wait at most. */
 export const capacity = 256
 
-/** See the module. */
+/** What background processes have to tell their session while nobody asks. */
 export interface Service {
   readonly publish: (event: ProcessEvent) => Effect.Effect<void>
   /** Takes what waits for a session, oldest first, without waiting. */
@@ -66,7 +64,7 @@ export interface Service {
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** See the module. */
+/** What background processes have to tell their session while nobody asks. */
 export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {
   static readonly make: Effect.Effect<Service> = Effect.sync(() => {
     let waiting: ReadonlyArray<ProcessEvent> = []

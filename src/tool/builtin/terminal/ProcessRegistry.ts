@@ -9,8 +9,6 @@
  * that an agent can hand one to a delegate.
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -29,7 +27,7 @@ import * as Shell from "./Shell.ts"
 export const maxRunning = 64
 /** Processes that have ended and are still known. */
 export const maxFinished = 64
-/** How long a process that has ended is still known. */
+/** Length of time that a process that has ended is still known. */
 export const keptMillis = 7 * 24 * 60 * 60 * 1000
 
 /** No process of that id, or several that it could mean. */
@@ -47,7 +45,7 @@ export class ProcessNotFound extends Schema.TaggedError<ProcessNotFound>("hermes
   }
 }
 
-/** See the module. */
+/** The background processes of a runtime. */
 export interface Service {
   readonly start: (
     options: BackgroundProcess.Options
@@ -61,7 +59,7 @@ export interface Service {
   ) => Effect.Effect<BackgroundProcess.BackgroundProcess, ProcessNotFound>
 }
 
-/** See the module. */
+/** The background processes of a runtime. */
 export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()(
   "hermes-effect/tool/builtin/ProcessRegistry"
 ) {

@@ -11,8 +11,6 @@
  * A start that fails for want of a resource is tried again after 2, 4 and 8 seconds.
  *
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §19.10.
- *
- * @since 0.1.0
  */
 import type * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -34,7 +32,7 @@ import * as ProcessTree from "../internal/ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
 import { TerminalSettings } from "./ShellEnvironment.ts"
 
-/** How long a command may take to end after SIGTERM. */
+/** Length of time that a command may take to end after SIGTERM. */
 export const forceKillAfter = "2 seconds"
 
 /** The system takes no longer argument (Linux `MAX_ARG_STRLEN`, with its closing zero). */
@@ -72,7 +70,7 @@ export interface Running {
   readonly kill: Effect.Effect<void>
 }
 
-/** See the module. */
+/** Starts a command line in a shell of its own, reads its output, and takes its whole process tree down with its scope. */
 export interface Shell {
   readonly start: (command: Command) => Effect.Effect<Running, NotStarted, Scope.Scope>
 }

@@ -15,8 +15,6 @@
  * this keeps secrets from leaking by accident, it does not confine anything.
  *
  * Source: `hermes-llm.md` §19.10.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -40,7 +38,7 @@ export interface Exceptions {
   readonly reserved: ReadonlyArray<string>
 }
 
-/** See the module. */
+/** The environment of a command. */
 export const scrub = (
   environment: Readonly<Record<string, string | undefined>>,
   { passThrough, reserved }: Exceptions
@@ -55,7 +53,7 @@ export const scrub = (
   return out
 }
 
-// What an operator may set of `terminal` and `process`, and the way in which a run asks a command to end early.
+// Settings of `terminal` and `process`, and the way in which a run asks a command to end early.
 
 /** See {@link TerminalSettings}. */
 export interface Settings {

@@ -3,8 +3,6 @@
  * from a process that was noisy for three windows in a row. Pure.
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import { redactText } from "../../../domain/Redaction.ts"
 import { current } from "../../../domain/Secrets.ts"

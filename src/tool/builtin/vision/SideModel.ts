@@ -14,8 +14,6 @@
  * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Vision.toolset] })))).text)
  * // => hello
  * ```
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -40,7 +38,7 @@ export type Ask = (
   call: Pick<Call, "sessionId" | "taskId" | "turnId">
 ) => Effect.Effect<string, SideModelError>
 
-/** See the module. Absent where a runtime has none. */
+/** The port to the model that does side tasks for tools. Absent where a runtime has none. */
 export const SideModel = Context.Reference<Ask | undefined>("hermes-effect/tool/SideModel", { defaultValue: () => undefined })
 
 /** The port, filled by the runtime's auxiliary calls. */

@@ -1,7 +1,5 @@
 /**
  * Reads one address of the web through the fence, within bounds of time and size, as bytes or as text.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -18,8 +18,6 @@
  * ```
  *
  * Source: `hermes-product.md` §2.3.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -39,7 +37,7 @@ export interface Found {
   readonly description: string
 }
 
-/** See the module. */
+/** The port to a search engine, and the engines that a key opens. */
 export interface SearchProvider {
   readonly name: string
   readonly search: (query: string, limit: number) => Effect.Effect<ReadonlyArray<Found>, WebError>

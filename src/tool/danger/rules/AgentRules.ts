@@ -63,5 +63,5 @@ const environment: Rule = (command) => {
   return undefined
 }
 
-/** See the module. */
+/** Commands by which an agent would change its own rules. */
 export const rules: ReadonlyArray<Rule> = [settings, withoutApprovals, environment]

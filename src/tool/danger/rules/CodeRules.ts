@@ -1,7 +1,5 @@
 /**
  * Code inside a command: scripts of shells and interpreters, statements for databases, orders for container engines.
- *
- * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, type Finding } from "../DangerFinding.ts"
@@ -154,7 +152,7 @@ const database: Rule = (command) => {
   return statement([stdin ?? "", ...documents, ...piped].join("\n"))
 }
 
-/** Whether an argument for a container engine opens the host to the container. */
+/** True when an argument for a container engine opens the host to the container. */
 const opensHost = (arg: string, before: string, after: string): boolean =>
   arg === "--privileged" ||
   /^--(?:pid|userns|ipc|uts)=host$/.test(arg) ||
@@ -242,5 +240,5 @@ const packages: Rule = ({ args, program }: Command) => {
 const secretsInProject: Rule = ({ args, program }) =>
   program === "git" && operands(args)[0] === "add" && operands(args).some((path) => PathClass.isSecret(path)) ? ask("exfiltration", "credentials put under version control") : undefined
 
-/** See the module. */
+/** Code inside a command. */
 export const rules: ReadonlyArray<Rule> = [inline, escapes, database, containers, packages, secretsInProject]

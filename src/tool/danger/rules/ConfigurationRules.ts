@@ -1,7 +1,5 @@
 /**
  * Configuration: files that decide how the machine, the shell or the agent behaves, schedules, firewalls, protection.
- *
- * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, type Finding } from "../DangerFinding.ts"
@@ -206,5 +204,5 @@ const environment: Rule = ({ args, assignments, program }) => {
     : undefined
 }
 
-/** See the module. */
+/** Configuration. */
 export const rules: ReadonlyArray<Rule> = [files, schedules, protection, machine, environment]

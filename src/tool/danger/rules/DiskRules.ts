@@ -1,7 +1,5 @@
 /**
  * Disks: making file systems, writing raw devices, changing partitions.
- *
- * @since 0.1.0
  */
 import { hasFlag, operands } from "../Command.ts"
 import { ask, floor } from "../DangerFinding.ts"
@@ -81,5 +79,5 @@ const partitions: Rule = ({ args, program }) => {
   return undefined
 }
 
-/** See the module. */
+/** Disks. */
 export const rules: ReadonlyArray<Rule> = [format, device, partitions]

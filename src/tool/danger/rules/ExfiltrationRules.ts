@@ -1,7 +1,5 @@
 /**
  * Data that leaves: secrets read or sent, files sent to other machines, addresses that hand out credentials.
- *
- * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask } from "../DangerFinding.ts"
@@ -226,5 +224,5 @@ const socketWrites: Rule = (command) =>
     ? ask("exfiltration", "sending of what a command writes")
     : undefined
 
-/** See the module. */
+/** Data that leaves. */
 export const rules: ReadonlyArray<Rule> = [secretRead, ownSecrets, secretPrograms, metadataAccess, upload, stream, copy, served, names, socketWrites]

@@ -1,7 +1,5 @@
 /**
  * Destruction of files: deletion of trees, of what searches find, of what input names; emptying and overwriting.
- *
- * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, type Finding, floor } from "../DangerFinding.ts"
@@ -105,5 +103,5 @@ const overwritten: Rule = ({ fields, program, redirects, cwd }) => {
     : undefined
 }
 
-/** See the module. */
+/** Destruction of files. */
 export const rules: ReadonlyArray<Rule> = [treeOf, single, found, emptied, overwritten]

@@ -1,7 +1,5 @@
 /**
  * History that can not be brought back: of repositories, and the record of what was done.
- *
- * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask } from "../DangerFinding.ts"
@@ -150,5 +148,5 @@ const traces: Rule = (command) => {
     : undefined
 }
 
-/** See the module. */
+/** History that can not be brought back. */
 export const rules: ReadonlyArray<Rule> = [git, settings, traces]

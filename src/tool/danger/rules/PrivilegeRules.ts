@@ -1,7 +1,5 @@
 /**
  * Privileges: permissions for everybody, ownership of root, root shells, users and groups.
- *
- * @since 0.1.0
  */
 import { hasFlag, operands } from "../Command.ts"
 import { ask } from "../DangerFinding.ts"
@@ -103,5 +101,5 @@ const acls: Rule = ({ args, program }) =>
 const introspection: Rule = ({ program }) =>
   program === "nsenter" || program === "capsh" ? ask("privilege", "entering of another namespace") : undefined
 
-/** See the module. */
+/** Privileges. */
 export const rules: ReadonlyArray<Rule> = [mode, elevation, accounts, acls, introspection]

@@ -1,7 +1,5 @@
 /**
  * Processes and the machine itself: killing everything, fork bombs, shutting down, services.
- *
- * @since 0.1.0
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
 import { ask, floor } from "../DangerFinding.ts"
@@ -110,5 +108,5 @@ const agent: Rule = (command) => {
 const detached = ({ terminator, wrappers }: Command): boolean =>
   terminator === "&" || wrappers.some((wrapper) => wrapper === "nohup" || wrapper === "setsid")
 
-/** See the module. */
+/** Processes and the machine itself. */
 export const rules: ReadonlyArray<Rule> = [kill, bomb, machine, service, agent]

@@ -1,7 +1,5 @@
 /**
  * Code that comes from elsewhere: downloads that are run, decoded text that is run, connections that run a shell.
- *
- * @since 0.1.0
  */
 import { type Command, hasFlag, operands, programName } from "../Command.ts"
 import { ask, type Finding } from "../DangerFinding.ts"
@@ -161,5 +159,5 @@ export const fetchedAndRun = (commands: ReadonlyArray<Command>): Finding | undef
   return undefined
 }
 
-/** See the module. */
+/** Code that comes from elsewhere. */
 export const rules: ReadonlyArray<Rule> = [piped, substituted, forked, computed, connected, fetched]

@@ -1,8 +1,6 @@
 /**
  * Sends one request to one of the addresses that were admitted, whatever the name says meanwhile. No redirect is followed,
  * and no more than a given number of bytes is kept.
- *
- * @since 0.1.0
  */
 import * as Http from "node:http"
 import * as Https from "node:https"
@@ -81,7 +79,7 @@ const reasonOf = (error: unknown): string => {
   return error.message === "" ? ("code" in error ? String(error.code) : error.name) : error.message
 }
 
-/** See the module. */
+/** Sends one request to one of the addresses that were admitted, whatever the name says meanwhile. */
 export const pinnedTransport: Send = {
   send: (to, options) =>
     Effect.tryPromise({
