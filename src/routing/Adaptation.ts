@@ -9,8 +9,6 @@
  * named by its address stays as it is.
  *
  * Source: `hermes-llm.md` §15.5, §16.5 (2, 5).
- *
- * @since 0.1.0
  */
 import * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ToolDefinition } from "../domain/Model.ts"
@@ -19,7 +17,7 @@ import * as Base64 from "effect/encoding/Base64"
 import * as FileData from "../provider/FileData.ts"
 import * as SmallerPng from "./internal/SmallerPng.ts"
 
-/** What is changed; the words follow "send it". */
+/** Change of a call; the words follow "send it". */
 export type Change =
   | "without_images"
   | "with_smaller_images"
@@ -76,7 +74,7 @@ const changes: Readonly<Record<Change, (call: ModelCall) => ModelCall>> = {
   without_stream: (call) => ({ ...call, stream: false })
 }
 
-/** How calls have to be changed for a route. */
+/** Changes of calls for a route. */
 export interface Adaptations {
   readonly changes: ReadonlySet<Change>
   /** The longest answer to ask for. */

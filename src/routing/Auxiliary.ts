@@ -34,8 +34,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §5, `ARCHITECTURE.md` §4.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -71,7 +69,7 @@ export type Task =
   | "approval"
   | (string & {})
 
-/** What is asked, and for whom. */
+/** Question of a side task, and the run that it is for. */
 export interface Ask extends TaskRoutes.Overrides {
   readonly messages: ReadonlyArray<Prompt.Message>
   readonly tools?: ModelCall["tools"] | undefined
@@ -80,14 +78,14 @@ export interface Ask extends TaskRoutes.Overrides {
   readonly maxOutputTokens?: number | undefined
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ModelCall["reasoningEffort"]
-  /** Whether the model must see images; by default only the task `vision` does. */
+  /** The model must see images; by default only that of the task `vision` must. */
   readonly images?: boolean | undefined
   /** The run that needs it. */
   readonly context: Pick<CallContext, "sessionId" | "taskId" | "turnId">
   readonly record?: ((entry: Pick<Answer, "route" | "usage" | "cost">) => Effect.Effect<void>) | undefined
 }
 
-/** What came of it. */
+/** Answer to a side task. */
 export interface Answer {
   readonly text: string
   readonly response: ModelResponse
@@ -96,16 +94,16 @@ export interface Answer {
   readonly cost: Cost.Cost
 }
 
-/** See the module. */
+/** Side tasks for a model. */
 export interface Service<out E = never> {
   readonly call: (task: Task, ask: Ask) => Effect.Effect<Answer, AiError.AiError | ConfigError | E>
-  /** Who would be asked first, undefined when nobody could be. */
+  /** Route that would be asked first; undefined when there is none. */
   readonly resolve: (task: Task, overrides?: TaskRoutes.Overrides) => Effect.Effect<RouteInfo | undefined, ConfigError>
-  /** What tasks have used so far, for all sessions together. */
+  /** Usage of each task so far, for all sessions together. */
   readonly used: Effect.Effect<ReadonlyMap<string, Used>>
 }
 
-/** What a task has used. */
+/** Usage and cost of a task. */
 export interface Used {
   readonly usage: Usage.Usage
   readonly cost: Cost.Total
@@ -118,7 +116,7 @@ export interface Used {
  */
 export class Auxiliary extends Context.Service<Auxiliary, Service>()("hermes-effect/routing/Auxiliary") {}
 
-/** What it is made of. */
+/** Parts of the service. */
 export interface Options {
   readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "credentials" | "sources">
   readonly router: ModelRouter

@@ -1,9 +1,7 @@
 /**
- * How large a call is, without a tokenizer: characters divided by four. What a message counts is found out once.
+ * Size of a call without a tokenizer: characters divided by four. Each message is counted once.
  *
  * Source: `hermes-llm.md` §2.5, §10.2.
- *
- * @since 0.1.0
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../domain/Json.ts"
@@ -43,6 +41,6 @@ export const tokens = ({ messages }: Pick<ModelCall, "messages">): number => {
   return Math.ceil(length / 4)
 }
 
-/** What a classification wants to know of a call to a model that holds `window` tokens. */
+/** Facts for the classification of a failed call to a model that holds `window` tokens. */
 export const facts = (call: Pick<ModelCall, "messages"> | undefined, window: number): Facts =>
   call === undefined ? { window } : { tokens: tokens(call), window, messages: call.messages.length }

@@ -1,5 +1,5 @@
 /**
- * What is known of the model on a route: how much it holds, how much it says, what it can do, what it costs. From the user, from
+ * Facts about the model on a route: context window, output limit, abilities, price. From the user, from
  * refusals, from who serves it, from tables, in this order.
  *
  * **Details**
@@ -32,8 +32,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §4.2, §10.1, §12.3.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -59,36 +57,36 @@ import * as Pricing from "./Pricing.ts"
 import * as Probing from "./Probing.ts"
 import * as Directory from "./ProviderDirectory.ts"
 
-/** Who said how large a window is. */
+/** Source of a window's size. */
 export type WindowSource = "config" | "learnt" | "endpoint" | "openrouter" | "local" | "table" | "default"
 
-/** How much a model holds. */
+/** Context window of a model. */
 export interface Window {
   readonly tokens: number
   readonly source: WindowSource
 }
 
-/** See the module. */
+/** Facts about a model. */
 export interface ModelFacts extends Families.Abilities {
   readonly window: Window
   /** Tokens of one answer at most; undefined where nobody said. */
   readonly output: number | undefined
   readonly price: Pricing.Pricing | undefined
-  /** Whether anybody described the model. */
+  /** The model is in a list or a table. */
   readonly known: boolean
 }
 
-/** What counts of a route: its model and where it is served. The key is for lists that are not public. */
+/** Parts of a route that facts depend on: its model and address. The key is for lists that are not public. */
 export type Asked = Pick<Route, "provider" | "model" | "baseUrl" | "apiKey">
 
-/** What every call on a route needs to know. */
+/** Facts that every call on a route needs. */
 export interface Known {
   readonly window: Window
-  /** What a call costs there: what the provider says, where its word is an account of money; else its usage at the known price. */
+  /** Computes the cost of a call: the provider's own figure where that is an account of money; else its usage at the known price. */
   readonly cost: (usage: Usage, reported?: number) => Costs.Cost
 }
 
-/** See the module. */
+/** Facts about models, by route. */
 export interface Service {
   /**
    * {@link Known} of a route object, looked up again after a while. A call is held up by an endpoint of its user for a second at
@@ -102,16 +100,16 @@ export interface Service {
   readonly notice: (route: Asked) => Effect.Effect<string | undefined>
   /** The models that a route's endpoint lists. */
   readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelList.Listed>>
-  /** What requests on a route have to carry for its model to hold what it can: Ollama's `num_ctx`. */
+  /** Fields that requests on a route must carry so that its model has its full window: Ollama's `num_ctx`. */
   readonly extraBody: (route: Asked) => Effect.Effect<Route["extraBody"]>
-  /** What is learnt of windows from refusals; {@link window} and {@link known} heed it. */
+  /** Windows learnt from refusals; {@link window} and {@link known} use them. */
   readonly probing: Probing.Probing
 }
 
 /** The window of a model that nobody knows. */
 export const defaultWindow = 128_000
 
-/** What a catalogue is made of. */
+/** Parts of a catalogue. */
 export interface Options {
   readonly settings: Pick<Values, "model" | "customProviders">
   readonly windows: ContextWindow.ContextWindows
@@ -120,7 +118,7 @@ export interface Options {
   readonly post: ModelLists.PostJson
   /** Remembers which endpoints say nothing; the process alone does when absent. */
   readonly endpoints?: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined
-  /** Where questions to endpoints go on beside the calls; until they are answered when absent. */
+  /** Scope of questions to endpoints that go on beside the calls; they go on until they are answered when absent. */
   readonly scope?: Scope.Scope | undefined
 }
 
@@ -131,13 +129,13 @@ export interface Options {
  */
 export class Catalogue extends Context.Service<Catalogue, Service>()("hermes-effect/routing/Catalogue") {}
 
-/** How long what was found of a route is taken as it is. */
+/** Milliseconds until the facts about a route are looked up again. */
 const lifetime = 300_000
 
-/** How long a call waits to know its model where a service of models lists it. */
+/** Longest wait of a call for the list of a service of models. */
 const patience = "5 seconds"
 
-/** How long a call waits for an endpoint of its user to say something about its models. */
+/** Longest wait of a call for what a user's own endpoint says about its models. */
 const endpointPatience = "1 second"
 
 const openRouter = "https://openrouter.ai/api/v1"
@@ -155,12 +153,12 @@ const costOf = (route: Asked, price: Pricing.Pricing | undefined): Known["cost"]
     isTold && reported !== undefined ? Costs.reported(reported) : Pricing.estimate(usage, price, billing)
 }
 
-/** See the module. */
+/** Makes a catalogue. */
 export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
   const probing = Probing.make(windows)
   const noticed = new Set<string>()
   const memory = new WeakMap<Asked, { readonly until: number; readonly late: number; readonly known: Known }>()
-  /** What local servers said, which must not be asked before each call. */
+  /** Answers of local servers, which must not be asked before each call. */
   const local = new Map<string, LocalServer.Served | undefined>()
 
   /** Questions to endpoints that are under way, by what they ask. */
@@ -178,7 +176,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   }
 
   /**
-   * What an endpoint says. One that takes long is asked on beside the call, and by nobody else for a while: it counts as silent
+   * Asks an endpoint. One that takes long is asked on beside the call, and by no other call for a while: it counts as silent
    * until it has answered.
    */
   const askedOf = <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>): Effect.Effect<A | undefined> =>
@@ -223,7 +221,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       return askedOf(baseUrl, `window of ${model}`, window)
     })
 
-  /** What a list says of the model, where one is asked at all. */
+  /** Finds the model in the list of its endpoint, where one is asked at all. */
   const listing = (route: Asked): Effect.Effect<ModelList.Listed | undefined> => {
     const { apiKey, baseUrl, model, provider } = route
     if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, model))
@@ -249,7 +247,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     return family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" }
   })
 
-  /** What a refusal taught in this process counts above everything. */
+  /** Applies what a refusal taught in this process, which wins over everything. */
   const heeding = (route: Asked, window: Window): Window => {
     const tokens = probing.window(route, window.tokens)
     return tokens === window.tokens ? window : { tokens, source: "learnt" }
@@ -286,7 +284,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     }
   })
 
-  /** What the tables alone say of a route. */
+  /** Reads the facts about a route from the tables alone. */
   const tabled = (route: Asked): Known => {
     const family = Families.of(route.model)
     const billing = Pricing.billing(route)
@@ -354,7 +352,7 @@ export const withExtraBody = (catalogue: Pick<Service, "extraBody">, route: Rout
     extra === undefined ? route : { ...route, extraBody: { ...extra, ...route.extraBody } })
 
 /**
- * What the tables in this package say, and nothing else: no file is read, nobody is asked. An application knows its own
+ * Makes a catalogue of the tables in this package alone: no file is read, no endpoint asked. An application knows its own
  * models, so it gets no notice of those that are not in them.
  */
 export const bundled = (model: Partial<Values["model"]> = {}): Service => ({

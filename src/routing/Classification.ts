@@ -1,10 +1,8 @@
 /**
- * From a provider's failure to what it means and what can be done about it. Pure: the same failure under the same facts is
+ * Classification of a provider's failure: its reason, and the recoveries from it. Pure: the same failure under the same facts is
  * always decided alike.
  *
  * Source: `hermes-llm.md` §16.
- *
- * @since 0.1.0
  */
 import type * as AiError from "effect/ai/AiError"
 import * as Evidence from "./classification/Evidence.ts"
@@ -17,19 +15,19 @@ import * as Recovery from "./Recovery.ts"
 export type { Facts } from "./classification/Evidence.ts"
 export { Reason } from "./Recovery.ts"
 
-/** See the module. */
+/** Reason of a failure and the recoveries from it. */
 export interface Decision {
   readonly reason: Reason
-  /** What may be done, in the order in which it is to be tried. None: the call fails. */
+  /** Recoveries in the order in which they are tried. None: the call fails. */
   readonly recoveries: ReadonlyArray<Recovery.Recovery>
-  /** Whether the same route may still answer. */
+  /** The same route may still answer. */
   readonly retryable: boolean
   /** The rule that decided. */
   readonly rule: string
   readonly status: number | undefined
   /** The address will never serve a model. */
   readonly wrongAddress: WrongAddress | undefined
-  /** What the provider said, at most 500 characters. */
+  /** Message of the provider, at most 500 characters. */
   readonly message: string
 }
 

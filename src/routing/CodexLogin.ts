@@ -24,8 +24,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §2.4, §5.2, §16.5.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -47,7 +45,7 @@ export class LoginError extends Schema.TaggedError<LoginError>("hermes-effect/ro
   message: Schema.String
 }) {}
 
-/** Where to log in, and as which program. */
+/** Addresses of the login service, and the program's id there. */
 export interface Endpoints {
   /** The address of the service; undefined for OpenAI's own. */
   readonly issuer: string | undefined
@@ -58,7 +56,7 @@ export interface Endpoints {
   readonly poll: string
   /** Gives tokens. */
   readonly token: string
-  /** Where the user types the code. */
+  /** Page on which the user types the code. */
   readonly page: string
   readonly redirect: string
 }
@@ -82,10 +80,10 @@ export const endpointsAt = (address = service): Endpoints => {
   }
 }
 
-/** See {@link endpointsAt}. */
+/** Addresses at OpenAI. */
 export const openAi: Endpoints = endpointsAt()
 
-/** What came back: undefined where nothing did. */
+/** Reply of the service; the body is undefined where there is none. */
 export interface Reply {
   readonly status: number
   readonly body: unknown
@@ -116,13 +114,13 @@ export const http = (client: HttpClient.HttpClient): Http => {
   }
 }
 
-/** What the user has to do. */
+/** Code and page for the user. */
 export interface Invitation {
   readonly page: string
   readonly code: string
 }
 
-/** See the module. */
+/** Login to ChatGPT. */
 export interface Service {
   /** Logs in; `show` tells the user where to type what. */
   readonly login: (show: (invitation: Invitation) => Effect.Effect<void>) => Effect.Effect<void, LoginError | ConfigError>
@@ -153,7 +151,7 @@ const Granted = Schema.Struct({
   expires_in: Schema.optionalKey(Schema.Finite)
 })
 
-/** When a token says itself that it ends, in milliseconds. */
+/** Reads the end of a token from itself, in milliseconds since 1970. */
 const endOf = (token: string): number | undefined => {
   const payload = token.split(".")[1]
   const text = payload === undefined ? "" : Result.getOrElse(Base64Url.decodeString(payload), () => "")
@@ -170,7 +168,7 @@ const read = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: strin
     )
     : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
 
-/** See the module. */
+/** Makes the login. */
 export const make = (
   store: TokenStore.Service,
   { form, json }: Http,

@@ -1,5 +1,5 @@
 /**
- * How a run has its conversation made smaller. Whoever can do that provides it; the default can make nothing smaller, and
+ * Port by which a run has its conversation made smaller. A layer above provides it; the default can make nothing smaller, and
  * a run that meets it is told so at once, instead of asking in vain.
  *
  * **Gotchas**
@@ -22,8 +22,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §10.5, §11.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -42,7 +40,7 @@ export interface Request {
   readonly reason: "context_overflow" | "payload_too_large" | "long_context_tier"
 }
 
-/** See the module. One that can not make this conversation smaller answers with the same messages. */
+/** Compaction of a conversation. One that cannot make it smaller answers with the same messages. */
 export interface Service {
   readonly compact: (request: Request) => Effect.Effect<ReadonlyArray<Prompt.Message>>
 }
@@ -50,5 +48,5 @@ export interface Service {
 /** Makes nothing smaller. */
 export const none: Service = { compact: ({ messages }) => Effect.succeed(messages) }
 
-/** See the module. */
+/** The port; {@link none} by default. */
 export const CompactionPort = Context.Reference<Service>("hermes-effect/routing/CompactionPort", { defaultValue: () => none })

@@ -14,8 +14,6 @@
  * same address speaks the same protocol with the same key, one elsewhere has nothing of the main model's.
  *
  * Source: `hermes-llm.md` §2.3, §5, §17.3 and §17.6.
- *
- * @since 0.1.0
  */
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -34,11 +32,11 @@ import * as RouteKeys from "./RouteKeys.ts"
 import type { ChainEntry } from "./RoutedModelRouter.ts"
 import * as Routes from "./Routes.ts"
 
-/** What the routes come from. */
+/** Sources of the routes. */
 export interface Configured {
   readonly settings: Values
   readonly environment: Environment["Service"]
-  /** What logins gave in place of keys. */
+  /** Credentials that logins gave in place of keys. */
   readonly logins?: ReadonlyMap<string, Credential> | undefined
   /** Providers that plugins bring. */
   readonly brought?: ReadonlyArray<Directory.Named> | undefined
@@ -59,7 +57,7 @@ export const lookupOf = (environment: Environment["Service"]): RouteKeys.Lookup 
   return value === undefined || value === "" ? undefined : Redacted.make(value)
 }
 
-/** Where the address and the key of a section stand. */
+/** Names the sources of a section's address and key. */
 export const placeOf = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<Said, "addressFrom" | "apiKeyAt"> => {
   const address = [...section, "base_url"]
   const level = RouteSources.levelOf(sources, address)
@@ -78,7 +76,7 @@ export const mainStatement = ({ model, sources }: Pick<Values, "model" | "source
 
 const canonical = KnownProviders.canonical
 
-/** What stands under a provider, by whichever of its names. */
+/** Finds the entry of a provider, by any of its names. */
 const ofProvider = <A>(record: Readonly<Record<string, A>>, provider: string): A | undefined =>
   Object.entries(record).find(([name]) => canonical(name) === canonical(provider))?.[1]
 
@@ -97,7 +95,7 @@ const poolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: 
   return baseUrl === undefined ? isOpen ? undefined : pooledKeys(settings, provider) : isBeside ? pooledKeys(settings, provider) : undefined
 }
 
-/** Whether it is only for want of a key that a route can not be taken. */
+/** Returns whether a route lacks nothing but a key. */
 const wantsKey = ({ path }: ConfigError): boolean =>
   /(^|\.)api_key$|^[A-Z][A-Z0-9_]*$/.test(path) && !path.endsWith("BASE_URL")
 
@@ -133,7 +131,7 @@ const limitsOf = ({ model, provider }: Route, { network, providers }: Values): C
   }
 }
 
-/** What a provider of a plugin is asked for: everything but the name of the model may be absent. */
+/** Makes the route of a plugin's provider: everything but the name of the model may be absent. */
 const broughtRoute = ({ brought = [] }: Configured, { apiKey, apiMode, baseUrl, model, provider }: Said): Route | undefined => {
   const source = provider === undefined ? undefined : Directory.named(brought, provider)
   return source === undefined ? undefined : {
@@ -216,7 +214,7 @@ export const unknown = (settings: Values): ReadonlyArray<Directory.Named> => {
   })
 }
 
-/** Whether a login may matter: some route of the settings is, or may be, one that users log in to. */
+/** Returns whether a login may matter: some route of the settings is, or may be, one that users log in to. */
 export const mayLogIn = (settings: Values): boolean =>
   sayings(settings).some(({ baseUrl, provider }) => {
     const named = provider === undefined ? undefined : Directory.find(provider)
@@ -321,7 +319,7 @@ const explained = ({ route, source }: ChainEntry, role: string): string =>
   `${role}: ${route.model} of ${route.provider} by ${route.apiMode}${route.baseUrl === undefined ? "" : ` at ${route.baseUrl}`}; `
   + `address from ${source?.address ?? "its provider"}; key from ${source?.key ?? "its provider"}`
 
-/** Where the address and the key of each route come from, and what is not used, a line each; names of sources, never a key. */
+/** Explains the sources of each route's address and key, and settings that are not used, a line each; never a key. */
 export const explain = (
   { sources }: Pick<Values, "sources">,
   [first, ...fallbacks]: Chain["entries"],

@@ -9,8 +9,6 @@
  * processes that write at once lose at most one entry, which the next refusal brings back.
  *
  * Source: `hermes-llm.md` §10.1, §11.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
@@ -25,12 +23,12 @@ import * as ModelList from "./catalogue/ModelList.ts"
 /** The name of the file in the home directory. */
 export const fileName = "context_length_cache.yaml"
 
-/** What counts of a route. */
+/** Parts of a route that its window depends on. */
 export type Asked = Pick<Route, "model" | "baseUrl">
 
-/** See the module. */
+/** Windows that were learnt. */
 export interface ContextWindows {
-  /** What is known of a route, or undefined. */
+  /** Finds the window of a route; undefined when none was learnt. */
   readonly get: (route: Asked) => Effect.Effect<number | undefined>
   /** Remembers a window for good. */
   readonly confirm: (route: Asked, tokens: number) => Effect.Effect<void>
@@ -100,7 +98,7 @@ export const require = (route: Asked, tokens: number, named: boolean): Effect.Ef
   )
 
 /**
- * What Ollama is told to hold: it takes a small default otherwise. `model.ollama_num_ctx`, else what it was found to hold,
+ * Computes the window that Ollama is told to use: it takes a small default otherwise. `model.ollama_num_ctx`, else what it was found to hold,
  * never more than `model.context_length`.
  */
 export const ollamaBody = (

@@ -21,8 +21,6 @@
  * `fill_first` keeps to the first key and with it to the prompt cache that the provider holds for it.
  *
  * Source: `hermes-llm.md` §17.2.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -55,7 +53,7 @@ export interface Lease {
   readonly number: number
 }
 
-/** What may be shown of a key. */
+/** State of a key, as it may be shown. */
 export interface KeyState {
   readonly id: string
   readonly number: number
@@ -65,7 +63,7 @@ export interface KeyState {
   readonly resting: { readonly millis: number; readonly reason: string } | undefined
 }
 
-/** See the module. */
+/** Keys of one provider. */
 export interface CredentialPool {
   readonly size: number
   readonly lease: Effect.Effect<Lease>
@@ -77,7 +75,7 @@ export interface CredentialPool {
   ) => Effect.Effect<Lease | undefined>
   /** Renews the key; undefined, and the lease stays, when it can not be renewed or the renewal failed. */
   readonly refresh: (lease: Lease) => Effect.Effect<Lease | undefined>
-  /** Whether some key is not set aside. */
+  /** Returns whether some key is not set aside. */
   readonly isReady: Effect.Effect<boolean>
   readonly state: Effect.Effect<ReadonlyArray<KeyState>>
 }
@@ -93,7 +91,7 @@ interface Entry extends Candidate {
   reason: string
 }
 
-/** How long a key rests when the provider does not say. */
+/** Rest of a key when the provider names no time. */
 const rest = (reason: Reason): Duration.Duration => {
   switch (reason) {
     case "rate_limit":
@@ -105,7 +103,7 @@ const rest = (reason: Reason): Duration.Duration => {
   }
 }
 
-/** What a pool is made of. */
+/** Parts of a pool. */
 export interface Options {
   /** Names the pool in the store. */
   readonly name: string
@@ -303,7 +301,7 @@ export interface Candidate {
   readonly place: number
   /** Calls that are using it now. */
   readonly leases: number
-  /** How often it was chosen so far. */
+  /** Number of times that it was chosen. */
   readonly used: number
 }
 

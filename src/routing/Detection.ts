@@ -1,5 +1,5 @@
 /**
- * Which protocol a provider, a model and an address mean. Pure: the same words always give the same route.
+ * Detection of the protocol from provider, model and address. Pure: the same words always give the same route.
  *
  * **Details**
  *
@@ -21,15 +21,13 @@
  * console.log(provider, apiMode)
  * // => anthropic anthropic_messages
  * ```
- *
- * @since 0.1.0
  */
 import type { ApiMode } from "../domain/ApiMode.ts"
 import { type Address, address, isUnder } from "../domain/EndpointAddress.ts"
 
 export { type Address, address, isLocal, isUnder } from "../domain/EndpointAddress.ts"
 
-/** What is known of a route before its protocol is. */
+/** Parts of a route before its protocol is known. */
 export interface Input {
   readonly provider?: string | undefined
   readonly model: string
@@ -37,7 +35,7 @@ export interface Input {
   readonly apiMode?: ApiMode | undefined
 }
 
-/** What {@link detect} finds. */
+/** Result of {@link detect}. */
 export interface Detected {
   /** The provider as given, lower-cased, or the one that the address implies; undefined when neither says. */
   readonly provider: string | undefined
@@ -52,7 +50,7 @@ export interface Detected {
 
 interface Rule {
   readonly apiMode: ApiMode
-  /** What the provider becomes; absent leaves it as it is. */
+  /** New name of the provider; absent leaves it as it is. */
   readonly provider?: string
   readonly matches: (provider: string | undefined, at: Address) => boolean
 }
@@ -85,7 +83,7 @@ const rules: ReadonlyArray<Rule> = [
 
 const copilotGeneration = (model: string): number => Number(/^gpt-(\d+)/.exec(model)?.[1] ?? 0)
 
-/** Whether a model is served by the Responses API only, in the eyes of this provider. */
+/** Returns whether this provider serves a model by the Responses API only. */
 const needsResponses = (provider: string | undefined, model: string): boolean => {
   const name = model.toLowerCase().split("/").at(-1) ?? ""
   switch (provider) {
@@ -114,7 +112,7 @@ export const hostRegion = (host: string): string | undefined => {
   return bedrockHost(host) && labels.length >= 4 ? labels[1] : undefined
 }
 
-/** See the module. */
+/** Detects protocol, address and region. */
 export const detect = (input: Input): Detected => {
   const at = address(input.baseUrl)
   const named = input.provider?.trim().toLowerCase()

@@ -1,5 +1,5 @@
 /**
- * What logins give in place of keys, for those who make routes of settings.
+ * Credentials that logins give in place of keys, for routes made of settings.
  *
  * **Details**
  *
@@ -7,8 +7,6 @@
  * the provider may still take it, and when it does not the pool renews it, or goes on with the next key.
  *
  * Source: `hermes-llm.md` §2.4, §16.5 (7), §17.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -39,7 +37,7 @@ export const codex = Effect.fnUntraced(function*(
   return Codex.make(yield* store, Codex.http(client), Codex.endpointsAt(providers[TokenStore.codex]?.loginBaseUrl))
 })
 
-/** What is kept of the login: its tokens, and how to forget them. */
+/** Stored tokens of the login, and their removal. */
 export const kept = Effect.map(store, ({ get, remove }) => ({
   stored: get(TokenStore.codex),
   logout: remove(TokenStore.codex)

@@ -31,7 +31,7 @@ export interface ManagedRoute {
   readonly changes: Set<Change>
   /** Parameters that the endpoint turned out not to take, and their other names. */
   readonly parameters: Map<string, string | undefined>
-  /** What earlier runs learnt is in `parameters`. */
+  /** Set once `parameters` has what earlier runs learnt. */
   recalled: boolean
   /** The route with the key of a lease; the same object for the same key. */
   readonly routeWith: (lease: Lease | undefined) => Route.Route

@@ -97,7 +97,7 @@ export interface Service {
   readonly primaryRoute?: Effect.Effect<Route.Route> | undefined
   /** The route that the next call of a turn would take first; the primary one where it is absent. */
   readonly current?: ((turn: Turn) => Effect.Effect<Catalogue.Asked>) | undefined
-  /** What it knows of models, and learns of them; absent where it knows nothing. */
+  /** Facts about models, known and learnt; absent where the router has none. */
   readonly catalogue?: Catalogue.Service | undefined
   /**
    * Makes attempts until one succeeds or nothing is left to be tried; fails with the last failure. `E` is what the stack's

@@ -8,8 +8,6 @@
  * open until that call ends.
  *
  * Source: `hermes-llm.md` §5.4 (64 clients).
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -22,7 +20,7 @@ import type { Route } from "../domain/Route.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import type { Open } from "./OpenRoute.ts"
 
-/** See the module. */
+/** Open providers by route. */
 export interface OpenProviders {
   /** Runs `body` with the provider of a route; one that can not be opened is an `AiError` as well. */
   readonly use: <A, E, R>(
@@ -31,7 +29,7 @@ export interface OpenProviders {
   ) => Effect.Effect<A, E | AiError.AiError, R>
   /** Gives the route up as it is open now: the next call opens it anew, those that use it finish with it. */
   readonly retire: (route: Route) => Effect.Effect<void>
-  /** How many are open. */
+  /** Number of open providers. */
   readonly size: () => number
 }
 
@@ -66,7 +64,7 @@ const unopened = (route: Route) => (error: AiError.AiError | ConfigError): AiErr
       : new AiError.InvalidRequestError({ description: `${route.provider} (${route.model}): ${error.message}` })
   })
 
-/** See the module. The scope closes them all. */
+/** Makes an empty set of open providers. The scope closes them all. */
 export const make = (open: Open, capacity = 64): Effect.Effect<OpenProviders, never, Scope.Scope> =>
   Effect.gen(function*() {
     const kept = new Map<string, Kept>()

@@ -1,5 +1,5 @@
 /**
- * From a route to the provider that speaks its protocol. The protocol's module, and with it the SDK, is loaded when the
+ * Opens the provider that speaks a route's protocol. The protocol's module, and with it the SDK, is loaded when the
  * first route of its kind is opened.
  *
  * **Details**
@@ -20,8 +20,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §2.1, §2.4.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -36,7 +34,7 @@ import * as StreamTimeout from "./StreamTimeout.ts"
 /** Opens a provider; the scope closes its connections. */
 export type Open = (route: Route) => Effect.Effect<Provider, AiError.AiError | ConfigError, Scope.Scope>
 
-/** What {@link make} adds to every route. */
+/** Settings that {@link make} applies to every route. */
 export interface Options {
   /** `provider_routing` of the configuration. */
   readonly routing?: Profiles.ProviderRouting | undefined
@@ -63,7 +61,7 @@ const speak = (route: Route): ReturnType<Open> => {
   }
 }
 
-/** See the module. */
+/** Makes the function that opens routes. */
 export const make = (options: Options = {}): Open => (route) =>
   speak(StreamTimeout.withReadTimeout(Profiles.apply(route, options.routing)))
 

@@ -13,7 +13,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
 import { type ContentPart, type ModelCall, type ModelResponse, type StreamPart, withParts } from "../domain/Model.ts"
 
-/** How often the rest of an answer is asked for on one route, where the user sets nothing (`network.stream_retries`). */
+/** Number of times that the rest of an answer is asked for on one route by default (`network.stream_retries`). */
 export const mostContinuations = 2
 
 /**
@@ -23,7 +23,7 @@ export const mostContinuations = 2
 export interface Delivered {
   /** Text of the attempts that broke off, joined; empty before the first one. */
   readonly text: () => string
-  /** Whether text of the attempt under way has reached a reader. */
+  /** Returns whether text of the attempt under way has reached a reader. */
   readonly isRead: () => boolean
   /** Keeps the text of the attempt that broke off. */
   readonly keep: (text: string) => void

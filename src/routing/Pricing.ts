@@ -1,5 +1,5 @@
 /**
- * What a model costs on a route, and who says so.
+ * Prices of models by route and source, and the cost of usage at a price.
  *
  * **Details**
  *
@@ -13,8 +13,6 @@
  * `vendor/model` without a known provider is looked up at that vendor.
  *
  * Source: `hermes-llm.md` §12.3.
- *
- * @since 0.1.0
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as Option from "effect/Option"
@@ -24,13 +22,13 @@ import * as PriceTable from "./catalogue/PriceTable.ts"
 import { type Cost, included, label, type Source as CostSource, unknown } from "../domain/Cost.ts"
 import type { Usage } from "../domain/Usage.ts"
 
-/** What counts of a route. */
+/** Parts of a route that its price depends on. */
 export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
 
-/** Where prices of a route come from. */
+/** Source of a route's prices. */
 export type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
 
-/** Where a price was found. */
+/** Place in which a price was found. */
 export type Source = Exclude<CostSource, "none" | "subagent" | "provider_usage">
 
 /** US dollars for a million tokens of each kind; undefined where nobody named a price. */
@@ -43,7 +41,7 @@ export interface Pricing {
   readonly request: BigDecimal.BigDecimal | undefined
   readonly source: Source
   readonly url: string | undefined
-  /** Which edition of the source. */
+  /** Edition of the source. */
   readonly version: string | undefined
 }
 
@@ -57,7 +55,7 @@ export const decimal = (value: unknown): BigDecimal.BigDecimal | undefined => {
 const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "minimax", "minimax-cn", "bedrock"])
 const isTabled = (provider: string): boolean => tabled.has(provider)
 
-/** How calls on a route are paid for. */
+/** Finds how calls on a route are billed. */
 export const billing = ({ baseUrl, provider }: Asked): BillingMode => {
   const { host } = Detection.address(baseUrl)
   if (provider === "openai-codex" || provider === "offline") return "subscription_included"

@@ -1,5 +1,5 @@
 /**
- * What to do when a conversation does not fit: learn the limit from the refusal, or guess one, and have the conversation made
+ * Recovery from a conversation that does not fit: learn the limit from the refusal, or guess one, and have the conversation made
  * smaller.
  *
  * **Details**
@@ -29,8 +29,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §11, the usage document (context probing).
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -45,23 +43,23 @@ import * as ModelList from "./catalogue/ModelList.ts"
 /** Windows to guess, largest first. */
 export const tiers: ReadonlyArray<number> = [128_000, 64_000, 32_000, 16_000, 8_000]
 
-/** What is served without extra usage. */
+/** Window that is served without extra usage, in tokens. */
 export const withoutExtraUsage = 200_000
 
 /** Compactions of a turn. */
 export const maxAttempts = 3
 
-/** What a refusal teaches of a window. */
+/** Window learnt from a refusal. */
 export interface Learnt {
   readonly window: number
-  /** Whether the provider said it itself. */
+  /** Stated by the provider itself. */
   readonly stated: boolean
 }
 
 /** The first tier below a window; the window itself when there is none. */
 export const tierBelow = (window: number): number => tiers.find((tier) => tier < window) ?? window
 
-/** What a refusal teaches, by the words of it; see the module. */
+/** Learns a window from the reason and the words of a refusal. */
 export const learn = (
   reason: Classification.Reason,
   message: string,
@@ -93,9 +91,9 @@ export interface Turn {
 /** A turn that has not compacted yet. */
 export const turn = (): Turn => ({ route: "", attempts: 0 })
 
-/** See the module. */
+/** Windows learnt in this process. */
 export interface Probing {
-  /** What is known of a route: the guess in memory, or else `window`. */
+  /** Returns the window of a route: the guess in memory, or else `window`. */
   readonly window: (route: ContextWindow.Asked, window: number) => number
   /** Remembers what a refusal taught. */
   readonly learnt: (route: ContextWindow.Asked, learnt: Learnt) => void
@@ -103,7 +101,7 @@ export interface Probing {
   readonly succeeded: (route: ContextWindow.Asked) => Effect.Effect<void>
 }
 
-/** See the module. */
+/** Makes a memory of learnt windows. */
 export const make = (windows: ContextWindow.ContextWindows): Probing => {
   const memory = new Map<string, Learnt>()
   return {
@@ -122,7 +120,7 @@ export const make = (windows: ContextWindow.ContextWindows): Probing => {
   }
 }
 
-/** How one step of recovery ended. */
+/** Result of one step of recovery. */
 export type Outcome =
   /** The failure is about something else. */
   | { readonly _tag: "NotAboutSize" }
@@ -136,7 +134,7 @@ export type Outcome =
   /** Nothing more can be done. `message` is for the user. */
   | { readonly _tag: "Exhausted"; readonly message: string }
 
-/** What {@link recover} works on. */
+/** Refused conversation that {@link recover} works on. */
 export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "taskId" | "turnId" | "messages"> {
   readonly error: AiError.AiError
   /** The router's decision on the error; absent for an error that a wrapper made of it. */

@@ -1,5 +1,5 @@
 /**
- * What an endpoint wants besides its protocol: headers and fields of the body, by provider, as data.
+ * Headers and body fields that endpoints expect besides the protocol, by provider, as data.
  *
  * **Details**
  *
@@ -22,8 +22,6 @@
  * next.
  *
  * Source: `hermes-llm.md` §2.4.
- *
- * @since 0.1.0
  */
 import type { Route } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"

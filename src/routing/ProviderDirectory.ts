@@ -2,8 +2,6 @@
  * The providers that users may name, by name, alias and host. `config/KnownProviders` has them as data.
  *
  * Source: `hermes-llm.md` §2 and §5.1.
- *
- * @since 0.1.0
  */
 import * as KnownProviders from "../config/KnownProviders.ts"
 import * as Similarity from "../domain/Similarity.ts"
@@ -25,7 +23,7 @@ export interface Entry {
   readonly aggregator: boolean
   /** Beginnings of the ids of the provider's own models. */
   readonly families: ReadonlyArray<string>
-  /** Whether `hermes model login` can get what stands in for its key. */
+  /** `hermes model login` can get a credential in place of its key. */
   readonly login: boolean
 }
 
@@ -58,7 +56,7 @@ const byName: ReadonlyMap<string, Entry> = new Map(
 /** The provider of a name or alias, in any case. */
 export const find = (name: string): Entry | undefined => byName.get(name.trim().toLowerCase())
 
-/** What users may call a provider by. */
+/** Names of a provider. */
 export interface Named {
   readonly name: string
   readonly aliases?: ReadonlyArray<string> | undefined
@@ -70,13 +68,13 @@ export const named = <A extends Named>(some: ReadonlyArray<A>, name: string): A 
   return some.find(({ aliases = [], name }) => [name, ...aliases].some((other) => other.trim().toLowerCase() === wanted))
 }
 
-/** Whether a host is one of the provider's own. */
+/** Returns whether a host is one of the provider's own. */
 export const owns = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))
 
 /** Names of this very machine. */
 const loopback = new Set(["127.0.0.1", "localhost", "[::1]"])
 
-/** Whether an address is the provider's own. On this machine a port is somebody: only that of the provider counts. */
+/** Returns whether an address is the provider's own. On this machine only the provider's own port counts. */
 export const isOwn = (entry: Entry, baseUrl: string | undefined): boolean => {
   const { host } = address(baseUrl)
   if (!loopback.has(host)) return owns(entry, host)

@@ -12,8 +12,6 @@
  * provider itself still refuses.
  *
  * Source: `hermes-llm.md` §16.5 (13), §17.5.
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -23,7 +21,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import * as HomeFile from "./catalogue/HomeFile.ts"
 
-/** See the module. Keys are names that do not tell them. */
+/** Accounts that have used up their limits. Keys are fingerprints. */
 export interface RateGuard {
   /** Milliseconds until the key may be used; undefined when it may be. */
   readonly closedFor: (key: string) => Effect.Effect<number | undefined>

@@ -23,7 +23,7 @@ import * as RequestPacing from "./rate/RequestPacing.ts"
 export interface Slot {
   readonly key: string
   readonly begun: LearntRate.Begun
-  /** Whether the provider has decided about the call. */
+  /** The provider has decided about the call. */
   decided: boolean
 }
 

@@ -30,7 +30,7 @@ export interface Shared {
   readonly backoff: Backoff.Limits
   /** Attempts on one route that failures may cost. */
   readonly maxAttempts: number
-  /** How often the rest of an answer that broke off is asked for on one route. */
+  /** Number of times that the rest of an answer that broke off is asked for on one route. */
   readonly streamRetries: number
 }
 

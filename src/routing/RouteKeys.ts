@@ -33,7 +33,7 @@ export type Lookup = (name: string, source?: VariableLevel) => Redacted.Redacted
 /** Sent as the key where none is needed, because the SDKs insist on one. */
 export const noKey = Redacted.make("no-key-required")
 
-/** What a login gave in place of a key. */
+/** Credential of a login, in place of a key. */
 export interface Login {
   readonly key: Redacted.Redacted<string>
   /** The address of the service that issued it; the provider's own when absent. */
@@ -55,7 +55,7 @@ export interface Claim {
 /** The keys that the user gave for this very route. */
 export interface Given {
   readonly apiKey?: Redacted.Redacted<string> | undefined
-  /** Where the user wrote `apiKey`. */
+  /** Place in which the user wrote `apiKey`. */
   readonly apiKeyAt?: string | undefined
   readonly keyEnv?: string | undefined
   /** Logins by provider. */

@@ -49,7 +49,7 @@ const nextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: {
   return "again" as const
 })
 
-/** What an endpoint can not take stays so; the reasoning that one conversation carries says nothing about the endpoint. */
+/** Changes the form of the call. What an endpoint cannot take stays so; reasoning belongs to one conversation alone. */
 const adapt = (state: RouteCallState, change: Change): Attempted => {
   const { route } = state
   const known = change === "without_reasoning" ? state.changes : route.changes

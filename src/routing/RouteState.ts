@@ -1,5 +1,5 @@
 /**
- * Which route of the chain each session is on.
+ * Positions of sessions in the chain of routes.
  *
  * **Details**
  *
@@ -8,14 +8,12 @@
  * sessions that are away from the primary are remembered.
  *
  * Source: `hermes-llm.md` §17.3, §17.6.
- *
- * @since 0.1.0
  */
 import type { TurnId } from "../domain/Ids.ts"
 import type { Reason } from "./Recovery.ts"
 import type { Turn } from "./ModelRouter.ts"
 
-/** How long a primary that refused a session is left alone. */
+/** Milliseconds that a primary that refused a session is left alone. */
 export const cooldownMillis = 60_000
 
 /** Sessions that were left on a fallback and never came back are forgotten beyond this number, oldest first. */
@@ -24,13 +22,13 @@ const mostSessions = 4_096
 interface Place {
   readonly turn: TurnId
   readonly position: number
-  /** When the primary may be asked again. */
+  /** Time at which the primary may be asked again. */
   readonly coolUntil: number
 }
 
-/** See the module. Positions count from 0, the primary. */
+/** Positions of sessions; they count from 0, the primary. */
 export interface RouteState {
-  /** Where the turn's next call goes. A turn that is new may bring the session back. */
+  /** Returns the route of the turn's next call. A turn that is new may bring the session back. */
   readonly position: (turn: Turn, now: number) => number
   /** Puts the session on another route; `reason` is why it left the one that it was on, `now` in milliseconds. */
   readonly move: (turn: Turn, to: number, reason: Reason | undefined, now: number) => void

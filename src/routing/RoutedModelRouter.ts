@@ -56,7 +56,7 @@ export interface ChainEntry {
   /** The keys of the pool; without any the route is asked with what is in it. */
   readonly credentials?: ReadonlyArray<CredentialPool.Credential> | undefined
   readonly strategy?: Strategy | undefined
-  /** How long the route may be silent, where the user set it. */
+  /** Longest silence of the route, where the user set it. */
   readonly limits?: StreamTimeout.Limits | undefined
   /** Names of the sources of address and key, for whoever shows the route. */
   readonly source?: { readonly address: string; readonly key: string } | undefined
@@ -64,7 +64,7 @@ export interface ChainEntry {
   readonly provider?: Provider | undefined
 }
 
-/** What a router is made of. */
+/** Parts of a router. */
 export interface Options {
   /** The primary, then its fallbacks in order. */
   readonly chain: readonly [ChainEntry, ...ReadonlyArray<ChainEntry>]
@@ -73,13 +73,13 @@ export interface Options {
   readonly open: Open
   /** Attempts on one route that failures may cost; 3 when absent. */
   readonly maxAttempts?: number | undefined
-  /** How often the rest of an answer that broke off after it was read is asked for on one route; 2 when absent. */
+  /** Number of times that the rest of an answer that broke off after it was read is asked for on one route; 2 when absent. */
   readonly streamRetries?: number | undefined
   readonly backoff?: Backoff.Limits | undefined
   readonly breaker?: Breakers.Policy | undefined
   /** Remembers which keys are spent; nothing outlives the process when absent. */
   readonly store?: PoolStore | undefined
-  /** What is known of models; what the bundled tables say when absent. */
+  /** Facts about models; those of the bundled tables when absent. */
   readonly catalogue?: Catalogue.Service | undefined
   /** Remembers which parameters endpoints do not take; nothing outlives the process when absent. */
   readonly endpoints?: Pick<EndpointMemory, "parameters" | "setParameters"> | undefined

@@ -1,5 +1,5 @@
 /**
- * From what a user configured to one route, or to one clear line about what is missing. Pure: secrets of the environment
+ * Resolves what a user configured to one route, or to one clear line about what is missing. Pure: secrets of the environment
  * come in through a lookup.
  *
  * **Details**
@@ -13,8 +13,6 @@
  * Which key goes where is the matter of `RouteKeys`, which headers an endpoint wants of `Profiles`.
  *
  * Source: `hermes-llm.md` §2.2 to §2.4, §5.1.
- *
- * @since 0.1.0
  */
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -37,7 +35,7 @@ export interface NamedEndpoint {
   readonly apiMode?: Configurable | undefined
 }
 
-/** What the user says of a model: the `model` section of the configuration, flags merged in. */
+/** Settings of a model: the `model` section of the configuration, flags merged in. */
 export interface ModelSettings {
   readonly provider?: string | undefined
   readonly model?: string | undefined
@@ -51,9 +49,9 @@ export interface ModelSettings {
   /** Names of providers that are known elsewhere, for whoever mistypes one. */
   readonly otherProviders?: ReadonlyArray<string> | undefined
   readonly logins?: Keys.Given["logins"]
-  /** Where `baseUrl` comes from, and whether the same source names the provider; the file when absent. */
+  /** Source of `baseUrl`, and whether it names the provider too; the file when absent. */
   readonly addressFrom?: { readonly level: Level; readonly label: string; readonly namesProvider: boolean } | undefined
-  /** Where `apiKey` comes from, in words. */
+  /** Source of `apiKey`, in words. */
   readonly apiKeyAt?: string | undefined
 }
 
@@ -70,10 +68,10 @@ export const offline: Route = { provider: "offline", model: "offline", apiMode: 
 /** A provider settled on, before its key and protocol are. */
 interface Choice extends Keys.Claim {
   readonly name: string
-  /** What the protocol is detected from; undefined where the provider was inferred from the address. */
+  /** Name that the protocol is detected from; undefined where the provider was inferred from the address. */
   readonly detectAs: string | undefined
   readonly baseUrl: string | undefined
-  /** Where the user wrote the address. */
+  /** Place in which the user wrote the address. */
   readonly addressAt: string
   /** The source of the address; undefined for the provider's own. */
   readonly addressFrom: string | undefined

@@ -11,8 +11,6 @@
  *   Effect.tapErrorTag("AiError", (error) => Effect.logError(Routing.explain(error)))
  * )
  * ```
- *
- * @since 0.1.0
  */
 export { classify, type Decision, explain, type Facts, Reason } from "./Classification.ts"
 export type { Recovery } from "./Recovery.ts"

@@ -27,8 +27,6 @@
  * ```
  *
  * Source: `hermes-llm.md` §17.2.
- *
- * @since 0.1.0
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -53,7 +51,7 @@ export interface Tokens {
   readonly issuer?: string | undefined
 }
 
-/** See the module. */
+/** Stored tokens of logins. */
 export interface Service {
   readonly get: (provider: string) => Effect.Effect<Tokens | undefined, ConfigError>
   readonly set: (provider: string, tokens: Tokens) => Effect.Effect<void, ConfigError>

@@ -16,7 +16,7 @@ import type * as Cost from "../domain/Cost.ts"
 import type { RouteInfo } from "../domain/Route.ts"
 import type * as Usage from "../domain/Usage.ts"
 
-/** What a side task spent. */
+/** Usage and cost of a side task. */
 export interface Entry {
   readonly task: string
   readonly route: RouteInfo
@@ -27,7 +27,7 @@ export interface Entry {
 /** Takes an entry into the sums of a run. */
 export type Charge = (entry: Entry) => Effect.Effect<void>
 
-/** See the module. */
+/** Accounts of runs, by session. */
 export interface Service {
   /** Runs an effect while its session has an account. */
   readonly during: <A, E, R>(sessionId: string, charge: Charge, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>

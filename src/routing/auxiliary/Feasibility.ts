@@ -1,13 +1,11 @@
 /**
- * Whether the model that makes summaries can read what it has to make smaller, found out before the first turn. Pure.
+ * Checks before the first turn that the summarising model can read what it has to make smaller. Pure.
  *
  * Source: `hermes-llm.md` §5.4.
- *
- * @since 0.1.0
  */
 import { minimum } from "../ContextWindow.ts"
 
-/** See the module. */
+/** Result of the check. */
 export type Feasibility =
   | { readonly _tag: "Fine" }
   /** Nobody makes summaries: old messages are dropped without one. */
@@ -17,14 +15,14 @@ export type Feasibility =
   /** The agent must not start. */
   | { readonly _tag: "Refused"; readonly message: string }
 
-/** What is compared: windows in tokens, and the number of tokens at which a conversation is compacted. */
+/** Numbers to compare: windows in tokens, and the number of tokens at which a conversation is compacted. */
 export interface Input {
   readonly summary: { readonly model: string; readonly window: number } | undefined
   readonly mainWindow: number
   readonly trigger: number
 }
 
-/** See the module. */
+/** Compares the windows. */
 export const judge = ({ mainWindow, summary, trigger }: Input): Feasibility => {
   if (summary === undefined) {
     return {

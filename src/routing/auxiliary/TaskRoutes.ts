@@ -1,5 +1,5 @@
 /**
- * Who does a side task: the routes that could, in the order in which they are asked. Pure.
+ * Routes that could do a side task, in the order in which they are asked. Pure.
  *
  * **Details**
  *
@@ -24,8 +24,6 @@
  * form `vendor/model` is passed over where the automatic choice is no aggregator.
  *
  * Source: `hermes-llm.md` §5.1 to §5.3, the usage document (auxiliary client).
- *
- * @since 0.1.0
  */
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
@@ -42,10 +40,10 @@ import * as Directory from "../ProviderDirectory.ts"
 import { type Lookup, sourceOf } from "../RouteKeys.ts"
 import * as Routes from "../Routes.ts"
 
-/** What a pool of keys has to give; `undefined` where there is no pool. */
+/** Key of a pool, or that all are spent. */
 export type PoolKey = { readonly _tag: "Spent" } | { readonly _tag: "Key"; readonly key: Redacted.Redacted<string> }
 
-/** What the choice depends on. */
+/** Facts that the choice depends on. */
 export interface World {
   readonly settings: Pick<Values, "model" | "auxiliary" | "customProviders" | "sources">
   readonly lookup: Lookup
@@ -56,7 +54,7 @@ export interface World {
   readonly resting: ReadonlySet<string>
 }
 
-/** What a call says for itself. */
+/** Settings of a single call. */
 export interface Overrides {
   readonly provider?: string | undefined
   readonly model?: string | undefined
@@ -73,9 +71,9 @@ export interface Candidate {
   readonly route: Route | undefined
 }
 
-/** See the module. */
+/** Candidates of a task. */
 export interface Choice {
-  /** Whether the user named who is to do it: then nobody else may. */
+  /** The user named the route: no other is asked. */
   readonly explicit: boolean
   readonly candidates: ReadonlyArray<Candidate>
 }
@@ -221,7 +219,7 @@ const explicitOf = (world: World, name: string, task: Task, provider: string): R
   })
 }
 
-/** See the module. */
+/** Chooses the candidates of a task. */
 export const choose = (
   world: World,
   name: string,

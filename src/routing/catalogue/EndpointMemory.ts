@@ -1,5 +1,5 @@
 /**
- * What endpoints turned out to be like, remembered between runs: which of them say nothing about their models, and which
+ * Facts about endpoints, remembered between runs: which of them say nothing about their models, and which
  * parameters they do not take.
  *
  * **Details**

@@ -1,5 +1,5 @@
 /**
- * What families of models can do, by a part of their id: the longest that an id contains counts. For models that nobody who
+ * Abilities of model families, by a part of their id: the longest that an id contains counts. For models that nobody who
  * serves them describes.
  *
  * **Details**
@@ -13,15 +13,13 @@
  * number compacts early; too large a one costs one refused request, which teaches the real one.
  *
  * Source: `hermes-llm.md` §10.1.
- *
- * @since 0.1.0
  */
 import * as ModelId from "./ModelId.ts"
 
-/** What the numbers are as of. */
+/** Date of the numbers. */
 export const date = "2026-04-30"
 
-/** What a model can do; undefined where nobody said. */
+/** Abilities of a model; undefined where unknown. */
 export interface Abilities {
   readonly vision: boolean | undefined
   readonly reasoning: boolean | undefined
@@ -29,7 +27,7 @@ export interface Abilities {
   readonly caching: boolean | undefined
 }
 
-/** See the module. */
+/** A family's abilities and limits. */
 export interface Family extends Abilities {
   /** Tokens. */
   readonly window: number

@@ -2,8 +2,6 @@
  * The catalogue of a program: over its settings, with what its home directory remembers, asking who serves a model.
  *
  * Source: `hermes-llm.md` §10.1.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"

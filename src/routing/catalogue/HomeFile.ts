@@ -1,8 +1,6 @@
 /**
  * Small files of the home directory that may be lost without harm, or must be kept from others: read when they are there,
  * replaced whole, for their owner only.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -10,7 +8,7 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Random from "effect/Random"
 
-/** See the module. */
+/** A file of the home directory. */
 export interface HomeFile {
   readonly path: string
   /** Undefined when there is no such file. */

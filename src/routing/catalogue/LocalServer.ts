@@ -7,8 +7,6 @@
  * LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and everybody else (`/models`).
  *
  * Source: `hermes-llm.md` §10.1.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import type { Route } from "../../domain/Route.ts"
@@ -44,7 +42,7 @@ export const ofStudio = (body: unknown, model: string): number | undefined => {
   return ModelList.plausible(entry["loaded_context_length"]) ?? ModelList.plausible(entry["max_context_length"])
 }
 
-/** What a server gives a model, and whether it is Ollama, which wants to be told. */
+/** Window that a server gives a model, and whether it is Ollama, which has to be told. */
 export interface Served {
   readonly tokens: number
   readonly isOllama: boolean

@@ -2,12 +2,10 @@
  * Ids of models in the forms under which tables know them. Pure.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
- *
- * @since 0.1.0
  */
 import * as Directory from "../ProviderDirectory.ts"
 
-/** What follows a colon in the names of local models: `7b`, `latest`, `q4_K_M`. */
+/** Tags after a colon in the names of local models: `7b`, `latest`, `q4_K_M`. */
 const tag = /^(latest|stable|instruct|chat|text|vision|free|beta|\d+(\.\d+)?[bm]\b.*|q\d.*|fp?16.*|v\d+(:\d+)?)$/i
 
 /** The id without the name of a provider that stands before it (`anthropic:claude-…`). */

@@ -1,5 +1,5 @@
 /**
- * What an endpoint says of its models in `GET …/models`, in the many shapes that there are. Pure.
+ * Reads what an endpoint says of its models in `GET …/models`, in the many shapes that there are. Pure.
  *
  * **Details**
  *
@@ -7,8 +7,6 @@
  * are for one token in the list and for a million here; negative ones ("it depends") count as none.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
- *
- * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
 
@@ -29,7 +27,7 @@ export const Listed = Schema.Struct({
     request: Schema.optionalKey(Schema.String)
   }))
 })
-/** See {@link Listed}. */
+/** One of {@link Listed}. */
 export type Listed = typeof Listed.Type
 
 type Fields = Readonly<Record<string, unknown>>

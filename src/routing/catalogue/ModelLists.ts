@@ -8,8 +8,6 @@
  * is not asked for again for five minutes. A call is never failed, nor held up longer, by a list.
  *
  * Source: `hermes-llm.md` §10.1 (cached an hour).
- *
- * @since 0.1.0
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -28,7 +26,7 @@ import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 /** Asks an address for JSON: undefined when there is no answer, or one that is no success. */
 export type GetJson = (url: string, key: Redacted.Redacted<string> | undefined) => Effect.Effect<unknown>
 
-/** See the module. */
+/** Lists of models, by endpoint. */
 export interface ModelLists {
   /** The models at a base URL (`…/v1`); an empty list when they are not known. */
   readonly at: (

@@ -1,9 +1,7 @@
 /**
- * What users and lists of models say of a model, in the terms of the catalogue. Pure.
+ * Windows and prices that users and lists of models state, in the terms of the catalogue. Pure.
  *
  * Source: `hermes-llm.md` §10.1, §12.3.
- *
- * @since 0.1.0
  */
 import * as BigDecimal from "effect/BigDecimal"
 import * as RouteStatement from "../../config/RouteStatement.ts"
@@ -17,7 +15,7 @@ import type * as ModelList from "./ModelList.ts"
 
 type Asked = Pick<Route, "provider" | "model" | "baseUrl">
 
-/** Whether a route is at the provider and address that the section names; a plugin's provider has names only the plugin knows. */
+/** Returns whether a route is at the provider and address that the section names; a plugin's provider has names only the plugin knows. */
 const isThere = ({ baseUrl, provider }: Values["model"], route: Asked): boolean => {
   const isNamed = provider === "auto" || provider === "custom" || Directory.find(provider) !== undefined
   const own = { provider, baseUrl: EndpointAddress.address(baseUrl).baseUrl }
@@ -25,7 +23,7 @@ const isThere = ({ baseUrl, provider }: Values["model"], route: Asked): boolean 
   return !RouteStatement.superseded(own, other).includes("contextLength")
 }
 
-/** Whether a route is the main model's: its model, under any form of its id, where the section says that it is served. */
+/** Returns whether a route is the main model's: its model, under any form of its id, where the section says that it is served. */
 export const isMain = (section: Values["model"], route: Asked): boolean => {
   const { default: main } = section
   const { model } = route

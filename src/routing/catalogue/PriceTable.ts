@@ -12,12 +12,10 @@
  * A model is found by its exact id, without date: a price is not guessed from a family.
  *
  * Source: `hermes-llm.md` §12.3.
- *
- * @since 0.1.0
  */
 import * as ModelId from "./ModelId.ts"
 
-/** What the prices are as of; the version of the table. */
+/** Date of the prices; the version of the table. */
 export const date = "2026-04-30"
 
 /** One row, as text, so that no price passes through a binary fraction. */

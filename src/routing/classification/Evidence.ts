@@ -1,9 +1,7 @@
 /**
- * What is known of a failure, read once from an `AiError`: the rules look at this and at nothing else.
+ * Evidence of a failure, read once from an `AiError`: the rules look at this and at nothing else.
  *
  * Source: `hermes-llm.md` §16.1.
- *
- * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
@@ -13,18 +11,18 @@ import * as Json from "../../domain/Json.ts"
 import * as Parameters from "./Parameters.ts"
 import * as WrongAddress from "./WrongAddress.ts"
 
-/** See the module. */
+/** Evidence of a failure. */
 export interface Evidence {
   readonly tag: AiError.AiErrorReason["_tag"]
   /** HTTP status; of a rate limit that came without one, 429. */
   readonly status: number | undefined
   /** Codes and types as the provider names them, lower-cased, separated by spaces. */
   readonly code: string
-  /** What the provider said, as it is. */
+  /** Message of the provider, as it is. */
   readonly message: string
   /** Message and codes, lower-cased. */
   readonly text: string
-  /** How long the provider wants to be left alone. */
+  /** Time that the provider asks to be left alone. */
   readonly retryAfter: Duration.Duration | undefined
   /** The request never reached a provider, or its answer never came to an end. */
   readonly transport: boolean
@@ -36,7 +34,7 @@ export interface Evidence {
   readonly parameters: ReadonlyArray<string>
 }
 
-/** What surrounds a call: a lost connection means another thing in a huge conversation than in a small one. */
+/** Size of a call and of its model's window: a lost connection means another thing in a huge conversation than in a small one. */
 export interface Facts {
   /** Estimated tokens of the request. */
   readonly tokens?: number | undefined

@@ -8,8 +8,6 @@
  * would have been divided. Of a division it is the output that is at fault as long as the input leaves room for an answer.
  *
  * Source: `hermes-llm.md` §11.2.
- *
- * @since 0.1.0
  */
 
 /** Kept free below a limit that was counted by somebody else's tokenizer. */

@@ -69,7 +69,7 @@ export const named = (text: string, param: string | undefined): ReadonlyArray<st
   return found.toSorted(([, a], [, b]) => a - b).map(([name]) => name)
 }
 
-/** What becomes of parameters: another name, or undefined for none. */
+/** Replacements of parameters: another name, or undefined for none. */
 export type ParameterChanges = ReadonlyMap<string, string | undefined>
 
 /** Places of a request that hold parameters, besides its top. */
@@ -78,7 +78,7 @@ const nested = ["extra_body", "inferenceConfig"]
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Whether a request has the parameter. */
+/** Returns whether a request has the parameter. */
 export const isIn = (request: ModelRequest, name: string): boolean =>
   [request, ...nested.map((place) => request[place])].some((fields) => isRecord(fields) && Object.hasOwn(fields, name))
 
@@ -90,7 +90,7 @@ const otherName: Readonly<Record<string, string>> = {
   max_completion_tokens: "max_tokens"
 }
 
-/** What can be done about a refused parameter of a request: its other name, or undefined to leave it out. Null for nothing. */
+/** Finds the remedy for a refused parameter of a request: its other name, or undefined to leave it out. Null for nothing. */
 export const remedy = (
   name: string,
   { apiMode, changes, request }: { readonly apiMode: ApiMode; readonly changes: ParameterChanges; readonly request: ModelRequest }

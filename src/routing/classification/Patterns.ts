@@ -8,14 +8,12 @@
  * that the tests replay.
  *
  * Source: `hermes-llm.md` §16.2 to §16.4; what is beyond it comes from the error references of the providers.
- *
- * @since 0.1.0
  */
 
 /** Wordings that mean one thing. */
 export type Family = ReadonlyArray<string | RegExp>
 
-/** Whether one of the wordings is in a lower-cased text. */
+/** Returns whether one of the wordings is in a lower-cased text. */
 export const speaksOf = (family: Family, text: string): boolean =>
   family.some((wording) => typeof wording === "string" ? text.includes(wording) : wording.test(text))
 

@@ -9,8 +9,6 @@
  * is the safer: an overload that comes as 429 costs no key, a spent quota that comes as 429 is not waited for.
  *
  * Source: `hermes-llm.md` §16.2 and §16.3.
- *
- * @since 0.1.0
  */
 import type { Evidence, Facts } from "./Evidence.ts"
 import * as OutputCap from "./OutputCap.ts"
@@ -38,7 +36,7 @@ const given = (condition: (evidence: Evidence) => boolean, rules: ReadonlyArray<
 const onStatus = (...statuses: ReadonlyArray<number>) => ({ status }: Evidence): boolean =>
   status !== undefined && statuses.includes(status)
 
-/** What is not asked again is not a matter of 5xx: a server in trouble says anything. */
+/** Excludes 5xx from refusals: a server in trouble says anything. */
 const isRefusal = ({ status }: Evidence): boolean => status === undefined || status < 500
 
 const outputCap = (name: string): Rule => ({
@@ -242,10 +240,10 @@ const byTag: ReadonlyArray<Rule> = [
   }
 ]
 
-/** See the module. */
+/** All rules in order. */
 export const rules: ReadonlyArray<Rule> = [...own, ...byStatus, ...byCode, ...transport, ...byWording, ...byTag]
 
-/** What no rule knows: it may pass, and the next route may do better. */
+/** Rule for what no other knows: it may pass, and the next route may do better. */
 export const otherwise: Rule & { readonly reason: Reason } = {
   name: "nothing that is known",
   judge: () => "unknown",

@@ -6,12 +6,10 @@
  *
  * Eight bits a channel, not interlaced: what nearly every program writes. Other PNGs and other formats are not understood.
  * A large image takes a second or two of the processor.
- *
- * @since 0.1.0
  */
 import { crc32, deflateSync, inflateSync } from "node:zlib"
 
-/** What an image may have at most. */
+/** Limits of an image. */
 export interface Bounds {
   readonly bytes: number
   /** Pixels of its longer side. */

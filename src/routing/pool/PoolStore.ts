@@ -1,5 +1,5 @@
 /**
- * What outlives the process about the keys of pools: which are spent and until when, and how often each was used. Keys are
+ * Storage of pools over processes: which keys are spent and until when, and how often each was used. Keys are
  * named by fingerprints; a key itself is never written.
  *
  * **Details**
@@ -9,8 +9,6 @@
  * warning, and one that can not be written is a warning too: a pool works without its memory.
  *
  * Source: `hermes-llm.md` §17.2.
- *
- * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -19,16 +17,16 @@ import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 
-/** What is known of one key. */
+/** State of one key. */
 export const Mark = Schema.Struct({
   /** Milliseconds since 1970 until which the key is not asked; 0 when it is fine. */
   until: Schema.Finite,
   /** Why: the word of the classifier. */
   reason: Schema.String,
-  /** How often the key was chosen. */
+  /** Number of times that the key was chosen. */
   used: Schema.Natural
 })
-/** See {@link Mark}. */
+/** One {@link Mark}. */
 export type Mark = typeof Mark.Type
 
 /** One pool: its keys by fingerprint, and the one that was chosen last. */
@@ -36,14 +34,14 @@ export const PoolRecord = Schema.Struct({
   last: Schema.optionalKey(Schema.String),
   keys: Schema.Record(Schema.String, Mark)
 })
-/** See {@link PoolRecord}. */
+/** One {@link PoolRecord}. */
 export type PoolRecord = typeof PoolRecord.Type
 
 const Saved = Schema.Struct({ version: Schema.Literal(1), pools: Schema.Record(Schema.String, PoolRecord) })
 type Saved = typeof Saved.Type
 const SavedText = Schema.fromJsonString(Saved)
 
-/** See the module. */
+/** Storage of pools. */
 export interface PoolStore {
   readonly load: (pool: string) => Effect.Effect<PoolRecord>
   readonly save: (pool: string, record: PoolRecord) => Effect.Effect<void>

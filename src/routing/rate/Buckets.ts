@@ -1,5 +1,5 @@
 /**
- * What providers say in headers about the rates of a key: how much is left of each limit, and when it is whole again. Pure.
+ * Reads rate limits from headers: how much is left of each limit, and when it is whole again. Pure.
  *
  * **Details**
  *
@@ -12,8 +12,6 @@
  * A reset is a length (`6m0s`, `20ms`, seconds) or a moment (a date, seconds or milliseconds since 1970).
  *
  * Source: `hermes-llm.md` §17.5.
- *
- * @since 0.1.0
  */
 
 /** `get` of a header table, names in lower case. */
@@ -26,7 +24,7 @@ export interface Bucket {
   readonly remaining: number
   /** Milliseconds until it is whole again. */
   readonly resetMillis: number
-  /** Whether it fills up little by little, and not all at once. */
+  /** It fills up little by little, and not all at once. */
   readonly refills: boolean
 }
 
@@ -92,7 +90,7 @@ export const read = (get: GetHeader, now: number): ReadonlyArray<Bucket> => {
 /** A limit that is whole again sooner says nothing about an account: a provider behind the provider may be busy. */
 const leastExhaustion = 60_000
 
-/** How long the account itself is at its limit; undefined where it is not. */
+/** Returns the milliseconds that the account itself stays at its limit; undefined where it is not. */
 export const exhaustion = (buckets: ReadonlyArray<Bucket>): number | undefined => {
   const spent = buckets.filter(({ remaining, resetMillis }) => remaining <= 0 && resetMillis >= leastExhaustion)
   return spent.length === 0 ? undefined : Math.max(...spent.map(({ resetMillis }) => resetMillis))

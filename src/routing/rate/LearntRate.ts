@@ -22,7 +22,7 @@ export interface Begun {
 
 /** The rate of one key. */
 export interface LearntRate {
-  /** Whole milliseconds until the next call may begin; 0 when it may now. */
+  /** Returns whole milliseconds until the next call may begin; 0 when it may now. */
   readonly delay: (now: number) => number
   /** Milliseconds that a call with `ahead` others before it will probably wait. */
   readonly expected: (ahead: number, now: number) => number
@@ -34,7 +34,7 @@ export interface LearntRate {
   readonly refused: (call: Begun, closedFor: number, now: number) => void
   /** A call that began waits for its provider no longer, whatever became of it. */
   readonly decided: () => void
-  /** When a call was last accepted; undefined when none was. */
+  /** Returns the time of the last accepted call; undefined when there was none. */
   readonly acceptedAt: () => number | undefined
 }
 
@@ -62,7 +62,7 @@ const leastSpan = 1_000
 interface Rate {
   /** Calls in a millisecond. */
   perMilli: number
-  /** What an accepted call adds to it; undefined while it grows by a share of itself. */
+  /** Increment for an accepted call; undefined while it grows by a share of itself. */
   step: number | undefined
 }
 

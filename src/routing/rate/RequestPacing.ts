@@ -1,23 +1,21 @@
 /**
- * How soon a key may be used, by what is left of its limits: calls are spread instead of being refused.
+ * Delays calls by what is left of a key's limits: calls are spread instead of being refused.
  *
  * **Details**
  *
  * Each call takes its share of what was left when the provider last said so; when a limit has nothing left for it, the call
  * waits for as much of it as it needs to fill up. Several calls at once wait one behind the other. Answers correct the
  * account.
- *
- * @since 0.1.0
  */
 import type { Bucket } from "./Buckets.ts"
 
-/** See the module. Times are in milliseconds. */
+/** Pace of one key. Times are in milliseconds. */
 export interface Pace {
-  /** What a provider said at `now`. */
+  /** Takes what a provider said at `now`. */
   readonly told: (buckets: ReadonlyArray<Bucket>, now: number) => void
   /** Takes a call out of what is left; how long it has to wait. `tokens` is asked only where they are limited. */
   readonly take: (tokens: () => number, now: number) => number
-  /** What the provider last said, as far as it still holds; calls since then are not taken off. */
+  /** Returns what the provider last said, as far as it still holds; calls since then are not taken off. */
   readonly left: (now: number) => ReadonlyArray<Bucket>
 }
 
@@ -59,7 +57,7 @@ const takeFrom = (level: Level, need: number, now: number): number => {
 export const make = (): Pace => {
   let levels: Array<Level> = []
 
-  /** What is whole again is not worth knowing. */
+  /** Returns the levels that are not whole again. */
   const known = (now: number): Array<Level> => {
     levels = levels.filter(({ wholeAt }) => wholeAt > now)
     return levels
