@@ -89,7 +89,7 @@ describe("side tasks of a runtime", () => {
     return Effect.gen(function*() {
       yield* Agent.run({ prompt: "Look" })
       assert.strictEqual(scripted.asked.length, 2)
-      assert.include(resultsOf(scripted.asked[1]), "set auxiliary.vision.provider")
+      assert.include(resultsOf(scripted.asked[1]), "Set auxiliary.vision.provider")
     }).pipe(Effect.provide(Runtime.layer({ provider: Layer.succeed(Provider, offline), tools: [Vision.toolset] })))
   })
 

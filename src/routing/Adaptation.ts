@@ -99,7 +99,7 @@ const isImage = (part: { readonly type: string }): part is Prompt.FilePart =>
   part.type === "file" && "mediaType" in part && typeof part.mediaType === "string" && part.mediaType.startsWith("image/")
 
 const noteOf = (part: Prompt.FilePart): Prompt.TextPart =>
-  Prompt.textPart({ text: `[${part.fileName ?? "image"}: left out, this model can not take it]` })
+  Prompt.textPart({ text: `[${part.fileName ?? "image"}: left out, this model cannot take it]` })
 
 /** The bytes of an image that is here and not elsewhere. */
 const bytesOf = (part: Prompt.FilePart): Uint8Array | undefined => {

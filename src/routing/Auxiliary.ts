@@ -9,7 +9,7 @@
  * `:<task>:<number>` behind it, so that its request ids are its own. `wrap_model_call` is not run: it wraps the steps of
  * a run, and what it does there (compaction, failover) may itself ask for a side task.
  *
- * An automatic choice goes on to the next provider when the account of one is empty or it can not be reached; an explicit
+ * An automatic choice goes on to the next provider when the account of one is empty or it cannot be reached; an explicit
  * one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the run and the session
  * that it works for (`UsageAccounts`).
  *
@@ -173,7 +173,7 @@ const late = (label: string, task: string, seconds: number): AiError.AiError =>
 
 const nobody = (task: string): ConfigError => {
   const path = `auxiliary.${task}.provider`
-  return new ConfigError({ path, message: `nobody can do the task "${task}": set ${path}, or an API key such as OPENROUTER_API_KEY` })
+  return new ConfigError({ path, message: `No provider for the task "${task}". Set ${path}, or an API key such as OPENROUTER_API_KEY` })
 }
 
 /** Makes the service; `E` as in `ModelRouter.call`. */
@@ -248,7 +248,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       (error): error is (AiError.AiError | E) & AiError.AiError => AiError.isAiError(error) && isFailoverable(error),
       (error) =>
         Effect.andThen(
-          Effect.logInfo(`${candidate.label} can not do the task ${task} (${error.reason._tag}): asking ${next.label}`),
+          Effect.logInfo(`${candidate.label} cannot do the task ${task} (${error.reason._tag}): asking ${next.label}`),
           through(task, { candidates, explicit }, given, index + 1)
         )
     )
@@ -258,7 +258,7 @@ export const make = <E = never>(options: Options): Service<E> => {
     call: Effect.fnUntraced(function*(task, given) {
       const answer = yield* through(task, yield* choose(task, given, given.images ?? task === "vision"), given)
       const usage = Usage.fromResponse(answer.response.usage)
-      const cost = answer.cost ?? Cost.unknown("whoever answered does not know prices")
+      const cost = answer.cost ?? Cost.unknown("no price for this model")
       const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
       used.set(task, { usage: Usage.add(before.usage, usage), cost: Cost.plus(before.cost, cost) })
       if (options.account !== undefined) yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })

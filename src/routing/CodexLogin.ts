@@ -40,7 +40,7 @@ import type { ConfigError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 import * as TokenStore from "./TokenStore.ts"
 
-/** The login did not come about, or can not be renewed. `message` says what to do. */
+/** The login did not come about, or cannot be renewed. `message` says what to do. */
 export class LoginError extends Schema.TaggedError<LoginError>("hermes-effect/routing/LoginError")("LoginError", {
   message: Schema.String
 }) {}
@@ -105,7 +105,7 @@ export const http = (client: HttpClient.HttpClient): Http => {
       }))),
       Effect.timeout("30 seconds"),
       Effect.mapError(() =>
-        new LoginError({ message: `${URL.parse(url)?.host ?? url} can not be reached: check the network, then ${again}` })
+        new LoginError({ message: `${URL.parse(url)?.host ?? url} cannot be reached: check the network, then ${again}` })
       )
     )
   return {
@@ -164,7 +164,7 @@ const read = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: strin
   status === 200
     ? Effect.mapError(
       Schema.decodeUnknownEffect(schema)(body),
-      () => new LoginError({ message: `the answer to ${what} can not be read: this version does not know the login service any more` })
+      () => new LoginError({ message: `the answer to ${what} cannot be read: this version does not know the login service any more` })
     )
     : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
 
@@ -254,7 +254,7 @@ export const make = (
     refresh: Effect.flatMap(store.get(provider), (tokens) =>
       current(tokens === undefined ? undefined : Redacted.value(tokens.access))).pipe(
         Effect.flatMap((token) =>
-          token === undefined ? Effect.fail(new LoginError({ message: `nobody has logged in to ChatGPT: ${again}` })) : Effect.succeed(token)
+          token === undefined ? Effect.fail(new LoginError({ message: `not logged in to ChatGPT: ${again}` })) : Effect.succeed(token)
         ),
         Effect.mapError(({ message }) =>
           AiError.make({

@@ -78,7 +78,7 @@ export const file = (home: string): Effect.Effect<ContextWindows, never, FileSys
           windows.set(keyOf(route), tokens)
           const all = new Map([...yield* read, [keyOf(route), tokens]])
           yield* home_.write(`${yield* Yaml.render(Object.fromEntries(all))}\n`).pipe(
-            Effect.catch((error) => Effect.logWarning(`${home_.path} can not be written: ${error.message}`))
+            Effect.catch((error) => Effect.logWarning(`${home_.path} cannot be written: ${error.message}`))
           )
         }))
     }

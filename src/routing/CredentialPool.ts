@@ -73,7 +73,7 @@ export interface CredentialPool {
     lease: Lease,
     why: { readonly reason: Reason; readonly resetAfter: Duration.Duration | undefined }
   ) => Effect.Effect<Lease | undefined>
-  /** Renews the key; undefined, and the lease stays, when it can not be renewed or the renewal failed. */
+  /** Renews the key; undefined, and the lease stays, when it cannot be renewed or the renewal failed. */
   readonly refresh: (lease: Lease) => Effect.Effect<Lease | undefined>
   /** Returns whether some key is not set aside. */
   readonly isReady: Effect.Effect<boolean>

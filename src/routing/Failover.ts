@@ -107,7 +107,7 @@ export const run = Effect.fnUntraced(function*<E>(chain: Chain, call: Call): Eff
       case "NextRoute":
         failure = outcome.error
         reason = outcome.decision.reason
-        yield* leave(route, `can not answer (${reason})`, reason, next)
+        yield* leave(route, `cannot answer (${reason})`, reason, next)
         yield* settle(index + 1)
         break
     }

@@ -24,7 +24,7 @@ export interface ManagedRoute {
   readonly patience: StreamTimeout.Patiences
   /**
    * A broken connection is worth a new client: aggregators are behind balancers of their own, and what the application opened
-   * can not be opened again.
+   * cannot be opened again.
    */
   readonly isDirect: boolean
   /** Forms of a call that the endpoint turned out not to take. */

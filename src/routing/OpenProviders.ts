@@ -22,7 +22,7 @@ import type { Open } from "./OpenRoute.ts"
 
 /** Open providers by route. */
 export interface OpenProviders {
-  /** Runs `body` with the provider of a route; one that can not be opened is an `AiError` as well. */
+  /** Runs `body` with the provider of a route; one that cannot be opened is an `AiError` as well. */
   readonly use: <A, E, R>(
     route: Route,
     body: (provider: Provider) => Effect.Effect<A, E, R>

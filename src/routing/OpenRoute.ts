@@ -55,7 +55,7 @@ const speak = (route: Route): ReturnType<Open> => {
       return Effect.fail(
         new ConfigError({
           path: "model.api_mode",
-          message: "a LanguageModel can not be opened by its name: give it to the runtime as its provider"
+          message: "a LanguageModel cannot be opened by its name: give it to the runtime as its provider"
         })
       )
   }

@@ -103,7 +103,7 @@ const unreconciled = "an estimate by the list of prices, until the provider's ow
  */
 export const estimate = (usage: Usage, pricing: Pricing | undefined, billing: BillingMode): Cost => {
   if (billing === "subscription_included") return included
-  if (pricing === undefined) return unknown("nobody names a price for this model")
+  if (pricing === undefined) return unknown("no price for this model")
   const buckets = [
     ["input", usage.inputTokens, pricing.input],
     ["output", usage.outputTokens, pricing.output],

@@ -186,7 +186,7 @@ export const recover = Effect.fnUntraced(function*(
   const smaller = yield* compaction.compact({ ...ids, messages, window: learnt.window, reason })
   return learnt.window < window || isSmaller(smaller, messages)
     ? { _tag: "Restart", window: learnt.window, attempt: turn.attempts, messages: smaller }
-    : exhausted(`the conversation does not fit into ${route.model} and can not be made smaller`)
+    : exhausted(`the conversation does not fit into ${route.model} and cannot be made smaller`)
 })
 
 /** Limit that a refusal states. */

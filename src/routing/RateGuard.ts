@@ -8,7 +8,7 @@
  * not whole again within a minute, as its headers or those of the last answer say; one without is the matter of a busy
  * provider behind it. Until the limit is whole again calls go to the next route, or fail with the time; an answer ends it.
  *
- * `rate-limits.json` in the home directory, keys by fingerprint. A file that can not be read or written is a warning: the
+ * `rate-limits.json` in the home directory, keys by fingerprint. A file that cannot be read or written is a warning: the
  * provider itself still refuses.
  *
  * Source: `hermes-llm.md` §16.5 (13), §17.5.
@@ -68,7 +68,7 @@ export const file = (home: string): Effect.Effect<RateGuard, never, FileSystem.F
         if (until === undefined) return
         const text = yield* Schema.encodeEffect(Saved)({ version: 1, until })
         yield* stored.write(`${text}\n`)
-      })).pipe(Effect.catch((error) => Effect.logWarning(`${stored.path} can not be written: ${error.message}`)))
+      })).pipe(Effect.catch((error) => Effect.logWarning(`${stored.path} cannot be written: ${error.message}`)))
 
     return {
       closedFor: (key) =>

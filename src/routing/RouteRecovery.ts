@@ -56,7 +56,7 @@ const adapt = (state: RouteCallState, change: Change): Attempted => {
   if (known.has(change)) return impossible
   known.add(change)
   const what = Recovery.describe({ _tag: "Adapt", change })
-  return Effect.andThen(notice(state, `${ManagedRoute.name(route)} can not take the request as it is: ${what}`), again)
+  return Effect.andThen(notice(state, `${ManagedRoute.name(route)} cannot take the request as it is: ${what}`), again)
 }
 
 const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): Attempted => {

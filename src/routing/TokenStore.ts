@@ -8,7 +8,7 @@
  *
  * **Gotchas**
  *
- * A file that can not be understood is an error and is not overwritten: it may hold a login that somebody needs.
+ * A file that cannot be understood is an error and is not overwritten: it may hold a login that somebody needs.
  *
  * **Example** (Whether somebody is logged in)
  *
@@ -77,7 +77,7 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
     const changing = yield* Semaphore.make(1)
 
     const unusable = (what: string) => (): ConfigError =>
-      new ConfigError({ path: stored.path, message: `${stored.path}: can not be ${what}: correct it, or remove it and run \`hermes model login\`` })
+      new ConfigError({ path: stored.path, message: `${stored.path}: cannot be ${what}: correct it, or remove it and run \`hermes model login\`` })
 
     const read: Effect.Effect<Logins, ConfigError> = stored.read.pipe(
       Effect.flatMap((text) =>

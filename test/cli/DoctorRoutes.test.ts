@@ -63,6 +63,6 @@ describe("hermes doctor, models", () => {
       keep("auth.json", "{")
       const broken = yield* hermes(["doctor"])
       assert.deepStrictEqual(lines(broken.stdout, "login"), [])
-      assert.match(broken.stdout, /^✗ model .*auth\.json: can not be read: correct it, or remove it and run `hermes model login`$/m)
+      assert.match(broken.stdout, /^✗ model .*auth\.json: cannot be read: correct it, or remove it and run `hermes model login`$/m)
     }), 60_000)
 })

@@ -140,6 +140,6 @@ describe("hermes model login", () => {
       assert.include(other.stderr, "groq takes a key, not a login")
       keep("config.yaml", "providers:\n  openai-codex:\n    login_base_url: http://127.0.0.1:1\n")
       const away = yield* hermes(["model", "login"])
-      assert.deepInclude(away, { code: 1, stderr: "Error: 127.0.0.1:1 can not be reached: check the network, then run `hermes model login`\n" })
+      assert.deepInclude(away, { code: 1, stderr: "Error: 127.0.0.1:1 cannot be reached: check the network, then run `hermes model login`\n" })
     }), 60_000)
 })

@@ -212,7 +212,7 @@ describe("hermes-llm overflow in a run", () => {
     return Effect.gen(function*() {
       assert.strictEqual((yield* Effect.provide(succeeds("hi"), smaller.layer)).result.text, "done")
       const error = yield* Effect.provide(failsWith("hi"), same.layer)
-      assert.include(String(error), "can not be made smaller")
+      assert.include(String(error), "cannot be made smaller")
       assert.strictEqual(same.asked.length, 1)
     })
   })

@@ -111,7 +111,7 @@ describe("hermes-llm probing", () => {
     Effect.gen(function*() {
       const { fail } = scene(8_000, conversation(3, 3))
       const outcome = yield* fail(refusal("context length exceeded"))
-      assert.isTrue(outcome._tag === "Exhausted" && outcome.message.includes("can not be made smaller"))
+      assert.isTrue(outcome._tag === "Exhausted" && outcome.message.includes("cannot be made smaller"))
       const tooLarge = scene(128_000, conversation(3, 3))
       assert.strictEqual((yield* tooLarge.fail(refusal("payload too large", 413)))._tag, "Exhausted")
     }))

@@ -134,7 +134,7 @@ describe("CodexLogin", () => {
       assert.deepStrictEqual(renewed, ["r-0"])
       yield* login.logout
       assert.isUndefined(yield* login.token)
-      assert.include((yield* Effect.flip(login.refresh)).message, "nobody has logged in")
+      assert.include((yield* Effect.flip(login.refresh)).message, "not logged in")
     }).pipe(Effect.provide(NodeServices.layer)))
 
   it.effect("a code that nobody types ends the login after a quarter of an hour", () =>

@@ -130,7 +130,7 @@ describe("images that are too large", () => {
       assert.strictEqual(sizeOf(part.data).width, 1_334)
       assert.strictEqual(part.fileName, "shot.png")
     }
-    assert.deepStrictEqual(rest.map((part) => part.type === "text" ? part.text : part), [small, away, "[shot.png: left out, this model can not take it]"])
+    assert.deepStrictEqual(rest.map((part) => part.type === "text" ? part.text : part), [small, away, "[shot.png: left out, this model cannot take it]"])
   })
 
   it.effect("are sent smaller after a refusal, at once, and so from then on; then without", () =>

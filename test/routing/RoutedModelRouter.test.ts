@@ -138,7 +138,7 @@ describe("other routes", () => {
       const { answer, events } = S.asking(router)
       assert.strictEqual((yield* answer).route.provider, "b")
       assert.deepStrictEqual(asked, ["b"])
-      assert.match(S.notices(events).join(), /a \(m\) can not answer \(format_error\): going on with b \(m\)/)
+      assert.match(S.notices(events).join(), /a \(m\) cannot answer \(format_error\): going on with b \(m\)/)
     }))
 
   it.effect("an answer that is none goes there at once, and is waited out where there is none", () =>

@@ -18,7 +18,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { ParameterChanges } from "../classification/Parameters.ts"
 import * as HomeFile from "./HomeFile.ts"
 
-/** The memory of endpoints. Addresses are base URLs; routes are named by their lane. */
+/** The memory of endpoints. Addresses are base URLs; routes are named by their id. */
 export interface EndpointMemory {
   /** Returns whether the endpoint was asked about its models a while ago and said nothing. */
   readonly isSilent: (baseUrl: string) => Effect.Effect<boolean>
@@ -118,6 +118,6 @@ export const file = (home: string): Effect.Effect<EndpointMemory, never, FileSys
       (known) =>
         Schema.encodeEffect(KnownText)(known).pipe(
           Effect.flatMap((text) => stored.write(`${text}\n`)),
-          Effect.catch((error) => Effect.logDebug(`${stored.path} can not be written: ${error.message}`))
+          Effect.catch((error) => Effect.logDebug(`${stored.path} cannot be written: ${error.message}`))
         )
     ))

@@ -4,7 +4,7 @@
  * **Details**
  *
  * A list is kept in memory and, unless it is of this machine or its network, in `cache/models.json` of the home directory.
- * One that can not be had within five seconds is replaced by the last one that is known, however old, else by none; it
+ * One that cannot be had within five seconds is replaced by the last one that is known, however old, else by none; it
  * is not asked for again for five minutes. A call is never failed, nor held up longer, by a list.
  *
  * Source: `hermes-llm.md` §10.1 (cached an hour).
@@ -77,7 +77,7 @@ export const make = (
       Effect.gen(function*() {
         const saved = yield* load
         yield* file.write(yield* Schema.encodeEffect(Saved)({ version: 1, lists: { ...saved.lists, [url]: entry } }))
-      }).pipe(Effect.catch((error) => Effect.logDebug(`${file.path} can not be written: ${error.message}`)))
+      }).pipe(Effect.catch((error) => Effect.logDebug(`${file.path} cannot be written: ${error.message}`)))
     return yield* over({ load, save }, get)
   })
 

@@ -163,7 +163,7 @@ export const imageUnsupported: Family = [
   /image(s| input)? (is|are) not supported/
 ]
 
-/** The endpoint can not stream. */
+/** The endpoint cannot stream. */
 export const streamUnsupported: Family = [
   "stream not supported",
   "streaming is not supported",
@@ -248,7 +248,8 @@ export const timeout: Family = [
   "deadline exceeded",
   "deadline expired",
   "did not answer within",
-  "can not be reached in time"
+  "can not be reached in time",
+  "cannot be reached in time"
 ]
 
 /** TLS trouble, which retrying may pass and compressing never does. */

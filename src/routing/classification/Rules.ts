@@ -77,7 +77,7 @@ const own: ReadonlyArray<Rule> = [
           : undefined
     },
     {
-      name: "400, encrypted reasoning that can not be read",
+      name: "400, encrypted reasoning that cannot be read",
       judge: ({ text }) =>
         text.includes("invalid_encrypted_content") || /encrypted content.*could not be (verified|decrypted)/.test(text)
           ? "invalid_encrypted_content"

@@ -187,7 +187,7 @@ const opened = (file: Buffer): Pixels | undefined => {
   }
 }
 
-/** The image within its bounds; undefined for one that is not understood, or can not be made to fit. */
+/** The image within its bounds; undefined for one that is not understood, or cannot be made to fit. */
 export const shrink = (image: Uint8Array, bounds: Bounds): Uint8Array | undefined => {
   const pixels = opened(Buffer.from(image.buffer, image.byteOffset, image.byteLength))
   if (pixels === undefined) return undefined

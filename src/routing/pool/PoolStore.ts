@@ -5,8 +5,8 @@
  * **Details**
  *
  * `credential-pools.json` in the home directory, for its owner only. Two processes that write at once lose at most one
- * mark, which the provider repeats; the file is replaced whole. A file that can not be read counts as empty, with a
- * warning, and one that can not be written is a warning too: a pool works without its memory.
+ * mark, which the provider repeats; the file is replaced whole. A file that cannot be read counts as empty, with a
+ * warning, and one that cannot be written is a warning too: a pool works without its memory.
  *
  * Source: `hermes-llm.md` §17.2.
  */
@@ -79,7 +79,7 @@ export const file = (home: string): Effect.Effect<PoolStore, never, FileSystem.F
         const draft = `${path}.${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16)}.tmp`
         yield* fs.writeFileString(draft, `${text}\n`, { mode: 0o600 })
         yield* fs.rename(draft, path)
-      }).pipe(Effect.catch((error) => Effect.logWarning(`${path} can not be written: ${error.message}`)))
+      }).pipe(Effect.catch((error) => Effect.logWarning(`${path} cannot be written: ${error.message}`)))
 
     return {
       load: (pool) => Effect.map(read, ({ pools }) => Object.hasOwn(pools, pool) ? pools[pool] ?? nothing : nothing),
