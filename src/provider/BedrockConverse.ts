@@ -79,20 +79,23 @@ const makeClient = (
     streamCollector: AwsHttpHandler.collect
   })
 
+/** Fields of a request of the SDK that a step may change. */
+interface Outgoing {
+  readonly headers: Record<string, string>
+  readonly query: Record<string, unknown>
+}
+
+const isOutgoing = (request: unknown): request is Outgoing =>
+  Raw.isFields(request) && Raw.isFields(request["headers"]) && Raw.isFields(request["query"])
+
 /** Adds the headers and the query of a route and of one request; a header that is `null` is removed. */
 const decorate = (request: unknown, route: Route.Route, extras: Extras.Extras): void => {
-  const { headers, query } = Raw.fields(request)
-  if (Raw.isFields(headers)) {
-    for (const [name, value] of [...Object.entries(route.headers ?? {}), ...Object.entries(extras.headers ?? {})]) {
-      if (value === null) Reflect.deleteProperty(headers, name.toLowerCase())
-      else Reflect.set(headers, name.toLowerCase(), value)
-    }
+  if (!isOutgoing(request)) return
+  for (const [name, value] of [...Object.entries(route.headers ?? {}), ...Object.entries(extras.headers ?? {})]) {
+    if (value === null) delete request.headers[name.toLowerCase()]
+    else request.headers[name.toLowerCase()] = value
   }
-  if (Raw.isFields(query)) {
-    for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) {
-      Reflect.set(query, name, Raw.word(value))
-    }
-  }
+  for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) request.query[name] = Raw.word(value)
 }
 
 /** A step of the SDK's own, between writing a request and signing it. */

@@ -42,14 +42,14 @@ import type * as PlatformError from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
-import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
 import * as Completion from "./offline/Completion.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as Protocol from "./replay/Protocol.ts"
 import * as Recording from "./replay/Recording.ts"
+import type * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 
 /** Receives the lines of a recording. */
@@ -156,6 +156,57 @@ const read = (lines: Iterable<string>): Result.Result<ReadonlyArray<Recording.Ex
     return exchanges.sort((a, b) => a.index - b.index)
   })
 
+/** Preparation and reading of one protocol. */
+interface Protocol {
+  readonly prepare: (call: ModelCall) => ModelRequest
+  readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
+}
+
+const contextOf = (route: Route.Route): SdkError.Context => ({
+  module: "Replay",
+  method: "decode",
+  url: route.baseUrl,
+  model: route.model
+})
+
+const load = async (route: Route.Route): Promise<Protocol> => {
+  const context = contextOf(route)
+  switch (route.apiMode) {
+    case "chat_completions": {
+      const { prepare } = await import("./chat/Request.ts")
+      const { decode } = await import("./chat/Decode.ts")
+      return { prepare: (call) => prepare(call, route), decode: (raw) => Effect.fromResult(decode(raw, context)) }
+    }
+    case "codex_responses": {
+      const { prepare } = await import("./responses/Request.ts")
+      const { decode } = await import("./responses/Decode.ts")
+      return { prepare: (call) => prepare(call, route), decode: (raw) => Effect.fromResult(decode(raw, context)) }
+    }
+    case "bedrock_converse": {
+      const { prepare } = await import("./bedrock/Request.ts")
+      const { decode } = await import("./bedrock/Decode.ts")
+      return { prepare: (call) => prepare(call, route), decode: (raw) => Effect.fromResult(decode(raw, context)) }
+    }
+    case "anthropic_messages": {
+      const { prepare } = await import("./anthropic/Request.ts")
+      const { decode } = await import("./anthropic/Decode.ts")
+      return { prepare: (call) => prepare(call, route), decode: (raw) => Effect.fromResult(decode(raw, context)) }
+    }
+    case "language_model": {
+      const { prepare } = await import("./foreign/Request.ts")
+      const { decode } = await import("./foreign/Decode.ts")
+      return {
+        prepare,
+        decode: (raw) =>
+          Effect.mapError(decode(raw), (reason) => AiError.make({ module: "Replay", method: "decode", reason }))
+      }
+    }
+  }
+}
+
+/** The pure half of the protocol of a route: requests are prepared and bodies read without an SDK. */
+export const protocol = (route: Route.Route): Effect.Effect<Protocol> => Effect.promise(() => load(route))
+
 /** A provider that plays a recording from its first exchange on. */
 export const provider = Effect.fn("Replay.provider")(function*(
   lines: Iterable<string>
@@ -166,12 +217,12 @@ export const provider = Effect.fn("Replay.provider")(function*(
     return yield* new ConfigError({ path: "recording", message: "the recording is empty: record at least one exchange" })
   }
   const route: Route.Route = first.route
-  const protocol = yield* Protocol.of(route)
+  const { decode, prepare } = yield* protocol(route)
   let played = 0
   return {
     info: Route.info(route),
     apiMode: route.apiMode,
-    prepare: (call) => Effect.sync(() => protocol.prepare(call)),
+    prepare: (call) => Effect.sync(() => prepare(call)),
     execute: (request, options) =>
       Effect.suspend(() => {
         const number = played + 1
@@ -185,7 +236,7 @@ export const provider = Effect.fn("Replay.provider")(function*(
         played = number
         return play(exchange, request["stream"] === true || exchange.stream !== undefined ? options?.onPart : undefined)
       }),
-    decode: protocol.decode
+    decode
   }
 })
 

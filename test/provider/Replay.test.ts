@@ -11,7 +11,6 @@ import type { ModelCall, StreamPart } from "../../src/domain/Model.ts"
 import type { Service } from "../../src/provider/Provider.ts"
 import * as Replay from "../../src/provider/Replay.ts"
 import * as Recording from "../../src/provider/replay/Recording.ts"
-import * as Protocol from "../../src/provider/replay/Protocol.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import { call, textOf, user } from "./support/converse.ts"
 
@@ -202,7 +201,7 @@ describe("Replay", () => {
       } as const
       for (const [apiMode, body] of Object.entries(bodies)) {
         const route = { provider: "p", model: "m", apiMode: apiMode as keyof typeof bodies }
-        const protocol = yield* Protocol.of(route)
+        const protocol = yield* Replay.protocol(route)
         assert.include(JSON.stringify(protocol.prepare(call([user("question")]))), "question", apiMode)
         assert.strictEqual(textOf(yield* protocol.decode(body)), "hi", apiMode)
       }
