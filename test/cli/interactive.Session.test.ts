@@ -399,6 +399,7 @@ describe("Interactive session", () => {
       Effect.gen(function*() {
         yield* type("wipe\r")
         yield* until("? May this run? wipe {} (wipe may change or delete things)\n  1 Allow once")
+        yield* until("4, y, n, or type a reason to refuse")
         yield* type(`${said}\r`)
         yield* until("Both slept well.")
         assert.include(JSON.stringify(model.asked.at(-1)?.messages.at(-1)), result)

@@ -11,8 +11,22 @@ import * as Overview from "../../src/cli/interactive/Overview.ts"
 import * as Questions from "../../src/cli/interactive/Questions.ts"
 import * as Recap from "../../src/cli/interactive/Recap.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
+import * as UsageText from "../../src/cli/render/UsageText.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
+import * as Cost from "../../src/domain/Cost.ts"
+import * as Usage from "../../src/domain/Usage.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+describe("UsageText", () => {
+  it("names the models without a price when the cost is unknown", () => {
+    const cost = Cost.spent(Cost.nothing)
+    const model = { provider: "openai", model: "gpt-4o", usage: Usage.zero, cost }
+    const costOf = (models: ReadonlyArray<UsageText.ModelUsage>) =>
+      UsageText.table({ usage: Usage.zero, cost, models, duration: "1 s" }).find((line) => line.startsWith("Cost"))
+    assert.strictEqual(costOf([model]), "Cost         unknown (no price for gpt-4o)")
+    assert.strictEqual(costOf([]), "Cost         unknown (no price)")
+  })
+})
 
 describe("History", () => {
   const inFile = <A>(body: (path: string) => Effect.Effect<A>) =>
