@@ -1,5 +1,5 @@
 /**
- * Whether a text that a model ended of its own accord is its answer: some models announce what they will do and stop, and one
+ * Classifies a text that a model ended of its own accord: some models announce what they will do and stop, and one
  * server reports an answer that it cut as a complete one.
  *
  * **Details**
@@ -14,7 +14,7 @@
  */
 import type { RouteInfo } from "../domain/Route.ts"
 
-/** See the module. */
+/** Kinds of a text that a model ended of its own accord. */
 export type AnswerKind = "answer" | "announcement" | "cut off"
 
 /** What is known of the answer. */
@@ -23,9 +23,9 @@ export interface AnswerInput {
   readonly route: RouteInfo
   /** What the user asked, as far as it is text. */
   readonly asked: string
-  /** Whether one of the newest messages is a tool's result. */
+  /** True when one of the newest messages is a tool's result. */
   readonly afterTools: boolean
-  /** Whether there is a tool's result anywhere in the conversation. */
+  /** True when there is a tool's result anywhere in the conversation. */
   readonly anyResults: boolean
 }
 
@@ -56,6 +56,6 @@ const isCutOff = ({ afterTools, route, text }: AnswerInput): boolean => {
   return said.length >= shortestCut && /\s/.test(said) && !ending.test(said)
 }
 
-/** See the module. */
+/** Classifies a text that a model ended of its own accord. */
 export const of = (given: AnswerInput): AnswerKind =>
   isAnnouncement(given) ? "announcement" : isCutOff(given) ? "cut off" : "answer"

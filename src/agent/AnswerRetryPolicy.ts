@@ -15,7 +15,7 @@ import type { Exit } from "../domain/RunEvent.ts"
 import type { AnswerKind } from "./AnswerKind.ts"
 import type { Outcome } from "./Outcome.ts"
 
-/** See the module. */
+/** State of one answer across its attempts: the text so far and the limits already used. */
 export interface State {
   /** Text of this answer from earlier pieces. */
   readonly said: string
@@ -43,7 +43,7 @@ export const initial: State = {
   aside: ""
 }
 
-/** See the module. */
+/** The next thing to do: ask again with more messages, or end the run. */
 export type Action =
   | { readonly _tag: "Again"; readonly add: ReadonlyArray<Prompt.Message>; readonly outputFactor: number; readonly notice?: string }
   | { readonly _tag: "End"; readonly exit: Exit; readonly text: string }
@@ -56,7 +56,7 @@ export interface Decision {
 
 /** What of the run a decision needs besides the outcome. */
 export interface AnswerContext {
-  /** Whether one of the newest messages is a tool's result. */
+  /** True when one of the newest messages is a tool's result. */
   readonly afterTools: boolean
   /** What a text is that the model ended of its own accord. */
   readonly answer: AnswerKind
@@ -130,7 +130,7 @@ const finished = (state: State, outcome: Extract<Outcome, { readonly _tag: "Fini
   return end(state, "text_response", state.said + outcome.text)
 }
 
-/** See the module. */
+/** Decides what follows an outcome, from the state so far; gives the next state and the action. */
 export const decide = (state: State, outcome: Outcome, facts: AnswerContext): Decision => {
   switch (outcome._tag) {
     case "Continue":

@@ -44,7 +44,7 @@ export interface Item {
   readonly at: string
 }
 
-/** See the module. */
+/** Lists and stops background work, and hands over its reports. */
 export interface Service {
   /** What works for a session, its children in front and their children too; oldest first. */
   readonly list: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
@@ -155,7 +155,7 @@ const make = Effect.gen(function*() {
   })
 })
 
-/** See the module. */
+/** Service of the background work of all conversations. */
 export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {
   static readonly layer: Layer.Layer<BackgroundWork, never, Children | ProcessRegistry | ProcessEvents> = Layer.effect(
     BackgroundWork,

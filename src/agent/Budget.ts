@@ -31,7 +31,7 @@ export interface Limits {
   readonly toolCalls?: number | undefined
 }
 
-/** See the module. The run writes into it, and so do its children, also those that go on in the background. */
+/** Ledger of one run. The run writes into it, and so do its children, also those that go on in the background. */
 export interface Budget {
   readonly parent: Budget | undefined
   readonly iterations: number
@@ -135,7 +135,7 @@ export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): voi
   }
 }
 
-/** Whether a limit of money can not be kept for want of a price, and nobody was told yet: once for each run. */
+/** True when a limit of money can not be kept for want of a price, and nobody was told yet: once for each run. */
 export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">): boolean => {
   if (amount !== undefined || budget.toldOfPrice) return false
   budget.toldOfPrice = lineOf(budget).some(({ limits }) => limits.dollars !== undefined)

@@ -36,7 +36,7 @@ export interface Family<out E> {
   readonly agent: Agent
   /** Of the children. */
   readonly depth: number
-  /** Whether an orchestrator among them can delegate. */
+  /** True when an orchestrator among them can delegate. */
   readonly mayDelegate: boolean
   readonly maxIterations: number
 }

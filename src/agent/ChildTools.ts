@@ -23,7 +23,7 @@ export interface ToolSelectionInput {
   /** Names of all registered toolsets. */
   readonly registered: ReadonlyArray<string>
   readonly mayDelegate: boolean
-  /** Whether the toolsets of MCP servers stay beside those that a task asks for. */
+  /** True when the toolsets of MCP servers stay beside those that a task asks for. */
   readonly keepMcp: boolean
 }
 
@@ -41,7 +41,7 @@ export const misnamed = (
   return `there is no toolset "${unknown.name}": ${meant}`
 }
 
-/** See the module. */
+/** Selects the tools of a child from those of its parent. */
 export const select = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput): Selection => {
   const asked = task.toolsets === undefined ? undefined : resolved(task.toolsets, registered).selection
   return {

@@ -60,7 +60,7 @@ export interface Delivery {
   readonly report: ChildReport
 }
 
-/** See the module. */
+/** Lists, waits for and stops the children of one agent. */
 export interface Service {
   /** Oldest first. */
   readonly list: Effect.Effect<ReadonlyArray<Child>>
@@ -138,7 +138,7 @@ export const make = (scope?: Scope.Scope): Service => {
   }
 }
 
-/** See the module. */
+/** Service of the children that work at this time. */
 export class Children extends Context.Service<Children, Service>()("hermes-effect/agent/Children") {
   /** Children in the background live as long as the layer. */
   static readonly layer: Layer.Layer<Children> = Layer.effect(Children, Effect.map(Effect.scope, make))

@@ -4,7 +4,7 @@
 import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { Budget } from "./Budget.ts"
 
-/** See the module. */
+/** Parent session, turn and budget of a child run. */
 export interface Lineage {
   readonly parentSessionId: SessionId
   readonly parentTurnId: TurnId

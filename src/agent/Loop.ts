@@ -95,7 +95,7 @@ const stepInTime = <E>(
 const isRefunded = (outcome: Outcome): boolean =>
   outcome._tag === "Continue" && outcome.tools.length > 0 && outcome.tools.every((name) => name === "execute_code")
 
-/** See the module. */
+/** Runs steps until an outcome ends the run. */
 export const loop = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState

@@ -1,5 +1,5 @@
 /**
- * Whether the model that a run is about to ask is one that an agent can work with, and what its user should know of it.
+ * Checks the model that a run is about to ask: an agent must be able to work with it. Gives the user's warning, if any.
  *
  * **Details**
  *
@@ -14,7 +14,7 @@ import * as ContextWindow from "../routing/ContextWindow.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { RunOptions } from "./RunInput.ts"
 
-/** See the module. The line is for the user, once for each model. */
+/** Checks the model before the run begins. The line is for the user, once for each model. */
 export const check = Effect.fnUntraced(function*(
   { catalogue, primary, primaryRoute }: ModelRouter,
   { onEvent, route }: RunOptions

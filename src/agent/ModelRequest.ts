@@ -61,7 +61,7 @@ interface Watch {
 interface Progress {
   readonly log: AttemptLog
   readonly delivered: Delivered
-  /** Whether text of the attempt under way was shown to a reader. */
+  /** True when text of the attempt under way was shown to a reader. */
   isRead: boolean
   /** Text of attempts that broke off, as it was shown. */
   shown: string

@@ -2,7 +2,7 @@
  * How a step ended: what the loop decides on. A step has no policy, and the loop has no flags.
  */
 
-/** See the module. */
+/** Outcome of one step. */
 export type Outcome =
   /** The model answered and asks for nothing more. */
   | { readonly _tag: "Finished"; readonly text: string }
@@ -29,6 +29,6 @@ export interface Continued {
   /** What was said beside the calls. */
   readonly text: string
   readonly tools: ReadonlyArray<string>
-  /** Whether a call of the step could not even be tried: an unknown tool, arguments that are no object. */
+  /** True when a call of the step could not even be tried: an unknown tool, arguments that are no object. */
   readonly invalid: boolean
 }

@@ -9,7 +9,7 @@ import * as ContextOverflow from "./ContextOverflow.ts"
 import type { RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
-/** See the module. */
+/** Computes the bounds of tool results, in characters, for one run. */
 export const of = <E>(services: Services<E>, run: RunState): Effect.Effect<Bounds.Limits> => {
   const { router: { catalogue }, settings } = services
   if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)

@@ -37,10 +37,10 @@ export interface RunOptions {
   readonly route?: Route | undefined
   /** How hard the model thinks; the agent's when absent. */
   readonly reasoningEffort?: ReasoningEffort | undefined
-  /** Whether answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
+  /** True when answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
   readonly streaming?: boolean | undefined
   /**
-   * Whether text is read while it streams, so that no other text may come in its place; yes when absent and `onEvent` is
+   * True when text is read while it streams, so that no other text may come in its place; yes when absent and `onEvent` is
    * given. Where it is not read, an answer that breaks off is made again from its beginning.
    */
   readonly readsText?: boolean | undefined
@@ -60,13 +60,13 @@ export interface DelegationSettings {
   readonly maxIterations?: number | undefined
   /** Without a limit when absent. */
   readonly childTimeoutMillis?: number | undefined
-  /** Whether what a child would have to be approved for is approved, instead of denied; a child never asks. */
+  /** True when what a child would have to be approved for is approved, instead of denied; a child never asks. */
   readonly autoApprove?: boolean | undefined
   /** The route that children ask; their parent's when absent. */
   readonly route?: Route | undefined
   /** How hard children think; as their parent when absent. */
   readonly reasoningEffort?: ReasoningEffort | undefined
-  /** Whether a child keeps the toolsets of MCP servers beside those that its task asks for; yes when absent. */
+  /** True when a child keeps the toolsets of MCP servers beside those that its task asks for; yes when absent. */
   readonly inheritMcpToolsets?: boolean | undefined
 }
 

@@ -15,7 +15,7 @@ import type { Lineage } from "./Lineage.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 
-/** See the module. */
+/** Mutable state of one run. */
 export interface RunState {
   readonly sessionId: SessionId
   readonly taskId: TaskId
@@ -27,7 +27,7 @@ export interface RunState {
   readonly routeWanted: Route | undefined
   readonly reasoningEffort: ReasoningEffort | undefined
   readonly streaming: boolean
-  /** Whether text is read while it streams; where it is not, nothing of an answer is shown before it is whole. */
+  /** True when text is read while it streams; where it is not, nothing of an answer is shown before it is whole. */
   readonly readsText: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
@@ -57,7 +57,7 @@ export interface RunState {
   outputBase: number | undefined
   /** Text of the answer that is streaming in, or of the last one. */
   text: string
-  /** Whether `text` is in `messages` already. */
+  /** True when `text` is in `messages` already. */
   textStored: boolean
 }
 

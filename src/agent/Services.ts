@@ -12,7 +12,7 @@ import type { Service as FileState } from "../tool/builtin/file/FileState.ts"
 import type { Service as Children } from "./Children.ts"
 import type { AgentSettings } from "./RunInput.ts"
 
-/** See the module. `E` is what the middleware of the stack can fail a model call with; it stands in the type alone. */
+/** Services of a run. `E` is what the middleware of the stack can fail a model call with; it stands in the type alone. */
 export interface Services<out E = never> {
   readonly Error?: E
   readonly router: ModelRouter

@@ -238,7 +238,7 @@ const settled = Effect.fnUntraced(function*<E>(
   return { _tag: "Continue", text, tools: calls.map(({ name }) => name), invalid }
 })
 
-/** See the module. */
+/** Makes one model call and runs the tools that it asked for. */
 export const step = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState

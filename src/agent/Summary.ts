@@ -90,7 +90,7 @@ const ask = <E>(
     : asked
 }
 
-/** See the module. */
+/** Asks for the summary of a run that used up a limit; gives a fixed text where there is none. */
 export const summarise = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,

@@ -165,5 +165,5 @@ const build = ({ breaker: limits, fallbacks, trigger }: Options.Settings): Middl
 export const fromUnknown = (options: unknown): Result.Result<Middleware.WrapModelCall, ConfigError> =>
   Result.map(Options.read(options), build)
 
-/** See the module. */
+/** Makes the failover middleware; throws where the options are wrong. */
 export const make = (options: Options.Options): Middleware.WrapModelCall => Result.getOrThrow(fromUnknown(options))

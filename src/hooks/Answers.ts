@@ -76,5 +76,5 @@ export const rules: { readonly [Name in AskName]: Rule<NonNullable<Answers[Name]
   transform_llm_output: { read: (answer) => answer === "" ? undefined : string.read(answer), merge: first }
 }
 
-/** Whether a hook's answers change the run. */
+/** True when a hook's answers change the run. */
 export const isAskName = (name: string): name is AskName => Object.hasOwn(rules, name)

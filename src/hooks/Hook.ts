@@ -48,7 +48,7 @@ export interface Listener<out R = never> {
  */
 export type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; readonly capacity: number }
 
-/** See the module. `R` is what its listeners need; they get it when the hook is registered. */
+/** One listener with its events and delivery. `R` is what its listeners need; they get it when the hook is registered. */
 export interface Hook<out R = never> {
   /** Who this is, for warnings. */
   readonly label: string

@@ -51,9 +51,9 @@ export interface HookInfo {
   readonly dropped: number
 }
 
-/** See the module. */
+/** Registers hooks and emits events to them. */
 export interface Service {
-  /** Whether anybody listens. */
+  /** True when anybody listens. */
   readonly has: (name: string) => boolean
   /** Tells all listeners. */
   readonly emit: <Name extends HookName>(name: Name, fields: () => Fields<NoInfer<Name>>) => Effect.Effect<void>

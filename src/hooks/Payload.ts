@@ -48,7 +48,7 @@ const valueOf = (name: string, value: unknown, maxChars: number): Schema.Json | 
   return typeof value === "string" && name.endsWith("_id") ? value : Sanitizer.copyOf(value)
 }
 
-/** The payload of one event; see the module. A version that the emitter set stays. */
+/** Makes the frozen payload of one event. A version that the emitter set stays. */
 export const make = (fields: object, maxChars: number): object => {
   const payload: Record<string, unknown> = { telemetry_schema_version: observerVersion }
   for (const [name, value] of Object.entries(fields)) {

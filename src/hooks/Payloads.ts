@@ -80,7 +80,7 @@ export const schemas = {
 /** All hooks, in the order in which a session meets them. */
 export const names = Object.keys(schemas) as ReadonlyArray<HookName>
 
-/** Whether a name is one that this runtime emits. */
+/** True when a name is one that this runtime emits. */
 export const isHookName = (name: string): name is HookName => Object.hasOwn(schemas, name)
 
 /** A directive that stops a tool call. */
@@ -120,7 +120,7 @@ type LiveField =
   | "args"
   | "result"
 
-/** What an emitter hands in for a hook; see the module. */
+/** Fields that an emitter hands in for a hook, before they are copied and redacted. */
 export type Fields<Name extends HookName> = FieldsOf<Omit<HookEvents[Name], "telemetry_schema_version">>
 
 type FieldsOf<Payload> =

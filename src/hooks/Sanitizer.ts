@@ -56,7 +56,7 @@ const originalType = (value: unknown): string => {
 }
 
 /**
- * A request or response as its event carries it; see the module. Something that came from here is returned as it is.
+ * Sanitizes a request or response for its event: bounded, redacted, frozen. Something that came from here is returned as it is.
  */
 export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Schema.Json => {
   if (isSanitized(value)) return value
@@ -71,7 +71,7 @@ export const sanitize = (value: unknown, maxChars: number = defaultMaxChars): Sc
   )
 }
 
-/** A value as any other field of an event carries it; see the module. What is far too large is sanitised instead. */
+/** Copies any other field of an event, redacted and frozen. A value that is far too large is sanitised instead. */
 export const copyOf = (value: unknown): Schema.Json => {
   if (isSanitized(value) || isCopied(value)) return value
   const whole = copy(value, accident)

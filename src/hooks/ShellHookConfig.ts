@@ -107,7 +107,7 @@ export const decode = (block: unknown): Decoded => {
 }
 
 /**
- * Whether a hook wants an event about this tool: its matcher is a regular expression for the whole name, or the name itself
+ * True when a hook wants an event about this tool: its matcher is a regular expression for the whole name, or the name itself
  * when it is none.
  */
 export const matcherOf = (hook: ShellHook): (toolName: unknown) => boolean => {
@@ -123,7 +123,7 @@ export const matcherOf = (hook: ShellHook): (toolName: unknown) => boolean => {
 }
 
 /**
- * Whether hooks that were never seen are approved without a question: `--accept-hooks`, `HERMES_ACCEPT_HOOKS` or
+ * True when hooks that were never seen are approved without a question: `--accept-hooks`, `HERMES_ACCEPT_HOOKS` or
  * `hooks_auto_accept` of the configuration. A number is no yes.
  */
 export const isAccepting = (settings: {

@@ -53,7 +53,7 @@ export type Consent = "approved" | "changed" | "unseen"
 /** The name of the file in the home directory. */
 export const fileName = "shell-hooks-allowlist.json"
 
-/** See the module. */
+/** Reads and records consent to shell hooks. */
 export interface Service {
   readonly status: (hook: ShellHook) => Effect.Effect<Consent>
   readonly approve: (hook: ShellHook) => Effect.Effect<void, ConsentError>

@@ -32,7 +32,7 @@ export interface Settings extends Process.Surroundings {
   readonly block: unknown
   /** `HERMES_HOME`. */
   readonly home: string
-  /** Whether hooks are accepted without a question; see `ShellHookConfig.isAccepting`. */
+  /** True when hooks are accepted without a question; see `ShellHookConfig.isAccepting`. */
   readonly accept: boolean
   /** Asks the user; absent where there is nobody to ask. */
   readonly confirm?: ((hook: Config.ShellHook, consent: Consent.Consent) => Effect.Effect<boolean>) | undefined
@@ -46,7 +46,7 @@ export interface Listed {
 
 /** What became of one hook when it was tried. */
 export interface Tried extends Listed {
-  /** Whether its matcher wants the event. */
+  /** True when its matcher wants the event. */
   readonly matches: boolean
   /** Absent when it does not match or may not run. */
   readonly ran: Process.Ran | undefined
@@ -61,7 +61,7 @@ export interface Diagnosis extends Listed {
   readonly millis: number | undefined
 }
 
-/** See the module. */
+/** Loads and runs the shell hooks of a configuration. */
 export interface Service {
   /** The hooks that may run, ready to be registered. Asks, and warns about the others. */
   readonly hooks: Effect.Effect<ReadonlyArray<Hook>>
@@ -128,7 +128,7 @@ export const make = (
     const remember = (hook: Config.ShellHook): Effect.Effect<void> =>
       Effect.catch(consent.approve(hook), (error) => Effect.logWarning(error.message))
 
-    /** Whether a hook may run now. `ask` is whether this is the moment for a question. */
+    /** True when a hook may run now. `ask` is whether this is the moment for a question. */
     const isAllowed = Effect.fnUntraced(function*(hook: Config.ShellHook, confirm: Settings["confirm"]) {
       const status = yield* consent.status(hook)
       if (status === "approved") return true

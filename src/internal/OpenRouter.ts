@@ -74,7 +74,7 @@ const recorder = (path: string | undefined): Effect.Effect<Recorder, ConfigError
       return (provider) => Replay.record(provider, sink)
     })
 
-/** Whether something answers in place of the configured models. */
+/** True when something answers in place of the configured models. */
 export const isReplaced = ({ replay, script, withoutModel }: Substitutes): boolean =>
   script !== undefined || replay !== undefined || withoutModel === true
 
@@ -138,7 +138,7 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
   })
 })
 
-/** See the module. */
+/** Layer of the router of a program. */
 export const layer = (
   settings: Values,
   start: Substitutes,

@@ -80,7 +80,7 @@ export const joinOnPart = <Req, A>({ get, set }: Responses<A>): Join<Req, Execut
   })
 }
 
-/** See the module. */
+/** Runs a call through its wrappers, the first one outermost. */
 export const run = <Req, Options, A, Context, E, R>(
   wrappers: ReadonlyArray<MiddlewareBoundary.Wrapper<Req, Options, A, Context>>,
   join: Join<Req, Options, A>,

@@ -38,7 +38,7 @@ const copyInto = (value: unknown, seen: Map<object, unknown>): unknown => {
   return Object.freeze(out)
 }
 
-/** See the module. */
+/** Copies a value deeply and freezes the copy. */
 export const copy = <A>(value: A): A =>
   // A copy has the shape of what it was made of.
   copyInto(value, new Map()) as A

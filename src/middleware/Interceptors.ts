@@ -4,7 +4,7 @@
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import type { Stack } from "./Stack.ts"
 
-/** See the module. */
+/** The middleware and hooks of a runtime. */
 export interface Interceptors {
   readonly stack: Stack
   readonly hooks: Hooks

@@ -182,7 +182,7 @@ export interface Registration {
   readonly onFailure?: OnFailure | undefined
 }
 
-/** A wrapper of provider calls; see the module. */
+/** A wrapper of provider calls; the type parameters are what it catches, fails with and needs. */
 export interface LlmWrap<Caught, Fails, Needs> {
   <E, R>(
     next: Next<ModelRequest, ExecuteOptions, ModelResponse, E | Caught, R>,
@@ -190,7 +190,7 @@ export interface LlmWrap<Caught, Fails, Needs> {
   ): (request: ModelRequest) => Effect.Effect<ModelResponse, E | Fails, R | Needs>
 }
 
-/** A wrapper of tool calls; see the module. */
+/** A wrapper of tool calls; the type parameters are what it catches, fails with and needs. */
 export interface ToolWrap<Caught, Fails, Needs> {
   <E, R>(
     next: Next<ToolArguments, undefined, ToolOutput, E | Caught, R>,
@@ -198,7 +198,7 @@ export interface ToolWrap<Caught, Fails, Needs> {
   ): (args: ToolArguments) => Effect.Effect<ToolOutput, E | Fails, R | Needs>
 }
 
-/** A wrapper of whole model calls; see the module. */
+/** A wrapper of whole model calls; the type parameters are what it catches, fails with and needs. */
 export interface ModelCallWrap<Caught, Fails, Needs> {
   <E, R>(
     next: Next<ModelCallParams, ExecuteOptions, ModelAnswer, E | Caught, R>,

@@ -37,7 +37,7 @@ export interface Wrapper<Req, Options, A, Info> {
   readonly kind: Kind
   readonly name: string
   readonly onFailure: OnFailure
-  /** Whether a second call of `next` is a defect. */
+  /** True when a second call of `next` is a defect. */
   readonly singleUse: boolean
   readonly wrap: (
     next: Next<Req, Options, A, unknown, unknown>,
@@ -74,7 +74,7 @@ export class StreamVeto extends Error {
 
 const isNothing = (value: unknown): value is undefined | null => value === undefined || value === null
 
-/** Whether a cause says nothing that the one from below had not said: the wrapper only let it through. */
+/** True when a cause says nothing that the one from below had not said: the wrapper only let it through. */
 const passedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unknown> | undefined): boolean => {
   if (below === undefined || Exit.isSuccess(below)) return false
   return cause.reasons.every((reason) =>
@@ -85,7 +85,7 @@ const passedThrough = <A>(cause: Cause.Cause<unknown>, below: Exit.Exit<A, unkno
   )
 }
 
-/** See the module. */
+/** Evaluates one wrapper around one call by the failure table. */
 export const evaluate = <Req, Options, A, Info>(
   wrapper: Wrapper<Req, Options, A, Info>,
   context: Info,

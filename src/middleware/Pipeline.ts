@@ -68,7 +68,7 @@ export interface Outcome<Payload> {
 
 const noTrace: ReadonlyArray<TraceEntry> = []
 
-/** See the module. `contextOf` gives each its context, with the trace so far. */
+/** Runs the rewriters in order over one payload. `contextOf` gives each its context, with the trace so far. */
 export const run = Effect.fnUntraced(function*<Payload, Context>(
   rewriters: ReadonlyArray<Rewriter<Payload, Context>>,
   faults: Faults,

@@ -35,7 +35,7 @@ const signed = (error: ExecutionBlocked, name: string): ExecutionBlocked =>
     ? error
     : new ExecutionBlocked({ reason: error.reason, metadata: { ...error.metadata, checked_by: name } })
 
-/** See the module. */
+/** Runs a plain execution function beside an Effect `next`. */
 export const run = Effect.fnUntraced(function*<Req, A>(
   { invoke, kind, name, next, read, request, show }: Call<Req, A>
 ): Effect.fn.Return<A | undefined, unknown, unknown> {

@@ -23,7 +23,7 @@ export interface Stack {
   readonly faults: Faults.Faults
 }
 
-/** See the module. */
+/** Compiles a list of middleware into one stack, by kind. */
 export const make = (entries: ReadonlyArray<Any>): Stack => ({
   llmRequest: entries.flatMap((entry) => entry.kind === "llm_request" ? [entry.run] : []),
   toolRequest: entries.flatMap((entry) => entry.kind === "tool_request" ? [entry.run] : []),

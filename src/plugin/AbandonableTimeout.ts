@@ -8,8 +8,8 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 
 /**
- * Runs an effect for at most `deadline`; gives its exit, or undefined when it took longer. It runs in a fiber of its own, which is told to stop at the deadline or when
- * whoever waits is interrupted, and not waited for.
+ * Runs an effect for at most `deadline`; gives its exit, or undefined when it took longer. It runs in a fiber of its own,
+ * which is told to stop at the deadline or when whoever waits is interrupted, and not waited for.
  */
 export const after = <A, E, R>(
   effect: Effect.Effect<A, E, R>,

@@ -15,7 +15,7 @@ export type Origin =
   /** Code of this program or of an application. */
   | { readonly _tag: "Value"; readonly load: Effect.Effect<Plugin<unknown>, unknown> }
 
-/** See the module. */
+/** A plugin that was found and not loaded yet. */
 export interface Candidate {
   /** `category/directory`, or the plugin's name; unique among those that were found. */
   readonly key: string

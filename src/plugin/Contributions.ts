@@ -45,7 +45,7 @@ export type Read =
 
 const wrong = (message: string): Read => ({ _tag: "Wrong", message })
 
-/** See the module. */
+/** Reads the contribution that a plugin returned. */
 export const read = (value: unknown): Read => {
   if (!Predicate.isObject(value) || Array.isArray(value)) {
     return wrong("its build gave no contribution: return { tools, hooks, middleware, … }")

@@ -107,7 +107,7 @@ export const scan = Effect.fnUntraced(function*(
   const candidates: Array<Candidate> = []
   const warnings: Array<string> = []
 
-  /** Whether it is a plugin, also one that can not be used. */
+  /** True when it is a plugin, also one that can not be used. */
   const add = (directory: string, category: string | undefined) =>
     read(directory, source, category).pipe(
       Effect.map(Option.match({

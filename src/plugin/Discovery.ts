@@ -52,7 +52,7 @@ export interface Places {
 /** Directories of a bundled directory that are no plugins of this kind. */
 const without = ["memory", "context_engine", "model-providers", "platforms"]
 
-/** Whether a variable says yes. */
+/** True when a variable says yes. */
 export const isTruthy = (value: string | undefined): boolean =>
   value !== undefined && ["1", "true", "yes", "on"].includes(value.trim().toLowerCase())
 
@@ -75,7 +75,7 @@ const merge = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =
 
 const nothing: Found = { candidates: [], warnings: [] }
 
-/** See the module. Fails when a directory of plugins is there and can not be read. */
+/** Finds the plugins of all four sources. Fails when a directory of plugins is there and can not be read. */
 export const discover = Effect.fnUntraced(function*(
   { bundled, cwd, packages, user, variable }: Places
 ): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {

@@ -1,5 +1,5 @@
 /**
- * Whether a plugin that was found is loaded. Pure.
+ * Decides whether a plugin that was found is loaded. Pure.
  *
  * Source: `hermes-contract.md` §3.3.
  */
@@ -21,11 +21,11 @@ const load: Decision = { _tag: "Load" }
 
 const leave = (reason: string | undefined): Decision => ({ _tag: "Leave", enabled: reason === undefined, reason })
 
-/** Whether a list names a plugin. */
+/** True when a list names a plugin. */
 export const isIn = (list: ReadonlyArray<string>, { names }: Pick<Candidate, "names">): boolean =>
   list.some((entry) => names.includes(entry.trim()))
 
-/** See the module. The first rule that fits decides: no beats yes, whichever name either of them uses. */
+/** Decides whether a plugin is loaded. The first rule that fits decides: no beats yes, whichever name either of them uses. */
 export const decide = (candidate: Candidate, { disabled, enabled }: Lists): Decision => {
   const { key, kind, source } = candidate
   if (isIn(disabled, candidate)) return leave("disabled via config")

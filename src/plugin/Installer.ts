@@ -30,7 +30,7 @@ export interface Request {
   readonly cwd: string
   /** `HERMES_HOME/plugins`. */
   readonly plugins: string
-  /** Whether a plugin of that name is replaced. */
+  /** True when a plugin of that name is replaced. */
   readonly force: boolean
 }
 

@@ -27,7 +27,7 @@ export interface RequiredVariable {
   readonly description: string | undefined
 }
 
-/** See the module. */
+/** Fields of a `plugin.yaml`. */
 export interface Manifest {
   /** Absent where the manifest does not say: the directory's name stands for it. */
   readonly name: string | undefined

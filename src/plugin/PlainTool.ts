@@ -31,7 +31,7 @@ export interface Call {
   readonly signal: AbortSignal
 }
 
-/** See the module. */
+/** A tool as a plugin on disk registers it. */
 export interface PlainTool {
   readonly name: string
   /** The plugin's name when absent. */

@@ -93,7 +93,7 @@ export interface Details {
   readonly description?: string | undefined
 }
 
-/** See the module. `R` is everything that must be there where it is loaded. */
+/** A plugin as a value. `R` is everything that must be there where it is loaded. */
 export interface Plugin<out R = never> extends Details {
   readonly [TypeId]: typeof TypeId
   readonly build: Effect.Effect<Contribution<unknown>, unknown, R | Scope.Scope>
@@ -118,7 +118,7 @@ export type NeedsOf<C extends Contribution<unknown>> =
 /** Nothing to ask of a contribution whose middleware adds no failure; what can not be met of any other. */
 type AddsNoFailure<C> = [Middleware.Errors<MiddlewareOf<C>>] extends [never] ? unknown : { readonly name: never }
 
-/** A plugin that is built by an Effect; see the module. */
+/** A plugin that is built by an Effect. */
 export const make = <const C extends Contribution<unknown>, E = never, R = never>(
   options: Details & { readonly build: Effect.Effect<C, E, R> } & AddsNoFailure<C>
 ): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
@@ -127,7 +127,7 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
   return { [TypeId]: TypeId, ...details, build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"] }
 }
 
-/** A plugin that is there already; see the module. */
+/** A plugin that is there already, without an Effect to build it. */
 export const value = <const C extends Contribution<unknown> & Partial<Details>>(
   options: Details & C & AddsNoFailure<C>
 ): Plugin<Exclude<NeedsOf<C>, Scope.Scope>> => {
@@ -149,6 +149,6 @@ export const untyped = (details: Details, build: Plugin<unknown>["build"]): Plug
   build
 })
 
-/** Whether a value is a plugin, whoever made it. */
+/** True when a value is a plugin, whoever made it. */
 export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   Predicate.isObject(value) && Object.hasOwn(value, TypeId) && Effect.isEffect(value["build"])

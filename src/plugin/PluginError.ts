@@ -14,7 +14,7 @@
  */
 import * as Schema from "effect/Schema"
 
-/** See the module. */
+/** Reports why a plugin cannot be used. */
 export class PluginError extends Schema.TaggedError<PluginError>("hermes-effect/PluginError")("PluginError", {
   /** The plugin, by key or as the user named it. */
   plugin: Schema.String,

@@ -67,7 +67,7 @@ const ofApplication = (plugin: Plugin<unknown>): Candidate => ({
 interface Current {
   readonly scope: Scope.Closeable
   readonly loaded: Loading.Loaded
-  /** Whether every place could be looked at. */
+  /** True when every place could be looked at. */
   readonly isWhole: boolean
 }
 

@@ -25,7 +25,7 @@ import type { Conversation } from "./MessageInjection.ts"
 import type { Loaded } from "./Loading.ts"
 import type { PluginServices } from "./PluginToolAccess.ts"
 
-/** See the module. */
+/** Loads, reloads and serves the plugins of a runtime. */
 export interface Service {
   readonly loaded: Effect.Effect<Loaded>
   /** Unloads and loads again. The stack of an agent that is there already keeps the middleware that it was made with. */

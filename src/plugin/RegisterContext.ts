@@ -42,7 +42,7 @@ export interface CommandOptions {
   readonly argsHint?: string | undefined
 }
 
-/** See the module; each member has its snake_case name too, which is the contract's. */
+/** Members of the `register(ctx)` argument; each member has its snake_case name too, which is the contract's. */
 export interface Members {
   readonly registerMiddleware: <const Kind extends string>(
     kind: Kind,
@@ -84,7 +84,7 @@ type Snake<Name extends string> = Name extends `${infer Letter}${infer Rest}`
 
 type Aliases = { readonly [Name in keyof Members as Snake<Name>]: Members[Name] }
 
-/** See the module. */
+/** The argument of `register(ctx)` of a plugin module. */
 export interface RegisterContext extends Members, Aliases {
   readonly key: string
   readonly manifest: Manifest

@@ -24,7 +24,7 @@ export interface Reserved {
 export interface Registrant {
   readonly key: string
   readonly reserved: Reserved
-  /** Whether its tools may take the place of others (`plugins.entries.<key>.allow_tool_override`). */
+  /** True when its tools may take the place of others (`plugins.entries.<key>.allow_tool_override`). */
   readonly mayOverride: boolean
 }
 
@@ -58,7 +58,7 @@ const registerTools = Effect.fnUntraced(function*({ key, mayOverride }: Registra
   return allowed.map(({ tool }) => tool.name)
 })
 
-/** See the module. What the parts need is taken from the surroundings, once. */
+/** Registers a contribution, for as long as the scope lives. What the parts need is taken from the surroundings, once. */
 export const register = Effect.fnUntraced(function*(
   registrant: Registrant,
   { cliCommands = [], commands = [], hooks = [], middleware = [], providers = [], tools = [] }: Contribution<unknown>

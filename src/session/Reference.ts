@@ -41,7 +41,7 @@ const lastContinuation = (first: Session, base: string, others: ReadonlyArray<Se
   return last
 }
 
-/** See the module. */
+/** Resolves a text of a user to one session. */
 export const resolve = (lookup: Lookup) =>
   Effect.fnUntraced(function*(reference: string): Effect.fn.Return<Session, SessionNotFound | SessionStoreError> {
     const wanted = reference.trim()

@@ -15,7 +15,7 @@ import * as SearchText from "./SearchText.ts"
 /** A word, or several that must follow one another. */
 export interface Term {
   readonly words: ReadonlyArray<string>
-  /** Whether the last word is only the beginning of one. */
+  /** True when the last word is only the beginning of one. */
   readonly prefix: boolean
 }
 

@@ -73,7 +73,7 @@ export const neighbourLength = 200
 /** Sources whose sessions are nobody's conversation: they are not found, and `latest` never means one of them. */
 export const hiddenSources: ReadonlyArray<string> = ["tool", "subagent", "kanban"]
 
-/** See the module. */
+/** Searches the messages of every session. */
 export interface Service {
   readonly search: (query: string, options?: SearchOptions) => Effect.Effect<ReadonlyArray<Hit>, SessionStoreError>
 }

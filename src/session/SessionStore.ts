@@ -95,7 +95,7 @@ export interface Owned {
   readonly lost: Effect.Effect<never, SessionBusy> | undefined
 }
 
-/** See the module. Reading a session that does not exist gives nothing; writing to it fails. */
+/** Stores and reads sessions and their messages. Reading a session that does not exist gives nothing; writing to it fails. */
 export interface Service {
   /** Fails when the id exists. */
   readonly create: (session: NewSession) => Effect.Effect<Session, SessionStoreError>

@@ -1,5 +1,5 @@
 /**
- * Whether a failure is one that a user named: by its HTTP status, or by the name under which an SDK knows it.
+ * Decides whether a failure is one that a user named: by its HTTP status, or by the name under which an SDK knows it.
  *
  * **Details**
  *
@@ -139,7 +139,7 @@ const describe = (error: unknown): { readonly status: number | undefined; readon
   }
 }
 
-/** See the module. */
+/** Tells whether an error matches the trigger. */
 export const matches = ({ exceptionTypes, statusCodes }: Trigger, error: unknown): boolean =>
   chain(error).some((value) => {
     const { names, status } = describe(value)

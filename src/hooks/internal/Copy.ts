@@ -110,7 +110,7 @@ const put = (out: Record<string, Schema.Json>, key: string, value: Schema.Json):
   else out[key] = value
 }
 
-/** A copy of a value; see the module. */
+/** Copies a value as redacted, frozen JSON within bounds; never throws. */
 export const copy = (root: unknown, bounds: Bounds): Copied => {
   let size = 0
   const path = new Set<object>()

@@ -32,13 +32,13 @@ export interface JobRequest {
 /** Asks the agent of a job, in a session of its own. */
 export type Ask = (asked: JobRequest) => Effect.Effect<RunResult, AgentError>
 
-/** See the module. */
+/** Opens the agent of a job. */
 export interface Service {
   /** The agent of a job, or what of the configuration keeps it from running; no model is asked yet. */
   readonly open: (job: Job) => Effect.Effect<Ask, JobBlocked, Scope.Scope>
 }
 
-/** See the module. */
+/** Service that opens the agent of a job. */
 export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effect/runner/JobAgent") {
   /** The agent of the surroundings, whatever provider and model a job remembers. */
   static readonly layer = (options: JobTools.Options = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>

@@ -3,7 +3,7 @@
  */
 import * as Schema from "effect/Schema"
 
-/** See the module; the line says what to correct. */
+/** Reports why a job cannot run; the line says what to correct. */
 export class JobBlocked extends Schema.TaggedError<JobBlocked>("hermes-effect/runner/JobBlocked")("JobBlocked", {
   message: Schema.String
 }) {}

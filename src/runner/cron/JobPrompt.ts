@@ -53,7 +53,7 @@ export const make = (job: Job, materials: ReadonlyArray<Material>, { meant, now 
 
 const isMarker = (line: string | undefined): boolean => line?.replaceAll(/[*_`\s]/g, "").toUpperCase() === silentMarker
 
-/** Whether an answer asks not to be shown: by the marker alone, or in a line of its own at its beginning or end. */
+/** True when an answer asks not to be shown: by the marker alone, or in a line of its own at its beginning or end. */
 export const isSilent = (answer: string): boolean => {
   const lines = answer.split("\n").filter((line) => line.trim() !== "")
   return isMarker(lines[0]) || isMarker(lines.at(-1))

@@ -47,7 +47,7 @@ export interface Settings {
   readonly places: JobFiles.Places
   /** What happens to a dangerous call: `approvals.cron_mode`. */
   readonly approvals: "deny" | "approve"
-  /** Whether what keeps a job from running is told once, and not each time. */
+  /** True when what keeps a job from running is told once, and not each time. */
   readonly preflight: boolean
   readonly maySchedule: boolean
   readonly scriptTimeoutSeconds: number
@@ -190,7 +190,7 @@ export interface Finished {
   readonly error: string | undefined
 }
 
-/** See the module. Whatever happens, the job is given back; interrupted, it is a failed run. */
+/** Runs a claimed job once. Whatever happens, the job is given back; interrupted, it is a failed run. */
 export const run = Effect.fnUntraced(function*(claim: Claim, settings: Settings) {
   const jobs = yield* CronJobs
   const began = yield* Clock.currentTimeMillis

@@ -15,11 +15,11 @@ export interface Options {
   /** Toolsets of a job that names none; `hermes-cli` when absent. */
   readonly toolsets?: ReadonlyArray<string> | undefined
   readonly disabled?: ReadonlyArray<string> | undefined
-  /** Whether a job may make jobs; no when absent. */
+  /** True when a job may make jobs; no when absent. */
   readonly maySchedule?: boolean | undefined
 }
 
-/** See the module. */
+/** Selects the tools of a scheduled run. */
 export const select = (
   job: Pick<Job, "toolsets">,
   registry: ToolRegistry,

@@ -8,7 +8,7 @@ import * as Database from "./Database.ts"
 import * as SqliteSearch from "./SqliteSearch.ts"
 import * as SqliteStore from "./SqliteStore.ts"
 
-/** See the module. */
+/** Opens the store and the search on one database. */
 export interface Backend {
   readonly store: SessionStore.Service
   readonly search: SessionSearch.Service

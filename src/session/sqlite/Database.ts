@@ -22,7 +22,7 @@ import * as SqliteClient from "../../platform/SqliteClient.ts"
 import * as SqlFailure from "../../platform/SqlFailure.ts"
 import * as Migrations from "./Migrations.ts"
 
-/** See the module. */
+/** An open session database. */
 export interface Database {
   readonly sql: SqlClient
   /** Runs statements that change nothing. */

@@ -57,7 +57,7 @@ export const toFts = (query: SearchQuery.SearchQuery): string =>
 const unspacedWords = (terms: ReadonlyArray<SearchQuery.Term>): ReadonlyArray<string> =>
   terms.flatMap((term) => term.words.filter(SearchText.isUnspaced))
 
-/** See the module. */
+/** Makes the search on an open database. */
 export const make = ({ sql, read }: Database): SessionSearch.Service => {
   const place = sql`
     m.session_id, m.position, m.role,

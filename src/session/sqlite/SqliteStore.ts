@@ -39,7 +39,7 @@ const encode = (message: Prompt.Message): Effect.Effect<Rows.NewMessage, Session
       )
   })
 
-/** See the module. */
+/** Makes the session store on an open database. */
 export const make = ({ sql, read, write }: Database): SessionStore.Service => {
   const session = (rows: ReadonlyArray<Rows.SessionRow>): Option.Option<SessionStore.Session> =>
     Option.map(Option.fromUndefinedOr(rows[0]), Rows.toSession)
