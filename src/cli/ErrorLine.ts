@@ -26,11 +26,11 @@ const authentication = ({ description, kind }: AiError.AuthenticationError): str
   const said = description === undefined || description === "" ? "" : ` (${description})`
   switch (kind) {
     case "MissingKey":
-      return `the provider wants an API key${said}: set model.api_key or the provider's variable, see \`hermes doctor\``
+      return `the provider requires an API key${said}: set model.api_key or the provider's variable, see \`hermes doctor\``
     case "ExpiredKey":
       return `the API key has expired${said}: set a new one`
     case "InsufficientPermissions":
-      return `the API key may not do this${said}: use one that may, or another model`
+      return `the API key lacks permission${said}: use another key or model`
     default:
       return `the provider does not accept the API key${said}: correct it, see \`hermes doctor\``
   }
@@ -54,7 +54,7 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
       return `the provider failed: ${reason.description}: try again, or configure another one`
     case "InvalidRequestError":
       return `${sentence(reason.description, "the provider refused the request")}${
-        reason.parameter === "model" ? ": choose another by --model" : ""
+        reason.parameter === "model" ? ": choose another with --model" : ""
       }`
     case "InvalidResponseError":
       return `cannot read the provider's answer: ${reason.description}`

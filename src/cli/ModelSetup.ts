@@ -35,7 +35,7 @@ const chooseProvider = (current: string) =>
   question("Provider", current === "auto" || current === "offline" ? "openrouter" : current, (given) => {
     const found = Directory.find(given)
     return found === undefined || found.name === "offline"
-      ? Effect.fail(`There is no provider "${given}"; custom is an endpoint of your own`)
+      ? Effect.fail(`Unknown provider "${given}"; use custom for your own endpoint`)
       : Effect.succeed(found.name)
   })
 
@@ -87,7 +87,7 @@ const dialogue = Effect.gen(function*() {
   yield* note(`\nChoose the model that answers. Ctrl+C ends this, and nothing is changed.\nProviders: ${names.join(", ")}`)
   const name = yield* chooseProvider(current.provider)
   const provider = Directory.find(name)
-  if (provider === undefined) return yield* notDone(`there is no provider "${name}"`)
+  if (provider === undefined) return yield* notDone(`unknown provider "${name}"`)
   const isCurrent = Directory.find(current.provider)?.name === provider.name
   const baseUrl = provider.baseUrl === undefined && provider.authentication !== "aws"
     ? yield* chooseAddress(isCurrent ? current.baseUrl : undefined)

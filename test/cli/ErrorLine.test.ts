@@ -48,7 +48,7 @@ describe("ErrorLine", () => {
       "the provider's rate limit is reached: try again in 20s"
     )
     const unknown = new AiError.InvalidRequestError({ parameter: "model", description: `host has no model "x"` })
-    assert.strictEqual(ErrorLine.of(provider(unknown)).line, `host has no model "x": choose another by --model`)
+    assert.strictEqual(ErrorLine.of(provider(unknown)).line, `host has no model "x": choose another with --model`)
     const key = new AiError.AuthenticationError({ kind: "InvalidKey", description: "bad key" })
     assert.strictEqual(ErrorLine.of(provider(key)).code, 1)
     assert.include(ErrorLine.of(provider(key)).line, "the provider does not accept the API key (bad key)")

@@ -255,7 +255,7 @@ describe("what can go wrong", () => {
       const model = ["--provider", "custom", "--model", "nope", "-Q", "-q", "hi"]
       const wrong = yield* hermes([...model, "--base-url", `${server.url}/v1`])
       assert.deepStrictEqual([wrong.code, wrong.stdout], [1, ""])
-      assert.match(wrong.stderr, /^session_id: \S+\nError: [^\n]*has no model "nope"[^\n]*: choose another by --model\n$/)
+      assert.match(wrong.stderr, /^session_id: \S+\nError: [^\n]*has no model "nope"[^\n]*: choose another with --model\n$/)
       const gone = yield* hermes([...model, "--base-url", `http://127.0.0.1:${yield* closedPort}/v1`], {
         env: { HERMES_AGENT__API_MAX_RETRIES: "1" }
       })
