@@ -152,7 +152,7 @@ const conduct = Effect.fnUntraced(function*<E>(
 /** Stands in where the application has no hooks. */
 const silent = Effect.runSync(Hooks.make())
 
-/** What an agent is made of, besides the services of its surroundings. */
+/** Parts of an agent, besides the services of its surroundings. */
 export interface Options<Middlewares extends ReadonlyArray<Middleware.Any>> extends AgentSettings {
   /** The first is outermost. */
   readonly middleware?: Middlewares | undefined

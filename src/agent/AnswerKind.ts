@@ -17,11 +17,11 @@ import type { RouteInfo } from "../domain/Route.ts"
 /** Kinds of a text that a model ended of its own accord. */
 export type AnswerKind = "answer" | "announcement" | "cut off"
 
-/** What is known of the answer. */
+/** Input of the classification. */
 export interface AnswerInput {
   readonly text: string
   readonly route: RouteInfo
-  /** What the user asked, as far as it is text. */
+  /** Question of the user, as far as it is text. */
   readonly asked: string
   /** True when one of the newest messages is a tool's result. */
   readonly afterTools: boolean
@@ -47,7 +47,7 @@ const isAnnouncement = ({ anyResults, asked, route, text }: AnswerInput): boolea
 const isOllama = ({ baseUrl = "", provider }: RouteInfo): boolean =>
   /ollama/i.test(provider) || /ollama|:11434\b/i.test(baseUrl)
 
-/** What sentences, quotes, lists and code end with, in Latin and East Asian writing. */
+/** Characters that end sentences, quotes, lists and code, in Latin and East Asian writing. */
 const ending = /[.!?:;)"'\]}`*…。！？：；）」』】》”’]$/u
 
 const isCutOff = ({ afterTools, route, text }: AnswerInput): boolean => {

@@ -1,5 +1,5 @@
 /**
- * What a run does with an answer that is no answer yet: cut, paused, empty, or made of calls that can not be tried. Pure:
+ * Decides how a run goes on after an answer that is no answer yet: cut, paused, empty, or made of calls that can not be tried. Pure:
  * the state so far and an outcome in, the next state and what to do out.
  *
  * **Details**
@@ -54,11 +54,11 @@ export interface Decision {
   readonly action: Action
 }
 
-/** What of the run a decision needs besides the outcome. */
+/** Data of the run that a decision needs besides the outcome. */
 export interface AnswerContext {
   /** True when one of the newest messages is a tool's result. */
   readonly afterTools: boolean
-  /** What a text is that the model ended of its own accord. */
+  /** Kind of a text that the model ended of its own accord. */
   readonly answer: AnswerKind
 }
 

@@ -1,5 +1,5 @@
 /**
- * What children in the background did, as messages for the session that sent them; also of those whose report nobody took.
+ * Reports of children in the background, as messages for the session that sent them; also of those whose report nobody took.
  *
  * **Details**
  *
@@ -21,7 +21,7 @@ import type { Service as SessionStore } from "../session/SessionStore.ts"
 import * as ResultText from "../tool/result/ResultText.ts"
 import type { Delivery, Service as Children } from "./Children.ts"
 
-/** What a report says. */
+/** Contents of a report. */
 interface BackgroundReport {
   readonly delegationId: string
   readonly goal: string
@@ -97,7 +97,7 @@ const textOf = (message: Prompt.Message): string =>
     ? message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
     : ""
 
-/** What the store knows of a child that reported to nobody. */
+/** Report, from the store, of a child that reported to nobody. */
 const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: Sent) {
   const id = SessionId.make(sessionId)
   const session = Option.getOrUndefined(yield* store.get(id))

@@ -1,5 +1,5 @@
 /**
- * What works in the background of a conversation, whatever it is: child agents, and processes that the terminal started. For
+ * The background work of a conversation: child agents, and processes that the terminal started. For
  * whoever talks to the user: it lists and stops them, and brings what they have to say into the conversation.
  *
  * **Example** (Stopping everything that a session started)
@@ -40,13 +40,13 @@ export interface Item {
   readonly what: string
   /** Milliseconds since the epoch. */
   readonly since: number
-  /** What it is at, in a word or two. */
+  /** Current activity, in a word or two. */
   readonly at: string
 }
 
 /** Lists and stops background work, and hands over its reports. */
 export interface Service {
-  /** What works for a session, its children in front and their children too; oldest first. */
+  /** Work for a session, its children in front and their children too; oldest first. */
   readonly list: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
   /** Stops one by its id or the beginning of it. */
   readonly stop: (sessionId: SessionId, id: string) => Effect.Effect<Item | undefined>

@@ -1,10 +1,10 @@
 /**
- * What one run may use: model calls, tokens, money, time and tool calls. A ledger that the run writes as it goes, and that
+ * Limits of one run: model calls, tokens, money, time and tool calls. A ledger that the run writes as it goes, and that
  * is asked before each step whether there is anything left.
  *
  * **Details**
  *
- * What a child uses counts for its parent too, and a limit of the parent holds for its children: only model calls are
+ * Use by a child counts for its parent too, and a limit of the parent holds for its children: only model calls are
  * counted for each run alone. A limit ends a run before its next step, with one exception: time also cuts a step that is
  * under way. Tool calls are used up when one had to be refused, not when the last one was allowed, so that the model can
  * still answer with what it has.
@@ -19,7 +19,7 @@ import * as Cost from "../domain/Cost.ts"
 import type { Limit } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 
-/** What a run may use besides model calls; without a limit where absent. */
+/** Limits of a run besides model calls; without a limit where absent. */
 export interface Limits {
   /** Tokens that its model calls read and write. */
   readonly tokens?: number | undefined
@@ -94,7 +94,7 @@ export const millisLeft = (budget: Budget, now: number): number | undefined => {
   return ends.length === 0 ? undefined : Math.min(...ends) - now
 }
 
-/** What is used up, if anything: the run takes no further step then. */
+/** Limit that is used up, if any: the run takes no further step then. */
 export const exhausted = (budget: Budget, now: number): Limit | undefined => {
   if (budget.usedIterations >= budget.iterations) return "iterations"
   if (budget.refusedCall) return "tool_calls"

@@ -28,11 +28,11 @@ export interface Call<R = never> {
   readonly sessionId?: string | undefined
   /** Absolute; the agent's when absent. */
   readonly cwd?: string | undefined
-  /** What tools read of a run (`RunContext`); one that needs it fails without. */
+  /** Data of a run that tools read (`RunContext`); one that needs it fails without. */
   readonly context?: Context.Context<R> | undefined
 }
 
-/** What it gave. */
+/** Result of the call. */
 export interface Outcome {
   readonly output: unknown
   readonly isFailure: boolean

@@ -22,13 +22,13 @@ import type { RunOptions } from "./RunInput.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
-/** How children are run and stopped. */
+/** Runs and stops children. */
 export interface Agent {
   readonly run: (input: RunOptions, lineage: Lineage) => Effect.Effect<RunResult, unknown>
   readonly stop: (sessionId: string) => Effect.Effect<boolean>
 }
 
-/** What the children of one run have in common. */
+/** Data that the children of one run have in common. */
 export interface Family<out E> {
   readonly services: Services<E>
   readonly parent: RunState
@@ -143,7 +143,7 @@ export const plan = Effect.fnUntraced(function*<E>(
   }
 })
 
-/** What is told of a child that ended, or was cut before it could. */
+/** Report of a child that ended, or was cut before it could. */
 export const closing = (child: Child): Spans.Event<"subagent_stop"> => ["subagent_stop", () => {
   const { durationMillis, status, summary } = child.ending ?? { ...ChildWatch.interrupted(child.watched), durationMillis: 0 }
   return {
@@ -164,7 +164,7 @@ export const announce = <E>(
     otherwise: () => closing(child)
   })
 
-/** What the parent gets of a child, however far it came. */
+/** Result that the parent gets of a child, however far it came. */
 export const report = Effect.fnUntraced(function*<E>(
   { parent, services }: Family<E>,
   child: Child

@@ -1,5 +1,5 @@
 /**
- * What of a parent's tools a child may use. Pure.
+ * Selects the tools of its parent that a child may use. Pure.
  *
  * **Details**
  *
@@ -17,7 +17,7 @@ import * as Toolsets from "../tool/Toolsets.ts"
 /** Tools that a child never has. */
 const withheld: ReadonlySet<string> = new Set(["clarify", "memory", "send_message", "execute_code", "cronjob"])
 
-/** What a choice is made from. */
+/** Input of the selection. */
 export interface ToolSelectionInput {
   readonly parent: Selection
   /** Names of all registered toolsets. */

@@ -1,5 +1,5 @@
 /**
- * What is seen of a child while it runs, so that its report says what it did even when it never gives a result.
+ * Observes a child while it runs, so that its report says what it did even when it never gives a result.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import { isCompleted } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type * as Delegator from "../tool/Delegator.ts"
 
-/** What was seen so far. */
+/** Observations so far. */
 export interface Watched {
   readonly trace: Array<Delegator.ChildReport["tool_trace"][number]>
   /** Sessions of the child's own children, and of theirs. */
@@ -18,7 +18,7 @@ export interface Watched {
   steps: number
   /** Its own cost and that of its children. */
   usage: Usage.Usage
-  /** What it said since its last tool call. */
+  /** Text since its last tool call. */
   text: string
   toolCount: number
   lastTool: string | undefined
@@ -90,7 +90,7 @@ export const watch = (
   }
 }
 
-/** How a child ended. */
+/** Outcome of a child. */
 export interface Ending {
   readonly status: Delegator.ChildStatus
   readonly exit: string
@@ -100,7 +100,7 @@ export interface Ending {
 
 const describe = (error: unknown): string => error instanceof Error ? error.message : String(error)
 
-/** What stands for a child that was cut before it could say how it ended. */
+/** Report of a child that was cut before it could say how it ended. */
 export const interrupted = ({ text }: Watched): Ending => ({ status: "interrupted", exit: "interrupted", summary: text })
 
 const cut = (cause: Cause.Cause<unknown>, watched: Watched): Ending =>
@@ -122,7 +122,7 @@ const late = ({ lastTool, steps, text, usage }: Watched): Ending => {
   return { status: "timeout", exit: "timeout", summary: text, error: why }
 }
 
-/** How a child ended; `none` is: not in its time. Text alone does not make its work complete. */
+/** Outcome of a child; `none` is: not in its time. Text alone does not make its work complete. */
 export const ending = (exit: Exit.Exit<Option.Option<RunResult>, unknown>, watched: Watched): Ending => {
   if (Exit.isFailure(exit)) return cut(exit.cause, watched)
   if (Option.isNone(exit.value)) return late(watched)

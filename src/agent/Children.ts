@@ -51,7 +51,7 @@ export interface Child {
   readonly progress: { readonly toolCount: number; readonly lastTool: string | undefined }
 }
 
-/** What a child in the background did. */
+/** Report of a child in the background. */
 export interface Delivery {
   readonly delegationId: string
   /** Of the session that asked for it. */

@@ -1,5 +1,5 @@
 /**
- * What a run does when its conversation does not fit into the model: learns how much that holds, has the conversation made
+ * Recovers a run whose conversation does not fit into the model: learns how much that holds, has the conversation made
  * smaller, and asks again; where nothing helps, goes on with the next route, and fails when there is none.
  *
  * **Details**

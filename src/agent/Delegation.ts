@@ -30,7 +30,7 @@ import type { DelegationSettings } from "./RunInput.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
-/** What applies when nobody says otherwise. */
+/** Defaults. */
 export const defaults = {
   maxSpawnDepth: 2,
   maxConcurrentChildren: 3,
@@ -86,7 +86,7 @@ export const make = <E>(
     return registered
   })
 
-  /** What there is of the children, as the result of a call that is cut. */
+  /** Results of the children so far, as the result of a call that is cut. */
   const salvage = Effect.fnUntraced(function*(callId: string, planned: ReadonlyArray<Child.Child>) {
     const results = yield* Effect.forEach(planned, (child) => Child.report(family, child))
     const { output } = ResultText.of({ output: { results }, isFailure: true }, { foreign: false, redact: yield* RedactSecrets })

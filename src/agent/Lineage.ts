@@ -1,5 +1,5 @@
 /**
- * Where a child run comes from.
+ * Origin of a child run.
  */
 import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { Budget } from "./Budget.ts"

@@ -37,7 +37,7 @@ const largerOutput = (run: RunState, factor: number): number => {
   return Math.max(base, Math.min(base * factor, outputCap))
 }
 
-/** How far back a tool's result still counts as what an empty answer was about. */
+/** Number of newest messages in which a tool's result counts as what an empty answer was about. */
 const recent = 5
 
 const isAfterTools = (run: RunState): boolean => run.messages.slice(-recent).some(({ role }) => role === "tool")

@@ -123,7 +123,7 @@ const unpriced = (model: string): RunEvent => ({
   message: `Nobody names a price for ${model}: its calls do not count for the money that the run may spend`
 })
 
-/** What was spent, by the run itself or by a side task of this name. */
+/** Amount that was spent, by the run itself or by a side task of this name. */
 export interface Payment {
   readonly route: RouteInfo
   readonly usage: Usage.Usage
@@ -146,7 +146,7 @@ export const pay = <E>(
   }))
 }
 
-/** What is asked, besides the conversation. */
+/** Parts of the request besides the conversation. */
 export interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
   /** Sent after the conversation, and no part of it. */
   readonly last?: Prompt.Message | undefined

@@ -1,5 +1,5 @@
 /**
- * How a step ended: what the loop decides on. A step has no policy, and the loop has no flags.
+ * Outcome of a step: what the loop decides on. A step has no policy, and the loop has no flags.
  */
 
 /** Outcome of one step. */
@@ -26,7 +26,7 @@ export type Outcome =
 /** See {@link Outcome}. */
 export interface Continued {
   readonly _tag: "Continue"
-  /** What was said beside the calls. */
+  /** Text beside the calls. */
   readonly text: string
   readonly tools: ReadonlyArray<string>
   /** True when a call of the step could not even be tried: an unknown tool, arguments that are no object. */

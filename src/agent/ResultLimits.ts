@@ -1,5 +1,5 @@
 /**
- * How much of a step's tool results reaches the model of a run: what the agent is set up with, else what fits its window.
+ * Bounds of a step's tool results for the model of a run: what the agent is set up with, else what fits its window.
  *
  * Source: `hermes-llm.md` §19.9.
  */

@@ -1,5 +1,5 @@
 /**
- * How a run ends: with a result that listeners may rewrite, or cut short, with a session that is fit to be continued.
+ * Ends a run: with a result that listeners may rewrite, or cut short, with a session that is fit to be continued.
  * Either way it is closed by exactly one `on_session_end`.
  *
  * Source: `ARCHITECTURE.md` §4 and §7, `hermes-contract.md` §2.3.
@@ -91,7 +91,7 @@ export const reasonOf = <E>(exit: Exit.Exit<RunResult | void, E>): string => {
   return Cause.squash(exit.cause) instanceof CompressionExhausted ? "compression_exhausted" : "failed"
 }
 
-/** What listeners are told of a run that was cut: in the contract's word, with the request that it was at. */
+/** Reason that listeners get of a run that was cut: in the contract's word, with the request that it was at. */
 const cut = (run: RunState) => ({
   reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
   ...(run.steps === 0 ? {} : { api_request_id: makeApiRequestId(run.turnId, run.steps, run.attempt) })

@@ -1,5 +1,5 @@
 /**
- * What an application asks of an agent.
+ * Input of a run.
  */
 import type * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
@@ -31,11 +31,11 @@ export interface RunOptions {
   readonly tools?: Selection | undefined
   /** Model calls with tools at most; the agent's when absent. */
   readonly maxIterations?: number | undefined
-  /** What else the run may use, its children included; each limit that is absent is the agent's. */
+  /** Other limits of the run, its children included; each limit that is absent is the agent's. */
   readonly budget?: Limits | undefined
   /** The route to ask instead of the router's own choice. */
   readonly route?: Route | undefined
-  /** How hard the model thinks; the agent's when absent. */
+  /** Reasoning effort of the model; the agent's when absent. */
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** True when answers come in pieces. `stream` asks for them, `run` does not, unless this says otherwise. */
   readonly streaming?: boolean | undefined
@@ -48,7 +48,7 @@ export interface RunOptions {
   readonly onEvent?: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
 }
 
-/** What children of a run may do (`hermes-product.md` §3); each has a default. */
+/** Limits and rights of children of a run (`hermes-product.md` §3); each has a default. */
 export interface DelegationSettings {
   /** 2 when absent: a grandchild never delegates. */
   readonly maxSpawnDepth?: number | undefined
@@ -64,19 +64,19 @@ export interface DelegationSettings {
   readonly autoApprove?: boolean | undefined
   /** The route that children ask; their parent's when absent. */
   readonly route?: Route | undefined
-  /** How hard children think; as their parent when absent. */
+  /** Reasoning effort of children; as their parent when absent. */
   readonly reasoningEffort?: ReasoningEffort | undefined
   /** True when a child keeps the toolsets of MCP servers beside those that its task asks for; yes when absent. */
   readonly inheritMcpToolsets?: boolean | undefined
 }
 
-/** What an agent is set up with; each has a default. */
+/** Settings of an agent; each has a default. */
 export interface AgentSettings {
-  /** Where users talk to it, for hooks and prompts: `cli`, `library` (when absent), … */
+  /** Surface on which users talk to it, for hooks and prompts: `cli`, `library` (when absent), … */
   readonly platform?: string | undefined
   /** 90 when absent (`hermes-llm.md` §18.1). */
   readonly maxIterations?: number | undefined
-  /** What else one run may use; without limits when absent. */
+  /** Other limits of one run; without limits when absent. */
   readonly budget?: Limits | undefined
   /** Absolute working directory of the tools; the process's when absent. */
   readonly cwd?: string | undefined
@@ -91,8 +91,8 @@ export interface AgentSettings {
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   readonly delegation?: DelegationSettings | undefined
-  /** When a run that goes in circles is warned, and when it is halted. */
+  /** Thresholds at which a run that goes in circles is warned and halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
-  /** How much of tool results reaches the model; what fits its window when absent, 100 000 characters of one at most and 200 000 of a step. */
+  /** Bounds of tool results for the model; what fits its window when absent, 100 000 characters of one at most and 200 000 of a step. */
   readonly resultLimits?: ResultLimits | undefined
 }

@@ -1,10 +1,10 @@
 /**
- * How a run begins: the session is found or made, the user's message is stored, the listeners are told, and the
+ * Starts a run: the session is found or made, the user's message is stored, the listeners are told, and the
  * conversation is put together as the model will see it.
  *
  * **Details**
  *
- * What `pre_llm_call` listeners add stands before the user's text in the request alone; it is never stored, and never
+ * Additions of `pre_llm_call` listeners stand before the user's text in the request alone; it is never stored, and never
  * added to a message that is more than text (`ARCHITECTURE.md` §7, `hermes-contract.md` §2.6).
  */
 import * as Clock from "effect/Clock"
@@ -34,12 +34,12 @@ import type { Services } from "./Services.ts"
 /** Model calls with tools of one run when nobody says otherwise. */
 export const defaultMaxIterations = 90
 
-/** What a run starts from. */
+/** Data that a run starts from. */
 export interface Opened {
   readonly run: RunState
   readonly cwd: string
   readonly resumed: boolean
-  /** What the user should know of the model. */
+  /** Warning about the model, for the user. */
   readonly notice: string | undefined
 }
 
@@ -53,7 +53,7 @@ interface SessionPlace {
 /** Text of a user or a listener: well-formed, and without the fences of what the runtime adds. */
 const typed = (text: string): string => TextFences.strip(TextHygiene.withoutControls(TextHygiene.wellFormed(text)))
 
-/** What a user asks, in the form in which it came. */
+/** Question of the user, in the form in which it came. */
 const cleaned = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
   typeof prompt === "string"
     ? typed(prompt)

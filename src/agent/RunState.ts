@@ -33,20 +33,20 @@ export interface RunState {
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** System message first, then the conversation; grows, and its messages never change. */
   readonly messages: Array<Prompt.Message>
-  /** What the run used so far, its children included, and what it may use. */
+  /** Use of the run so far, its children included, and what it may use. */
   readonly budget: Budget.Budget
   readonly guard: LoopGuard
-  /** What the user asked, as it came: text or parts. */
+  /** Question of the user, as it came: text or parts. */
   readonly userMessage: unknown
   /** The calls that are being run. */
   batch: Batch
   /** Model calls so far. */
   steps: number
-  /** Which attempt of the newest step was answered, from 0. */
+  /** Attempt of the newest step that was answered, from 0. */
   attempt: number
   /** The route that answered last; before that, the one that will be asked. */
   route: RouteInfo
-  /** How often it was made smaller because it did not fit. */
+  /** Number of times it was made smaller because it did not fit. */
   readonly compactions: Probing.Turn
   /** Output limit of the next model call, where it differs from the agent's. */
   outputTokens: number | undefined
@@ -67,7 +67,7 @@ export interface Batch {
   readonly results: Map<string, Prompt.ToolMessage>
   /** Calls that started, by id; only of tools that can change something. */
   readonly begun: Set<string>
-  /** What calls that were cut had done until then, by call id: their result, instead of the one that says nothing. */
+  /** Work that calls had done until they were cut, by call id: their result, instead of the one that says nothing. */
   readonly salvaged: Map<string, string>
 }
 

@@ -24,9 +24,9 @@ export interface Services<out E = never> {
   readonly compaction: Compaction
   /** The children at work, of all runs. */
   readonly children: Children
-  /** Where side tasks charge the runs that they work for; absent where there are none. */
+  /** Ledger in which side tasks charge the runs that they work for; absent where there are none. */
   readonly accounts: UsageAccounts["Service"] | undefined
-  /** What is known of who read and wrote which file; absent where there are no file tools. */
+  /** Record of who read and wrote which file; absent where there are no file tools. */
   readonly files: FileState | undefined
   readonly settings: AgentSettings
 }

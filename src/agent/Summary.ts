@@ -21,7 +21,7 @@ import * as Step from "./Step.ts"
 /** Tries, the first included. */
 const tries = 2
 
-/** How long a run whose time is over may take for its summary, in milliseconds. */
+/** Longest time that a run whose time is over may take for its summary, in milliseconds. */
 const afterTime = 30_000
 
 const request = (limit: Limit): Prompt.Message =>
@@ -38,7 +38,7 @@ const capital = (text: string): string => text.charAt(0).toUpperCase() + text.sl
 
 const calls = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
 
-/** What stands in for the summary. */
+/** Text in place of the summary. */
 const without = (run: RunState, limit: Limit, why: string): string => {
   const { remedy, what } = Budget.wording(limit)
   return `Stopped after ${calls(run.steps)} without a final answer: ${what} for the request is used up${why}. ` +

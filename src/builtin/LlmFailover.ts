@@ -50,7 +50,7 @@ import * as FallbackRoute from "./failover/FallbackRoute.ts"
 import * as Options from "./failover/Options.ts"
 import * as Trigger from "./failover/Trigger.ts"
 
-/** What {@link make} takes. */
+/** Options of {@link make}. */
 export type { BreakerOptions, FallbackProvider, Options, TriggerOptions } from "./failover/Options.ts"
 
 const allSkipped = (): AiError.AiError =>
@@ -70,10 +70,10 @@ const failureOf = <E>(cause: Cause.Cause<E>): Cause.Fail<E> | undefined =>
 const nameOf = (route: Route | undefined): string =>
   route === undefined ? "the primary provider" : `${route.provider} (${route.model})`
 
-/** What a call fails with here besides what comes from below. */
+/** Failures of this middleware itself, besides those from below. */
 type OwnFailure = AiError.AiError | Breakers.Rejected
 
-/** What of a wrapper's `next` is used here. */
+/** Part of a wrapper's `next` that is used here. */
 type Ask<E, R> = (params: Middleware.ModelCallParams) => Effect.Effect<Middleware.ModelAnswer, E, R>
 
 const tell = (context: Middleware.CallContext, from: string, to: string, error: unknown): Effect.Effect<void> => {

@@ -1,5 +1,5 @@
 /**
- * How the answers of several listeners become one (`hermes-contract.md` §2.6). Every listener is asked, in order; what is
+ * Combines the answers of several listeners into one (`hermes-contract.md` §2.6). Every listener is asked, in order; what is
  * no answer for its hook is left out.
  *
  * **Details**
@@ -11,7 +11,7 @@ import * as Predicate from "effect/Predicate"
 import * as Json from "../domain/Json.ts"
 import type { Approve, AskName, Block } from "./Payloads.ts"
 
-/** What asking a hook gives; undefined when nobody answered. */
+/** Combined answer of a hook; undefined when nobody answered. */
 export interface Answers {
   /** All contexts, joined by a blank line. */
   readonly pre_llm_call: string | undefined

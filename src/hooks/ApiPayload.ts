@@ -11,7 +11,7 @@ import type { ContentPart, ModelRequest, ModelResponse } from "../domain/Model.t
 import * as Usage from "../domain/Usage.ts"
 import type { UsageCounters } from "./PayloadsApi.ts"
 
-/** What of a request is no part of its body. */
+/** Fields of a request that are no part of its body. */
 const transport: ReadonlySet<string> = new Set(["timeout", "http_client"])
 
 /** The `request` of an event. */
@@ -51,7 +51,7 @@ export const assistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Re
   }
 }
 
-/** What a `post_api_request` says of its answer. */
+/** Fields of a `post_api_request` about its answer. */
 export const answer = (response: ModelResponse) => {
   const message = assistantMessage(response.parts)
   const counters = usage(response.usage)

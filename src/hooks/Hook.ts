@@ -30,9 +30,9 @@ import type { AskName, HookEvents, HookName, HookReturns } from "./Payloads.ts"
 export interface Listener<out R = never> {
   readonly event: string
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown, R>
-  /** How long the run waits for it; as long as the runtime waits for a listener of its kind when absent. */
+  /** Time that the run waits for it; as long as the runtime waits for a listener of its kind when absent. */
   readonly deadline?: Duration.Duration | undefined
-  /** What a failure means. `closed` stands for a refusal, where the hook has one. */
+  /** Meaning of a failure. `closed` stands for a refusal, where the hook has one. */
   readonly onFailure: "open" | "closed"
 }
 
@@ -50,15 +50,15 @@ export type Delivery = { readonly mode: "inline" } | { readonly mode: "queued"; 
 
 /** One listener with its events and delivery. `R` is what its listeners need; they get it when the hook is registered. */
 export interface Hook<out R = never> {
-  /** Who this is, for warnings. */
+  /** Name for warnings. */
   readonly label: string
   readonly listeners: ReadonlyArray<Listener<R>>
   readonly delivery: Delivery
 }
 
-/** What every hook may say. */
+/** Options of every hook. */
 export interface Options {
-  /** Who this is, for warnings; the function's name when absent. */
+  /** Name for warnings; the function's name when absent. */
   readonly label?: string | undefined
   /**
    * 5 seconds for an observer, and for a listener that may answer what `Hooks.Settings` say (30 seconds), when absent
@@ -67,12 +67,12 @@ export interface Options {
   readonly deadline?: Duration.Input | undefined
 }
 
-/** What a guard may say besides: `closed` blocks the tool call when the guard fails or is too slow. */
+/** Further options of a guard: `closed` blocks the tool call when the guard fails or is too slow. */
 export interface GuardOptions extends Options {
   readonly onFailure?: "open" | "closed" | undefined
 }
 
-/** What an observer may say besides; see {@link Delivery}. */
+/** Further options of an observer; see {@link Delivery}. */
 export interface ObserverOptions extends Options {
   readonly mode?: "inline" | "queued" | undefined
   /** 1024 when absent. */
@@ -84,7 +84,7 @@ export type OptionsOf<Name extends string> = Name extends "pre_tool_call" ? Guar
   : Name extends AskName ? Options
   : ObserverOptions
 
-/** What a listener of a hook gives back. */
+/** Return value of a listener. */
 export type Returned<Name extends HookName> = Name extends AskName ? HookReturns[Name] | undefined | void : void
 
 /** The payload of a hook; of one that this runtime does not know, any object. */

@@ -39,10 +39,10 @@ import { defaultMaxChars } from "./Sanitizer.ts"
 
 export { fromPlain, observer, on } from "./Hook.ts"
 
-/** How long a removed hook may still work on what waits in its queue. */
+/** Time that a removed hook may still work on what waits in its queue. */
 export const flushDeadline = Duration.seconds(5)
 
-/** What is registered, for display. */
+/** A registered hook, for display. */
 export interface HookInfo {
   readonly label: string
   readonly events: ReadonlyArray<string>
@@ -78,7 +78,7 @@ export interface Service {
 /** The hooks of a runtime. */
 export class Hooks extends Context.Service<Hooks, Service>()("hermes-effect/hooks/Hooks") {}
 
-/** What a runtime says about all its hooks. */
+/** Settings of all hooks of a runtime. */
 export interface Settings {
   /** Characters of a sanitised request or response (`HERMES_PLUGIN_PAYLOAD_MAX_CHARS`); 50 000 when absent. */
   readonly payloadMaxChars?: number | undefined
@@ -106,7 +106,7 @@ interface Queue {
   readonly context: Context.Context<never>
 }
 
-/** What is made of a listener's answer; undefined when it is none. */
+/** Reads a listener's answer; undefined when it is none. */
 type Read = (answer: unknown) => unknown
 
 const identity: Read = (answer) => answer ?? undefined
@@ -265,7 +265,7 @@ const unknownName = (label: string, event: string): string => {
     `(known hooks: ${names.toSorted().join(", ")})`
 }
 
-/** What the hooks of a list need; nothing, when it is empty. */
+/** Services that the hooks of a list need; none when it is empty. */
 export type Needs<H extends ReadonlyArray<Hook<unknown>>> = H[number] extends infer One
   ? One extends Hook<infer R> ? R : never
   : never

@@ -1,5 +1,5 @@
 /**
- * What payloads of several families share: the schema version, the correlation ids, the route and the middleware trace.
+ * Fields that payloads of several families share: the schema version, the correlation ids, the route and the middleware trace.
  *
  * Source: the observer document ("Correlation IDs"), `hermes-contract.md` §2.3 and §2.7.
  */
@@ -19,14 +19,14 @@ export const version = {
 export const orEmpty = <S extends Schema.Constraint>(id: S): Schema.Union<readonly [S, Schema.Literal<"">]> =>
   Schema.Union([id, Schema.Literal("")])
 
-/** Which conversation, task and run. */
+/** Ids of the conversation, task and run. */
 export const run = {
   session_id: SessionId,
   task_id: TaskId,
   turn_id: TurnId
 }
 
-/** Which attempt to call a provider (`ARCHITECTURE.md` §7: one id per attempt, one count per step). */
+/** Ids of an attempt to call a provider (`ARCHITECTURE.md` §7: one id per attempt, one count per step). */
 export const attempt = {
   ...run,
   api_request_id: ApiRequestId,
@@ -36,7 +36,7 @@ export const attempt = {
   retry_count: Schema.Int
 }
 
-/** Which tool call, and which attempt asked for it; empty strings where a call has no such origin. */
+/** Ids of a tool call and of the attempt that asked for it; empty strings where a call has no such origin. */
 export const call = {
   tool_name: Schema.String,
   task_id: orEmpty(TaskId),
@@ -46,14 +46,14 @@ export const call = {
   api_request_id: orEmpty(ApiRequestId)
 }
 
-/** Who runs: the program's surface and the model behind it. */
+/** The program's surface and the model behind it. */
 export const model = {
   model: Schema.String,
   /** `cli`, `oneshot`, `batch`, `library`, … */
   platform: Schema.String
 }
 
-/** Where the request goes. `base_url` is empty when the SDK's own address is used. */
+/** Route of the request. `base_url` is empty when the SDK's own address is used. */
 export const route = {
   ...model,
   provider: Schema.String,
@@ -61,7 +61,7 @@ export const route = {
   api_mode: ApiMode
 }
 
-/** Which request middleware rewrote the payload, in order (`hermes-contract.md` §1.6). */
+/** Request middleware that rewrote the payload, in order (`hermes-contract.md` §1.6). */
 export const trace = {
   middleware_trace: Schema.Array(Schema.Struct({
     source: Schema.optionalKey(Schema.String),

@@ -93,11 +93,11 @@ export interface Block {
 export interface Approve {
   readonly action: "approve"
   readonly message?: string | undefined
-  /** What an approval is remembered under; the tool's name when absent. */
+  /** Key under which an approval is remembered; the tool's name when absent. */
   readonly rule_key?: string | undefined
 }
 
-/** What a listener may answer; nothing is always an answer. */
+/** Answers that a listener may give; nothing is always an answer. */
 export interface HookReturns {
   readonly pre_llm_call: string | { readonly context: string }
   readonly pre_tool_call: Block | Approve

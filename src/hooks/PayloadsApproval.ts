@@ -15,7 +15,7 @@ const question = {
   description: Schema.String,
   pattern_key: Schema.String,
   pattern_keys: Schema.Array(Schema.String),
-  /** What "for this session" means where the question is asked. */
+  /** Meaning of "for this session" where the question is asked. */
   session_key: Schema.String,
   /** `cli`, `smart`, or where else the question is shown. */
   surface: Schema.String
@@ -26,7 +26,7 @@ export const PreApprovalRequest = Schema.Struct({ ...version, ...question })
 /** See {@link PreApprovalRequest}. */
 export type PreApprovalRequest = typeof PreApprovalRequest.Type
 
-/** What came back. No answer, and an answer that says nothing, are `timeout`. */
+/** The answer. No answer, and an answer that says nothing, are `timeout`. */
 export const ApprovalChoice = Schema.Literals([
   "once",
   "session",

@@ -22,9 +22,9 @@ export type PreToolCall = typeof PreToolCall.Type
 
 const outcome = {
   ...call,
-  /** What reached the tool. */
+  /** Arguments that reached the tool. */
   args: JsonObject,
-  /** What the tool gave, before `transform_tool_result`. */
+  /** Result of the tool, before `transform_tool_result`. */
   result: Schema.Json,
   /** 0 for a call that never ran. */
   duration_ms: Schema.Int,

@@ -31,7 +31,7 @@ const first = { depth: 8, string: 8_000, items: 200 }
 const second = { depth: 8, string: 1_000, items: 50 }
 const accident: Bounds = { depth: 32, string: 1_000_000, items: 10_000, total: 2_000_000 }
 
-/** What was made here, so that it is not made again. */
+/** Values made here, so that they are not made again. */
 const sanitized = new WeakSet<object>()
 const copied = new WeakSet<object>()
 

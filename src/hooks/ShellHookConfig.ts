@@ -34,12 +34,12 @@ export const Block = Schema.Record(
 export interface ShellHook {
   readonly event: HookName
   readonly command: string
-  /** Which tools it is run for, as the user wrote it; all when absent. */
+  /** Tools that it is run for, as the user wrote it; all when absent. */
   readonly matcher: string | undefined
   readonly timeoutSeconds: number
 }
 
-/** What a block says, and what of it was not understood: one line for each. */
+/** Hooks of a block, and what of it was not understood: one line for each. */
 export interface Decoded {
   readonly hooks: ReadonlyArray<ShellHook>
   readonly warnings: ReadonlyArray<string>

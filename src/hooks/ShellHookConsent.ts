@@ -1,5 +1,5 @@
 /**
- * Which shell hooks the user agreed to. A hook is the user's own program with the user's own rights, named by a file that
+ * Records the shell hooks that the user agreed to. A hook is the user's own program with the user's own rights, named by a file that
  * may come from elsewhere: nothing runs before its first use was agreed to, nor after its program was changed.
  *
  * **Details**
@@ -32,7 +32,7 @@ export class ConsentError extends Schema.TaggedError<ConsentError>("hermes-effec
   message: Schema.String
 }) {}
 
-/** What another program adds to an entry stays there. */
+/** Fields that another program adds to an entry stay there. */
 const Approval = Schema.StructWithRest(
   Schema.Struct({
     event: Schema.String,
@@ -47,7 +47,7 @@ type Approval = typeof Approval.Type
 
 const Allowlist = Schema.fromJsonString(Schema.Struct({ approvals: Schema.Array(Approval) }))
 
-/** What is known of a hook: agreed to as it is, agreed to in another form, or never seen. */
+/** Consent to a hook: agreed to as it is, agreed to in another form, or never seen. */
 export type Consent = "approved" | "changed" | "unseen"
 
 /** The name of the file in the home directory. */

@@ -27,14 +27,14 @@ import { HiddenVariables } from "../platform/ProcessVariables.ts"
 import { expanded } from "./internal/CommandLine.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
 
-/** Where programs run. */
+/** Surroundings in which programs run. */
 export interface Surroundings {
   readonly cwd: string
   /** Of this program; what a program gets of it has no variable that is hidden, or whose name is that of a secret. */
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
-/** How it went. */
+/** Outcome of a program. */
 export type Ran =
   | {
     readonly _tag: "Exited"

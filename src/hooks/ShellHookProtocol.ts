@@ -1,5 +1,5 @@
 /**
- * What a shell hook reads and writes: one JSON object on its standard input, and at most one on its standard output.
+ * Input and output of a shell hook: one JSON object on its standard input, and at most one on its standard output.
  *
  * **Details**
  *
@@ -14,7 +14,7 @@ import * as Predicate from "effect/Predicate"
 import * as Json from "../domain/Json.ts"
 import type { Block, HookName } from "./Payloads.ts"
 
-/** What a call is told that was blocked without a reason. */
+/** Reason of a block that names none. */
 export const defaultMessage = "Blocked by shell hook."
 
 const textOr = <A>(value: unknown, other: A): string | A =>
@@ -33,7 +33,7 @@ export const input = (event: HookName, payload: object, cwd: string): string => 
   })
 }
 
-/** What a hook said: a directive, a context, or nothing. */
+/** Output of a hook: a directive, a context, or nothing. */
 export type Directive = Block | { readonly context: string } | undefined
 
 /** Reads the standard output. */

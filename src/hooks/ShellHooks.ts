@@ -26,7 +26,7 @@ import * as Consent from "./ShellHookConsent.ts"
 import * as Process from "./ShellHookProcess.ts"
 import * as Protocol from "./ShellHookProtocol.ts"
 
-/** What shell hooks are made of. */
+/** Input of the shell hooks. */
 export interface Settings extends Process.Surroundings {
   /** The value of `hooks:` in the configuration. */
   readonly block: unknown
@@ -44,20 +44,20 @@ export interface Listed {
   readonly consent: Consent.Consent
 }
 
-/** What became of one hook when it was tried. */
+/** Outcome of one hook when it was tried. */
 export interface Tried extends Listed {
   /** True when its matcher wants the event. */
   readonly matches: boolean
   /** Absent when it does not match or may not run. */
   readonly ran: Process.Ran | undefined
-  /** What it said, as a run would take it. */
+  /** Its output, as a run would take it. */
   readonly said: Protocol.Directive
 }
 
-/** What is wrong with one hook: nothing, when there are no problems. */
+/** Problems of one hook; none when the list is empty. */
 export interface Diagnosis extends Listed {
   readonly problems: ReadonlyArray<string>
-  /** How long it took when it was tried; absent when it was not. */
+  /** Time it took when it was tried; absent when it was not. */
   readonly millis: number | undefined
 }
 
@@ -74,7 +74,7 @@ export interface Service {
   /** Forgets that a command was agreed to; how many approvals there were. */
   readonly revoke: (command: string) => Effect.Effect<number, Consent.ConsentError>
   readonly doctor: Effect.Effect<ReadonlyArray<Diagnosis>>
-  /** What of the configuration was not understood. */
+  /** Parts of the configuration that were not understood. */
   readonly warnings: ReadonlyArray<string>
 }
 
@@ -85,7 +85,7 @@ const grace = Duration.seconds(10)
 
 const firstLine = (text: string): string => text.trim().split("\n", 1)[0] ?? ""
 
-/** What is wrong with how it went, in words; undefined when nothing is. */
+/** Describes what went wrong; undefined when nothing did. */
 const problemOf = (ran: Process.Ran): string | undefined => {
   switch (ran._tag) {
     case "NotStarted":

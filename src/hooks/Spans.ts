@@ -22,7 +22,7 @@ import type { Service } from "./Hooks.ts"
 import * as Faults from "./internal/Faults.ts"
 import type { AskName, Fields, HookName } from "./Payloads.ts"
 
-/** Which events may close which. */
+/** Events that may close an opening event, by its name. */
 export interface Closing {
   readonly pre_api_request: "post_api_request" | "api_request_error"
   readonly pre_tool_call: "post_tool_call"
@@ -48,7 +48,7 @@ export type Event<Name extends HookName> = {
 /** The event that opens: as {@link Event}, of one name. */
 export type Start<Open extends Opening> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
 
-/** What the listeners of an opening event can answer. */
+/** Answers that the listeners of an opening event can give. */
 export type Answer<Open extends Opening> = Open extends AskName ? Answers[Open] : never
 
 /** An event that waits to be closed. */

@@ -1,5 +1,5 @@
 /**
- * How a tool call ended, in the words of `post_tool_call`.
+ * Outcome of a tool call, in the words of `post_tool_call`.
  *
  * Source: `hermes-contract.md` §2.9, `ARCHITECTURE.md` §7 (`post_tool_call` `blocked`).
  */
@@ -25,7 +25,7 @@ export type BlockReason =
   | "hardline"
   | "fence"
 
-/** What a cancelled call is told to have met. */
+/** Error message of a cancelled call. */
 export const cancelMessage = "Tool execution cancelled by user interrupt"
 
 const ok: ToolOutcome = { status: "ok", error_type: null, error_message: null }

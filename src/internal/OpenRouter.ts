@@ -20,7 +20,7 @@ import type { Logins } from "../routing/Logins.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
 
-/** What answers in place of the configured models, and what is kept of the exchange. */
+/** Substitutes of the configured models, and the recording of the exchange. */
 export interface Substitutes {
   /** File with a scenario that answers in place of a model. */
   readonly script?: string | undefined
@@ -78,7 +78,7 @@ const recorder = (path: string | undefined): Effect.Effect<Recorder, ConfigError
 export const isReplaced = ({ replay, script, withoutModel }: Substitutes): boolean =>
   script !== undefined || replay !== undefined || withoutModel === true
 
-/** What takes the place of the configured models, if anything does. */
+/** Substitute of the configured models, if there is one. */
 const substitute = ({ replay, script, withoutModel }: Substitutes) => {
   if (script !== undefined) return scenario(script)
   if (replay !== undefined) return recording(replay)

@@ -28,7 +28,7 @@ export const toolsets = Effect.map(
     [web.toolset, vision.toolset, sessionSearch.toolset, clarify.toolset, code.toolset, cronJob.toolset] as const
 )
 
-/** What they are told. */
+/** Layer of the options of the built-in tools. */
 export const told = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
   Layer.unwrap(Effect.map(
     Effect.promise(() =>

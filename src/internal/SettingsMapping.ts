@@ -1,5 +1,5 @@
 /**
- * What a program's settings say to the parts of its runtime, in their own terms. Used by `Runtime` alone.
+ * Maps a program's settings to the options of the parts of its runtime. Used by `Runtime` alone.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,8 @@ import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 
 /**
- * Which variables commands get. General `AWS_…` variables are among them, for command line tools, unless a route of this program
+ * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a route of this
+ * program
  * signs with them: then their secrets are keys of the program.
  */
 export const commandVariables = (
@@ -40,7 +41,7 @@ export const commandVariables = (
   }
 }
 
-/** What the built-in tools may be told by the settings, and what becomes of their results. */
+/** Layer of the settings of the built-in tools and of the bounds of their results. */
 export const tools = (settings: Values, inherited: InheritedLimits.Limits | undefined) => {
   const { fileReadMaxChars, security, terminal, toolOutput } = settings
   return Layer.mergeAll(
@@ -68,7 +69,7 @@ export const hooks = ({ plugins }: Values): HookSettings => ({
   answerDeadline: plugins.hookCallbackTimeout === 0 ? Duration.infinity : Duration.seconds(plugins.hookCallbackTimeout)
 })
 
-/** What one run may use besides model calls. */
+/** Limits of one run besides model calls. */
 export const budget = ({ agent }: Values): Limits => ({
   tokens: agent.runBudgetTokens,
   dollars: agent.runBudgetDollars,
@@ -76,7 +77,7 @@ export const budget = ({ agent }: Values): Limits => ({
   toolCalls: agent.runBudgetToolCalls
 })
 
-/** When a run that goes in circles is warned or halted. */
+/** Thresholds at which a run that goes in circles is warned or halted. */
 export const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
   const thresholds = ({ exactFailure, idempotentNoProgress, sameToolFailure }: Values["toolLoopGuardrails"]["warnAfter"]) => ({
     exactFailure,
@@ -91,7 +92,7 @@ export const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => 
   }
 }
 
-/** What children may do, and the model that they ask; where something answers in its place, that answers them too. */
+/** Settings of children, and the model that they ask; where something answers in its place, that answers them too. */
 export const delegation = (
   settings: Values,
   { environment, logins }: Omit<ConfiguredRoutes.Configured, "settings">,

@@ -28,7 +28,7 @@ import { SessionStore } from "../session/SessionStore.ts"
 import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/ApprovalJudge.ts"
 import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
 
-/** Who may be asked besides the runtime's own provider. */
+/** Models and credentials of side tasks besides the runtime's own provider. */
 export interface SideTaskSources {
   readonly settings: Auxiliary.Options["settings"]
   readonly lookup?: Lookup | undefined
@@ -140,7 +140,7 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
   }
 }
 
-/** What plugins ask: a task of its own, in the name of a session that is nobody's. */
+/** Answers questions of plugins: a task of its own, in the name of a session that is nobody's. */
 export const ofPlugins = Effect.map(Auxiliary.Auxiliary, (auxiliary): PluginServices["complete"] =>
   Effect.fnUntraced(function*({ maxOutputTokens, messages }) {
     const sessionId = yield* Ids.makeSessionId

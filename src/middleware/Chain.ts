@@ -11,12 +11,12 @@ import { type ExecuteOptions, type ModelResponse, type OnPart, withParts } from 
 import type { Faults } from "./Faults.ts"
 import * as MiddlewareBoundary from "./MiddlewareBoundary.ts"
 
-/** What the chain ends in. */
+/** Base operation of the chain. */
 export interface Base<Req, Options, A, E, R> {
   (request: Req, options: Options | undefined): Effect.Effect<A, E, R>
 }
 
-/** How a wrapper's own options go together with those from above; gives the call that lies below it. */
+/** Joins a wrapper's own options with those from above; gives the call that lies below it. */
 export interface Join<Req, Options, A> {
   (
     below: (request: Req, options: Options | undefined) => Effect.Effect<A, unknown, unknown>,

@@ -11,7 +11,7 @@ import type { Kind } from "./Kind.ts"
 export interface Fault {
   readonly kind: Kind
   readonly name: string
-  /** What became of the call, in words that complete "… failed; ". */
+  /** Consequence for the call, in words that complete "… failed; ". */
   readonly consequence: string
   readonly error: unknown
 }

@@ -1,5 +1,5 @@
 /**
- * What plugin code is shown: deep copies that nobody can change, so that a plugin's mutation is never visible to anybody
+ * Values for plugin code: deep copies that nobody can change, so that a plugin's mutation is never visible to anybody
  * else.
  *
  * **Details**

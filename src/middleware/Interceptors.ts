@@ -1,5 +1,5 @@
 /**
- * What stands around the calls of a run: the middleware that may change them and the hooks that are told of them.
+ * Interceptors of the calls of a run: the middleware that may change them and the hooks that are told of them.
  */
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import type { Stack } from "./Stack.ts"

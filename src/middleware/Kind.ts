@@ -21,7 +21,7 @@ export type Registrable = (typeof registrable)[number]
 /** Every place in the stack. */
 export type Kind = Registrable | "wrap_model_call" | "wrap_tool_call"
 
-/** What happens when middleware fails by itself: the run goes on without it, or the call fails. */
+/** Policy for middleware that fails by itself: the run goes on without it, or the call fails. */
 export type OnFailure = "open" | "closed"
 
 /** One accepted rewrite of a request; `{ source: "plugin" }` when its author gave nothing. */
@@ -31,7 +31,7 @@ export interface TraceEntry {
   readonly name?: string
 }
 
-/** Where a call belongs. */
+/** Ids of the conversation and run of a call. */
 export interface CallIds {
   readonly sessionId: SessionId
   readonly taskId: TaskId
@@ -39,7 +39,7 @@ export interface CallIds {
   readonly apiRequestId: ApiRequestId
 }
 
-/** What `llm_request` and `llm_execution` know besides the request. */
+/** Context of `llm_request` and `llm_execution` besides the request. */
 export interface LlmContext extends CallIds {
   readonly platform: string
   readonly provider: string
@@ -61,11 +61,11 @@ export interface LlmContext extends CallIds {
 /** Arguments of a tool call: a JSON object. */
 export type ToolArguments = Readonly<Record<string, unknown>>
 
-/** What `tool_request` and `tool_execution` know besides the arguments. */
+/** Context of `tool_request` and `tool_execution` besides the arguments. */
 export interface ToolCallContext extends CallIds {
   readonly toolName: string
   readonly toolCallId: ToolCallId
-  /** What the model sent, parsed and coerced. */
+  /** Arguments of the model, parsed and coerced. */
   readonly originalArgs: ToolArguments
   readonly trace: ReadonlyArray<TraceEntry>
 }

@@ -47,7 +47,7 @@ import type { Answer, Rewriter } from "./Pipeline.ts"
 
 const TypeId = "~hermes-effect/middleware/Middleware"
 
-/** What a `wrapModelCall` may change before it goes on. */
+/** Parameters that a `wrapModelCall` may change before it goes on. */
 export interface ModelCallParams {
   readonly call: ModelCall
   /** The route to take instead of the router's own choice. */
@@ -58,9 +58,9 @@ export interface ModelCallParams {
 export interface ModelAnswer {
   readonly response: ModelResponse
   readonly route: RouteInfo
-  /** Which attempt of the call it was, from 0. */
+  /** Number of the attempt, from 0. */
   readonly attempt: number
-  /** What it cost; absent where whoever answered does not know prices. */
+  /** Cost; absent where whoever answered does not know prices. */
   readonly cost?: Cost | undefined
 }
 
@@ -83,7 +83,7 @@ interface Of<K extends Kind, Run, out Caught, out Fails, out Needs> extends Bran
   readonly run: Run
 }
 
-/** What `wrapModelCall` knows of the call. */
+/** Context of `wrapModelCall`. */
 export interface CallContext {
   readonly sessionId: SessionId
   readonly taskId: TaskId
@@ -149,10 +149,10 @@ export type Any =
 /** An entry that adds no failure and needs nothing: what a plugin brings once it is loaded. */
 export type Contained = Any & Branded<unknown, never, never>
 
-/** What an entry needs. */
+/** Services that an entry needs. */
 export type NeedsOf<M> = M extends Branded<unknown, unknown, infer Needs> ? Needs : never
 
-/** What a list of entries needs. */
+/** Services that a list of entries needs. */
 export type Needs<List extends ReadonlyArray<Any>> = NeedsOf<List[number]>
 
 type FailsOf<M> = M extends Branded<unknown, infer Fails, unknown> ? Fails : never
@@ -166,7 +166,7 @@ type Fold<List extends ReadonlyArray<Any>, K extends Kind, E> = number extends L
   : E
 
 /**
- * What an agent with these entries can fail with in addition to `AgentError`. Tool wrappers add nothing: a failed tool
+ * Errors that an agent with these entries can fail with in addition to `AgentError`. Tool wrappers add nothing: a failed tool
  * call is an error result for the model.
  */
 export type Errors<List extends ReadonlyArray<Any>> = Fold<List, "wrap_model_call", Fold<List, "llm_execution", never>>
@@ -174,7 +174,7 @@ export type Errors<List extends ReadonlyArray<Any>> = Fold<List, "wrap_model_cal
 /** Nothing to ask of a list that adds at most the failures `E`; what no list can meet otherwise. */
 export type AtMost<E, List extends ReadonlyArray<Any>> = [Errors<List>] extends [E] ? unknown : never
 
-/** How an entry is registered. */
+/** Options of an entry. */
 export interface Registration {
   /** Names it in warnings, errors and traces. */
   readonly name: string

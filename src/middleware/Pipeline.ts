@@ -29,7 +29,7 @@ export interface Rewritten<Payload> {
   readonly trace: TraceEntry
 }
 
-/** What request middleware answers. */
+/** Answer of request middleware. */
 export type Answer<Payload> = Unchanged | Rewritten<Payload>
 
 /** See {@link Unchanged}. */

@@ -20,11 +20,11 @@ export interface Call<Req, A> {
   readonly kind: Kind
   readonly name: string
   readonly next: (request?: Req) => Effect.Effect<A, unknown, unknown>
-  /** What the plugin passed to `next_call` as the request that it stands for; undefined keeps the current one. */
+  /** Request that the plugin passed to `next_call`; undefined keeps the current one. */
   readonly request: (payload: unknown) => Req | undefined
-  /** What `next_call` resolves to. */
+  /** Value that `next_call` resolves to. */
   readonly show: (value: A) => unknown
-  /** What the plugin handed back as a result; undefined when it said nothing. */
+  /** Result that the plugin handed back; undefined when it said nothing. */
   readonly read: (value: unknown) => Effect.Effect<A | undefined, unknown, unknown>
   readonly invoke: (next: NextCall) => unknown
 }

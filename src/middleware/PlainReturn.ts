@@ -1,5 +1,5 @@
 /**
- * What a plain function may hand back: a value, a promise or an Effect.
+ * Return value of a plain function: a value, a promise or an Effect.
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

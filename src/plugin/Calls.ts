@@ -1,5 +1,5 @@
 /**
- * What plain callbacks of middleware get: one frozen object with the contract's fields.
+ * Argument of plain callbacks of middleware: one frozen object with the contract's fields.
  *
  * Source: `hermes-contract.md` §1.2 and §1.3.
  */
@@ -57,5 +57,5 @@ export interface Calls {
   readonly tool_execution: ToolExecutionCall
 }
 
-/** What a callback of a kind gets; of a kind that there is none of, nothing is known. */
+/** Argument of a callback of a kind; of a kind that there is none of, nothing is known. */
 export type CallOf<Kind extends string> = Kind extends Registrable ? Calls[Kind] : Readonly<Record<string, unknown>>

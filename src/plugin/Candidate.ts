@@ -5,10 +5,10 @@ import type * as Effect from "effect/Effect"
 import type * as Manifest from "./Manifest.ts"
 import type { Plugin } from "./Plugin.ts"
 
-/** Where a plugin comes from. `git` is a user's plugin that is a git checkout. */
+/** Source of a plugin. `git` is a user's plugin that is a git checkout. */
 export type Source = "bundled" | "user" | "git" | "project" | "package" | "application"
 
-/** How its code is reached. */
+/** Origin of its code. */
 export type Origin =
   /** A module in a directory; absent where the directory has none. */
   | { readonly _tag: "Directory"; readonly directory: string; readonly module: string | undefined }
@@ -20,7 +20,7 @@ export interface Candidate {
   /** `category/directory`, or the plugin's name; unique among those that were found. */
   readonly key: string
   readonly name: string
-  /** What the lists of the configuration may call it: its key, its name, its directory. */
+  /** Names for it in the lists of the configuration: its key, its name, its directory. */
   readonly names: ReadonlyArray<string>
   readonly source: Source
   readonly kind: Manifest.Kind
@@ -28,6 +28,6 @@ export interface Candidate {
   readonly origin: Origin
 }
 
-/** Where it is on disk; undefined for what is no file of its own. */
+/** Path on disk; undefined for what is no file of its own. */
 export const directoryOf = ({ origin }: Candidate): string | undefined =>
   origin._tag === "Value" ? undefined : origin.directory

@@ -4,7 +4,7 @@
  * Source: `hermes-contract.md` §3.5 (`register_command`, `register_cli_command`).
  */
 
-/** What commands of either sort have. */
+/** Fields of commands of either sort. */
 export interface Described {
   readonly name: string
   readonly description?: string | undefined
@@ -20,7 +20,7 @@ export interface Accepted<C> {
 /** `/MyCmd ` as `mycmd`. */
 export const nameOf = (given: string): string => given.trim().replace(/^\/+/, "").trim().toLowerCase().replaceAll(/\s+/g, "-")
 
-/** What help says of a command that does not say it itself. */
+/** Help of a command that brings none. */
 export const defaultDescription = "Plugin command"
 
 /** The commands of one plugin under the names that they get; `reserved` are the names of the program's own. */

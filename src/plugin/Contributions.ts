@@ -38,7 +38,7 @@ const parts: { readonly [K in keyof Contribution]-?: readonly [what: string, is:
 
 const isPart = (key: string): key is keyof typeof parts => Object.hasOwn(parts, key)
 
-/** What was read, or why it can not be used, and what of it is ignored. */
+/** Contribution that was read, or why it cannot be used, and what of it is ignored. */
 export type Read =
   | { readonly _tag: "Contribution"; readonly contribution: Contribution<unknown>; readonly warnings: ReadonlyArray<string> }
   | { readonly _tag: "Wrong"; readonly message: string }

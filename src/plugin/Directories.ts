@@ -25,7 +25,7 @@ export interface Root {
   readonly without?: ReadonlyArray<string> | undefined
 }
 
-/** What was found, in order, and what there is to say about it. */
+/** Plugins that were found, in order, and warnings about them. */
 export interface Found {
   readonly candidates: ReadonlyArray<Candidate>
   readonly warnings: ReadonlyArray<string>
@@ -63,7 +63,7 @@ const kindOf = Effect.fnUntraced(function*(manifest: Manifest.Manifest, module: 
   return Manifest.kindOf(yield* fs.readFileString(module))
 })
 
-/** What a directory with a manifest is; nothing when it has none. */
+/** Reads a directory with a manifest; nothing when it has none. */
 export const read = Effect.fnUntraced(function*(directory: string, source: Source, category: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -1,5 +1,5 @@
 /**
- * Which plugins there are. Four sources, in this order; of two plugins with one key the later one counts, at the place of the
+ * Finds plugins. Four sources, in this order; of two plugins with one key the later one counts, at the place of the
  * earlier one.
  *
  * **Details**
@@ -37,7 +37,7 @@ export interface Bundled {
   readonly load: Effect.Effect<Plugin<unknown>, unknown>
 }
 
-/** Where to look. */
+/** Places to look in. */
 export interface Places {
   readonly bundled: ReadonlyArray<Bundled>
   /** `HERMES_HOME/plugins`. */

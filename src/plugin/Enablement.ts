@@ -11,7 +11,7 @@ export interface Lists {
   readonly disabled: ReadonlyArray<string>
 }
 
-/** What becomes of a plugin. */
+/** Decision on a plugin. */
 export type Decision =
   | { readonly _tag: "Load" }
   /** `enabled` is what the plugin counts as, `reason` why its code is left alone. */
@@ -38,7 +38,7 @@ export const decide = (candidate: Candidate, { disabled, enabled }: Lists): Deci
     : leave(`not enabled in config (run \`hermes plugins enable ${key}\` to activate)`)
 }
 
-/** What `hermes plugins list` calls it. */
+/** Label in `hermes plugins list`. */
 export type Status = "enabled" | "disabled" | "not enabled"
 
 /** See {@link Status}. */

@@ -14,7 +14,7 @@ import { ProcessVariables } from "../config/Environment.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { PluginError } from "./PluginError.ts"
 
-/** How long one command may take. */
+/** Longest time for one command. */
 export const deadline = Duration.seconds(60)
 
 /** Hooks, helpers that are named by addresses, and watchers stay off; transports are those that `isUrl` knows. */
@@ -26,7 +26,7 @@ const environment = { GIT_TERMINAL_PROMPT: "0", GIT_LFS_SKIP_SMUDGE: "1", GIT_AL
 
 const lastLine = (text: string): string => text.trim().split("\n").at(-1)?.trim() ?? ""
 
-/** What a command printed. `subject` is the plugin that it is about, for errors. */
+/** Output of a command. `subject` is the plugin that it is about, for errors. */
 export const run = (
   subject: string,
   args: ReadonlyArray<string>

@@ -22,11 +22,11 @@ import * as Git from "./Git.ts"
 import * as Manifest from "./Manifest.ts"
 import { PluginError } from "./PluginError.ts"
 
-/** What to install, and where. */
+/** Source and target of an installation. */
 export interface Request {
   /** A folder, the address of a repository, or `owner/repo` of GitHub. */
   readonly source: string
-  /** What a relative folder is relative to. */
+  /** Base of a relative folder. */
   readonly cwd: string
   /** `HERMES_HOME/plugins`. */
   readonly plugins: string
@@ -116,7 +116,7 @@ const copyExamples = Effect.fnUntraced(function*(directory: string) {
   }
 })
 
-/** What a fetched directory is. */
+/** A fetched directory. */
 const inspect = Effect.fnUntraced(function*(source: string, directory: string) {
   const read = Effect.mapError(Directories.read(directory, "user", undefined), ({ message }) => refused(source, message))
   const found = Option.getOrUndefined(yield* read)
@@ -130,7 +130,7 @@ const inspect = Effect.fnUntraced(function*(source: string, directory: string) {
   return { candidate: found.candidate, name, warnings: found.warnings }
 })
 
-/** What was installed. */
+/** An installed plugin. */
 export interface Installed {
   readonly name: string
   readonly directory: string

@@ -41,13 +41,13 @@ import type { Host } from "./RegisterContext.ts"
 import * as Registration from "./Registration.ts"
 import type { PluginToolAccess } from "./PluginToolAccess.ts"
 
-/** How long loading one plugin may take. */
+/** Longest time for loading one plugin. */
 export const deadline = Duration.seconds(10)
 
-/** How long a plugin may take to clean up. */
+/** Longest time for a plugin to clean up. */
 export const unloadDeadline = Duration.seconds(10)
 
-/** What there is to know of a plugin, loaded or not. */
+/** State of a plugin, loaded or not. */
 export interface PluginInfo {
   readonly name: string
   readonly key: string
@@ -66,7 +66,7 @@ export interface PluginInfo {
   readonly error: string | undefined
 }
 
-/** What the loaded plugins of a runtime make together. Their tools and hooks are registered. */
+/** Contributions of all loaded plugins of a runtime. Their tools and hooks are registered. */
 export interface Loaded {
   /** By key. */
   readonly plugins: ReadonlyArray<PluginInfo>
@@ -77,7 +77,7 @@ export interface Loaded {
   readonly cliCommands: ReadonlyArray<CliCommand>
 }
 
-/** How plugins are loaded. */
+/** Options of loading. */
 export interface Options {
   readonly lists: Enablement.Lists
   /** `plugins.entries` of the configuration: what is said to a plugin, by key. */
@@ -85,7 +85,7 @@ export interface Options {
   readonly reserved: Registration.Reserved
   readonly injection: MessageInjection
   readonly toolAccess: PluginToolAccess
-  /** How often plugins were loaded before, see `importModule`. */
+  /** Number of times plugins were loaded before, see `importModule`. */
   readonly generation: number
 }
 
@@ -129,7 +129,7 @@ const outcome = (
   }
 })
 
-/** What a plugin is told and may say, each of its faults once. */
+/** Makes the host of a plugin; it reports each of its faults once. */
 const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["config"], { toolAccess, injection }: Pick<Options, "toolAccess" | "injection">) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const said = new Set<string>()
@@ -168,7 +168,7 @@ const load = Effect.fnUntraced(function*(
 
 const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(AbandonableTimeout.after(work, unloadDeadline))
 
-/** What went wrong, in one line without secrets. */
+/** Describes a failure, in one line without secrets. */
 const describe = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
   const line = Faults.describe(Cause.squash(cause)).replaceAll(/\s+/g, " ").trim()

@@ -15,7 +15,7 @@ import { nearest } from "../domain/Similarity.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 
-/** What a plugin is for. Only `standalone`, `backend` and `platform` are loaded here. */
+/** Purpose of a plugin. Only `standalone`, `backend` and `platform` are loaded here. */
 export const kinds = ["standalone", "backend", "exclusive", "platform", "model-provider"] as const
 
 /** See {@link kinds}. */
@@ -126,11 +126,11 @@ export const read = (text: string, file: string): Effect.Effect<Decoded, ConfigE
       : Effect.fail(new ConfigError({ path: file, message: `${file}: expected a mapping of keys such as \`name: …\`` }))
   })
 
-/** How much of a module is looked at for what it is. */
+/** Number of characters of a module that are looked at for its kind. */
 export const markerChars = 8192
 
 /**
- * What a module of a plugin that does not say its kind is, by what it calls: a provider of memory or of models is loaded by
+ * Infers the kind of a plugin that does not say it, by what it calls: a provider of memory or of models is loaded by
  * those that use it, not as a plugin.
  */
 export const kindOf = (module: string): Kind => {

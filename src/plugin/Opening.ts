@@ -27,7 +27,7 @@ type Register = (context: RegisterContext.RegisterContext) => unknown
 
 const memberOf = (value: unknown, key: string): unknown => Predicate.isObjectOrArray(value) ? Reflect.get(value, key) : undefined
 
-/** What a module offers, the likeliest place first: modules that were CommonJS have all of it below their default. */
+/** Exports of a module, the likeliest place first: modules that were CommonJS have all of it below their default. */
 const offeredBy = (module: unknown): ReadonlyArray<unknown> => {
   const main = memberOf(module, "default")
   return [main, memberOf(main, "default"), memberOf(module, "register"), memberOf(main, "register")]
@@ -39,7 +39,7 @@ const isRegister = (value: unknown): value is Register => Predicate.isFunction(v
 const unload = (key: string, run: () => unknown) =>
   Effect.catch(PlainReturn.call(run), ({ error }) => Effect.logWarning(`plugin ${key}: onUnload failed: ${String(error)}`))
 
-/** What `register(ctx)` contributes, as the build of a plugin. */
+/** Contributions of `register(ctx)`, as the build of a plugin. */
 const registering = Effect.fnUntraced(function*(candidate: Candidate, register: Register, host: RegisterContext.Host) {
   const collector = RegisterContext.make(candidate, host)
   yield* PlainReturn.call(() => register(collector.context)).pipe(

@@ -20,7 +20,7 @@ import * as Annotations from "../tool/Annotations.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { type BoundTool, fromBound, type Toolset } from "../tool/Toolset.ts"
 
-/** What a handler knows of the call, beside the arguments. */
+/** Context of a handler, beside the arguments. */
 export interface Call {
   readonly session_id: string
   readonly task_id: string

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * What `build` asks for, and what its tools, hooks and middleware ask for, is in the type of the plugin; whoever loads it
+ * Requirements of `build`, and what its tools, hooks and middleware ask for, is in the type of the plugin; whoever loads it
  * brings it. Resources that `build` acquires live as long as the plugin is loaded. If `build` fails, dies or takes too long,
  * nothing of the plugin is registered.
  *
@@ -54,7 +54,7 @@ export interface Command<out R = never> {
   /** Without the slash. Lower case, with `-` for spaces. */
   readonly name: string
   readonly description?: string | undefined
-  /** What stands behind the name, for help: `<file>`. */
+  /** Arguments after the name, for help: `<file>`. */
   readonly argsHint?: string | undefined
   /** Gets what stands behind the name, as it was typed; a text that it gives is shown. */
   readonly run: (args: string) => Effect.Effect<string | void, unknown, R>
@@ -76,7 +76,7 @@ export interface ProviderSource<out R = never> {
   readonly open: (route: Route) => Effect.Effect<Provider.Service, AiError | ConfigError, R | Scope.Scope>
 }
 
-/** What a plugin brings; `R` is what its parts need. */
+/** Contributions of a plugin; `R` is what its parts need. */
 export interface Contribution<out R = never> {
   readonly tools?: ReadonlyArray<Toolset<unknown, R>> | undefined
   readonly hooks?: ReadonlyArray<Hook<R>> | undefined
@@ -86,7 +86,7 @@ export interface Contribution<out R = never> {
   readonly cliCommands?: ReadonlyArray<CliCommand<R>> | undefined
 }
 
-/** Who a plugin is. A manifest beside it says the same, and wins. */
+/** Identity of a plugin. A manifest beside it says the same, and wins. */
 export interface Details {
   readonly name: string
   readonly version?: string | undefined
@@ -106,7 +106,7 @@ type OfCliCommands<C> = C extends { readonly cliCommands?: ReadonlyArray<CliComm
 type OfProviders<C> = C extends { readonly providers?: ReadonlyArray<ProviderSource<infer R>> | undefined } ? R : never
 type MiddlewareOf<C> = C extends { readonly middleware: infer M extends ReadonlyArray<Middleware.Any> } ? M : []
 
-/** What the parts of a contribution need. */
+/** Services that the parts of a contribution need. */
 export type NeedsOf<C extends Contribution<unknown>> =
   | ("tools" extends keyof C ? OfTools<C> : never)
   | ("hooks" extends keyof C ? OfHooks<C> : never)

@@ -19,7 +19,7 @@ export class PluginError extends Schema.TaggedError<PluginError>("hermes-effect/
   /** The plugin, by key or as the user named it. */
   plugin: Schema.String,
   message: Schema.String,
-  /** What was asked for cannot be used: another name or source is needed. */
+  /** The plugin asked for cannot be used: another name or source is needed. */
   input: Schema.optional(Schema.Boolean),
   cause: Schema.optional(Schema.Defect())
 }) {}

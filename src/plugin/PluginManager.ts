@@ -33,11 +33,11 @@ import { Plugins, type Service } from "./Plugins.ts"
 import type { Reserved } from "./Registration.ts"
 import * as PluginToolAccess from "./PluginToolAccess.ts"
 
-/** What a runtime says about its plugins. `R` is what those of the application need. */
+/** Options of the plugins of a runtime. `R` is what those of the application need. */
 export interface Options<out R = never> {
   /** Values of the application, loaded first, in this order. */
   readonly plugins?: ReadonlyArray<Plugin<R>> | undefined
-  /** Where to look for others; nowhere when absent. */
+  /** Places to look for others; none when absent. */
   readonly places?: Discovery.Places | undefined
   /** `plugins` of the configuration. */
   readonly settings?: Pick<Values["plugins"], "disabled" | "enabled" | "entries"> | undefined

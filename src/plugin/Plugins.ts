@@ -32,7 +32,7 @@ export interface Service {
   readonly reload: Effect.Effect<Loaded>
   /** The conversation that takes the messages of plugins, for as long as the scope lives. */
   readonly attach: (conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>
-  /** Who makes the tool calls of plugins and answers their questions, for as long as the scope lives. */
+  /** Sets the services that make the tool calls of plugins and answer their questions, for as long as the scope lives. */
   readonly serve: (services: PluginServices) => Effect.Effect<void, never, Scope.Scope>
 }
 

@@ -1,5 +1,5 @@
 /**
- * What `register(ctx)` of a plugin module gets: the plain-function side of plugins, with the contract's names. What is
+ * Argument of `register(ctx)` of a plugin module: the plain-function side of plugins, with the contract's names. What is
  * registered is collected, and counts only when `register` is done without failing.
  *
  * **Details**
@@ -30,13 +30,13 @@ import type { Manifest } from "./Manifest.ts"
 import * as PlainTool from "./PlainTool.ts"
 import type { CliCommand, Command, Contribution, ProviderSource } from "./Plugin.ts"
 
-/** How a callback is registered. */
+/** Options of a callback. */
 export interface CallbackOptions {
   /** `"closed"` for a policy: its failure is a refusal. */
   readonly onFailure?: "open" | "closed" | undefined
 }
 
-/** What help says about a command. */
+/** Help of a command. */
 export interface CommandOptions {
   readonly description?: string | undefined
   readonly argsHint?: string | undefined
@@ -94,7 +94,7 @@ export interface RegisterContext extends Members, Aliases {
   readonly llm: { readonly complete: (prompt: string, options?: unknown) => Promise<string> }
 }
 
-/** What the runtime lends to a plugin. */
+/** Functions that the runtime lends to a plugin. */
 export interface Host {
   readonly config: Readonly<Record<string, unknown>>
   /** Told of what is wrong; `false` from `inject` means that nobody takes messages. */
@@ -104,7 +104,7 @@ export interface Host {
   readonly complete: (prompt: unknown, options: unknown) => Promise<string>
 }
 
-/** What was registered so far, and the end of it. */
+/** Contributions registered so far, and the end of registration. */
 export interface Collector {
   readonly context: RegisterContext
   /** From now on nothing can be registered. */
@@ -150,7 +150,7 @@ const optionsOf = (given: unknown, argsHint: unknown): CommandOptions =>
     }
     : { description: textOf(given), argsHint: textOf(argsHint) }
 
-/** What a plain function gives, as an Effect; what it throws is the failure. */
+/** Runs a plain function as an Effect; what it throws is the failure. */
 const call = (run: () => unknown): Effect.Effect<unknown, unknown> =>
   // What a returned Effect asks for is what was there when the plugin was loaded; nothing says what that is.
   Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>

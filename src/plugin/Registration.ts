@@ -20,7 +20,7 @@ export interface Reserved {
   readonly cliCommands: ReadonlyArray<string>
 }
 
-/** What a plugin is registered under. */
+/** Identity under which a plugin is registered. */
 export interface Registrant {
   readonly key: string
   readonly reserved: Reserved
@@ -28,7 +28,7 @@ export interface Registrant {
   readonly mayOverride: boolean
 }
 
-/** What became of a contribution. */
+/** Outcome of a registration. */
 export interface Registered {
   readonly tools: ReadonlyArray<string>
   readonly listeners: number

@@ -9,7 +9,7 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 
-/** Who the agent is when nobody says otherwise. */
+/** Default identity of the agent. */
 export const identity = [
   "You are Hermes, an agent that works on the user's machine.",
   "Do what the user asks, with the tools that you are given, and report what you really did and saw.",
@@ -17,7 +17,7 @@ export const identity = [
   "When something fails, say so and say why. When you are done, answer briefly."
 ].join(" ")
 
-/** What a prompt is made of. */
+/** Parts of a prompt. */
 export interface Parts {
   /** Replaces {@link identity}. */
   readonly identity?: string | undefined

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * What was encoded comes back equal. The exception are values of a tool's arguments and results that JSON has no form of:
+ * Encoded values come back equal. The exception are values of a tool's arguments and results that JSON has no form of:
  * a `Date` comes back as text, a `Map` empty. Values that JSON refuses (a cycle, a bigint) are a {@link Problem}.
  *
  * Source: `ARCHITECTURE.md` §8.

@@ -9,12 +9,12 @@ import * as SearchScan from "./SearchScan.ts"
 import * as SearchText from "./SearchText.ts"
 import * as SessionSearch from "./SessionSearch.ts"
 
-/** What search reads of a session. */
+/** Data of a session that search reads. */
 export interface Searched {
   readonly id: SessionId
   readonly source: string
   readonly messages: ReadonlyArray<Prompt.Message>
-  /** When each message came, in the order of all sessions; messages of one `append` share it. */
+  /** Position of each message, in the order of all sessions; messages of one `append` share it. */
   readonly order: ReadonlyArray<number>
 }
 

@@ -1,5 +1,5 @@
 /**
- * What a user typed into a search, read so that nothing they typed can be wrong.
+ * Reads a search that a user typed, so that nothing they typed can be wrong.
  *
  * **Details**
  *

@@ -4,7 +4,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../domain/Json.ts"
 
-/** What can be found of a message. Reasoning and the bytes of files can not. */
+/** Searchable text of a message, without reasoning and the bytes of files. */
 export interface SearchText {
   readonly content: string
   /** The tools whose results the message holds. */
@@ -40,7 +40,7 @@ const partText = (part: Exclude<Prompt.Message["content"], string>[number]): str
 }
 
 /**
- * What can be found of a message.
+ * Extracts the searchable text of a message.
  *
  * **Gotchas**
  *

@@ -30,7 +30,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import type { SessionId } from "../domain/Ids.ts"
 
-/** Who wrote a message. */
+/** Author of a message. */
 export type Role = Prompt.Message["role"]
 
 /** The message before or after a hit, cut to {@link neighbourLength} characters. */
@@ -45,13 +45,13 @@ export interface Hit {
   /** The place of the message in its session: `messages(sessionId)[messageId]`. */
   readonly messageId: number
   readonly role: Role
-  /** Where it fits, each fitting piece between `>>>` and `<<<`. */
+  /** Excerpt around the match, each fitting piece between `>>>` and `<<<`. */
   readonly snippet: string
   readonly before: Neighbour | undefined
   readonly after: Neighbour | undefined
 }
 
-/** Which hits `search` returns, and in which order. */
+/** Filter and order of the hits of `search`. */
 export interface SearchOptions {
   readonly sessionId?: SessionId | undefined
   /** Sessions to leave out, such as the one that asks. */

@@ -37,10 +37,10 @@ import type { Spent } from "../domain/Cost.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import type { Usage } from "../domain/Usage.ts"
 
-/** What is known of a session besides its messages. Times are epoch milliseconds. */
+/** Data of a session besides its messages. Times are epoch milliseconds. */
 export interface Session {
   readonly id: SessionId
-  /** Who made it: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
+  /** Origin: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
   readonly source: string
   readonly provider: string
   readonly model: string
@@ -59,7 +59,7 @@ export interface Session {
   readonly toolCallCount: number
 }
 
-/** What a new session starts with. */
+/** Data of a new session. */
 export interface NewSession {
   readonly id: SessionId
   readonly source: string
@@ -79,7 +79,7 @@ export interface UsageRecord {
   readonly cost: Spent
 }
 
-/** Which sessions `list` returns, newest activity first. */
+/** Filter of the sessions of `list`, newest activity first. */
 export interface ListOptions {
   readonly source?: string | undefined
   /** 20 when absent. */
@@ -126,7 +126,7 @@ export interface Service {
   readonly messages: (id: SessionId) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
   readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /**
-   * What a user typed to the session it means: exact id, unique id prefix, title, or `latest`. `SessionNotFound` lists
+   * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`. `SessionNotFound` lists
    * the candidates when several fit.
    */
   readonly resolve: (reference: string) => Effect.Effect<Session, SessionNotFound | SessionStoreError>

@@ -6,7 +6,7 @@
  * Building the layer opens nothing: SQLite, its client and the file are loaded by the first operation, so that a program
  * that never looks at a session does not pay for it. If that fails, the next operation tries again.
  *
- * What `append` returned from is safe from `kill -9`; see `sqlite/Database.ts` for power cuts. Several processes may use one
+ * Messages are safe once `append` returned, also from `kill -9`; see `sqlite/Database.ts` for power cuts. Several processes may use one
  * file, and wait for each other. The file is readable by its owner alone.
  *
  * **Gotchas**

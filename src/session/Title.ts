@@ -32,10 +32,10 @@ export const clean = (operation: string, title: string): Effect.Effect<string, S
   )
 }
 
-/** What the titles of a session's continuations begin with. */
+/** Beginning of the titles of a session's continuations. */
 export const continuationPrefix = (title: string): string => `${title} #`
 
-/** Which continuation of `base` a title names: 2 for the first, `undefined` when it names none. */
+/** Number of the continuation of `base` that a title names: 2 for the first, `undefined` when it names none. */
 export const continuation = (base: string, title: string | undefined): number | undefined => {
   const prefix = continuationPrefix(base)
   const number = title?.startsWith(prefix) === true ? title.slice(prefix.length) : ""

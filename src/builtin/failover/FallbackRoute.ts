@@ -1,11 +1,11 @@
 /**
- * What a fallback asks and where: the primary's route and call with the fallback's own keys over them.
+ * Route and call of a fallback: the primary's route and call with the fallback's own keys over them.
  *
  * **Details**
  *
  * `model`, `base_url`, `api_key`, `api_type`, `provider`, `region`, `timeout`, `headers` and `query` change the route;
  * `temperature`, `max_tokens`, `stream` and `reasoning_effort` the call; every other key becomes a field of the request.
- * What a fallback does not say it inherits. The call keeps its tools and messages, which each protocol shapes for itself.
+ * A fallback inherits the keys that it does not set. The call keeps its tools and messages, which each protocol shapes for itself.
  *
  * **Gotchas**
  *
@@ -70,7 +70,7 @@ const secret = (value: unknown): Redacted.Redacted<string> | undefined => {
 const serverOf = (provider: string | undefined, baseUrl: string | undefined): string | undefined =>
   EndpointAddress.originOf(baseUrl ?? (provider === undefined ? undefined : Directory.find(provider)?.baseUrl))
 
-/** What goes along only to the primary's own server. */
+/** Key, headers, query and extra body, which go only to the primary's own server. */
 type Bound = Pick<Route, "apiKey" | "headers" | "query" | "extraBody">
 
 const own = ({ config }: Fallback, query: Bound["query"]): Bound => {

@@ -16,12 +16,12 @@ export type FallbackProvider =
   | { readonly name?: string | undefined; readonly llmConfig?: Fields | undefined }
   | { readonly name?: string | undefined; readonly llm_config?: Fields | undefined }
 
-/** Which failures of the primary lead to the fallbacks: by HTTP status, or by the name of the error. */
+/** Failures of the primary that lead to the fallbacks: by HTTP status, or by the name of the error. */
 export type TriggerOptions =
   | { readonly statusCodes?: ReadonlyArray<number | string> | undefined; readonly exceptionTypes?: ReadonlyArray<string> | undefined }
   | { readonly status_codes?: ReadonlyArray<number | string> | undefined; readonly exception_types?: ReadonlyArray<string> | undefined }
 
-/** When the primary is skipped, and for how long. `{}` is three failures and 60 seconds. */
+/** Conditions and time for which the primary is skipped. `{}` is three failures and 60 seconds. */
 export type BreakerOptions =
   | { readonly failureThreshold?: number | undefined; readonly recoveryTimeoutSeconds?: number | undefined }
   | { readonly failure_threshold?: number | undefined; readonly recovery_timeout_seconds?: number | undefined }
@@ -47,7 +47,7 @@ export interface Fallback {
   readonly name: string
   /** Its own keys in snake_case, as given. */
   readonly config: Fields
-  /** What its `api_type` means; found out from provider, model and address when absent. */
+  /** Protocol that its `api_type` names; found out from provider, model and address when absent. */
   readonly apiMode: Configurable | undefined
 }
 

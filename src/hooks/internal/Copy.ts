@@ -7,7 +7,7 @@ import type * as Schema from "effect/Schema"
 import * as Redaction from "../../domain/Redaction.ts"
 import { redacted } from "./RedactedText.ts"
 
-/** How much of a value is copied. */
+/** Bounds of a copy. */
 export interface Bounds {
   /** Levels below the root; what is deeper becomes a marker. */
   readonly depth: number
@@ -71,7 +71,7 @@ const bigintOf = (value: bigint): string => BigInt.asIntN(1024, value) === value
 const dateOf = (value: Date): string =>
   Number.isNaN(value.getTime()) ? "<invalid date>" : Date.prototype.toISOString.call(value)
 
-/** How many items an earlier cut left out, when a list ends with such a note. */
+/** Number of items that an earlier cut left out, when a list ends with such a note. */
 const noteOf = (item: unknown): unknown =>
   typeof item === "object" && item !== null && Object.hasOwn(item, itemsNote) && Object.keys(item).length === 1
     ? Reflect.get(item, itemsNote)

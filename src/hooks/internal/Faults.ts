@@ -10,7 +10,7 @@ import * as Redaction from "../../domain/Redaction.ts"
 const remembered = 256
 const shown = 200
 
-/** What was wrong, in one line of no more than 200 characters and without secrets. */
+/** Describes a failure, in one line of no more than 200 characters and without secrets. */
 export const describe = (cause: Cause.Cause<unknown>): string => {
   if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
   const error = Cause.squash(cause)

@@ -8,12 +8,12 @@ import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 
-/** What `Effect.uninterruptibleMask` hands out. */
+/** Function that `Effect.uninterruptibleMask` hands out. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * How it ended; undefined when the deadline came first. To be run inside of an uninterruptible mask; only waiting for it is
- * as interruptible as `restore` makes it.
+ * Runs a listener; gives its exit, or undefined when the deadline came first. To be run inside of an
+ * uninterruptible mask; only waiting for it is as interruptible as `restore` makes it.
  *
  * **Details**
  *

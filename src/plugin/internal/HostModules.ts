@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
-/** Where this program is installed. */
+/** Directory in which this program is installed. */
 export const hostDirectory = dirname(fileURLToPath(import.meta.url))
 
 /** This package as an import names it: its sources in a checkout, its built modules where it is installed. */

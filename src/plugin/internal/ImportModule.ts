@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
 
 /**
- * What the module exports; fails with what it threw. `generation` counts how often this program has loaded its plugins:
+ * Imports a module and gives its exports; fails with what it threw. `generation` counts how often this program has loaded its plugins:
  * Node runs a module once for each address, so that a later one needs another address to see what changed.
  */
 export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {

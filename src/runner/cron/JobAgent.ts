@@ -22,7 +22,7 @@ import { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import type { JobBlocked } from "./JobBlocked.ts"
 import * as JobTools from "./JobTools.ts"
 
-/** What an agent is asked for a job. */
+/** Question to the agent of a job. */
 export interface JobRequest {
   readonly prompt: string
   /** Of the new session that the run is. */

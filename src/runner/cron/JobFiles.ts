@@ -1,5 +1,5 @@
 /**
- * What jobs read and leave in the home directory: skills, scripts, and the outputs of their runs.
+ * Files that jobs read and leave in the home directory: skills, scripts, and the outputs of their runs.
  *
  * **Details**
  *
@@ -34,7 +34,7 @@ export interface Places {
   readonly cron: string
 }
 
-/** What is written of a run. */
+/** Contents of the output file of a run. */
 export interface Record {
   readonly jobId: string
   readonly began: number
@@ -113,7 +113,7 @@ export const looked = Effect.fnUntraced(function*({ cron }: Places, now: number)
   )
 })
 
-/** When somebody last looked; undefined when nobody ever did. */
+/** Time of the last look; undefined when there was none. */
 export const lastLook = Effect.fnUntraced(function*({ cron }: Places) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

@@ -1,9 +1,9 @@
 /**
- * What the agent of a job is asked, and what its answer says about being shown. Pure.
+ * Builds the prompt of a job, and reads what its answer says about being shown. Pure.
  *
  * **Details**
  *
- * What a script printed and what other jobs said is material: it stands in tags of its own, and is marked where it looks
+ * Output of a script and of other jobs is material: it stands in tags of its own, and is marked where it looks
  * like instructions.
  *
  * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"); the marker's spelling is not in it.
@@ -13,7 +13,7 @@ import type { Job } from "../../tool/cron/Job.ts"
 import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
 import * as Injection from "../../tool/fence/Injection.ts"
 
-/** What a job says that has nothing to say. */
+/** Marker of a job that has nothing to say. */
 export const silentMarker = "[SILENT]"
 
 /** Characters of a script's or another job's output that the agent gets. */

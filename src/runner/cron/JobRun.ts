@@ -7,7 +7,7 @@
  * there is told once and costs no model call. Then its script runs. A job without an agent ends here, with what the script
  * printed. Any other asks the agent, in a session of its own, where nobody can approve anything and no job can be made.
  *
- * What comes of it is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
+ * The result is written to a file and shown, unless the answer says that there is nothing to show. A failure is always
  * shown. A script that prints nothing is silent.
  *
  * **Example** (Sending results somewhere)
@@ -42,10 +42,10 @@ import * as JobFiles from "./JobFiles.ts"
 import * as JobPrompt from "./JobPrompt.ts"
 import * as JobScript from "./JobScript.ts"
 
-/** How runs are done. */
+/** Settings of runs. */
 export interface Settings {
   readonly places: JobFiles.Places
-  /** What happens to a dangerous call: `approvals.cron_mode`. */
+  /** Decision on a dangerous call: `approvals.cron_mode`. */
   readonly approvals: "deny" | "approve"
   /** True when what keeps a job from running is told once, and not each time. */
   readonly preflight: boolean
@@ -54,7 +54,7 @@ export interface Settings {
   readonly runTimeoutSeconds: number
 }
 
-/** What is shown of a run. */
+/** Part of a run that is shown. */
 export interface Shown {
   readonly job: Job
   readonly text: string
@@ -63,7 +63,7 @@ export interface Shown {
   readonly output: string | undefined
 }
 
-/** Where results go besides their files; nowhere unless somebody says so. */
+/** Delivery of results besides their files; none by default. */
 export const Delivery = Context.Reference<(shown: Shown) => Effect.Effect<void>>("hermes-effect/runner/Delivery", {
   defaultValue: () => () => Effect.void
 })
@@ -85,7 +85,7 @@ const skills = Effect.fnUntraced(function*(job: Job, { places }: Settings) {
     }))
 })
 
-/** What a job needs, looked at before anything is begun. */
+/** Needs of a job, checked before anything is begun. */
 const prepare = Effect.fnUntraced(function*(job: Job, settings: Settings) {
   const problem = hostile("the prompt", job.prompt)
   if (problem !== undefined) return yield* new JobBlocked({ message: problem })
@@ -154,7 +154,7 @@ const resultOf = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Re
   return { status: isBlocked ? "blocked" : "error", error, text: "" }
 }
 
-/** What a file and a screen say: the answer, and why it is none or only a part of one. */
+/** Text for the file and the screen: the answer, and why it is none or only a part of one. */
 const bodyOf = ({ error, text }: Result): string => [...error === undefined ? [] : [`Failed: ${error}`], ...text === "" ? [] : [text]].join("\n\n")
 
 const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, began: number, exit: Exit.Exit<Answer, unknown>) {
@@ -183,7 +183,7 @@ const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, beg
   return { job, status: result.status, error: result.error }
 })
 
-/** How a run ended. */
+/** Outcome of a run. */
 export interface Finished {
   readonly job: Job
   readonly status: Ended["status"]

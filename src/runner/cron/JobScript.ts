@@ -42,7 +42,7 @@ const commandOf = (path: string, extension: string, errors: string, code: string
   return `{ { ${program} ${quoted(path)} 3>&- 4>&-; echo $? >&4; } 2>&1 1>&3 | tail -c ${errorChars} > ${quoted(errors)}; } 3>&1 4> ${quoted(code)}`
 }
 
-/** What it printed. */
+/** Output of the script. */
 export const run = Effect.fnUntraced(function*(path: string, cwd: string | undefined, timeoutSeconds: number) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path

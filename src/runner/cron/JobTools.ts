@@ -10,7 +10,7 @@ import type { Selection, Service as ToolRegistry } from "../../tool/ToolRegistry
 import * as Toolsets from "../../tool/Toolsets.ts"
 import { JobBlocked } from "./JobBlocked.ts"
 
-/** What the configuration says. */
+/** Settings from the configuration. */
 export interface Options {
   /** Toolsets of a job that names none; `hermes-cli` when absent. */
   readonly toolsets?: ReadonlyArray<string> | undefined

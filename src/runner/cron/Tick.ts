@@ -43,7 +43,7 @@ import * as JobRun from "./JobRun.ts"
 /** Time between two looks. */
 export const every = "1 minute"
 
-/** How ticks are done. */
+/** Settings of ticks. */
 export interface Settings extends JobRun.Settings {
   /** Runs at once; without a limit when absent. */
   readonly maxParallel: number | undefined

@@ -20,7 +20,7 @@ export type UsageColumns = {
   readonly api_call_count: number
 }
 
-/** What calls cost, in the columns of both. */
+/** Cost of calls, in the columns of both. */
 export type CostColumns = {
   readonly estimated_cost_usd: number
   readonly cost_status: Cost.Status
@@ -51,7 +51,7 @@ export interface UsageRow extends UsageColumns, CostColumns {
   readonly model: string
 }
 
-/** What a row of `messages` is made of. */
+/** Data of a row of `messages`. */
 export interface NewMessage extends SearchText {
   readonly role: Role
   readonly envelope: string
