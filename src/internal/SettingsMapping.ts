@@ -23,8 +23,7 @@ import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 
 /**
  * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a route of this
- * program
- * signs with them: then their secrets are keys of the program.
+ * program signs with them: then their secrets are keys of the program.
  */
 export const commandVariables = (
   { auxiliary, customProviders, delegation, fallbackProviders, model }: Values
