@@ -15,7 +15,8 @@ import * as Injection from "../../src/tool/fence/Injection.ts"
 const units = [
   " ", "\t", "\n", "a", "-", "--", "--I", "`", "#", "<", "<TITLE", "<script ", "<!--ignore ", "[system note: context ", "cookie:K", "token=", "sk-", "eyJ", "://",
   "=", "\"", "'", "{", "[", "\\", "\\\"", "curl $", "cat .", "A", "0", "AKIA", "0:a", ";password=", "<think>", "</think>", "<memory-context>",
-  "-----BEGIN PRIVATE KEY-----", "_KEY=", "Bearer ", "é", "\u200b"
+  "-----BEGIN PRIVATE KEY-----", "_KEY=", "Bearer ", "é", "\u200b",
+  "[a](", "[1,]", "}", ", "
 ]
 
 const markdown = await Effect.runPromise(Markdown.load("render"))
@@ -60,7 +61,9 @@ describe("LinearText", () => {
         const at = (size: number) => unit.repeat(Math.ceil(size / unit.length))
         if (cost(read, at(64_000)) < 40_000) return []
         const least = (text: string) => Math.min(cost(read, text), cost(read, text), cost(read, text))
-        const ratio = least(at(64_000)) / Math.max(1_000, least(at(8_000)))
+        let ratio = Infinity
+        // A square is steep at every look; a machine that was busy with something else is not.
+        for (let look = 0; look < 6 && ratio > 24; look++) ratio = Math.min(ratio, least(at(64_000)) / Math.max(1_000, least(at(8_000))))
         return ratio > 24 ? [`${JSON.stringify(unit)}: ${Math.round(ratio)} times the work for 8 times the text`] : []
       })
       assert.deepStrictEqual(found, [])

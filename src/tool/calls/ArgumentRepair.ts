@@ -30,8 +30,8 @@ const asArguments = (text: string): Option.Option<Arguments> => Option.filter(Js
 interface Scan {
   /** Closers that are missing, the innermost first. */
   readonly missing: string
-  /** Where the first closer without an opener stands. */
-  readonly surplus: number | undefined
+  /** The cleaned text before the first closer without an opener. */
+  readonly surplus: string | undefined
   readonly inString: boolean
   /** The text with raw control characters inside strings escaped, and trailing commas removed. */
   readonly cleaned: string
@@ -58,26 +58,35 @@ const scan = (text: string): Scan => {
   let surplus: number | undefined
   let inString = false
   let escaped = false
-  let cleaned = ""
+  const cleaned: Array<string> = []
+  /** Where a comma stands that only white space has followed; -1 when there is none. */
+  let comma = -1
   for (const character of text) {
     if (inString) {
       if (escaped) escaped = false
       else if (character === "\\") escaped = true
       else if (character === "\"") inString = false
-      cleaned += character < " " ? escapeControl(character) : character
+      cleaned.push(character < " " ? escapeControl(character) : character)
       continue
     }
     if (character === "\"") inString = true
     const closer = closers[character]
     if (closer !== undefined) open.push(closer)
     if (character === "}" || character === "]") {
+      if (comma >= 0) cleaned.length = comma
       if (open.at(-1) === character) open.pop()
       else surplus ??= cleaned.length
-      cleaned = cleaned.replace(/,\s*$/, "")
     }
-    cleaned += character
+    if (character === ",") comma = cleaned.length
+    else if (character.trim() !== "") comma = -1
+    cleaned.push(character)
   }
-  return { missing: open.toReversed().join(""), surplus, inString, cleaned }
+  return {
+    missing: open.toReversed().join(""),
+    surplus: surplus === undefined ? undefined : cleaned.slice(0, surplus).join(""),
+    inString,
+    cleaned: cleaned.join("")
+  }
 }
 
 /** What the parser says of a text that is no JSON. */
@@ -112,7 +121,7 @@ export const repair = (text: string): Repaired => {
   const candidates: ReadonlyArray<readonly [text: string, how: string]> = [
     [cleaned, "control characters and trailing commas"],
     [cleaned + missing, "closers that were missing"],
-    ...(surplus === undefined ? [] : [[cleaned.slice(0, surplus), "closers that were surplus"] as const])
+    ...(surplus === undefined ? [] : [[surplus, "closers that were surplus"] as const])
   ]
   for (const [candidate, how] of candidates) {
     const args = asArguments(candidate)
