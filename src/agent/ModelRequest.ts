@@ -17,8 +17,7 @@ import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Prefill from "../prompt/Prefill.ts"
-import * as ModelCalls from "../routing/ModelCalls.ts"
-import { type AttemptLog, newLog } from "../routing/ModelRouter.ts"
+import { type AttemptLog, callModel, newLog } from "../routing/ModelRouter.ts"
 import type { Delivered } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
@@ -174,7 +173,7 @@ const send = Effect.fnUntraced(function*<E>(
   const now = yield* Clock.currentTimeMillis
   const left = Budget.millisLeft(run.budget, now)
   const watched = run.streaming ? watch(run, yield* RedactSecrets, progress) : undefined
-  const asked = ModelCalls.run<E>(router, interceptors, {
+  const asked = callModel<E>(router, interceptors, {
     call,
     log: progress.log,
     delivered: progress.delivered,

@@ -5,16 +5,22 @@
  *
  * Source: `ARCHITECTURE.md` §4, `hermes-contract.md` §1.10.
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as AiError from "effect/ai/AiError"
+import * as Cost from "../domain/Cost.ts"
 import * as History from "../domain/History.ts"
 import * as Interruption from "../domain/Interruption.ts"
+import * as Json from "../domain/Json.ts"
 import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
+import * as ApiPayload from "../hooks/ApiPayload.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
+import type { Fields } from "../hooks/Payloads.ts"
 import * as Spans from "../hooks/Spans.ts"
 import * as Chain from "../middleware/Chain.ts"
 import type { LlmContext, TraceEntry } from "../middleware/Kind.ts"
@@ -22,12 +28,130 @@ import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Adaptation from "./Adaptation.ts"
-import * as AttemptEvents from "./AttemptEvents.ts"
 import * as Parameters from "./classification/Parameters.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
-import type { Progress, RouteCallState } from "./RouteCallState.ts"
+import { decisionOf, type Progress, type RouteCallState } from "./RouteCallState.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
+
+/** An attempt as its events describe it. */
+interface Sent {
+  readonly state: RouteCallState
+  readonly context: LlmContext
+  readonly request: ModelRequest
+  readonly progress: Progress
+  readonly startedAt: number
+  readonly clock: Clock.Clock
+}
+
+const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
+
+const requestMessages = ({ request }: Sent): ReadonlyArray<unknown> => {
+  const { input, messages } = request
+  return isList(messages) ? messages : isList(input) ? input : []
+}
+
+const common = ({ context, startedAt }: Sent) => ({
+  session_id: context.sessionId,
+  task_id: context.taskId,
+  turn_id: context.turnId,
+  api_request_id: context.apiRequestId,
+  api_call_count: context.apiCallCount,
+  retry_count: context.retryCount,
+  platform: context.platform,
+  model: context.model,
+  provider: context.provider,
+  base_url: context.baseUrl ?? "",
+  api_mode: context.apiMode,
+  started_at: startedAt / 1000,
+  middleware_trace: context.trace
+})
+
+const timing = ({ clock, progress: { firstPartAt }, startedAt }: Sent) => {
+  const ended = clock.currentTimeMillisUnsafe()
+  return {
+    api_duration: (ended - startedAt) / 1000,
+    ended_at: ended / 1000,
+    ...(firstPartAt === undefined ? {} : { time_to_first_token: (firstPartAt - startedAt) / 1000 })
+  }
+}
+
+const isTokens = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value)
+
+/** Output limit of a prepared request in tokens, under the names of all protocols; null where it asks for none. */
+const maxTokens = (request: ModelRequest): number | null => {
+  for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
+    const value = request[name]
+    if (isTokens(value)) return value
+  }
+  const inference = request["inferenceConfig"]
+  const converse = typeof inference === "object" && inference !== null && "maxTokens" in inference
+    ? inference.maxTokens
+    : undefined
+  return isTokens(converse) ? converse : null
+}
+
+/** The opening event. */
+const opening = (sent: Sent): Spans.Event<"pre_api_request"> => ["pre_api_request", () => {
+  const messages = requestMessages(sent)
+  const { tools } = sent.request
+  const characters = Json.toText(sent.request).length
+  return {
+    ...common(sent),
+    user_message: sent.state.question.userMessage,
+    conversation_history: sent.state.question.call.messages,
+    request_messages: messages,
+    message_count: messages.length,
+    tool_count: isList(tools) ? tools.length : 0,
+    approx_input_tokens: Math.ceil(characters / 4),
+    request_char_count: characters,
+    max_tokens: maxTokens(sent.request),
+    request: ApiPayload.request(sent.request)
+  }
+}]
+
+const statusOf = (error: unknown): number | null => {
+  if (!AiError.isAiError(error) || !("http" in error.reason)) return null
+  return error.reason.http?.response?.status ?? null
+}
+
+/** Reason of a failure, and whether the same route may still answer. */
+const judged = ({ state }: Sent, error: unknown, interrupted: boolean): { readonly reason: string; readonly retryable: boolean } => {
+  if (interrupted) return { reason: "interrupted", retryable: false }
+  if (!AiError.isAiError(error)) return { reason: "middleware", retryable: false }
+  const { reason, retryable } = decisionOf(state, error)
+  return { reason, retryable }
+}
+
+const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_error"> => {
+  const interrupted = Cause.hasInterrupts(cause)
+  const error = interrupted ? new Error("the request was interrupted") : Cause.squash(cause)
+  return {
+    ...common(sent),
+    ...timing(sent),
+    status_code: statusOf(error),
+    max_retries: sent.state.shared.maxAttempts,
+    ...judged(sent, error, interrupted),
+    error: ApiPayload.error(error),
+    request: ApiPayload.request(sent.request)
+  }
+}
+
+/** The closing event. */
+const closing = (
+  sent: Sent,
+  exit: Exit.Exit<ModelResponse, unknown>
+): Spans.Event<"post_api_request" | "api_request_error"> =>
+  Exit.isSuccess(exit)
+    ? ["post_api_request", () => ({
+      ...common(sent),
+      ...timing(sent),
+      ...ApiPayload.answer(exit.value),
+      ...Cost.toWire(Cost.spent(sent.state.known.cost(Usage.fromResponse(exit.value.usage), exit.value.reportedCost))),
+      message_count: requestMessages(sent).length,
+      request: ApiPayload.request(sent.request)
+    })]
+    : ["api_request_error", () => failed(sent, exit.cause)]
 
 const join = Chain.joinOnPart<ModelRequest, ModelResponse>({
   get: (response) => response,
@@ -55,7 +179,7 @@ const prepare = (state: RouteCallState, provider: Provider, delivered: string): 
     (prepared) => {
       const request = Parameters.apply(prepared, route.parameters)
       state.request = request
-      log.outputTokens = AttemptEvents.maxTokens(request) ?? undefined
+      log.outputTokens = maxTokens(request) ?? undefined
       return request
     }
   )
@@ -105,11 +229,11 @@ const intercepted = Effect.fnUntraced(function*(
   )
   if (!isHeard(hooks)) return yield* execution
   const clock = yield* Clock.Clock
-  const sent: AttemptEvents.Sent = { state, context, request: payload, progress, startedAt: clock.currentTimeMillisUnsafe(), clock }
+  const sent: Sent = { state, context, request: payload, progress, startedAt: clock.currentTimeMillisUnsafe(), clock }
   return yield* execution.pipe(
     Spans.bracket(hooks, {
-      open: AttemptEvents.opening(sent),
-      close: (exit) => AttemptEvents.closing(sent, exit)
+      open: opening(sent),
+      close: (exit) => closing(sent, exit)
     })
   )
 })

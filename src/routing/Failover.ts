@@ -4,8 +4,11 @@
  *
  * **Details**
  *
- * A route is passed over while its keys are all set aside or its circuit is open. The session stays on the route that
- * answered for the rest of its turn (`RouteState`).
+ * A route is passed over while its keys are all set aside or its circuit is open.
+ *
+ * A session starts on the primary. When it has to leave a route it stays on the next one for the rest of the turn; its next
+ * turn starts on the primary again, unless the primary refused it for its rate or for money less than a minute ago. Only
+ * sessions that are away from the primary are remembered.
  *
  * Source: `hermes-llm.md` §17.3, §17.6.
  */
@@ -13,33 +16,82 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as AiError from "effect/ai/AiError"
+import type { TurnId } from "../domain/Ids.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
-import { type Breakers, Rejected, type Verdict } from "./Breakers.ts"
+import * as Breakers from "./Breakers.ts"
+import type { Turn } from "./ModelRouter.ts"
 import type { Reason } from "./Recovery.ts"
-import * as ManagedRoute from "./ManagedRoute.ts"
-import type { Call, Position } from "./RouteCallState.ts"
+import { type Call, type ManagedRoute, type Position, routeName } from "./RouteCallState.ts"
 import * as RouteRetry from "./RouteRetry.ts"
-import type { RouteState } from "./RouteState.ts"
 
-/** Routes in order, and what all calls over them share. */
-export interface Chain {
-  readonly routes: ReadonlyArray<ManagedRoute.ManagedRoute>
-  readonly breakers: Breakers
-  readonly sessions: RouteState
+/** Milliseconds that a primary that refused a session is left alone. */
+const cooldownMillis = 60_000
+
+/** Sessions that were left on a fallback and never came back are forgotten beyond this number, oldest first. */
+const mostSessions = 4_096
+
+interface Place {
+  readonly turn: TurnId
+  readonly position: number
+  /** Time at which the primary may be asked again. */
+  readonly coolUntil: number
 }
 
-const placeOf = ({ info: { model, provider } }: ManagedRoute.ManagedRoute) => ({ provider, model })
+/** Positions of sessions; they count from 0, the primary. */
+interface Positions {
+  /** Returns the route of the turn's next call. A turn that is new may bring the session back. */
+  readonly position: (turn: Turn, now: number) => number
+  /** Puts the session on another route; `reason` is why it left the one that it was on, `now` in milliseconds. */
+  readonly move: (turn: Turn, to: number, reason: Reason | undefined, now: number) => void
+}
+
+/** Makes positions with every session on the primary. */
+const makePositions = (): Positions => {
+  const places = new Map<string, Place>()
+  return {
+    position: ({ session, turn }, now) => {
+      const place = places.get(session)
+      if (place === undefined) return 0
+      if (place.turn === turn) return place.position
+      if (now >= place.coolUntil) {
+        places.delete(session)
+        return 0
+      }
+      places.set(session, { ...place, turn })
+      return place.position
+    },
+    move: ({ session, turn }, position, reason, now) => {
+      const place = places.get(session)
+      const leftPrimary = (place?.position ?? 0) === 0
+      const cools = leftPrimary && (reason === "rate_limit" || reason === "billing")
+      const coolUntil = cools ? now + cooldownMillis : place?.coolUntil ?? 0
+      places.delete(session)
+      if (position > 0) places.set(session, { turn, position, coolUntil })
+      if (places.size <= mostSessions) return
+      const oldest = places.keys().next()
+      if (oldest.done !== true) places.delete(oldest.value)
+    }
+  }
+}
+
+interface Chain {
+  readonly routes: ReadonlyArray<ManagedRoute>
+  readonly breakers: Breakers.Breakers
+  readonly positions: Positions
+}
+
+const placeOf = ({ info: { model, provider } }: ManagedRoute) => ({ provider, model })
 
 const rejected = { _tag: "Rejected" } as const
 
-const isReady = ({ pool }: ManagedRoute.ManagedRoute): Effect.Effect<boolean> =>
+const isReady = ({ pool }: ManagedRoute): Effect.Effect<boolean> =>
   pool === undefined || pool.size < 2 ? Effect.succeed(true) : pool.isReady
 
 /**
  * Judges a call, after its retries, for the breaker. Only failures that tell of the provider's health count: a refused key, a
  * rate limit or a wrong request says nothing about it.
  */
-const judge = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Verdict => {
+const judge = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Breakers.Verdict => {
   if (Exit.isFailure(exit)) return "ignored"
   if (exit.value._tag === "Answered") return "success"
   const { reason } = exit.value.decision
@@ -49,21 +101,22 @@ const judge = (exit: Exit.Exit<RouteRetry.Outcome, unknown>): Verdict => {
 }
 
 /** Asks a route, unless its keys are all set aside or its circuit is open. */
-const ask = <E>({ breakers }: Chain, call: Call, route: ManagedRoute.ManagedRoute, position: Position) => {
+const ask = <E>(breakers: Breakers.Breakers, call: Call, route: ManagedRoute, position: Position) => {
   const asked: Effect.Effect<RouteRetry.Outcome | typeof rejected, E> = Effect.catch(
     breakers.guard(route.id, RouteRetry.run<E>(call, route, position), judge),
-    (error) => error instanceof Rejected ? Effect.succeed(rejected) : Effect.fail(error)
+    (error) => error instanceof Breakers.Rejected ? Effect.succeed(rejected) : Effect.fail(error)
   )
   return position.hasNext
     ? Effect.flatMap(isReady(route), (ready) => ready ? asked : Effect.succeed(rejected))
     : asked
 }
 
-/** Makes a call over the chain. */
-export const run = Effect.fnUntraced(function*<E>(chain: Chain, call: Call): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
-  const { routes, sessions } = chain
+const callOver = Effect.fnUntraced(function*<E>(
+  { breakers, positions, routes }: Chain,
+  call: Call
+): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
   const { notify, turn } = call.question
-  const from = turn === undefined ? 0 : sessions.position(turn, yield* Clock.currentTimeMillis)
+  const from = turn === undefined ? 0 : positions.position(turn, yield* Clock.currentTimeMillis)
   const passedOver: Array<number> = []
   let settled = from
   let reason: Reason | undefined
@@ -73,27 +126,27 @@ export const run = Effect.fnUntraced(function*<E>(chain: Chain, call: Call): Eff
   const settle = (index: number): Effect.Effect<void> => {
     if (turn === undefined || index === settled || index >= routes.length) return Effect.void
     settled = index
-    return Effect.map(Clock.currentTimeMillis, (now) => sessions.move(turn, index, reason, now))
+    return Effect.map(Clock.currentTimeMillis, (now) => positions.move(turn, index, reason, now))
   }
 
   const leave = (
-    route: ManagedRoute.ManagedRoute,
+    route: ManagedRoute,
     why: string,
     reason: string,
-    to: ManagedRoute.ManagedRoute | undefined
+    to: ManagedRoute | undefined
   ): Effect.Effect<void> =>
     notify === undefined || to === undefined
       ? Effect.void
       : notify([
         { _tag: "RouteChanged", from: placeOf(route), to: placeOf(to), reason },
-        { _tag: "Notice", level: "warning", message: `${ManagedRoute.name(route)} ${why}: going on with ${ManagedRoute.name(to)}` }
+        { _tag: "Notice", level: "warning", message: `${routeName(route)} ${why}: going on with ${routeName(to)}` }
       ])
 
   for (const [index, route] of routes.entries()) {
     if (index < from) continue
     const next = routes[index + 1]
     const position = { hasNext: next !== undefined || passedOver.length > 0, isPrimary: index === 0 }
-    const outcome = yield* ask<E>(chain, call, route, position)
+    const outcome = yield* ask<E>(breakers, call, route, position)
     switch (outcome._tag) {
       case "Answered":
         yield* settle(index)
@@ -125,3 +178,20 @@ export const run = Effect.fnUntraced(function*<E>(chain: Chain, call: Call): Eff
   }
   return failure === undefined ? yield* Effect.die("a chain without routes") : yield* Effect.fail(failure)
 })
+
+/** Calls over a chain of routes. */
+export interface Failover extends Positions {
+  readonly call: <E>(call: Call) => Effect.Effect<ModelAnswer, AiError.AiError | E>
+  /** State of a route's circuit. */
+  readonly breaker: (route: ManagedRoute) => ReturnType<Breakers.Breakers["state"]>
+}
+
+/** Makes the calls over a chain: all circuits are closed, every session is on the primary. */
+export const make = (routes: ReadonlyArray<ManagedRoute>, policy = Breakers.defaults): Failover => {
+  const chain: Chain = { routes, breakers: Breakers.make(policy), positions: makePositions() }
+  return {
+    ...chain.positions,
+    call: <E>(call: Call) => callOver<E>(chain, call),
+    breaker: ({ id }) => chain.breakers.state(id)
+  }
+}

@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * A call goes straight down: `ModelCalls` (wrappers of the whole call), the router with its chain of routes (`Failover`), one
+ * A call goes straight down: `callModel` (wrappers of the whole call), the router with its chain of routes (`Failover`), one
  * route with its keys and waits (`RouteRetry`), one `Attempt`, the provider.
  *
  * **Example** (Which model is asked first)
@@ -31,8 +31,9 @@ import type { SessionId, TurnId } from "../domain/Ids.ts"
 import type { ExecuteOptions, ModelCall } from "../domain/Model.ts"
 import type * as Route from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
+import * as Chain from "../middleware/Chain.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
-import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
+import type { CallContext, ModelAnswer, ModelCallParams } from "../middleware/Middleware.ts"
 import type { Limits } from "./Backoff.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { Failure } from "./Classification.ts"
@@ -154,3 +155,35 @@ export interface RouteStatus {
 export class RouterStatus extends Context.Service<RouterStatus, {
   readonly routes: Effect.Effect<ReadonlyArray<RouteStatus>>
 }>()("hermes-effect/routing/RouterStatus") {}
+
+const join = Chain.joinOnPart<ModelCallParams, ModelAnswer>({
+  get: (answer) => answer.response,
+  set: (answer, response) => ({ ...answer, response })
+})
+
+/**
+ * Makes a whole model call: `wrap_model_call` around the router's attempts. `E` as in `Service.call`.
+ */
+export const callModel = <E>(
+  router: Service,
+  interceptors: Interceptors,
+  question: Question
+): Effect.Effect<ModelAnswer, AiError.AiError | E> => {
+  const { context, discard, log = newLog(), notify } = question
+  const begun = log.count
+  const turn = { session: context.sessionId, turn: context.turnId }
+  const ask = ({ call, route }: ModelCallParams, options: ExecuteOptions | undefined) => {
+    log.route = route
+    const asked = router.call<E>(interceptors, { ...question, call, route, options, log, turn })
+    return discard === undefined || log.count === begun ? asked : Effect.andThen(discard, asked)
+  }
+  const { stack } = interceptors
+  const params: ModelCallParams = { call: question.call, route: question.route }
+  if (stack.wrapModelCall.length === 0) return ask(params, question.options)
+  const known = { ...context, notify, primary: router.primaryRoute ?? router.primary }
+  // The chain erases the types of its wrappers; the stack's maker states them as `E`.
+  return Chain.run(stack.wrapModelCall, join, stack.faults, known, ask)(params, question.options) as Effect.Effect<
+    ModelAnswer,
+    AiError.AiError | E
+  >
+}

@@ -13,33 +13,212 @@
  * Source: `hermes-llm.md` §15.5, §16.5, §17.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
+import type { Change } from "./Adaptation.ts"
 import * as Attempt from "./Attempt.ts"
-import type * as Classification from "./Classification.ts"
+import * as Backoff from "./Backoff.ts"
+import type { Decision, Failure } from "./Classification.ts"
+import * as Parameters from "./classification/Parameters.ts"
 import * as WrongAddress from "./classification/WrongAddress.ts"
-import * as ManagedRoute from "./ManagedRoute.ts"
+import * as CredentialPool from "./CredentialPool.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
-import * as RouteCallState from "./RouteCallState.ts"
-import * as RouteRecovery from "./RouteRecovery.ts"
+import * as Recovery from "./Recovery.ts"
+import {
+  type Call,
+  decisionOf,
+  giveBack,
+  make,
+  type ManagedRoute,
+  notice,
+  type Position,
+  type RouteCallState,
+  routeName,
+  type Shared,
+  takeLease,
+  takeNext,
+  tell,
+  wait
+} from "./RouteCallState.ts"
+
+/** Continuation of a call after a failure: another attempt on this route, the next route, or none. */
+type Onward = "again" | "next route" | "give up"
+
+type Attempted = Effect.Effect<Onward | undefined>
+
+const again = Effect.succeed("again" as const)
+const impossible = Effect.succeed(undefined)
+
+const renewKey = (state: RouteCallState): Attempted => {
+  const { lease, renewed, route: { pool } } = state
+  if (pool === undefined || lease === undefined || renewed.has(lease.number)) return impossible
+  renewed.add(lease.number)
+  return Effect.map(pool.refresh(lease), (fresh) => {
+    if (fresh === undefined) return undefined
+    state.lease = fresh
+    return "again"
+  })
+}
+
+const nextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
+  const { lease, route: { info, pool }, shared } = state
+  if (pool === undefined || lease === undefined) return undefined
+  const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
+  if (reason === "rate_limit") yield* RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(shared.backoff.base))
+  const next = yield* takeNext(state, { reason, resetAfter })
+  if (next === undefined) return undefined
+  yield* notice(
+    state,
+    `${info.provider}: key ${lease.number} of ${pool.size} was refused (${reason}), going on with key ${next.number}`
+  )
+  return "again" as const
+})
+
+/** Changes the form of the call. What an endpoint cannot take stays so; reasoning belongs to one conversation alone. */
+const adapt = (state: RouteCallState, change: Change): Attempted => {
+  const { route } = state
+  const known = change === "without_reasoning" ? state.changes : route.changes
+  if (known.has(change)) return impossible
+  known.add(change)
+  const what = Recovery.describe({ _tag: "Adapt", change })
+  return Effect.andThen(notice(state, `${routeName(route)} cannot take the request as it is: ${what}`), again)
+}
+
+const adaptParameters = (state: RouteCallState, names: ReadonlyArray<string>): Attempted => {
+  const { request, route, shared } = state
+  if (request === undefined) return impossible
+  const { info: { apiMode }, parameters: changes } = route
+  for (const name of names) {
+    const to = Parameters.remedy(name, { apiMode, changes, request })
+    if (to === null) continue
+    changes.set(name, to)
+    const what = to === undefined ? `it is sent without it` : `${to} is sent instead`
+    return notice(state, `${routeName(route)} does not take ${name}: ${what}`).pipe(
+      Effect.andThen(shared.endpoints?.setParameters(route.id, changes) ?? Effect.void),
+      Effect.andThen(again)
+    )
+  }
+  return impossible
+}
+
+const lowerOutputCap = (state: RouteCallState, to: number): Attempted => {
+  const { route } = state
+  if (state.outputCap !== undefined && state.outputCap <= to) return impossible
+  state.outputCap = to
+  return Effect.andThen(notice(state, `${routeName(route)} allows an answer of ${to} tokens`), again)
+}
+
+/** Names the reason of a wait: the words for a connection are ours and say what to do; those of a provider are for the end. */
+const whyOf = ({ decision: { message, reason }, error }: Failure): string =>
+  error.reason._tag === "NetworkError" && message !== "" ? message : reason
+
+/** Another key may be ready by now. */
+const changeKey = (state: RouteCallState): Effect.Effect<void> => {
+  const { pool } = state.route
+  if (pool === undefined || pool.size < 2) return Effect.void
+  giveBack(state)
+  return takeLease(state)
+}
+
+/** Goes back to the queue of the key. */
+const requeue = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure, asked: Duration.Duration | undefined) {
+  const { shared } = state
+  const now = yield* Clock.currentTimeMillis
+  const after = asked ?? CredentialPool.resetAfter(error, now)
+  const free = RateLimitGate.isFree(state, after, now)
+  if (!free) state.failures++
+  if (state.failures >= shared.maxAttempts) return undefined
+  if (after === undefined) state.refusals++
+  yield* RateLimitGate.refused(state, yield* Backoff.wait(shared.backoff, state.refusals, after))
+  yield* changeKey(state)
+  return "again" as const
+})
+
+type Retry = Extract<Recovery.Recovery, { readonly _tag: "RetryAfter" }>
+
+const retry = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure, { after, exact }: Retry) {
+  const { route: { info }, shared } = state
+  if (state.spent) return undefined
+  if (failed.decision.reason === "rate_limit") return yield* requeue(state, failed, after)
+  state.failures++
+  if (state.failures >= shared.maxAttempts) return undefined
+  const duration = exact === true && after !== undefined ? after : yield* Backoff.wait(shared.backoff, state.failures, after)
+  yield* wait(state, { reason: `${info.provider}: ${whyOf(failed)}`, duration, attempt: state.failures + 1 })
+  yield* changeKey(state)
+  return "again" as const
+})
+
+const rebuild = Effect.fnUntraced(function*(state: RouteCallState, { error }: Failure) {
+  const { isPrimary, route, shared } = state
+  if (state.rebuilt || !isPrimary || !route.isDirect || error.reason._tag !== "NetworkError") return undefined
+  state.rebuilt = true
+  yield* shared.providers.retire(route.routeWith(state.lease))
+  const duration = Backoff.beforeRebuilt(state.failures)
+  yield* wait(state, { reason: `${route.info.provider}: a new connection`, duration, attempt: 1 })
+  state.failures = 0
+  return "again" as const
+})
+
+const nextRoute = Effect.fnUntraced(function*(state: RouteCallState, { decision: { reason }, error }: Failure) {
+  if (!state.hasNext) return undefined
+  if (reason === "rate_limit") {
+    const resetAfter = CredentialPool.resetAfter(error, yield* Clock.currentTimeMillis)
+    yield* RateLimitGate.refused(state, resetAfter ?? Duration.fromInputUnsafe(state.shared.backoff.base))
+  }
+  return "next route" as const
+})
+
+const attempt = (state: RouteCallState, recovery: Recovery.Recovery, failed: Failure): Attempted => {
+  switch (recovery._tag) {
+    case "RenewKey":
+      return renewKey(state)
+    case "NextKey":
+      return nextKey(state, failed)
+    case "Adapt":
+      return adapt(state, recovery.change)
+    case "AdaptParameters":
+      return adaptParameters(state, recovery.names)
+    case "LowerOutputCap":
+      return lowerOutputCap(state, recovery.to)
+    case "Compact":
+      return Effect.succeed("give up")
+    case "RetryAfter":
+      return retry(state, failed, recovery)
+    case "Rebuild":
+      return rebuild(state, failed)
+    case "NextRoute":
+      return nextRoute(state, failed)
+  }
+}
+
+/** Recovers from a failure as its decision says: by the first of its recoveries that is possible. */
+const recover = Effect.fnUntraced(function*(state: RouteCallState, failed: Failure): Effect.fn.Return<Onward> {
+  if (failed.decision.reason === "rate_limit") yield* RateLimitGate.judge(state, failed.error)
+  for (const recovery of failed.decision.recoveries) {
+    const onward = yield* attempt(state, recovery, failed)
+    if (onward !== undefined) return onward
+  }
+  return "give up"
+})
 
 /** Result of a call on one route. A failure carries its decision upwards. */
 export type Outcome =
   | { readonly _tag: "Answered"; readonly answer: ModelAnswer; readonly decision?: undefined }
   /** This route cannot answer; another one may. */
-  | { readonly _tag: "NextRoute" } & Classification.Failure
+  | { readonly _tag: "NextRoute" } & Failure
   /** No route is to be asked. */
-  | { readonly _tag: "GivenUp" } & Classification.Failure
+  | { readonly _tag: "GivenUp" } & Failure
 
 /** Returns the failure of a provider; any other failure is the attempt's own, and ends the call. */
 const ofProvider = <E>(error: AiError.AiError | E): Effect.Effect<AiError.AiError, E> =>
   AiError.isAiError(error) ? Effect.succeed(error) : Effect.fail(error)
 
 /** Discards what had streamed by in attempts that came to nothing: it belongs to no answer. */
-const discard = ({ log, question }: RouteCallState.RouteCallState): Effect.Effect<void> => {
+const discard = ({ log, question }: RouteCallState): Effect.Effect<void> => {
   if (log.isDirty !== true) return Effect.void
   log.isDirty = false
   return question.discard ?? Effect.void
@@ -50,8 +229,8 @@ const discard = ({ log, question }: RouteCallState.RouteCallState): Effect.Effec
  * asked for often enough on this route.
  */
 const brokeOff = Effect.fnUntraced(function*(
-  state: RouteCallState.RouteCallState,
-  { reason }: Classification.Decision
+  state: RouteCallState,
+  { reason }: Decision
 ): Effect.fn.Return<boolean> {
   const { anything, text } = PartialAnswer.of(state.progress?.parts ?? [])
   if (!anything) return true
@@ -61,16 +240,16 @@ const brokeOff = Effect.fnUntraced(function*(
   else state.log.isDirty = true
   const mayGoOn = !isRead || ++state.continuations <= state.shared.streamRetries
   const next = isRead ? "asking for the rest" : "asking again"
-  yield* RouteCallState.tell(state, {
+  yield* tell(state, {
     _tag: "Notice",
     level: "warning",
-    message: `${ManagedRoute.name(state.route)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
+    message: `${routeName(state.route)}: the answer broke off (${reason})${mayGoOn ? `: ${next}` : ""}`
   })
   return mayGoOn
 })
 
 /** Takes over what earlier runs learnt of the endpoint. */
-const recall = ({ endpoints }: RouteCallState.Shared, route: ManagedRoute.ManagedRoute): Effect.Effect<void> => {
+const recall = ({ endpoints }: Shared, route: ManagedRoute): Effect.Effect<void> => {
   if (route.recalled || endpoints === undefined) return Effect.void
   route.recalled = true
   return Effect.map(endpoints.parameters(route.id), (changes) => {
@@ -78,14 +257,14 @@ const recall = ({ endpoints }: RouteCallState.Shared, route: ManagedRoute.Manage
   })
 }
 
-const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState.RouteCallState): Effect.fn.Return<Outcome, E> {
+const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.fn.Return<Outcome, E> {
   const { hasNext, route, shared } = state
   const attempt = (provider: Provider) => Attempt.run<E>(state, provider)
-  yield* RouteCallState.takeLease(state)
+  yield* takeLease(state)
   for (;;) {
     const limited = yield* RateLimitGate.pass(state)
     if (limited !== undefined) {
-      return { _tag: "NextRoute", error: limited, decision: RouteCallState.decisionOf(state, limited) }
+      return { _tag: "NextRoute", error: limited, decision: decisionOf(state, limited) }
     }
     yield* discard(state)
     state.progress = undefined
@@ -96,11 +275,11 @@ const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState.RouteCallS
       yield* RateLimitGate.answered(state)
       return { _tag: "Answered", answer: result }
     }
-    const decision = RouteCallState.decisionOf(state, result)
+    const decision = decisionOf(state, result)
     if (!(yield* brokeOff(state, decision))) {
       return { _tag: hasNext ? "NextRoute" : "GivenUp", error: result, decision }
     }
-    const onward = yield* RouteRecovery.recover(state, { error: result, decision })
+    const onward = yield* recover(state, { error: result, decision })
     RateLimitGate.release(state)
     if (onward === "again") continue
     const { status, wrongAddress } = decision
@@ -112,18 +291,18 @@ const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState.RouteCallS
 
 /** Makes a call on a route. */
 export const run = Effect.fnUntraced(function*<E>(
-  call: RouteCallState.Call,
-  route: ManagedRoute.ManagedRoute,
-  position: RouteCallState.Position
+  call: Call,
+  route: ManagedRoute,
+  position: Position
 ): Effect.fn.Return<Outcome, E> {
   const { catalogue } = call.shared
   const startedAt = yield* Clock.currentTimeMillis
   yield* recall(call.shared, route)
   const known = yield* catalogue.known(route.route)
-  const state = RouteCallState.make(call, position, route, known, startedAt)
+  const state = make(call, position, route, known, startedAt)
   const close = Effect.sync(() => {
     RateLimitGate.release(state)
-    RouteCallState.giveBack(state)
+    giveBack(state)
   })
   return yield* Effect.ensuring(attempts<E>(state), close)
 })

@@ -5,7 +5,7 @@
  *
  * A call goes to the route that its session is on, by a breaker, with as many attempts as `RouteRetry` finds worth making;
  * what a route cannot do is left to the next one in the chain. The session stays there for the rest of its turn
- * (`RouteState`). The answer says which route gave it.
+ * (`Failover`). The answer says which route gave it.
  *
  * A route whose breaker is open, or whose keys are all set aside, is passed over while there is another one to ask. When the
  * chain ends without an answer, the routes that were passed over are asked after all.
@@ -35,10 +35,9 @@ import type * as Breakers from "./Breakers.ts"
 import * as Catalogue from "./Catalogue.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as CredentialPool from "./CredentialPool.ts"
-import type { Call, Shared } from "./RouteCallState.ts"
-import * as ManagedRoute from "./ManagedRoute.ts"
+import { type Call, type ManagedRoute, manageRoute, routeName, type Shared } from "./RouteCallState.ts"
 import * as RouteRetry from "./RouteRetry.ts"
-import { ModelRouter, newLog, type Question, type Service } from "./ModelRouter.ts"
+import { ModelRouter, newLog, type Question, RouterStatus, type Service } from "./ModelRouter.ts"
 import * as OpenProviders from "./OpenProviders.ts"
 import type { Open } from "./OpenRoute.ts"
 import type { PoolStore } from "./pool/PoolStore.ts"
@@ -46,8 +45,6 @@ import type { Strategy } from "./CredentialPool.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateGuard from "./RateGuard.ts"
 import * as RateLimits from "./RateLimits.ts"
-import { RouterStatus } from "./ModelRouter.ts"
-import * as RouteState from "./RouteState.ts"
 import type * as StreamTimeout from "./StreamTimeout.ts"
 
 /** A route of the chain with its keys. */
@@ -114,7 +111,7 @@ const managed = Effect.fnUntraced(function*({ apart = [], chain, store }: Option
       pool = yield* CredentialPool.make({ name: poolName(route.provider, pools), credentials, strategy, store })
       pools.set(keys, pool)
     }
-    return ManagedRoute.make({ route, pool, limits, provider })
+    return manageRoute({ route, pool, limits, provider })
   })
   const first = yield* make(chain[0])
   const routes = [first, ...yield* Effect.forEach(chain.slice(1), make)]
@@ -131,11 +128,10 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
 > {
   const { apart, first, routes } = yield* managed(options)
   // A route that is the only one is always asked: it needs no breaker.
-  const failover = routes.length < 2 ? undefined : yield* Effect.promise(() =>
-    Promise.all([import("./Failover.ts"), import("./Breakers.ts")])
-  ).pipe(Effect.map(([{ run }, { defaults, make }]) => ({ run, breakers: make(options.breaker ?? defaults) })))
-  const sessions = RouteState.make()
-  const own = new WeakMap<Route.Route, ManagedRoute.ManagedRoute>()
+  const failover = routes.length < 2
+    ? undefined
+    : (yield* Effect.promise(() => import("./Failover.ts"))).make(routes, options.breaker)
+  const own = new WeakMap<Route.Route, ManagedRoute>()
   const catalogue = options.catalogue ?? Catalogue.bundled()
   const shared: Shared = {
     catalogue,
@@ -150,15 +146,15 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const primaryRoute = options.chain[0].route
   const primary = Route.info(primaryRoute)
 
-  const managedOf = (route: Route.Route): ManagedRoute.ManagedRoute => {
+  const managedOf = (route: Route.Route): ManagedRoute => {
     const known = own.get(route)
     if (known !== undefined) return known
-    const made = apart.find((one) => isSame(one.route, route)) ?? ManagedRoute.make({ route, pool: undefined, limits: undefined })
+    const made = apart.find((one) => isSame(one.route, route)) ?? manageRoute({ route, pool: undefined, limits: undefined })
     own.set(route, made)
     return made
   }
 
-  const onOne = <E>(call: Call, route: ManagedRoute.ManagedRoute) =>
+  const onOne = <E>(call: Call, route: ManagedRoute) =>
     Effect.flatMap(
       RouteRetry.run<E>(call, route, alone),
       (outcome) => outcome._tag === "Answered" ? Effect.succeed(outcome.answer) : Effect.fail(outcome.error)
@@ -170,26 +166,24 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       log.isDirty = false
       const call: Call = { shared, interceptors, question, log }
       if (route !== undefined && route !== primaryRoute) return onOne<E>(call, managedOf(route))
-      return failover === undefined
-        ? onOne<E>(call, first)
-        : failover.run<E>({ routes, breakers: failover.breakers, sessions }, call)
+      return failover === undefined ? onOne<E>(call, first) : failover.call<E>(call)
     })
 
   const advance: Service["advance"] = Effect.fnUntraced(function*(turn, why) {
     const now = yield* Clock.currentTimeMillis
-    const to = sessions.position(turn, now) + 1
+    const to = (failover?.position(turn, now) ?? 0) + 1
     const route = routes[to]
     if (route === undefined) return undefined
-    sessions.move(turn, to, undefined, now)
-    yield* Effect.logDebug(`session ${turn.session} goes on with ${ManagedRoute.name(route)}: ${why}`)
+    failover?.move(turn, to, undefined, now)
+    yield* Effect.logDebug(`session ${turn.session} goes on with ${routeName(route)}: ${why}`)
     return route.info
   })
 
-  const status = Effect.forEach(routes, ({ id, info, pool }) =>
+  const status = Effect.forEach(routes, (route) =>
     Effect.all({
-      route: Effect.succeed(info),
-      keys: pool?.state ?? Effect.succeed([]),
-      breaker: failover?.breakers.state(id) ?? Effect.succeed("Closed" as const)
+      route: Effect.succeed(route.info),
+      keys: route.pool?.state ?? Effect.succeed([]),
+      breaker: failover?.breaker(route) ?? Effect.succeed("Closed" as const)
     }))
 
   return {
@@ -197,7 +191,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
       primary: Effect.succeed(primary),
       primaryRoute: Effect.succeed(primaryRoute),
       current: (turn) =>
-        Effect.map(Clock.currentTimeMillis, (now) => routes[sessions.position(turn, now)]?.route ?? primaryRoute),
+        Effect.map(Clock.currentTimeMillis, (now) => routes[failover?.position(turn, now) ?? 0]?.route ?? primaryRoute),
       catalogue,
       call,
       advance

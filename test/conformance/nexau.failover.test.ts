@@ -8,8 +8,7 @@ import { TranslatedFailure } from "../../src/domain/AgentError.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import * as LlmFailover from "../../src/builtin/LlmFailover.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
-import * as ModelCalls from "../../src/routing/ModelCalls.ts"
+import { callModel, ModelRouter } from "../../src/routing/ModelRouter.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as Failover from "../support/failover.ts"
@@ -215,7 +214,7 @@ describe("nexau failover", () => {
       const fake = Fake.make(fails(status(503)))
       const world = scene([])
       const answer = yield* Effect.gen(function*() {
-        return yield* ModelCalls.run(yield* ModelRouter, world.interceptors([middleware]), {
+        return yield* callModel(yield* ModelRouter, world.interceptors([middleware]), {
           call: Failover.modelCall,
           context: { ...ids, platform: "cli", apiCallCount: 1 },
           userMessage: "hello",

@@ -8,8 +8,7 @@ import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
-import * as ModelCalls from "../../src/routing/ModelCalls.ts"
-import { newLog } from "../../src/routing/ModelRouter.ts"
+import { callModel, newLog } from "../../src/routing/ModelRouter.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
@@ -34,7 +33,7 @@ describe("api_request_error", () => {
       yield* hooks.register(Hooks.on("api_request_error", keep("error")))
       yield* hooks.register(Hooks.on("post_api_request", keep("post")))
       const session = SessionId.make("s")
-      const { attempt, route } = yield* ModelCalls.run(router, { hooks, stack: Stack.empty }, {
+      const { attempt, route } = yield* callModel(router, { hooks, stack: Stack.empty }, {
         call: S.question,
         context: {
           sessionId: session,
@@ -64,7 +63,7 @@ describe("the decision on a failure", () => {
       const { open } = S.world({ a: [S.fails(S.http(503, "down")), S.fails(S.http(413, "too large"))] })
       const router = yield* S.router({ chain: [{ route: S.route("a") }], open, backoff: { base: 0, cap: 0 } })
       const log = newLog()
-      const error = yield* Effect.flip(ModelCalls.run(router, S.bare, {
+      const error = yield* Effect.flip(callModel(router, S.bare, {
         call: S.question,
         context: S.context,
         userMessage: "hi",

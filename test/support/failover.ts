@@ -13,13 +13,11 @@ import type { Service } from "../../src/provider/Provider.ts"
 import * as Attempt from "../../src/routing/Attempt.ts"
 import * as Backoff from "../../src/routing/Backoff.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
-import * as ManagedRoute from "../../src/routing/ManagedRoute.ts"
-import * as ModelCalls from "../../src/routing/ModelCalls.ts"
-import { newLog, type Question, type Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as RouteCallState from "../../src/routing/RouteCallState.ts"
+import { callModel, newLog, type Question, type Service as ModelRouter } from "../../src/routing/ModelRouter.ts"
 import * as OpenProviders from "../../src/routing/OpenProviders.ts"
 import * as RateGuard from "../../src/routing/RateGuard.ts"
 import * as RateLimits from "../../src/routing/RateLimits.ts"
-import * as RouteCallState from "../../src/routing/RouteCallState.ts"
 import * as Fake from "./fakeModel.ts"
 import { ids } from "./middlewareContexts.ts"
 
@@ -89,7 +87,7 @@ export const make = (
             return answer(entry, asked.length)(request, options)
           })
       }
-      const managed = ManagedRoute.make({ route: route ?? primary, pool: undefined, limits: undefined })
+      const managed = RouteCallState.manageRoute({ route: route ?? primary, pool: undefined, limits: undefined })
       return Effect.flatMap(shared.catalogue.known(managed.route), (known) =>
         Attempt.run<E>(RouteCallState.make({ shared, interceptors, question, log }, { hasNext: false, isPrimary: true }, managed, known, 0), own))
     }
@@ -104,7 +102,7 @@ export const make = (
     hooks: Effect.runSync(Hooks.make())
   })
   const run = (middleware: ReadonlyArray<Middleware.Any>, call: ModelCall = modelCall) =>
-    ModelCalls.run<never>(router, interceptors(middleware), {
+    callModel<never>(router, interceptors(middleware), {
       call,
       context: { ...ids, platform: "cli", apiCallCount: 1 },
       userMessage: "hello",
