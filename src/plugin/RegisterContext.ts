@@ -14,7 +14,7 @@
  * In the program, variables that hold secrets are not in `process.env`. A plugin finds those there that `requires_env` of its
  * manifest names; processes that it starts without an environment of their own get them, too.
  *
- * Source: the middleware and observer documents ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
+ * Source: the middleware document, the observer document ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.
  */
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"

@@ -1,7 +1,7 @@
 /**
  * The options of `LlmFailover` as users write them, in code (camelCase) or in a file (snake_case), and what they mean.
  *
- * Source: the lifecycle document (LLM failover), `nexau.md` §2.1 and §4.
+ * Source: the lifecycle document (LLM failover), `nexau.md` §2.1.
  */
 import * as Result from "effect/Result"
 import { ConfigError } from "../../domain/AgentError.ts"

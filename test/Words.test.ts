@@ -1,0 +1,137 @@
+// Words of the sources: rules that comments cite stand beside them, comments say what a thing does, names are those of the field.
+import { assert, describe, it } from "@effect/vitest"
+import { existsSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { type Source, sources, src } from "./support/sources.ts"
+
+const all = sources()
+
+const offences = (check: (source: Source) => ReadonlyArray<string>): ReadonlyArray<string> =>
+  all.flatMap((source) => check(source).map((what) => `src/${source.path}: ${what}`))
+
+/** Comments as plain text, in order: block comments whole, line comments in groups of neighbouring lines. */
+const comments = (text: string): ReadonlyArray<string> => [
+  ...Array.from(text.matchAll(/\/\*\*?\s([\s\S]*?)\*\//g), ([, body = ""]) => body.replaceAll(/^\s*\* ?/gm, "")),
+  ...Array.from(text.matchAll(/(?:^[ \t]*\/\/.*\n)+/gm), ([lines]) => lines.replaceAll(/^\s*\/\/ ?/gm, ""))
+].map((comment) => comment.trim())
+
+/** Documents that a `Source:` line may name by other words than a file's name, all of them parts of the contract. */
+const titled = ["middleware", "observer", "lifecycle", "NeMo Relay", "usage", "observability", "delegation and MCP"]
+const documentName = new RegExp(`\`?([\\w-]+\\.md)\`?|the (${titled.join("|")}) document`, "g")
+
+interface Cited {
+  readonly document: string
+  /** `§13.4`, or nothing for the document as a whole. */
+  readonly section: string | undefined
+}
+
+/** Numbers of sections in a text; a range (`§1.2–1.4`, `§1.2 to §1.4`) is each of its ends and what lies between. */
+const sectionsIn = (text: string): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  for (const [, from = "", to] of text.matchAll(/§([\w.]*\w)(?:(?:–|-| to )§?([\w.]*\w))?/g)) {
+    found.push(from)
+    if (to === undefined) continue
+    found.push(to)
+    const [, prefix = "", first = ""] = /^(.*?)(\d+)$/.exec(from) ?? []
+    const [, , last = ""] = /^(.*?)(\d+)$/.exec(to) ?? []
+    for (let number = Number(first) + 1; number < Number(last); number++) found.push(`${prefix}${number}`)
+  }
+  return found
+}
+
+/** Sections of the documents of the contract that a text names; public specifications are left out. */
+const citationsIn = (text: string): ReadonlyArray<Cited> => {
+  const names = Array.from(text.matchAll(documentName))
+  return names.flatMap((match, index): ReadonlyArray<Cited> => {
+    const document = match[1] ?? `the ${match[2]} document`
+    const after = text.slice(match.index + match[0].length, names[index + 1]?.index).replaceAll(/\([^)]*\)|"[^"]*"/g, "")
+    const sections = sectionsIn(after)
+    return sections.length === 0 ? [{ document, section: undefined }] : sections.map((section) => ({ document, section }))
+  })
+}
+
+/** `Source:` lines of a module, each with the lines that it goes on for. */
+const citations = ({ text }: Source): ReadonlyArray<Cited> =>
+  comments(text).flatMap((comment) =>
+    Array.from(comment.matchAll(/Source: ([\s\S]*?)(?:\n\n|$)/g)).flatMap(([, body = ""]) => citationsIn(body.replaceAll("\n", " ")))
+  )
+
+/** READMEs from the folder of a module up to `src`. */
+const readmes = (path: string): ReadonlyArray<string> => {
+  const folder = dirname(path)
+  const here = join(src, folder, "README.md")
+  const above = folder === "." ? [] : readmes(folder)
+  return existsSync(here) ? [readFileSync(here, "utf8"), ...above] : above
+}
+
+/** Sections of a README below a heading that names documents, with their text. */
+const ruled = (readme: string): ReadonlyArray<{ readonly heading: string; readonly text: string }> =>
+  Array.from(readme.matchAll(/^#{2,4} (.*)\n([\s\S]*?)(?=^#{1,4} |(?![\s\S]))/gm), ([, heading = "", text = ""]) => ({ heading, text }))
+
+const isStated = ({ document, section }: Cited, readme: string): boolean =>
+  ruled(readme).some(({ heading, text }) =>
+    citationsIn(heading).some((cited) => cited.document === document) && text.trim() !== "" &&
+    (section === undefined || citationsIn(heading).some((cited) => cited.document === document && cited.section === section) ||
+      sectionsIn(text).includes(section))
+  )
+
+/** Names that described a module by metaphor, with the names that took their places. */
+const formerNames: Readonly<Record<string, string>> = {
+  "agent/Ask": "agent/ModelRequest",
+  "agent/Closing": "agent/RunEnd",
+  "agent/Opening": "agent/RunStart",
+  "agent/Overflow": "agent/ContextOverflow",
+  "agent/Recovery": "agent/AnswerRetryPolicy",
+  "agent/Refusal": "agent/RejectedMessage",
+  "cli/Asking": "cli/RunOptions",
+  "cli/Ending": "cli/ExitMessage",
+  "cli/Look": "cli/render/MarkdownTheme",
+  "cli/Shown": "cli/StreamedText",
+  "cli/Tooling": "cli/ToolsetSelection",
+  "hooks/internal/Attempt": "hooks/internal/IsolatedCall",
+  "hooks/internal/Queued": "hooks/internal/HookQueue",
+  "hooks/internal/Words": "hooks/internal/CommandLine",
+  "internal/Said": "internal/SettingsMapping",
+  "middleware/Frame": "middleware/MiddlewareBoundary",
+  "plugin/Border": "plugin/PluginAdapter",
+  "plugin/GiveUp": "plugin/AbandonableTimeout",
+  "plugin/Inbox": "plugin/MessageInjection",
+  "plugin/ToolDesk": "plugin/PluginToolAccess",
+  "routing/auxiliary/Elsewhere": "isFailoverable, in its caller",
+  "routing/catalogue/Stated": "routing/catalogue/ModelOverrides",
+  "routing/lane/ChainCall": "routing/Failover",
+  "routing/lane/Here": "routing/RouteCallState",
+  "routing/lane/Lane": "routing/ManagedRoute",
+  "routing/lane/LaneCall": "routing/RouteRetry",
+  "routing/lane/Rate": "routing/RateLimitGate",
+  "routing/lane/Watch": "routing/StreamTimeout",
+  "routing/rate/Pace": "routing/rate/RequestPacing",
+  "tool/approval/Asking": "tool/approval/ApprovalFlow",
+  "tool/approval/Attendance": "tool/approval/InteractiveMode",
+  "tool/approval/Concerns": "tool/approval/ApprovalReasons",
+  "tool/approval/Subject": "tool/approval/ApprovalTarget",
+  "tool/danger/Handed": "tool/danger/EmbeddedCommands",
+  "tool/danger/Read": "tool/danger/ScriptInterpreter",
+  "tool/mcp/Told": "tool/mcp/DescriptionSanitizer",
+  "tool/result/Desk": "tool/result/ResultCommit"
+}
+
+describe("Words", () => {
+  it("rules that a Source line names stand in a README beside the module", () => {
+    const found = offences((source) => {
+      const near = readmes(source.path)
+      return citations(source)
+        .filter((cited) => !near.some((readme) => isStated(cited, readme)))
+        .map(({ document, section }) => `cites ${document}${section === undefined ? "" : ` §${section}`}, which no README beside it has`)
+    })
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("names that were replaced do not come back", () => {
+    const found = all.flatMap(({ path }) => {
+      const better = formerNames[path.slice(0, -".ts".length)]
+      return better === undefined ? [] : [`src/${path}: ${better}`]
+    })
+    assert.deepStrictEqual(found, [])
+  })
+})
