@@ -9,8 +9,8 @@
  * asked: a model first when the mode is `smart`, then whoever is there ({@link Approver}). Silence is deny, an answer that
  * nobody understands is deny, and where nobody can be asked it is deny, unless the context says otherwise.
  *
- * An approval holds for what was asked about: one command line, one path, one call of a tool with its arguments; never for a
- * kind of danger. `once` stores nothing, `session` holds for the session key, `always` also goes to the allow-list's store; it is not
+ * An approval holds for what was asked about: one command line, one path, one host, one call of a tool with its arguments, or,
+ * where the question offers it, for commands with the same prefix (`git push`); never for a kind of danger. `once` stores nothing, `session` holds for the session key, `always` also goes to the allow-list's store; it is not
  * offered, and counts as `session`, when a finding may not be approved for good. The findings of the content scanner
  * (`security.tirith_enabled`) are such; it is asked with detection, and not of what nothing would be asked of.
  *
@@ -52,6 +52,7 @@ import * as ApprovalFlow from "./approval/ApprovalFlow.ts"
 import { ContentScanner, type Scanner } from "./approval/Question.ts"
 import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
 import * as ApprovalMemory from "./approval/ApprovalMemory.ts"
+import * as CommandPrefix from "./approval/CommandPrefix.ts"
 import * as Messages from "./approval/ApprovalFlow.ts"
 import { defaultPolicy, type Mode, type Policy } from "./approval/ApprovalFlow.ts"
 import type { Choice, Concern, Outcome, Question } from "./approval/Question.ts"
@@ -131,6 +132,9 @@ const refuse = (reason: Refusal["reason"], message: string): Refusal => ({ _tag:
 export const make = (options: Options): Service => {
   const policy: Policy = { ...defaultPolicy, ...options.policy }
   const allowed = AllowList.parse(policy.allow)
+  const prefixes = allowed.globs.flatMap((glob) => [CommandPrefix.wordsOf(glob) ?? []]).filter((words) => words.length > 0)
+  const globs = allowed.globs.filter((glob) => CommandPrefix.wordsOf(glob) === undefined)
+  const isCovered = CommandPrefix.covering(prefixes)
   const memory = ApprovalMemory.make(allowed.exact, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge } = options
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
@@ -145,28 +149,34 @@ export const make = (options: Options): Service => {
     return modeOf(session) === "off" ? "off" : undefined
   }
 
-  const listed = (tool: string, commands: ReadonlyArray<string>): boolean =>
-    commands.length > 0
-      ? commands.every((command) => firstMatch(allowed.globs, [command]) !== undefined)
-      : firstMatch(allowed.globs, [tool]) !== undefined
+  const listed = (tool: string, lines: ReadonlyArray<string>, commands: ReadonlyArray<string>): boolean =>
+    globs.length > 0 && (commands.length > 0
+      ? commands.every((command) => firstMatch(globs, [command]) !== undefined) && lines.every(CommandPrefix.isPlainLine)
+      : firstMatch(globs, [tool]) !== undefined)
 
   const check = Effect.fnUntraced(function*(call: Call): Effect.fn.Return<Permit | Refusal> {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     if (call.contained === true) return permit("contained")
-    const { lines, target, text, verdict } = ApprovalTarget.of(call.tool, call.args, call.runs)
+    const { lines, prefix, target, text, verdict } = ApprovalTarget.of(call.tool, call.args, call.runs)
     if (verdict.floor !== undefined) return refuse("hardline", Messages.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", Messages.deniedByGlob(glob))
-    const known = [...verdict.findings.map(({ key }): Concern => ({ key, permanent: true })), ...call.concerns ?? []]
-    if (known.length === 0 && lines.length === 0) return permit("nothing found")
+    const found = verdict.findings.length === 0 ? undefined : prefix()
+    const findings = verdict.findings.map((finding): Concern & { readonly listed: boolean } => {
+      const ofPrefix = CommandPrefix.holdsFor(finding)
+      return { key: finding.key, permanent: true, prefix: ofPrefix ? found : undefined, listed: ofPrefix && lines.length === 1 && lines.every(isCovered) }
+    })
+    const known: ReadonlyArray<Concern> = [...findings.filter(({ listed }) => !listed), ...call.concerns ?? []]
+    const otherwise = findings.some(({ listed }) => listed) ? "allow-list" : "nothing found"
+    if (known.length === 0 && lines.length === 0) return permit(otherwise)
     const ids = yield* Correlation
     const session = call.sessionKey ?? ids.session_id
-    const free = lifted(session) ?? (listed(call.tool, verdict.commands) ? "allow-list" : undefined)
-    if (free !== undefined) return permit(known.length === 0 ? "nothing found" : free)
+    const free = lifted(session) ?? (listed(call.tool, lines, verdict.commands) ? "allow-list" : undefined)
+    if (free !== undefined) return permit(known.length === 0 ? otherwise : free)
     const concerns = [...known, ...(yield* Effect.forEach(lines, scan)).flat()]
-    if (concerns.length === 0) return permit("nothing found")
+    if (concerns.length === 0) return permit(otherwise)
     const request = { tool: call.tool, command: text(), concerns, target: target() }
     const { by, message, outcome } = yield* asking.ask(request, { session, ids, mode: modeOf(session) })
     if (outcome === "deny") return refuse("approval_denied", message)

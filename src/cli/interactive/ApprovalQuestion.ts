@@ -21,8 +21,12 @@ const named = ({ kind, text }: Target): string => {
   switch (kind) {
     case "command":
       return `\`${shown}\``
+    case "prefix":
+      return `commands that begin with \`${shown}\``
     case "path":
       return `writing ${shown}`
+    case "host":
+      return `requests to ${shown}`
     case "tool":
       return `every call of ${shown}`
     case "call":
@@ -30,15 +34,29 @@ const named = ({ kind, text }: Target): string => {
   }
 }
 
-/** The labels of the choices, which name what is allowed. */
-const labelsOf = (targets: ReadonlyArray<Target>): Readonly<Record<Choice, string>> => {
-  const what = targets.map(named).join(" and ")
-  return {
-    once: "Allow once",
-    session: `Allow ${what} for this session`,
-    always: `Allow ${what} from now on, in every session`,
-    deny: "Deny"
-  }
+interface Offer {
+  readonly label: string
+  readonly reply: Reply
+}
+
+/** The answers that are offered, narrowest first; their labels name what is allowed. */
+const offersOf = ({ choices, prefix, targets }: Pick<Question, "choices" | "prefix" | "targets">): ReadonlyArray<Offer> => {
+  const granted = (choice: Choice, until: string): ReadonlyArray<Offer> => [
+    { label: `Allow ${targets.map(named).join(" and ")} ${until}`, reply: { choice } },
+    ...prefix === undefined ? [] : [{ label: `Allow ${named(prefix)} ${until}`, reply: { choice, prefix: true } }]
+  ]
+  return choices.flatMap((choice): ReadonlyArray<Offer> => {
+    switch (choice) {
+      case "once":
+        return [{ label: "Allow once", reply: { choice } }]
+      case "session":
+        return granted(choice, "for this session")
+      case "always":
+        return granted(choice, "from now on, in every session")
+      case "deny":
+        return [{ label: "Deny", reply: { choice } }]
+    }
+  })
 }
 
 const words: ReadonlyMap<string, Choice> = new Map([
@@ -52,24 +70,25 @@ const words: ReadonlyMap<string, Choice> = new Map([
   ["deny", "deny"]
 ])
 
-/** Reads an answer as a choice; a choice that was not offered is a denial. */
-export const read = ({ choices, targets }: Pick<Question, "choices" | "targets">, answer: string): Reply => {
-  const labels = labelsOf(targets)
-  const label = choices.find((choice) => labels[choice] === answer)
+/** Reads an answer as a choice; a choice that was not offered is a denial, and a word never means the prefix. */
+export const read = (question: Pick<Question, "choices" | "prefix" | "targets">, answer: string): Reply => {
+  const offer = offersOf(question).find(({ label }) => label === answer)
   const word = words.get(answer.trim().toLowerCase())
-  if (label !== undefined) return { choice: label }
-  if (word !== undefined) return { choice: choices.includes(word) ? word : "deny" }
+  if (offer !== undefined) return offer.reply
+  if (word !== undefined) return { choice: question.choices.includes(word) ? word : "deny" }
   return { choice: "deny", reason: answer }
 }
 
 export const prompt = (ask: Questions.Questions["ask"]): ApprovalPrompt["Service"] => ({
-  ask: (question) =>
-    Effect.map(
+  ask: (question) => {
+    const choices = offersOf(question).map(({ label }) => label)
+    return Effect.map(
       ask({
         question: `May this run? ${question.command} (${question.description})`,
-        choices: question.choices.map((choice) => labelsOf(question.targets)[choice]),
+        choices,
         multiple: false
-      }, `${Questions.numbers(question.choices.length)}, y, n, or type a reason to refuse`),
+      }, `${Questions.numbers(choices.length)}, y, n, or type a reason to refuse`),
       (answer) => answer?.[0] === undefined ? undefined : read(question, answer[0])
     )
+  }
 })

@@ -5,8 +5,11 @@
  *
  * - `command: rm -r build` is one command line that somebody approved for good: this text and no other, letter for letter.
  * - `path: /srv/site/index.html` is one file that may be written, `tool: deploy` one tool that needs an approval for what it
- *   is, `call: deploy {"to":"test"}` one call.
- * - Any other text is a glob of the operator's: of commands (`git push*`, so also a prefix), or of a tool's name.
+ *   is, `call: deploy {"to":"test"}` one call, `host: example.com` one host that may be reached.
+ * - `git push *` is a prefix: single commands that begin with these words ({@link CommandPrefix}).
+ * - Any other text is a glob of the operator's: of commands (`git push*`), or of a tool's name. It covers a line all of whose
+ *   commands match, unless a redirection reads or writes a file, a variable is set for a program, or a program is called by
+ *   a path outside of the system's directories: none of that stands in what a glob is matched with.
  *
  * Until version 0.1 an approval for good was kept as a kind of danger (`recursive delete`), which let every command of that
  * kind pass. Such entries are dropped, with one warning.
@@ -14,18 +17,20 @@
  * Source: `ARCHITECTURE.md` §7 (approvals), which overrides `hermes-llm.md` §19.7 here.
  */
 
+import * as CommandPrefix from "./CommandPrefix.ts"
+
 /** Approved for good, each exactly; the text of a {@link Target}. */
-export type Kind = "command" | "path" | "tool" | "call"
+export type Kind = "command" | "prefix" | "path" | "host" | "tool" | "call"
 
 /** A thing that an approval is granted for. */
 export interface Target {
   readonly kind: Kind
-  /** The command line, the absolute path, the name of the tool, or the tool with its arguments. */
+  /** The command line, its first words, the absolute path, the host, the name of the tool, or the tool with its arguments. */
   readonly text: string
 }
 
 /** The entry that an approval for good is kept as. */
-export const entryOf = ({ kind, text }: Target): string => `${kind}: ${text}`
+export const entryOf = ({ kind, text }: Target): string => kind === "prefix" ? CommandPrefix.globOf(text) : `${kind}: ${text}`
 
 /** The entries of a list by what they are. */
 export interface Parsed {
@@ -36,7 +41,7 @@ export interface Parsed {
   readonly dropped: ReadonlyArray<string>
 }
 
-const isExact = (entry: string): boolean => /^(?:command|path|tool|call): ./s.test(entry)
+const isExact = (entry: string): boolean => /^(?:command|path|host|tool|call): ./s.test(entry)
 
 /** Kinds of danger as they were kept. */
 const formerKinds: ReadonlySet<string> = new Set([

@@ -24,7 +24,7 @@ import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
 import type { Approved, Memory } from "./ApprovalMemory.ts"
-import type { Concern, Outcome, Question } from "./Question.ts"
+import type { Concern, Outcome, Question, Reply } from "./Question.ts"
 import type { Ground } from "./ApprovalDecision.ts"
 
 /** How approvals are decided. */
@@ -110,6 +110,8 @@ export interface ApprovalAnswer {
 
 interface JudgedAnswer extends ApprovalAnswer {
   readonly choice: ApprovalChoice
+  /** The prefix that it was granted for, instead of the targets. */
+  readonly prefix?: Target | undefined
 }
 
 /** What becomes of concerns that nobody approved before. */
@@ -140,6 +142,10 @@ const isKeepable = ({ text }: Target): boolean => text.length <= shownLimit && r
 const targetsOf = (concerns: ReadonlyArray<Concern>, whole: Target): ReadonlyArray<Target> =>
   Array.from(new Map(concerns.map(({ target = whole }) => [entryOf(target), target])).values())
 
+/** The prefix that an approval may be granted for, where it holds for all that is asked about. */
+const prefixOf = (concerns: ReadonlyArray<Concern>): Target | undefined =>
+  concerns.every(({ permanent, prefix, target }) => permanent && prefix !== undefined && target === undefined) ? concerns[0]?.prefix : undefined
+
 const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<Concern>, ids: Ids): Question => {
   const keys = concerns.map(({ key }) => key)
   const targets = targetsOf(concerns, target)
@@ -152,6 +158,7 @@ const questionOf = ({ command, target, tool }: Request, concerns: ReadonlyArray<
     description: keys.join("; "),
     keys,
     targets: targets.map(({ kind, text }) => ({ kind, text: shown(text) })),
+    prefix: prefixOf(concerns),
     choices: concerns.every(({ permanent }) => permanent) && targets.every(isKeepable) ? ["once", "session", "always", "deny"] : ["once", "session", "deny"]
   }
 }
@@ -169,9 +176,9 @@ const alone = (question: Question, who: string, outcome: "once" | "deny"): Effec
 
 const asked = (who: Approver, timeout: Policy["timeout"], question: Question): Effect.Effect<JudgedAnswer> =>
   who.answer(question).pipe(
-    Effect.catchCause((cause) =>
+    Effect.catchCause((cause): Effect.Effect<Reply> =>
       Effect.as(Effect.logWarning("the approval request could not be shown, so it is denied", cause), {
-        choice: "deny" as const,
+        choice: "deny",
         reason: "the request could not be shown"
       })),
     Effect.timeoutOption(who.timeout ?? timeout),
@@ -182,7 +189,8 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
       }
       const { reason } = reply
       const choice = question.choices.includes(reply.choice) ? reply.choice : reply.choice === "always" ? "session" : "deny"
-      return { outcome: choice, by: "user", message: denied(question.keys, reason), choice, reason }
+      const prefix = reply.prefix === true && choice !== "once" && choice !== "deny" ? question.prefix : undefined
+      return { outcome: choice, by: "user", message: denied(question.keys, reason), choice, reason, prefix }
     })
   )
 
@@ -240,8 +248,13 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
 
   const approvedOf = ({ target: whole }: Request) => ({ key, permanent, target = whole }: Concern): Approved => ({ target, permanent, reason: key })
 
+  /** Holds for whatever the prefix covers. */
+  const prefixed = (target: Target): Approved => ({ target, permanent: true, reason: "" })
+
   const left = (request: Request, { session }: Place): ReadonlyArray<Concern> =>
-    request.concerns.filter((concern) => !memory.knows(session, approvedOf(request)(concern)))
+    request.concerns.filter((concern) =>
+      !memory.knows(session, approvedOf(request)(concern)) &&
+      !(concern.prefix !== undefined && memory.knows(session, prefixed(concern.prefix))))
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
@@ -275,8 +288,11 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
       choice: answer.choice,
       ...(answer.by === "judge" ? { decided_by: "aux_llm" } : {})
     })])
-    if (answer.outcome === "session" || answer.outcome === "always") memory.rememberSession(session, concerns.map(approvedOf(request)))
-    if (answer.outcome === "always") yield* memory.rememberAlways(targetsOf(concerns, request.target))
+    const { outcome, prefix } = answer
+    if (outcome === "session" || outcome === "always") {
+      memory.rememberSession(session, prefix === undefined ? concerns.map(approvedOf(request)) : [prefixed(prefix)])
+    }
+    if (outcome === "always") yield* memory.rememberAlways(prefix === undefined ? targetsOf(concerns, request.target) : [prefix])
     return answer
   })
 

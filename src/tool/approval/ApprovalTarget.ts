@@ -7,6 +7,7 @@ import type { ToolArguments } from "../../middleware/Kind.ts"
 import type { Facts } from "../Annotations.ts"
 import * as Danger from "../danger/Danger.ts"
 import type { Target } from "./AllowList.ts"
+import * as CommandPrefix from "./CommandPrefix.ts"
 
 /** Arguments in one text, to be compared and shown; undefined when JSON can not express them. */
 export const written = (args: ToolArguments): string | undefined => {
@@ -43,6 +44,8 @@ export interface ApprovalTarget {
   readonly lines: ReadonlyArray<string>
   /** What an approval of the call holds for: its command in its directory, or the tool with these arguments. */
   readonly target: () => Target
+  /** The prefix of its command that an approval may be granted for; undefined where it has none. */
+  readonly prefix: () => Target | undefined
 }
 
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [] }
@@ -96,13 +99,17 @@ export const of = (
   const inputs = texts(args, runs.inputArguments)
   const call = (): string => `${tool} ${written(args) ?? ""}`
   if (lines.length + inputs.length === 0) {
-    return { text: call, verdict: nothing, lines, target: () => ({ kind: "call", text: call() }) }
+    return { text: call, verdict: nothing, lines, target: () => ({ kind: "call", text: call() }), prefix: () => undefined }
   }
   return {
     text: () => [...lines, ...inputs].join("\n"),
     verdict: together([...lines.map((line) => Danger.judge(line)), ...inputs.map(typed)]),
     lines,
     // What is typed goes to one process: it means nothing without the rest of the call.
-    target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) }
+    target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) },
+    prefix: () => {
+      const text = tool === "terminal" && lines.length === 1 && inputs.length === 0 ? CommandPrefix.of(lines[0] ?? "") : undefined
+      return text === undefined ? undefined : { kind: "prefix", text }
+    }
   }
 }

@@ -49,7 +49,10 @@ export const terminal = (prompt: ApprovalPrompt["Service"]): Approver => ({
   answer: prompt.ask
 })
 
-/** A function of the application. It may answer a word (`"once"`); one that it should not know is deny. */
+/**
+ * A function of the application. It may answer a word (`"once"`), or `{ choice, reason?, prefix? }`; a word that it should not
+ * know is deny.
+ */
 export const callback = (
   answer: (question: Question) => Effect.Effect<unknown, unknown>,
   options: { readonly surface?: string | undefined; readonly timeout?: Duration.Duration | undefined } = {}
@@ -60,13 +63,14 @@ export const callback = (
   answer: (question) =>
     Effect.map(answer(question), (given) =>
       typeof given === "object" && given !== null && "choice" in given
-        ? withReason(given)
+        ? fromRecord(given)
         : replyOf(given))
 })
 
-const withReason = (given: { readonly choice: unknown; readonly reason?: unknown }): Reply | undefined => {
+const fromRecord = (given: { readonly choice: unknown; readonly reason?: unknown; readonly prefix?: unknown }): Reply | undefined => {
   const reply = replyOf(given.choice)
-  return reply === undefined || typeof given.reason !== "string" ? reply : { ...reply, reason: given.reason }
+  if (reply === undefined) return undefined
+  return { ...reply, ...typeof given.reason === "string" ? { reason: given.reason } : {}, ...given.prefix === true ? { prefix: true } : {} }
 }
 
 /** Questions that wait for an answer from outside, oldest first. */

@@ -35,6 +35,8 @@ export interface Concern {
   readonly key: string
   /** What an approval holds for, where that is not the whole call. */
   readonly target?: Target | undefined
+  /** The prefix of the command, where an approval may be granted for that instead. */
+  readonly prefix?: Target | undefined
   /** True when it may be approved for good; a finding of a content scanner may not. */
   readonly permanent: boolean
 }
@@ -49,6 +51,8 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   readonly keys: ReadonlyArray<string>
   /** What an approval for the session or for good would hold for, and nothing else; secrets are out of it. */
   readonly targets: ReadonlyArray<Target>
+  /** The prefix that `session` and `always` may be granted for instead of the targets, where it is offered. */
+  readonly prefix: Target | undefined
   readonly choices: ReadonlyArray<Choice>
 }
 
@@ -56,6 +60,8 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
 export interface Reply {
   readonly choice: Choice
   readonly reason?: string | undefined
+  /** True grants `session` and `always` for the prefix of the question; it counts for nothing where none was offered. */
+  readonly prefix?: boolean | undefined
 }
 
 const choices: ReadonlyArray<string> = ["once", "session", "always", "deny"]

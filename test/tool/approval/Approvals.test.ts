@@ -14,6 +14,8 @@ import * as AllowList from "../../../src/tool/approval/AllowList.ts"
 import { callback, pending } from "../../../src/tool/approval/Approver.ts"
 import { InteractiveMode, unattended } from "../../../src/tool/approval/InteractiveMode.ts"
 import type { Question } from "../../../src/tool/approval/Question.ts"
+import { hostile } from "../danger/hostile.ts"
+import { unprefixed } from "./prefixLines.ts"
 
 const dangerous = "rm -rf build"
 
@@ -116,6 +118,66 @@ describe("Approvals", () => {
       assert.lengthOf(questions, 6)
       assert.deepStrictEqual(questions[0]?.targets, [{ kind: "command", text: "rm -r a" }])
       assert.deepStrictEqual(questions[0]?.keys, ["recursive delete"])
+    }))
+
+  it.effect("holds for commands with the same prefix where that was granted: single ones, in this session", () =>
+    Effect.gen(function*() {
+      const prefix = { choice: "session", prefix: true }
+      const { check, questions } = yield* scene([prefix, ...unprefixed.map(() => "deny"), "deny", "deny"])
+      assert.strictEqual(blocked(yield* check("git push --force")), "user")
+      assert.deepStrictEqual(questions[0]?.prefix, { kind: "prefix", text: "git push" })
+      assert.strictEqual(blocked(yield* check("git push --force origin main")), "remembered")
+      assert.strictEqual(blocked(yield* check("git push origin --delete x")), "remembered")
+      for (const other of ["git push --force && git push --force", "git push --force > out", "git push --force $(id)", "git -C /x push --force", "GIT_SSH=id git push --force"]) {
+        assert.strictEqual(blocked(yield* check(other)), "approval_denied", other)
+      }
+      for (const line of unprefixed) assert.notStrictEqual(blocked(yield* check(line)), "remembered", line.slice(0, 80))
+      assert.strictEqual(blocked(yield* check("git branch -D x")), "approval_denied")
+      assert.strictEqual(blocked(yield* check("git push --force", "s2")), "approval_denied")
+    }))
+
+  it.effect("keeps a prefix for good as a glob that it reads again, and offers none where it would say too little", () =>
+    Effect.gen(function*() {
+      const kept: Array<string> = []
+      const store = { add: (entries: ReadonlyArray<string>) => Effect.sync(() => void kept.push(...entries)) }
+      const { approvals, check, questions } = yield* scene([{ choice: "always", prefix: true }, "deny", "deny", { choice: "session", prefix: true }, "deny"], { store })
+      yield* check("git push --force")
+      assert.deepStrictEqual(kept, ["git push *"])
+      assert.strictEqual(blocked(yield* check("git push -f", "s2")), "remembered")
+      const restarted = yield* scene([], { policy: { allow: kept } })
+      assert.strictEqual(blocked(yield* restarted.check("git push --force")), "allow-list")
+      assert.strictEqual(blocked(yield* restarted.check("git push --force; git push --force")), "approval_timeout")
+      assert.strictEqual(blocked(yield* restarted.check("git push --force > out")), "approval_timeout")
+      const elsewhere = { ...call("git push --force"), concerns: [{ key: "write outside of the working tree: /opt/x", permanent: true }] }
+      assert.strictEqual(blocked(yield* restarted.approvals.check(elsewhere)), "approval_timeout")
+      yield* approvals.check({ ...call("git branch -D x"), concerns: [{ key: "write outside of the working tree: /opt/x", permanent: true }] })
+      yield* check("rm -rf build")
+      assert.deepStrictEqual(questions.map(({ prefix }) => prefix?.text), ["git push", undefined, undefined])
+      // What was not offered is not granted: the answer holds for the command alone.
+      assert.strictEqual(blocked(yield* check("rm -rf a")), "user")
+      assert.strictEqual(blocked(yield* check("rm -rf a")), "remembered")
+      assert.strictEqual(blocked(yield* check("rm -rf b")), "approval_denied")
+    }))
+
+  it.effect("keeps the floor against every prefix", () =>
+    Effect.gen(function*() {
+      const allow = ["rm *", "dd *", "git *", "git push *", "mkfs.ext4 *", "shutdown *", "systemctl *", "kill *", "sudo *", "bash *", "find *", "chmod *"]
+      const { approvals, check } = yield* scene([], { policy: { allow } })
+      for (const [line, , gravity] of hostile) {
+        if (gravity === "floor") assert.strictEqual(blocked(yield* check(line)), "hardline", line)
+      }
+      assert.strictEqual(blocked(yield* approvals.check(call("git push; rm -rf /"))), "hardline")
+    }))
+
+  it.effect("a glob of an operator allows no file that is read or written, no variable that is set and no program of another place", () =>
+    Effect.gen(function*() {
+      const { check } = yield* scene([], { policy: { allow: ["git push*", "rm -rf*"] } })
+      for (const line of ["git push --force", "git push --force && rm -rf build", "git push --force 2>/dev/null"]) {
+        assert.strictEqual(blocked(yield* check(line)), "allow-list", line)
+      }
+      for (const line of ["git push --force > x", "GIT_SSH_COMMAND=x git push --force", "./git push --force", "git push --force < x", "rm -rf build >> x"]) {
+        assert.strictEqual(blocked(yield* check(line)), "approval_timeout", line)
+      }
     }))
 
   it.effect("holds for one directory, for one call of a tool with its arguments, and for the reason that was shown", () =>

@@ -1,0 +1,138 @@
+/**
+ * Prefixes of commands that an approval may be granted for: a program and its subcommand, such as `git push`.
+ *
+ * **Details**
+ *
+ * A prefix stands for one simple command that is written out: no second command, no redirection, no variable, no
+ * substitution, no assignment before the program, and nothing inside that runs another command. Only programs that are known
+ * to have subcommands have one: shells, interpreters and programs that run other programs (`bash`, `sudo`, `env`, `xargs`,
+ * `find`, `ssh`) never do, nor do programs whose first argument is what they act on (`rm`). The program is called by its bare
+ * name, and everything up to the end of the prefix stands there unquoted.
+ *
+ * In `command_allowlist` a prefix is a glob of words and a last star, `git push *`. It covers single commands only, while any
+ * other glob of an operator covers a line all of whose commands match it.
+ *
+ * Pure, never throws, linear in the text.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals).
+ */
+import { maxLength } from "../danger/Danger.ts"
+import type { Finding } from "../danger/DangerFinding.ts"
+import { named } from "../danger/DangerFinding.ts"
+import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
+import * as ShellScript from "../shell/ShellScript.ts"
+import { keyword, literal, type Redirection, type Simple, type Word } from "../shell/ShellTree.ts"
+
+/** Programs whose second word says what they do. */
+const programs = named(`
+  git gh glab hub jj hg svn npm pnpm yarn bun deno cargo rustup go pip pip3 pipx uv poetry pipenv conda mamba gem bundle
+  composer dotnet mvn gradle brew apt apt-get dnf yum pacman zypper snap flatpak docker podman nerdctl docker-compose
+  kubectl helm minikube kind oc terraform tofu pulumi vagrant packer systemctl service aws gcloud az gsutil doctl fly flyctl
+  heroku vercel netlify wrangler supabase firebase make just task rake turbo nx prisma alembic flyway redis-cli
+`)
+
+/** First words of a subcommand of two words. */
+const groups = named(`
+  run stash remote worktree submodule reflog bisect notes lfs pr issue repo release workflow secret gist auth api compose
+  container image volume network system builder buildx context service stack swarm node rollout config state workspace
+  profile role s3 s3api ec2 ecs eks iam lambda rds dynamodb sqs sns logs cloudformation compute projects storage sql
+  functions vm group account db migrate package dist-tag access owner team cache tool env
+`)
+
+/** Subcommands that run what stands behind them, or that change what later ones run. */
+const runners = named("exec x dlx run-script foreach filter-branch filter-repo config alias eval shell ssh attach debug cp-exec script api")
+const runnersOf: Readonly<Record<string, ReadonlySet<string>>> = {
+  git: named("bisect"),
+  docker: named("run"),
+  podman: named("run"),
+  nerdctl: named("run"),
+  "docker-compose": named("run"),
+  kubectl: named("run"),
+  oc: named("run rsh"),
+  uv: named("run"),
+  poetry: named("run"),
+  pipenv: named("run"),
+  conda: named("run"),
+  mamba: named("run"),
+  pipx: named("run"),
+  cargo: named("run"),
+  go: named("run generate"),
+  deno: named("run"),
+  bun: named("run"),
+  dotnet: named("run"),
+  aws: named("ssm"),
+  gcloud: named("ssh")
+}
+
+const plainWord = /^[a-z][a-z0-9]*(?:[-_:.][a-z0-9]+)*$/i
+
+/** Characters that end a line or are not seen. */
+const control = new RegExp(String.raw`[\u0000-\u001f\u007f-\u009f]`)
+
+/** The only simple command of a line; undefined where there is more, or anything but words. */
+const single = (line: string): Simple | undefined => {
+  const text = line.trim()
+  if (text.length > maxLength || control.test(text)) return undefined
+  const { commands: [command, ...more], fault } = ShellScript.read(text)
+  return fault === undefined && command !== undefined && more.length === 0 && command.terminator === "" && command.redirections.length === 0 &&
+      command.words.every((word) => literal(word) !== undefined) && ScriptInterpreter.read(text).commands.length === 1
+    ? command
+    : undefined
+}
+
+/** The prefix of a command line that may be granted, such as `git push`; undefined where none may be. */
+export const of = (line: string): string | undefined => {
+  const [program = "", verb = "", object = ""] = (single(line)?.words ?? []).slice(0, 3).map((word) => keyword(word) ?? "")
+  if (!programs.has(program) || !plainWord.test(verb)) return undefined
+  const refused = (word: string): boolean => runners.has(word) || Object.hasOwn(runnersOf, program) && runnersOf[program]?.has(word) === true
+  if (refused(verb)) return undefined
+  if (!groups.has(verb)) return `${program} ${verb}`
+  return plainWord.test(object) && !refused(object) ? `${program} ${verb} ${object}` : undefined
+}
+
+/** The glob of `command_allowlist` that stands for a prefix. */
+export const globOf = (prefix: string): string => `${prefix} *`
+
+/** The words of a glob that stands for a prefix; undefined for any other. */
+export const wordsOf = (glob: string): ReadonlyArray<string> | undefined =>
+  /^[^\s*?]+(?: [^\s*?]+)* \*$/.test(glob) ? glob.slice(0, -2).split(" ") : undefined
+
+/** Dangers that no prefix says anything of: they come from elsewhere in the command. */
+const beyond: ReadonlySet<Finding["family"]> = new Set(["exfiltration", "remote code", "encoded payload", "unreadable"])
+
+/** True when an approval of a command's prefix may hold for this danger. */
+export const holdsFor = ({ family, gravity }: Finding): boolean => gravity === "ask" && !beyond.has(family)
+
+/** Makes the test if a command line is a single command that begins with one of these prefixes, each as its words. */
+export const covering = (prefixes: ReadonlyArray<ReadonlyArray<string>>) => (line: string): boolean => {
+  if (prefixes.length === 0) return false
+  const words = single(line)?.words.map(keyword)
+  return words !== undefined && prefixes.some((prefix) => prefix.every((word, index) => words[index] === word))
+}
+
+const systemProgram = /^\/(?:usr\/(?:local\/)?)?s?bin\/[^/]+$/
+
+const isHarmless = ({ operator, target }: Redirection): boolean => {
+  const text = literal(target)
+  return operator === "<<" || operator === "<<-" || operator === "<<<" || text === "/dev/null" ||
+    (operator === ">&" || operator === "<&") && text !== undefined && /^(?:\d+|-)$/.test(text)
+}
+
+const isAssignment = (word: Word): boolean => {
+  const [first] = word
+  return first?._tag === "Text" && !first.quoted && /^[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=/.test(first.text)
+}
+
+const isPlain = ({ redirections, words: [first, ...rest] }: Simple): boolean => {
+  if (!redirections.every(isHarmless)) return false
+  if (first === undefined) return true
+  const program = literal(first)
+  if (program?.includes("/") === true && !systemProgram.test(program)) return false
+  return rest.length === 0 || !isAssignment(first)
+}
+
+/**
+ * True when the programs and arguments of a line are all there is to it, so that globs of commands may allow it: no file that
+ * is read or written by a redirection, no variable that is set for a program, no program of another place.
+ */
+export const isPlainLine = (line: string): boolean => ShellScript.read(line).commands.every(isPlain)
