@@ -25,16 +25,9 @@
  *
  * Source: `ARCHITECTURE.md` §5.
  */
-import type * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import * as Path from "effect/Path"
-import * as Stdio from "effect/Stdio"
-import * as Terminal from "effect/Terminal"
-import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as RunContext from "./domain/RunContext.ts"
 import * as Secrets from "./domain/Secrets.ts"
 import type { TupleLike } from "./domain/TupleLike.ts"
@@ -160,30 +153,12 @@ export type Services =
 interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
   readonly places: Layer.Layer<Places, never, PlacesNeeds>
   /** Where long tool results are kept. */
-  readonly results: Layer.Layer<never, never, NodeServices.NodeServices>
+  readonly results: Layer.Layer<never, never, ChildProcesses.Platform>
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
   readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
   /** The models that may be asked for side tasks. */
   readonly helpers: SideTasks.SideTaskSources
 }
-
-/** A platform service that the application gives, or Node's. */
-const givenOrNode = <Self extends NodeServices.NodeServices, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
-  Layer.effect(
-    key,
-    Effect.flatMap(Effect.serviceOption(key), (given) =>
-      Option.isSome(given) ? Effect.succeed(given.value) : Effect.map(Layer.build(ChildProcesses.layer), (node) => Context.get(node, key)))
-  )
-
-/** The platform of one runtime. */
-const platform = (): Layer.Layer<NodeServices.NodeServices> =>
-  Layer.mergeAll(
-    givenOrNode(ChildProcessSpawner),
-    givenOrNode(FileSystem.FileSystem),
-    givenOrNode(Path.Path),
-    givenOrNode(Stdio.Stdio),
-    givenOrNode(Terminal.Terminal)
-  )
 
 /** Adds what an agent works with in the background. */
 const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
@@ -261,7 +236,7 @@ const assemble = <
     Layer.provideMerge(Hooks.layer([], options.hookSettings)),
     Layer.provideMerge(sessions),
     Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, results)),
-    Layer.provide(platform())
+    Layer.provide(ChildProcesses.layerDefault())
   )
 }
 

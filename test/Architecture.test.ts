@@ -11,12 +11,12 @@ const below: Record<string, ReadonlyArray<string>> = {
   session: ["domain", "platform"],
   hooks: ["domain", "platform", "config"],
   middleware: ["domain", "hooks"],
-  routing: ["domain", "config", "provider", "hooks", "middleware"],
+  routing: ["domain", "platform", "config", "provider", "hooks", "middleware"],
   prompt: ["domain", "config", "session", "routing"],
   tool: ["domain", "platform", "config", "session", "hooks", "middleware", "routing", "prompt"],
   agent: ["domain", "platform", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
   builtin: ["domain", "platform", "config", "provider", "session", "hooks", "middleware", "routing", "prompt", "tool"],
-  plugin: ["domain", "config", "provider", "hooks", "middleware", "routing", "tool"],
+  plugin: ["domain", "platform", "config", "provider", "hooks", "middleware", "routing", "tool"],
   observability: ["domain", "platform", "config", "session", "hooks", "middleware", "plugin"]
 }
 const upToAgent = Object.keys(below)
@@ -32,8 +32,6 @@ const offences = (check: (source: Source) => ReadonlyArray<string>): ReadonlyArr
   all.flatMap((source) => check(source).map((what) => `${source.path}: ${what}`))
 
 const externals = (source: Source) => source.imports.filter(({ specifier }) => !specifier.startsWith("."))
-
-const mayUseNode = (path: string): boolean => path.split("/").includes("internal") || roomOf(path) === "platform"
 
 describe("Architecture", () => {
   it("every folder of src is a room", () => {
@@ -67,9 +65,9 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found, [])
   })
 
-  it("node is reached only in the platform room, internal folders, platform layers and the program", () => {
+  it("node is reached only in the platform room and the program", () => {
     const found = offences((source) =>
-      mayUseNode(source.path) || source.path === "main.ts" || source.path === "Runtime.ts" ? [] : externals(source)
+      roomOf(source.path) === "platform" || source.path === "main.ts" ? [] : externals(source)
         .filter(({ specifier }) => specifier.startsWith("node:") || specifier.startsWith("@effect/platform-node"))
         .map(({ specifier }) => `imports ${specifier}`)
     )

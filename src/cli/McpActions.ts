@@ -17,13 +17,15 @@ import * as McpLogins from "../tool/mcp/McpLogins.ts"
 import * as SdkLogin from "../tool/mcp/SdkLogin.ts"
 import { type Failure, notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import * as Loopback from "./internal/Loopback.ts"
+import * as Network from "../platform/Network.ts"
 import { line, note, Output } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 interface AsJson {
   readonly json: boolean
 }
+
+const returnPage = "<!doctype html><title>hermes</title><p>You can close this page and go back to the terminal.</p>"
 
 interface Named {
   readonly name: string
@@ -131,7 +133,11 @@ export const login = Effect.fn("hermes mcp login")(function*(_flags: Flags.Globa
   const { config, http } = yield* wantingLogin(name)
   const logins = yield* McpLogins.Logins
   const output = yield* Output
-  const loopback = yield* Loopback.listen(http.oauth.redirectPort ?? 0)
+  const port = http.oauth.redirectPort ?? 0
+  const loopback = yield* Effect.mapError(
+    Network.callbackPage(port, returnPage),
+    (reason) => usage(`cannot use port ${port} (${reason}): set another oauth.redirect_port`)
+  )
   const services = yield* Effect.context<never>()
   const open = (url: URL): void => {
     const told = output.err(`Open this page to log in to ${http.url.host}:\n\n  ${url.href}\n\nWaiting for the login …\n`)

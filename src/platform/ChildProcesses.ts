@@ -24,9 +24,14 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
+import * as Stdio from "effect/Stdio"
+import * as Terminal from "effect/Terminal"
 import { type ChildProcess as NodeProcess, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 
@@ -193,3 +198,24 @@ export const layer: Layer.Layer<NodeServices.NodeServices> = Layer.effect(
   ChildProcessSpawner,
   Effect.map(ChildProcessSpawner, guarded)
 ).pipe(Layer.provideMerge(NodeServices.layer))
+
+/** The services of a platform: processes, files, paths, standard streams and the terminal. */
+export type Platform = NodeServices.NodeServices
+
+/** A platform service that the application gives, or Node's. */
+const givenOrNode = <Self extends Platform, Shape>(key: Context.Key<Self, Shape>): Layer.Layer<Self> =>
+  Layer.effect(
+    key,
+    Effect.flatMap(Effect.serviceOption(key), (given) =>
+      Option.isSome(given) ? Effect.succeed(given.value) : Effect.map(Layer.build(layer), (node) => Context.get(node, key)))
+  )
+
+/** Platform services as the application gives them, and {@link layer} for those that it does not give. */
+export const layerDefault = (): Layer.Layer<Platform> =>
+  Layer.mergeAll(
+    givenOrNode(ChildProcessSpawner),
+    givenOrNode(FileSystem.FileSystem),
+    givenOrNode(Path.Path),
+    givenOrNode(Stdio.Stdio),
+    givenOrNode(Terminal.Terminal)
+  )

@@ -11,7 +11,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Route } from "../domain/Route.ts"
-import type { HttpTransport } from "./internal/HttpTransport.ts"
+import type { HttpTransport } from "../platform/HttpTransport.ts"
 
 /** A longer time would overflow a timer, which then fires at once. */
 const maxTimeoutMillis = 2_147_483_647
@@ -26,7 +26,7 @@ export const load = <Sdk>(
   sdk: () => Promise<Sdk>
 ): Effect.Effect<readonly [Sdk, HttpTransport], never, Scope.Scope> =>
   Effect.flatMap(
-    Effect.promise(() => Promise.all([sdk(), import("./internal/HttpTransport.ts")])),
+    Effect.promise(() => Promise.all([sdk(), import("../platform/HttpTransport.ts")])),
     ([sdk, Transport]) =>
       Effect.map(
         Effect.acquireRelease(

@@ -31,7 +31,7 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type * as AiError from "effect/ai/AiError"
 import type { Reason } from "./Recovery.ts"
-import * as Fingerprint from "./internal/Fingerprint.ts"
+import { fingerprint } from "../platform/Digest.ts"
 import * as PoolStore from "./pool/PoolStore.ts"
 import * as Evidence from "./classification/Evidence.ts"
 
@@ -124,7 +124,7 @@ const distinct = (credentials: ReadonlyArray<Credential>): ReadonlyArray<Credent
 }
 
 const entryOf = (credential: Credential, place: number, saved: PoolStore.PoolRecord): Entry => {
-  const id = Fingerprint.of(Redacted.value(credential.key))
+  const id = fingerprint(Redacted.value(credential.key))
   const mark = Object.hasOwn(saved.keys, id) ? saved.keys[id] : undefined
   return {
     place,
@@ -224,7 +224,7 @@ export const make = Effect.fnUntraced(function*(
       // Somebody else who held it was faster.
       if (entry.id === held.id) {
         const key = yield* renew
-        const id = Fingerprint.of(Redacted.value(key))
+        const id = fingerprint(Redacted.value(key))
         if (id === held.id) return undefined
         entry.key = key
         entry.id = id

@@ -18,7 +18,7 @@ import type { Known, Service as Catalogue } from "./Catalogue.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as Classification from "./Classification.ts"
 import type { CredentialPool, Lease } from "./CredentialPool.ts"
-import * as Fingerprint from "./internal/Fingerprint.ts"
+import { fingerprint } from "../platform/Digest.ts"
 import type { AttemptLog, Question } from "./ModelRouter.ts"
 import type { OpenProviders } from "./OpenProviders.ts"
 import { guarded, type RateGuard } from "./RateGuard.ts"
@@ -70,7 +70,7 @@ export const manageRoute = ({ limits, pool, provider, route }: ManagedRouteOptio
   const routes = new Map<string, Route.Route>()
   const info = Route.info(route)
   const id = `${route.provider}|${route.model}|${route.apiMode}|${route.baseUrl ?? route.region ?? ""}`
-  const own = route.apiKey === undefined ? "" : Fingerprint.of(Redacted.value(route.apiKey))
+  const own = route.apiKey === undefined ? "" : fingerprint(Redacted.value(route.apiKey))
   return {
     id,
     info,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Fingerprint from "../../src/routing/internal/Fingerprint.ts"
+import { fingerprint } from "../../src/platform/Digest.ts"
 import { machine } from "../support/hermes.ts"
 
 const custom = (port: number) => `{ provider: custom, default: m, base_url: "http://127.0.0.1:${port}/v1" }`
@@ -34,7 +34,7 @@ describe("hermes doctor, models", () => {
       const rests = (reason: string) => ({ until, reason, used: 1 })
       keep("credential-pools.json", JSON.stringify({
         version: 1,
-        pools: { openrouter: { keys: { [Fingerprint.of("one")]: rests("billing"), [Fingerprint.of("two")]: rests("auth") } } }
+        pools: { openrouter: { keys: { [fingerprint("one")]: rests("billing"), [fingerprint("two")]: rests("auth") } } }
       }))
       const { stdout } = yield* hermes(["doctor"])
       assert.match(stdout, /^! model .*2 keys, key 1 rests for (49|50)m[ \d]*s? \(billing\), key 2 rests for .* \(auth\)$/m)

@@ -11,7 +11,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as LangfusePlugin from "../../src/observability/LangfusePlugin.ts"
 import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSettings.ts"
-import { traceId } from "../../src/observability/internal/Digest.ts"
+import * as Digest from "../../src/platform/Digest.ts"
 import * as Offline from "../../src/provider/Offline.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
@@ -26,6 +26,9 @@ import { all, type Answer, collector, ingest, json, names, type Seen } from "./s
 import * as Runs from "./support/runs.ts"
 
 const keys = { publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-planted-2") }
+
+/** The trace id that others compute from a seed. */
+const traceIdOf = (seed: string): string => Digest.hex(seed, 32)
 
 /** A collector, and runs whose traces are there when the runs are done. */
 const traced = <A, E>(
@@ -57,7 +60,7 @@ describe("Langfuse", () => {
       const [root, ...more] = trees()
       assert.deepStrictEqual(more, [])
       assert.deepStrictEqual(root && names(root), ["Hermes turn", "LLM call 1", "Tool: slow", "Tool: echo", "LLM call 2"])
-      assert.strictEqual(root?.span.traceId, traceId("s1::s1"), "which others can compute")
+      assert.strictEqual(root?.span.traceId, traceIdOf("s1::s1"), "which others can compute")
       for (const one of root === undefined ? [] : all(root)) {
         assert.deepInclude(one.at, {
           "session.id": "s1", "user.id": "ada", "langfuse.environment": "staging", "langfuse.release": "v7",
@@ -163,7 +166,7 @@ describe("Langfuse", () => {
           ["Tool: delegate_task", ["Subagent: leaf", "LLM call 1", "Tool: read_file", "LLM call 2"]],
           "LLM call 2"
         ])
-        assert.isTrue(all(root).every(({ at, span }) => at["session.id"] === session && span.traceId === traceId(`${session}::${session}`)))
+        assert.isTrue(all(root).every(({ at, span }) => at["session.id"] === session && span.traceId === traceIdOf(`${session}::${session}`)))
         const read = root.children[1]?.children[0]?.children[1]
         assert.deepInclude(json(read, "langfuse.observation.input"), { path: `file${n}.txt` })
         assert.include(String(read?.at["langfuse.observation.output"]), `content ${n}`)
@@ -193,7 +196,7 @@ describe("Langfuse", () => {
         Effect.forEach(sessions, (sessionId) =>
           Effect.andThen(run(Runs.parallel, { prompt: "a", sessionId })(hooks), run([Scripted.complete("x")], { prompt: "b", sessionId })(hooks))))
       const found = new Set(trees().map(({ at }) => at["session.id"]))
-      const expected = sessions.filter((id) => Number.parseInt(traceId(`${id}::${id}`).slice(0, 8), 16) < 2 ** 31)
+      const expected = sessions.filter((id) => Number.parseInt(traceIdOf(`${id}::${id}`).slice(0, 8), 16) < 2 ** 31)
       assert.deepStrictEqual([...found].toSorted(), expected.toSorted())
       assert.strictEqual(trees().length, expected.length * 2)
       const none = yield* traced({ sampleRate: 0 }, run([Scripted.complete("x")], { prompt: "b" }))

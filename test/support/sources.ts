@@ -29,7 +29,9 @@ const withoutComments = (text: string): string =>
 const importsOf = (text: string): ReadonlyArray<Import> => {
   const code = withoutComments(text)
   const found: Array<Import> = []
-  for (const match of code.matchAll(/(?:^|\n)\s*(import|export)\s+(type\s+)?(?:[^"'();]*?\sfrom\s+)?["']([^"']+)["']/g)) {
+  // Static imports stand outside of templates, which may hold programs of their own.
+  const statements = code.replaceAll(/`(?:[^`\\]|\\.)*`/g, "``")
+  for (const match of statements.matchAll(/(?:^|\n)\s*(import|export)\s+(type\s+)?(?:[^"'();]*?\sfrom\s+)?["']([^"']+)["']/g)) {
     found.push({ specifier: match[3] ?? "", dynamic: false, typeOnly: match[2] !== undefined })
   }
   for (const match of code.matchAll(/\bimport\(\s*["']([^"']+)["']\s*\)/g)) {

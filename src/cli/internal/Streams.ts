@@ -3,14 +3,13 @@
  * is: it is told in one line, and what is written after it is dropped.
  */
 import * as Effect from "effect/Effect"
-import { fstatSync } from "node:fs"
 import type { Service } from "../ProgramOutput.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import type { Registry } from "../../domain/Secrets.ts"
+import { guard, stdinKind } from "../../platform/StandardStreams.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Paint from "../render/Paint.ts"
-import { guard } from "./StdoutGuard.ts"
 
 /** Broken pipe, and a terminal that was closed. */
 const isGone = (error: unknown): boolean =>
@@ -46,18 +45,6 @@ const drained = (stream: NodeJS.WriteStream): Promise<void> =>
     if (stream.destroyed || stream.writableLength === 0) resolve()
     else stream.write("", () => resolve())
   })
-
-const piped = (): Service["terminal"]["piped"] => {
-  try {
-    const stat = fstatSync(0)
-    if (stat.isFile()) return "file"
-    if (stat.isFIFO()) return "pipe"
-    return stat.isSocket() ? "socket" : undefined
-  } catch {
-    // A closed descriptor holds no input.
-    return undefined
-  }
-}
 
 /** Takes hold of the streams. What plugins and libraries write to them is masked. */
 export const make = (secrets: Registry): Streams => {
@@ -99,7 +86,7 @@ export const make = (secrets: Registry): Streams => {
           return { columns, rows }
         }
       },
-      terminal: { input: process.stdin.isTTY === true, piped: piped() },
+      terminal: { input: process.stdin.isTTY === true, piped: stdinKind() },
       protect: Effect.asVoid(redirect),
       onExit: (last) =>
         Effect.asVoid(Effect.acquireRelease(

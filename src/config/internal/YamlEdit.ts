@@ -7,8 +7,8 @@
  * not say exactly what it should, nothing is changed. So a layout that this module cannot change in place costs a refusal,
  * never a damaged file. Mappings in braces are written anew as a whole; a list keeps the lines of the items that stay.
  */
+import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import { isDeepStrictEqual } from "node:util"
 import type { Pair, ParsedNode, YAMLMap, YAMLSeq } from "yaml"
 import type { Yaml } from "../Yaml.ts"
 import * as Tree from "./Tree.ts"
@@ -120,7 +120,7 @@ const listLines = (source: Source, from: number, list: YAMLSeq.Parsed, before: R
   })
   const left = new Set(items.keys())
   return after.flatMap((value) => {
-    const known = Array.from(left).find((index) => isDeepStrictEqual(before[index], value))
+    const known = Array.from(left).find((index) => Equal.equals(before[index], value))
     if (known === undefined) return indented(rendered(source.yaml, [value]), items[0]?.indent ?? 0)
     left.delete(known)
     return items[known]?.lines ?? []
@@ -222,7 +222,7 @@ const changed = (
     : undefined
   if (splice === undefined) return undefined
   const after = mark + spliced(text, splice)
-  return isDeepStrictEqual(Result.getOrUndefined(yaml.parse(after)) ?? {}, expected) ? after : undefined
+  return Equal.equals(Result.getOrUndefined(yaml.parse(after)) ?? {}, expected) ? after : undefined
 }
 
 const treeOf = (yaml: Yaml, text: string): unknown => Result.getOrUndefined(yaml.parse(text)) ?? {}

@@ -12,7 +12,7 @@
  */
 import type * as Schema from "effect/Schema"
 import { type Fields, text } from "../atof/Facts.ts"
-import { traceId } from "../internal/Digest.ts"
+import * as Digest from "../../platform/Digest.ts"
 import type { Span, Value } from "../otlp/Span.ts"
 import * as RunKey from "../span/RunKey.ts"
 import * as Tracker from "../span/Tracker.ts"
@@ -58,6 +58,9 @@ const nameOf = (kind: Tracker.Kind, payload: Fields): string => {
 /** Whether the trace is one of those that are sent; the same for all who ask. */
 export const isSampled = (id: string, rate: number): boolean => Number.parseInt(id.slice(0, 8), 16) < rate * 2 ** 32
 
+/** The first 128 bits of the SHA-256 of a text, in hexadecimal: how Langfuse's own clients make a trace id of a seed. */
+const traceIdOf = (seed: string): string => Digest.hex(seed, 32)
+
 const levelOf = (status: string): string => status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
 
 /** See the module. */
@@ -67,7 +70,7 @@ export const make = ({ now, send, settings, spanId }: Options): Tracker.Exporter
 
   const begin = (payload: Fields, parent: Run | undefined): Run => {
     const session = text(payload, "session_id") || text(payload, "parent_session_id")
-    const id = parent?.traceId ?? traceId(`${session || "sessionless"}::${text(payload, "task_id") || RunKey.of(payload)}`)
+    const id = parent?.traceId ?? traceIdOf(`${session || "sessionless"}::${text(payload, "task_id") || RunKey.of(payload)}`)
     const user = text(payload, "sender_id") || userId
     return {
       traceId: id,

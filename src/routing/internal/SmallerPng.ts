@@ -7,7 +7,7 @@
  * Eight bits a channel, not interlaced: what nearly every program writes. Other PNGs and other formats are not understood.
  * A large image takes a second or two of the processor.
  */
-import { crc32, deflateSync, inflateSync } from "node:zlib"
+import { crc32, deflate, inflate } from "../../platform/Compression.ts"
 
 /** Limits of an image. */
 export interface Bounds {
@@ -120,7 +120,7 @@ const decode = (file: Buffer): Pixels | undefined => {
   if (channels === undefined || depth !== 8 || interlace !== 0 || (isIndexed && palette === undefined)) return undefined
   if (width === 0 || height === 0 || width * height > mostPixels) return undefined
   const stride = width * channels
-  const rows = inflateSync(Buffer.concat(data), { maxOutputLength: (stride + 1) * height })
+  const rows = inflate(Buffer.concat(data), (stride + 1) * height)
   const plain = unfiltered(rows, stride, height, channels)
   return isIndexed && palette !== undefined
     ? { width, height, channels: transparency === undefined ? 3 : 4, data: coloured(plain, palette, transparency) }
@@ -175,7 +175,7 @@ const encode = ({ channels, data, height, width }: Pixels): Uint8Array => {
       rows[to + 1 + x] = ((data[at] ?? 0) - paeth(left, up, corner)) & 255
     }
   }
-  return Buffer.concat([signature, chunk("IHDR", header), chunk("IDAT", deflateSync(rows)), chunk("IEND", Buffer.alloc(0))])
+  return Buffer.concat([signature, chunk("IHDR", header), chunk("IDAT", deflate(rows)), chunk("IEND", Buffer.alloc(0))])
 }
 
 const opened = (file: Buffer): Pixels | undefined => {

@@ -6,9 +6,24 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { pinnedTransport } from "./internal/PinnedTransport.ts"
+import { requestPinned } from "../../platform/Network.ts"
 import { fence, UrlBlocked } from "./Urls.ts"
-import type { Options, Received, Send, TransportFailed } from "./Wire.ts"
+import { type Options, type Received, type Send, TransportFailed } from "./Wire.ts"
+
+/** Says why a request failed, without the stack. */
+const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  return error.message === "" ? ("code" in error ? String(error.code) : error.name) : error.message
+}
+
+/** Sends one request to one of the addresses that were admitted, whatever the name resolves to meanwhile. */
+const pinnedTransport: Send = {
+  send: ({ addresses, url }, { body, headers, maxBytes, method = "GET" }) =>
+    Effect.tryPromise({
+      try: (signal) => requestPinned({ url, addresses, method, headers, body, maxBytes }, signal),
+      catch: (error) => new TransportFailed({ message: reasonOf(error), cause: error })
+    })
+}
 
 /** The port to the network; the addresses of this machine's own where nobody else is provided. */
 export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", { defaultValue: () => pinnedTransport })

@@ -33,7 +33,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { redactText } from "../../domain/Redaction.ts"
 import * as Address from "./Address.ts"
-import { systemResolver } from "./internal/SystemResolver.ts"
+import { addressesOf } from "../../platform/Network.ts"
 
 /** A URL that is not reached. `message` says why and what to do, for the model. */
 export class UrlBlocked extends Schema.TaggedError<UrlBlocked>("hermes-effect/UrlBlocked")("UrlBlocked", {
@@ -52,7 +52,7 @@ export interface Resolve {
 }
 
 /** The port to whoever knows names; this machine, hosts file included, where nobody else is provided. */
-export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", { defaultValue: () => systemResolver })
+export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", { defaultValue: () => ({ resolve: addressesOf }) })
 
 /** What an operator allows. */
 export interface Policy {

@@ -8,7 +8,6 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
-import { StringDecoder } from "node:string_decoder"
 import * as Paint from "../../render/Paint.ts"
 import { pasteOff, pasteOn } from "../Keys.ts"
 import type { Terminal, TerminalEvent } from "../TerminalDevice.ts"
@@ -35,9 +34,9 @@ export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(func
     if (!stdin.destroyed) stdin.setRawMode?.(false)
   }
 
-  const decoder = new StringDecoder("utf8")
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   const onData = (chunk: Buffer): void => {
-    const text = decoder.write(chunk)
+    const text = decoder.decode(chunk, { stream: true })
     if (text !== "") Queue.offerUnsafe(events, { _tag: "Input", text })
   }
   const onEnd = (): void => {

@@ -7,7 +7,7 @@
  * A page can be made so that parsing it takes minutes. It gets {@link maxMillis}, and is then stripped of its tags instead.
  */
 
-import { within } from "./SearchGuard.ts"
+import { within } from "../../../platform/TimeLimit.ts"
 
 /** Time that a page may take. */
 export const maxMillis = 2000

@@ -7,7 +7,7 @@
  */
 import * as Result from "effect/Result"
 import { redactText } from "../../../domain/Redaction.ts"
-import { within } from "../internal/SearchGuard.ts"
+import { within } from "../../../platform/TimeLimit.ts"
 
 // The regular expression of a search: compiled, and safe to run.
 //

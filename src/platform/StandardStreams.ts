@@ -1,7 +1,11 @@
 /**
- * Sends to stderr what plugins and libraries of this process write to stdout, whichever way they write: the stream, the
- * descriptor 1 through `node:fs`, or a child process that inherits it. What they write to either stream or descriptor in
- * one piece has no secrets in it.
+ * Standard streams of this process: the kind of its stdin, and a guard of its stdout and stderr.
+ *
+ * **Details**
+ *
+ * The guard sends to stderr what plugins and libraries write to stdout, whichever way they write: the stream, the descriptor 1
+ * through `node:fs`, or a child process that inherits it. What they write to either stream or descriptor in one piece has no
+ * secrets in it.
  *
  * **Gotchas**
  *
@@ -90,5 +94,18 @@ export const guard = (mask: (text: string) => string): () => void => {
   return () => {
     for (const one of undo) one()
     syncBuiltinESMExports()
+  }
+}
+
+/** Kind of a stdin that is no terminal; undefined for a terminal, a device, or a closed descriptor. */
+export const stdinKind = (): "file" | "pipe" | "socket" | undefined => {
+  try {
+    const stat = fs.fstatSync(0)
+    if (stat.isFile()) return "file"
+    if (stat.isFIFO()) return "pipe"
+    return stat.isSocket() ? "socket" : undefined
+  } catch {
+    // A closed descriptor holds no input.
+    return undefined
   }
 }

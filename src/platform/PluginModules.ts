@@ -1,6 +1,6 @@
 /**
- * One copy of `effect` and of this package for everybody: what plugin files import by those names is what the program itself
- * runs on, wherever the files lie and whatever is installed beside them.
+ * Loads modules of plugins, with one copy of `effect` and of this package for everybody: what plugin files import by those
+ * names is what the program itself runs on, wherever the files lie and whatever is installed beside them.
  */
 import { registerHooks } from "node:module"
 import { dirname } from "node:path"
@@ -12,7 +12,7 @@ import type * as Scope from "effect/Scope"
 export const hostDirectory = dirname(fileURLToPath(import.meta.url))
 
 /** This package as an import names it: its sources in a checkout, its built modules where it is installed. */
-const self = new URL(import.meta.url.endsWith(".ts") ? "../../index.ts" : "../../index.js", import.meta.url).href
+const self = new URL(import.meta.url.endsWith(".ts") ? "../index.ts" : "../index.js", import.meta.url).href
 
 const isShared = (specifier: string): boolean => /^(?:effect|@effect\/platform-node(?:-shared)?)(?:\/|$)/.test(specifier)
 
@@ -62,4 +62,16 @@ export const share = (path: string): Effect.Effect<void, never, Scope.Scope> => 
     Effect.sync(() => add(directory)),
     () => Effect.sync(() => remove(directory))
   ))
+}
+
+/**
+ * Imports a module from its file and gives its exports; fails with what it threw. `generation` counts how often this program has
+ * loaded its plugins: Node runs a module once for each address, so that a later one needs another address to see what changed.
+ */
+export const importModule = (path: string, generation: number): Effect.Effect<unknown, unknown> => {
+  const { href } = pathToFileURL(path)
+  return Effect.tryPromise({
+    try: () => import(generation === 0 ? href : `${href}?generation=${generation}`),
+    catch: (error) => error
+  })
 }

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { brotliCompressSync, createGzip, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib"
-import * as HttpTransport from "../../../src/provider/internal/HttpTransport.ts"
-import * as HttpServer from "../HttpServer.ts"
+import * as HttpTransport from "../../src/platform/HttpTransport.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
 
 const client = Effect.acquireRelease(Effect.sync(HttpTransport.make), (fetch) => Effect.sync(fetch.close))
 

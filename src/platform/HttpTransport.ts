@@ -20,9 +20,9 @@
  *
  * Source: `hermes-llm.md` §2.5.
  */
-import { PassThrough, pipeline, type Readable, Transform } from "node:stream"
-import * as Zlib from "node:zlib"
+import type { Readable } from "node:stream"
 import * as Undici from "undici"
+import { withoutEncodings } from "./Compression.ts"
 import { StreamedResponse } from "./StreamedResponse.ts"
 
 /** A `fetch` with connections of its own. */
@@ -110,65 +110,7 @@ const send = (agent: Undici.Dispatcher, url: URL, out: Outgoing): Promise<Undici
     throw out.signal?.aborted === true ? errorOf(out.signal) : error
   })
 
-const flush = { flush: Zlib.constants.Z_SYNC_FLUSH, finishFlush: Zlib.constants.Z_SYNC_FLUSH }
-
-/** The low four bits of the first byte of a zlib stream. */
-const zlibMethod = 8
-
-/** Decodes `deflate`, which some servers send with the zlib header and some without. */
-const inflate = (): Transform => {
-  let inner: Transform | undefined
-  const outer = new Transform({
-    transform(chunk: Buffer, _, done) {
-      if (inner === undefined) {
-        inner = ((chunk[0] ?? 0) & 0x0f) === zlibMethod ? Zlib.createInflate(flush) : Zlib.createInflateRaw(flush)
-        inner.on("data", (data: Buffer) => outer.push(data))
-        inner.on("error", (error) => outer.destroy(error))
-      }
-      inner.write(chunk, done)
-    },
-    flush(done) {
-      if (inner === undefined) done()
-      else inner.once("end", done).end()
-    }
-  })
-  return outer
-}
-
-const decoder = (encoding: string): Transform | undefined => {
-  switch (encoding) {
-    case "gzip":
-    case "x-gzip":
-      return Zlib.createGunzip(flush)
-    case "deflate":
-      return inflate()
-    case "br":
-      return Zlib.createBrotliDecompress({
-        flush: Zlib.constants.BROTLI_OPERATION_FLUSH,
-        finishFlush: Zlib.constants.BROTLI_OPERATION_FLUSH
-      })
-    case "zstd":
-      return Zlib.createZstdDecompress({ flush: Zlib.constants.ZSTD_e_flush, finishFlush: Zlib.constants.ZSTD_e_flush })
-    default:
-      return undefined
-  }
-}
-
 const header = (value: string | Array<string> | undefined): string => Array.isArray(value) ? value.join(", ") : value ?? ""
-
-/** The body without its encodings; one that names an unknown encoding as it is. */
-const decoded = ({ body, headers }: Undici.Dispatcher.ResponseData): Readable => {
-  const encodings = header(headers["content-encoding"]).toLowerCase().split(",").map((name) => name.trim())
-    .filter((name) => name !== "" && name !== "identity")
-  if (encodings.length === 0) return body
-  const stages = encodings.toReversed().map(decoder)
-  const known = stages.filter((stage) => stage !== undefined)
-  if (known.length < stages.length) return body
-  const last = new PassThrough()
-  // The error of any stage destroys `last`, where the reader sees it.
-  pipeline([body, ...known, last], () => {})
-  return last
-}
 
 const readError = async (source: Readable): Promise<Buffer> => {
   const chunks: Array<Buffer> = []
@@ -223,7 +165,7 @@ const run = async (agent: Undici.Dispatcher, first: Hop, readTimeoutMillis: numb
     answer = await send(agent, hop.url, hop.out)
   }
   const { headers, statusCode: status } = answer
-  const source = decoded(answer)
+  const source = withoutEncodings(answer.body, header(answer.headers["content-encoding"]))
   if (status < 200 || status > 299) return genuine(answer, source)
   const isStream = /event-?stream/i.test(header(headers["content-type"]))
   const response = new StreamedResponse({

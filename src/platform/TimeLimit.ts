@@ -1,5 +1,5 @@
 /**
- * A bound on code that can not be interrupted from inside JavaScript: a regular expression that backtracks without end.
+ * A bound on code that cannot be interrupted from inside JavaScript: a regular expression that backtracks without end.
  *
  * **Details**
  *
@@ -12,7 +12,7 @@ import { createContext, Script } from "node:vm"
 let context: { run: () => unknown } | undefined
 const script = new Script("run()")
 
-/** What `run` returns, or `undefined` when it took longer than `millis`. */
+/** Runs a function; returns `undefined` when it took longer than `millis`. */
 export const within = <A extends {}>(millis: number, run: () => A): A | undefined => {
   context ??= createContext({ run: () => undefined }) as { run: () => unknown } // the same object, made a context
   let result: A | undefined

@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type AddressInfo, createServer, type Socket } from "node:net"
-import * as ChatCompletions from "../../../src/provider/ChatCompletions.ts"
-import * as HttpTransport from "../../../src/provider/internal/HttpTransport.ts"
-import { silentCode } from "../../../src/provider/internal/StreamedResponse.ts"
-import * as Ask from "../Ask.ts"
-import * as HttpServer from "../HttpServer.ts"
+import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
+import * as HttpTransport from "../../src/platform/HttpTransport.ts"
+import { silentCode } from "../../src/platform/StreamedResponse.ts"
+import * as Ask from "../provider/Ask.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
 
 const client = (readTimeoutMillis: number) =>
   Effect.acquireRelease(Effect.sync(() => HttpTransport.make({ readTimeoutMillis })), (fetch) => Effect.sync(fetch.close))

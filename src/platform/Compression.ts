@@ -1,0 +1,74 @@
+/**
+ * Compressed data: bodies of HTTP by their `Content-Encoding`, and zlib data as a whole.
+ */
+import { PassThrough, pipeline, type Readable, Transform } from "node:stream"
+import * as Zlib from "node:zlib"
+
+const flush = { flush: Zlib.constants.Z_SYNC_FLUSH, finishFlush: Zlib.constants.Z_SYNC_FLUSH }
+
+/** The low four bits of the first byte of a zlib stream. */
+const zlibMethod = 8
+
+/** Decodes `deflate`, which some servers send with the zlib header and some without. */
+const anyInflate = (): Transform => {
+  let inner: Transform | undefined
+  const outer = new Transform({
+    transform(chunk: Buffer, _, done) {
+      if (inner === undefined) {
+        inner = ((chunk[0] ?? 0) & 0x0f) === zlibMethod ? Zlib.createInflate(flush) : Zlib.createInflateRaw(flush)
+        inner.on("data", (data: Buffer) => outer.push(data))
+        inner.on("error", (error) => outer.destroy(error))
+      }
+      inner.write(chunk, done)
+    },
+    flush(done) {
+      if (inner === undefined) done()
+      else inner.once("end", done).end()
+    }
+  })
+  return outer
+}
+
+const decoder = (encoding: string): Transform | undefined => {
+  switch (encoding) {
+    case "gzip":
+    case "x-gzip":
+      return Zlib.createGunzip(flush)
+    case "deflate":
+      return anyInflate()
+    case "br":
+      return Zlib.createBrotliDecompress({
+        flush: Zlib.constants.BROTLI_OPERATION_FLUSH,
+        finishFlush: Zlib.constants.BROTLI_OPERATION_FLUSH
+      })
+    case "zstd":
+      return Zlib.createZstdDecompress({ flush: Zlib.constants.ZSTD_e_flush, finishFlush: Zlib.constants.ZSTD_e_flush })
+    default:
+      return undefined
+  }
+}
+
+/**
+ * Decodes a body by the value of its `Content-Encoding` header, several encodings too; with an unknown one it is returned as it is.
+ * The error of any stage destroys the stream that is returned.
+ */
+export const withoutEncodings = (body: Readable, contentEncoding: string): Readable => {
+  const encodings = contentEncoding.toLowerCase().split(",").map((name) => name.trim())
+    .filter((name) => name !== "" && name !== "identity")
+  if (encodings.length === 0) return body
+  const stages = encodings.toReversed().map(decoder)
+  const known = stages.filter((stage) => stage !== undefined)
+  if (known.length < stages.length) return body
+  const last = new PassThrough()
+  pipeline([body, ...known, last], () => {})
+  return last
+}
+
+/** Compresses bytes into the zlib format. */
+export const deflate = (bytes: Uint8Array): Buffer => Zlib.deflateSync(bytes)
+
+/** Decompresses data of the zlib format; throws when it is damaged or has more than `maxBytes`. */
+export const inflate = (bytes: Uint8Array, maxBytes: number): Buffer => Zlib.inflateSync(bytes, { maxOutputLength: maxBytes })
+
+/** Checksum of bytes as PNG and gzip have it. */
+export const crc32 = (bytes: Uint8Array): number => Zlib.crc32(bytes)

@@ -1,0 +1,139 @@
+/**
+ * The network of this machine below HTTP clients: names and their addresses, one request to given addresses, and a page that
+ * a browser comes back to.
+ */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { randomBytes } from "node:crypto"
+import { lookup } from "node:dns/promises"
+import * as Http from "node:http"
+import * as Https from "node:https"
+import { isIP, type LookupFunction } from "node:net"
+import type { Readable } from "node:stream"
+import { withoutEncodings } from "./Compression.ts"
+
+/** Resolves a name to all its addresses as this machine does, hosts file included. */
+export const addressesOf = (host: string) =>
+  Effect.map(Effect.tryPromise(() => lookup(host, { all: true })), (answers) => answers.map(({ address }) => address))
+
+/** One request to one of some addresses, whatever the name of its URL resolves to. */
+export interface PinnedRequest {
+  readonly url: URL
+  readonly addresses: ReadonlyArray<string>
+  readonly method: "GET" | "POST"
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | undefined
+  /** Bytes of the answer that are kept, after decompression. */
+  readonly maxBytes: number
+}
+
+/** Answer to a pinned request. Header names are lower case. */
+export interface PinnedAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  /** The body is longer than what was kept of it. */
+  readonly truncated: boolean
+}
+
+/** Resolves every name to the given addresses. */
+const pinned = (addresses: ReadonlyArray<string>): LookupFunction => (_host, options, done) => {
+  const all = addresses.map((address) => ({ address, family: isIP(address) }))
+  const [first] = all
+  if (first === undefined) done(new Error("no address"), "")
+  else if (options.all === true) done(null, all)
+  else done(null, first.address, first.family)
+}
+
+const collect = (stream: Readable, maxBytes: number): Promise<Pick<PinnedAnswer, "body" | "truncated">> =>
+  new Promise((resolve, reject) => {
+    const chunks: Array<Uint8Array> = []
+    let bytes = 0
+    const done = (truncated: boolean): void => {
+      resolve({ body: new Uint8Array(Buffer.concat(chunks).subarray(0, maxBytes)), truncated })
+    }
+    stream.on("data", (chunk: Uint8Array) => {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes <= maxBytes) return
+      done(true)
+      stream.destroy()
+    })
+    stream.once("end", () => done(false))
+    stream.once("error", reject)
+  })
+
+const received = async (response: Http.IncomingMessage, maxBytes: number): Promise<PinnedAnswer> => {
+  const headers = Object.entries(response.headers).flatMap(([name, value]) =>
+    value === undefined ? [] : [[name, Array.isArray(value) ? value.join(", ") : value] as const]
+  )
+  const stream = withoutEncodings(response, response.headers["content-encoding"] ?? "")
+  return { status: response.statusCode ?? 0, headers: Object.fromEntries(headers), ...await collect(stream, maxBytes) }
+}
+
+/** Sends one request to the given addresses; follows no redirect and keeps `maxBytes` of the body. */
+export const requestPinned = (
+  { addresses, body, headers, maxBytes, method, url }: PinnedRequest,
+  signal: AbortSignal
+): Promise<PinnedAnswer> =>
+  new Promise((resolve, reject) => {
+    const request = (url.protocol === "https:" ? Https : Http).request(url, {
+      method,
+      headers: { "accept-encoding": "gzip, deflate, br", ...headers },
+      lookup: pinned(addresses),
+      agent: false,
+      signal
+    }, (response) => {
+      resolve(received(response, maxBytes).finally(() => request.destroy()))
+    })
+    request.on("error", reject)
+    request.end(body)
+  })
+
+/** A page of this machine that a browser comes back to, once. */
+export interface CallbackPage {
+  readonly url: string
+  /** 24 random bytes in base64url. */
+  readonly state: string
+  /** The query with which the browser came back. */
+  readonly returned: Effect.Effect<URLSearchParams>
+}
+
+const callbackPath = "/callback"
+
+/**
+ * Serves `html` on the loopback address until the scope ends; port 0 is any that is free. Fails with the message of the
+ * system when the port cannot be used.
+ */
+export const callbackPage = (port: number, html: string): Effect.Effect<CallbackPage, string, Scope.Scope> =>
+  Effect.gen(function*() {
+    const returned = yield* Deferred.make<URLSearchParams>()
+    const server = yield* Effect.acquireRelease(
+      Effect.callback<Http.Server, string>((resume) => {
+        const server = Http.createServer((request, response) => {
+          const url = new URL(request.url ?? "/", "http://127.0.0.1")
+          if (url.pathname !== callbackPath) {
+            response.writeHead(404).end()
+            return
+          }
+          response.writeHead(200, { "content-type": "text/html; charset=utf-8" }).end(html)
+          Deferred.doneUnsafe(returned, Effect.succeed(url.searchParams))
+        })
+        server.once("error", ({ message }) => resume(Effect.fail(message)))
+        server.listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
+      }),
+      (server) =>
+        Effect.callback<void>((resume) => {
+          server.close(() => resume(Effect.void))
+          server.closeAllConnections()
+        })
+    )
+    const address = server.address()
+    const at = typeof address === "object" && address !== null ? address.port : port
+    return {
+      url: `http://127.0.0.1:${at}${callbackPath}`,
+      state: randomBytes(24).toString("base64url"),
+      returned: Deferred.await(returned)
+    }
+  })
