@@ -1,5 +1,5 @@
 /**
- * Compressed data: bodies of HTTP by their `Content-Encoding`, and zlib data as a whole.
+ * Compressed bodies of HTTP, decoded by their `Content-Encoding`.
  */
 import { PassThrough, pipeline, type Readable, Transform } from "node:stream"
 import * as Zlib from "node:zlib"
@@ -63,12 +63,3 @@ export const withoutEncodings = (body: Readable, contentEncoding: string): Reada
   pipeline([body, ...known, last], () => {})
   return last
 }
-
-/** Compresses bytes into the zlib format. */
-export const deflate = (bytes: Uint8Array): Buffer => Zlib.deflateSync(bytes)
-
-/** Decompresses data of the zlib format; throws when it is damaged or has more than `maxBytes`. */
-export const inflate = (bytes: Uint8Array, maxBytes: number): Buffer => Zlib.inflateSync(bytes, { maxOutputLength: maxBytes })
-
-/** Checksum of bytes as PNG and gzip have it. */
-export const crc32 = (bytes: Uint8Array): number => Zlib.crc32(bytes)

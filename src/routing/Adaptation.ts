@@ -4,18 +4,18 @@
  *
  * **Details**
  *
- * An image that is too large is made smaller where it is a PNG (`internal/SmallerPng`), once; another one, or one that cannot
- * be made to fit, is replaced by a note where the user gave it, and not sent where the model made it. An image that is
- * named by its address stays as it is.
+ * An image that is too large is scaled (`ImageScaling`), once; one that cannot be made to fit is replaced by a note where the
+ * user gave it, and not sent where the model made it. An image that is named by its address stays as it is.
  *
  * Source: `hermes-llm.md` §15.5, §16.5 (2, 5).
  */
-import * as Prompt from "effect/ai/Prompt"
-import type { ModelCall, ToolDefinition } from "../domain/Model.ts"
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import * as Prompt from "effect/ai/Prompt"
 import * as Base64 from "effect/encoding/Base64"
+import type { ModelCall, ToolDefinition } from "../domain/Model.ts"
 import * as FileData from "../provider/FileData.ts"
-import * as SmallerPng from "./internal/SmallerPng.ts"
+import { type Bounds, ImageScaler, type NoImageLibrary } from "./ImageScaling.ts"
 
 /** Change of a call; the words follow "send it". */
 export type Change =
@@ -66,9 +66,9 @@ const withoutPatterns = (call: ModelCall): ModelCall => {
   return { ...call, tools }
 }
 
-const changes: Readonly<Record<Change, (call: ModelCall) => ModelCall>> = {
+/** Scaling takes time, and is {@link scaleImages}. */
+const changes: Readonly<Record<Exclude<Change, "with_smaller_images">, (call: ModelCall) => ModelCall>> = {
   without_images: (call) => mapMessages(call, withoutImages),
-  with_smaller_images: (call) => mapMessages(call, withSmallerImages),
   without_reasoning: withoutReasoning,
   without_patterns: withoutPatterns,
   without_stream: (call) => ({ ...call, stream: false })
@@ -83,17 +83,17 @@ export interface Adaptations {
   readonly contextWindow: number
 }
 
-/** A call as a route can take it. */
+/** Returns the call as a route can take it, but for the scaling of its images. */
 export const apply = (call: ModelCall, { changes: wanted, contextWindow, outputCap }: Adaptations): ModelCall => {
   let adapted: ModelCall = { ...call, contextWindow }
-  for (const change of wanted) adapted = changes[change](adapted)
+  for (const change of wanted) if (change !== "with_smaller_images") adapted = changes[change](adapted)
   return outputCap === undefined || (call.maxOutputTokens ?? Infinity) <= outputCap
     ? adapted
     : { ...adapted, maxOutputTokens: outputCap }
 }
 
 /** Bounds that every known provider takes: 4 MB as they are sent, in base64, and no side that is longer than where many are sent. */
-const bounds: SmallerPng.Bounds = { bytes: 3 * 1024 * 1024, side: 2_000 }
+const bounds: Bounds = { bytes: 3 * 1024 * 1024, side: 2_000 }
 
 const isImage = (part: { readonly type: string }): part is Prompt.FilePart =>
   part.type === "file" && "mediaType" in part && typeof part.mediaType === "string" && part.mediaType.startsWith("image/")
@@ -109,42 +109,61 @@ const bytesOf = (part: Prompt.FilePart): Uint8Array | undefined => {
   return text === undefined ? undefined : Result.getOrUndefined(Base64.decode(text))
 }
 
-/** The same image within the bounds; undefined where there is no such. */
-const fitting = (part: Prompt.FilePart): Prompt.FilePart | undefined => {
-  const bytes = bytesOf(part)
-  if (bytes === undefined) return part
-  const smaller = SmallerPng.shrink(bytes, bounds)
-  if (smaller === undefined) return bytes.byteLength > bounds.bytes ? undefined : part
-  return smaller === bytes
-    ? part
-    : Prompt.filePart({ mediaType: "image/png", data: smaller, fileName: part.fileName, options: part.options })
-}
+type Fitted = ReadonlyMap<object, Prompt.FilePart | undefined>
 
-type Fit = (part: Prompt.FilePart) => Prompt.FilePart | undefined
-
-const change = (message: Prompt.Message, fit: Fit): Prompt.Message => {
+/** Returns the message with each image in the place of one of its own; without those that have none. */
+const replaced = (message: Prompt.Message, fitted: Fitted): Prompt.Message => {
   if ((message.role !== "user" && message.role !== "assistant") || !message.content.some(isImage)) return message
   return message.role === "user"
     ? Prompt.userMessage({
-      content: message.content.map((part) => isImage(part) ? fit(part) ?? noteOf(part) : part),
+      content: message.content.map((part) => isImage(part) ? fitted.get(part) ?? noteOf(part) : part),
       options: message.options
     })
     : Prompt.assistantMessage({
-      content: message.content.map((part) => isImage(part) ? fit(part) : part).filter((part) => part !== undefined),
+      content: message.content.map((part) => isImage(part) ? fitted.get(part) : part).filter((part) => part !== undefined),
       options: message.options
     })
 }
 
+const imagesOf = ({ content }: Prompt.Message): ReadonlyArray<Prompt.FilePart> =>
+  typeof content === "string" ? [] : [...content].filter(isImage)
+
+const none: Fitted = new Map()
+
+const withoutImages = (message: Prompt.Message): Prompt.Message => replaced(message, none)
+
 const known = new WeakMap<Prompt.Message, Prompt.Message>()
 
-/** Returns the message with images that every provider takes; the same one for the same message. */
-export const withSmallerImages = (message: Prompt.Message): Prompt.Message => {
-  const before = known.get(message)
-  if (before !== undefined) return before
-  const made = change(message, fitting)
-  known.set(message, made)
-  return made
-}
+/**
+ * Returns the call with images that every provider takes. The same message becomes the same one, so that each is scaled once;
+ * `refused` is told, once for a call, when images cannot be scaled here.
+ */
+export const scaleImages = Effect.fnUntraced(function*(
+  call: ModelCall,
+  refused: (error: NoImageLibrary) => Effect.Effect<void>
+): Effect.fn.Return<ModelCall> {
+  const scale = yield* ImageScaler
+  let lacking: NoImageLibrary | undefined
 
-/** Returns the message without images. */
-export const withoutImages = (message: Prompt.Message): Prompt.Message => change(message, () => undefined)
+  /** The same image within the bounds; undefined where there is no such. */
+  const fitting = Effect.fnUntraced(function*(part: Prompt.FilePart) {
+    const bytes = bytesOf(part)
+    if (bytes === undefined) return part
+    const smaller = yield* Effect.catch(scale(bytes, bounds), (error) => Effect.sync(() => void (lacking = error)))
+    if (smaller === undefined) return bytes.byteLength > bounds.bytes ? undefined : part
+    return smaller.data === bytes ? part : Prompt.filePart({ ...smaller, fileName: part.fileName, options: part.options })
+  })
+
+  const scaled = Effect.fnUntraced(function*(message: Prompt.Message) {
+    const images = imagesOf(message)
+    const before = images.length === 0 ? message : known.get(message)
+    if (before !== undefined) return before
+    const made = replaced(message, new Map(yield* Effect.forEach(images, (part) => Effect.map(fitting(part), (to) => [part, to] as const))))
+    known.set(message, made)
+    return made
+  })
+
+  const messages = yield* Effect.forEach(call.messages, scaled)
+  if (lacking !== undefined) yield* refused(lacking)
+  return { ...call, messages }
+})

@@ -14,7 +14,7 @@ import * as Cost from "../domain/Cost.ts"
 import * as History from "../domain/History.ts"
 import * as Interruption from "../domain/Interruption.ts"
 import * as Json from "../domain/Json.ts"
-import type { ModelRequest, ModelResponse } from "../domain/Model.ts"
+import type { ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
 import * as ApiPayload from "../hooks/ApiPayload.ts"
@@ -31,7 +31,7 @@ import * as Adaptation from "./Adaptation.ts"
 import * as Parameters from "./classification/Parameters.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
-import { decisionOf, type Progress, type RouteCallState } from "./RouteCallState.ts"
+import { decisionOf, notice, type Progress, type RouteCallState } from "./RouteCallState.ts"
 import * as StreamTimeout from "./StreamTimeout.ts"
 
 /** An attempt as its events describe it. */
@@ -172,10 +172,16 @@ const selfInterrupted = (method: string): AiError.AiError =>
 const prepare = (state: RouteCallState, provider: Provider, delivered: string): Effect.Effect<ModelRequest, AiError.AiError> => {
   const { known: { window }, log, outputCap, question, route } = state
   const changes = state.changes.size === 0 ? route.changes : new Set([...route.changes, ...state.changes])
-  const call = Adaptation.apply(PartialAnswer.continuation(question.call, delivered), { changes, contextWindow: window.tokens, outputCap })
-  const messages = History.sendable(call.messages, Route.abilities(provider.info))
+  const apply = (asked: ModelCall) => {
+    const call = Adaptation.apply(asked, { changes, contextWindow: window.tokens, outputCap })
+    return provider.prepare({ ...call, messages: History.sendable(call.messages, Route.abilities(provider.info)) })
+  }
+  const asked = PartialAnswer.continuation(question.call, delivered)
+  const prepared = changes.has("with_smaller_images") && !changes.has("without_images")
+    ? Effect.flatMap(Adaptation.scaleImages(asked, ({ message }) => notice(state, message)), apply)
+    : apply(asked)
   return Effect.map(
-    Interruption.contain(() => selfInterrupted("prepare"))(provider.prepare({ ...call, messages })),
+    Interruption.contain(() => selfInterrupted("prepare"))(prepared),
     (prepared) => {
       const request = Parameters.apply(prepared, route.parameters)
       state.request = request
