@@ -75,6 +75,18 @@ const isStated = ({ document, section }: Cited, readme: string): boolean =>
       sectionsIn(text).includes(section))
   )
 
+/** Roles that several protocols or formats have: one name in each of their folders, and nowhere else. */
+const roles: ReadonlyArray<{ readonly folder: string; readonly names: ReadonlyArray<string> }> = [
+  { folder: "provider", names: ["Decode", "Endpoint", "Messages", "Request", "Stream"] },
+  { folder: "observability", names: ["Answer", "Spans"] }
+]
+
+const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1, -".ts".length)
+
+/** True for a module that has a role of its protocol: its folder is that of one protocol, below the folder of all. */
+const isRole = (path: string): boolean =>
+  roles.some(({ folder, names }) => path.startsWith(`${folder}/`) && path.split("/").length === 3 && names.includes(baseName(path)))
+
 /** Names that described a module by metaphor, with the names that took their places. */
 const formerNames: Readonly<Record<string, string>> = {
   "agent/Ask": "agent/ModelRequest",
@@ -125,6 +137,17 @@ describe("Words", () => {
         .map(({ document, section }) => `cites ${document}${section === undefined ? "" : ` §${section}`}, which no README beside it has`)
     })
     assert.deepStrictEqual(found, [])
+  })
+
+  it("a name is used for one module", () => {
+    const paths = new Map<string, Array<string>>()
+    for (const { path } of all) {
+      if (!isRole(path)) paths.set(baseName(path), [...(paths.get(baseName(path)) ?? []), path])
+    }
+    for (const { path } of all) {
+      if (isRole(path)) paths.get(baseName(path))?.push(path)
+    }
+    assert.deepStrictEqual(Array.from(paths.values()).filter((same) => same.length > 1), [])
   })
 
   it("names that were replaced do not come back", () => {

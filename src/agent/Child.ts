@@ -12,7 +12,7 @@ import * as Ids from "../domain/Ids.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import { Correlation } from "../hooks/Correlation.ts"
-import * as Spans from "../hooks/Spans.ts"
+import * as PairedEvents from "../hooks/PairedEvents.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
 import type * as Delegator from "../tool/Delegator.ts"
 import * as ChildTools from "./ChildTools.ts"
@@ -144,7 +144,7 @@ export const plan = Effect.fnUntraced(function*<E>(
 })
 
 /** Report of a child that ended, or was cut before it could. */
-export const closing = (child: Child): Spans.Event<"subagent_stop"> => ["subagent_stop", () => {
+export const closing = (child: Child): PairedEvents.Event<"subagent_stop"> => ["subagent_stop", () => {
   const { durationMillis, status, summary } = child.ending ?? { ...ChildWatch.interrupted(child.watched), durationMillis: 0 }
   return {
     ...child.link,
@@ -158,8 +158,8 @@ export const closing = (child: Child): Spans.Event<"subagent_stop"> => ["subagen
 export const announce = <E>(
   { services: { interceptors } }: Family<E>,
   child: Child
-): Effect.Effect<Spans.Span<"subagent_start">, never, Scope.Scope> =>
-  Spans.open<"subagent_start">(interceptors.hooks, {
+): Effect.Effect<PairedEvents.Span<"subagent_start">, never, Scope.Scope> =>
+  PairedEvents.open<"subagent_start">(interceptors.hooks, {
     open: ["subagent_start", () => ({ ...child.link, child_goal: child.task.goal })],
     otherwise: () => closing(child)
   })

@@ -31,7 +31,7 @@ import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
 import * as InheritedLimits from "./InheritedLimits.ts"
 import { expand, references } from "./internal/Coerce.ts"
-import * as Files from "./internal/Files.ts"
+import * as SettingsFiles from "./internal/SettingsFiles.ts"
 import * as SettingSources from "./internal/SettingSources.ts"
 import { explain, gatherProviderKeys, prepare } from "./internal/Validation.ts"
 import * as Shape from "./internal/Shape.ts"
@@ -124,7 +124,7 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
 
 const readFile = (path: string): Effect.Effect<unknown, ConfigError, FileSystem.FileSystem> =>
   Effect.flatMap(
-    Files.read(path),
+    SettingsFiles.read(path),
     Option.match({ onNone: () => Effect.undefined, onSome: (text) => Yaml.read(text, "config.yaml") })
   )
 

@@ -26,7 +26,7 @@ import { Environment } from "./Environment.ts"
 import { snakeCase } from "./Fields.ts"
 import { Home } from "./Home.ts"
 import * as Coerce from "./internal/Coerce.ts"
-import * as Files from "./internal/Files.ts"
+import * as SettingsFiles from "./internal/SettingsFiles.ts"
 import * as Validation from "./internal/Validation.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
@@ -72,7 +72,7 @@ const change = Effect.fnUntraced(function*(
   const home = yield* Home
   const yaml = yield* Yaml.load
   yield* home.ensure
-  return yield* Files.update(
+  return yield* SettingsFiles.update(
     home.database,
     home.config,
     Effect.fnUntraced(function*(text) {
@@ -91,7 +91,7 @@ const change = Effect.fnUntraced(function*(
 const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string) => string): Effect.fn.Return<Change, ConfigError, Needs> {
   const home = yield* Home
   yield* home.ensure
-  return yield* Files.update(home.database, home.env, (text) =>
+  return yield* SettingsFiles.update(home.database, home.env, (text) =>
     Effect.succeed({
       text: edit(text),
       result: { file: ".env" as const, key: name, wasSet: Object.hasOwn(DotEnv.parse(text), name), warnings: [] }
@@ -126,7 +126,7 @@ export const setModel = Effect.fn("Edit.setModel")(function*(wanted: ModelChange
   const home = yield* Home
   const yaml = yield* Yaml.load
   yield* home.ensure
-  return yield* Files.update(
+  return yield* SettingsFiles.update(
     home.database,
     home.config,
     Effect.fnUntraced(function*(before) {

@@ -15,7 +15,7 @@ import { holdsSecret } from "../domain/CredentialNames.ts"
 import { type Registry, Secrets } from "../domain/Secrets.ts"
 import * as DotEnv from "./DotEnv.ts"
 import { Home } from "./Home.ts"
-import * as Files from "./internal/Files.ts"
+import * as SettingsFiles from "./internal/SettingsFiles.ts"
 import { ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
 export { HiddenVariables, ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
@@ -66,7 +66,7 @@ export class Environment extends Context.Service<Environment, Service>()("hermes
     Environment,
     Effect.gen(function*() {
       const home = yield* Home
-      const text = yield* Files.read(home.env)
+      const text = yield* SettingsFiles.read(home.env)
       const file = Option.match(text, { onNone: () => ({}), onSome: DotEnv.parse })
       return registered(yield* Secrets, make(yield* ProcessVariables, file))
     })

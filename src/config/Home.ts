@@ -14,7 +14,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import { ConfigError } from "../domain/AgentError.ts"
-import { refused } from "./internal/Files.ts"
+import { refused } from "./internal/SettingsFiles.ts"
 import { ProcessVariables, type Variables } from "../platform/ProcessVariables.ts"
 
 /** Absolute paths; none of them need exist. */

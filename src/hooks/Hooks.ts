@@ -8,7 +8,7 @@
  *   up at its deadline (5 s for an observer, 30 s for one that may answer, unless {@link Settings} say otherwise).
  * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody listens:
  *   without listeners they return a constant. The payload is made once per event, see `Payload`.
- * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `Spans`)
+ * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `PairedEvents`)
  *   every listener is still called, each with its deadline.
  * - A listener that interrupts itself has failed; only the interruption of the run is one.
  * - Distinct faults are warned about once and logged at debug level after that.
@@ -31,7 +31,7 @@ import * as RunContext from "../domain/RunContext.ts"
 import { type Answers, rules } from "./Answers.ts"
 import type { Hook, Listener } from "./Hook.ts"
 import { attempt, type Restore } from "./internal/IsolatedCall.ts"
-import * as Faults from "./internal/Faults.ts"
+import * as ListenerFaults from "./internal/ListenerFaults.ts"
 import * as HookQueue from "./internal/HookQueue.ts"
 import * as Payload from "./Payload.ts"
 import { type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
@@ -121,7 +121,7 @@ export const make = (settings: Settings = {}): Effect.Effect<Service> => Effect.
 const makeUnsafe = (settings: Settings): Service => {
   const maxChars = settings.payloadMaxChars ?? defaultMaxChars
   const answerDeadline = settings.answerDeadline ?? Duration.seconds(30)
-  const warn = Faults.make()
+  const warn = ListenerFaults.make()
   const infos = new Set<() => HookInfo>()
   // Arrays are replaced, never changed: an event is told to those who listened when it happened.
   const listeners = new Map<string, ReadonlyArray<Bound>>()
@@ -148,7 +148,7 @@ const makeUnsafe = (settings: Settings): Service => {
       attempt(Effect.map(Effect.suspend(() => listener.handle(payload)), read), listener.deadline, restore),
       (exit) => {
         if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`)
-        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${Faults.describe(exit.cause)}`)
+        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${ListenerFaults.describe(exit.cause)}`)
       }
     )
 
@@ -180,7 +180,7 @@ const makeUnsafe = (settings: Settings): Service => {
     Effect.uninterruptibleMask((restore) => {
       const payload = payloadOf(name, fields)
       const tell = (listener: Bound): Effect.Effect<unknown> => {
-        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${Faults.describe(payload.cause)}`)
+        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${ListenerFaults.describe(payload.cause)}`)
         return listener.queue === undefined
           ? call(listener, payload.value, read, restore)
           : enqueue(listener, listener.queue, payload.value)

@@ -19,7 +19,7 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { nearest } from "../domain/Similarity.ts"
 import { InvalidInput } from "../domain/AgentError.ts"
 import type { Hook } from "./Hook.ts"
-import * as Faults from "./internal/Faults.ts"
+import * as ListenerFaults from "./internal/ListenerFaults.ts"
 import { isHookName, names } from "./Payloads.ts"
 import * as Config from "./ShellHookConfig.ts"
 import * as Consent from "./ShellHookConsent.ts"
@@ -115,7 +115,7 @@ export const make = (
     const spawner = yield* ChildProcessSpawner
     const consent = yield* Consent.make(settings.home, settings).pipe(Effect.provide(Digest.layerWebCrypto))
     const { hooks, warnings } = Config.decode(settings.block)
-    const warn = Faults.make()
+    const warn = ListenerFaults.make()
 
     const run = (hook: Config.ShellHook, payload: object): Effect.Effect<Process.Ran> =>
       Process.run(hook, Protocol.input(hook.event, payload, settings.cwd), settings).pipe(

@@ -33,10 +33,10 @@ import * as Schema from "effect/Schema"
 import type * as Atif from "./Atif.ts"
 import * as Draft from "./atif/Draft.ts"
 import * as Message from "./atif/Message.ts"
-import * as ModelCalls from "./atif/ModelCalls.ts"
+import * as ModelSteps from "./atif/ModelSteps.ts"
 import type { AgentScope } from "./atif/Scope.ts"
 import { agentOf, around, flushPending, forget, make as makeState, open, type Options, say, type State, timestampText } from "./atif/State.ts"
-import * as ToolCalls from "./atif/ToolCalls.ts"
+import * as ToolResults from "./atif/ToolResults.ts"
 import { fields, items, text } from "./atif/Value.ts"
 import type { Event, MarkEvent, ScopeEvent } from "./Atof.ts"
 
@@ -115,14 +115,14 @@ const opaque = (state: State, event: Event, what: string): void => {
 const marked = (state: State, event: MarkEvent): void => {
   if (event.name === "hermes.turn.start") {
     const agent = agentOf(state, event)
-    ModelCalls.flushFailures(agent)
+    ModelSteps.flushFailures(agent)
     flushPending(agent)
     const message = Message.content(event.metadata?.["user_message"])
     if (message !== undefined) agent.pending = { message, timestamp: timestampText(event) }
   } else if (event.name === "hermes.session.end") {
     const agent = agentOf(state, event)
     flushPending(agent)
-    ModelCalls.flushFailures(agent)
+    ModelSteps.flushFailures(agent)
     if (event.metadata?.["interrupted"] === true) agent.draft.extra["interrupted"] = true
     else delete agent.draft.extra["interrupted"]
   } else if (event.name === "hermes.approval.response") {
@@ -140,19 +140,19 @@ const marked = (state: State, event: MarkEvent): void => {
 const started = (state: State, event: ScopeEvent): void => {
   state.parents.set(event.uuid, event.parent_uuid ?? null)
   if (event.category === "agent") return agentStarted(state, event)
-  if (event.category === "tool") return ToolCalls.began(state, event)
+  if (event.category === "tool") return ToolResults.began(state, event)
   state.starts.set(event.uuid, event)
-  if (event.category === "llm") ModelCalls.asked(state, event)
+  if (event.category === "llm") ModelSteps.asked(state, event)
 }
 
 const ended = (state: State, event: ScopeEvent): void => {
   if (event.category === "agent") {
     const agent: AgentScope | undefined = state.agents.get(event.uuid)
-    if (agent !== undefined) ModelCalls.flushFailures(agent)
+    if (agent !== undefined) ModelSteps.flushFailures(agent)
     return
   }
   if (event.category === "llm") {
-    ModelCalls.answered(state, event)
+    ModelSteps.answered(state, event)
     state.parents.delete(event.uuid)
     return
   }
@@ -160,7 +160,7 @@ const ended = (state: State, event: ScopeEvent): void => {
     // An end whose start is lost still has a result.
     if (!state.tools.has(event.uuid)) started(state, { ...event, scope_category: "start", data: null })
     const tool = state.tools.get(event.uuid)
-    return tool === undefined ? undefined : ToolCalls.ended(state, tool, event)
+    return tool === undefined ? undefined : ToolResults.ended(state, tool, event)
   }
   state.starts.delete(event.uuid)
   if (event.data !== null && event.data !== undefined) opaque(state, event, event.category)
@@ -177,16 +177,16 @@ export const make = (options: Options = {}): Converter => {
       return event.scope_category === "start" ? started(state, event) : ended(state, event)
     },
     roots: () => Array.from(state.agents).flatMap(([uuid, { root }]) => root === undefined ? [uuid] : []),
-    finish: () => ToolCalls.settle(state),
+    finish: () => ToolResults.settle(state),
     trajectory: (root) => {
-      ToolCalls.underWay(state)
+      ToolResults.underWay(state)
       const agent = state.agents.get(root)
       if (agent === undefined) return undefined
       agent.draft.model ??= options.modelName
       return Draft.trajectory(agent.draft)
     },
     child: (sessionId) => {
-      ToolCalls.underWay(state)
+      ToolResults.underWay(state)
       const found = Array.from(state.agents.values()).findLast(({ draft, root }) => root !== undefined && draft.sessionId === sessionId)
       return found === undefined ? undefined : Draft.trajectory(found.draft)
     },

@@ -46,9 +46,9 @@ import * as Plugin from "../plugin/Plugin.ts"
 import { text } from "./atif/Value.ts"
 import type { Event } from "./Atof.ts"
 import * as Activation from "./relay/Activation.ts"
-import * as Document from "./relay/Document.ts"
+import * as PluginsToml from "./relay/PluginsToml.ts"
 import * as Library from "./relay/Library.ts"
-import * as Managed from "./relay/Managed.ts"
+import * as RelayMiddleware from "./relay/RelayMiddleware.ts"
 import * as Spans from "./relay/Spans.ts"
 import * as TraceHook from "./TraceHook.ts"
 import * as TracePlugin from "./TracePlugin.ts"
@@ -76,13 +76,13 @@ type Tell = (message: string) => Effect.Effect<void>
 /** The components of a configuration; none where there is no configuration, or none that can be used. */
 const components = Effect.fnUntraced(function*(library: Library.Library, file: string | undefined, tell: Tell) {
   if (file === undefined) return undefined
-  const read = yield* Effect.result(Document.read(file))
+  const read = yield* Effect.result(PluginsToml.read(file))
   if (Result.isFailure(read)) {
     yield* tell(`${read.failure.message}; the files that HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* ask for are written without it`)
     return undefined
   }
   yield* Effect.forEach(read.success.warnings, tell, { discard: true })
-  yield* (yield* HiddenVariables).lend(Document.variables(read.success))
+  yield* (yield* HiddenVariables).lend(PluginsToml.variables(read.success))
   return { document: read.success, activation: yield* Activation.make(library, file, read.success, tell) }
 })
 
@@ -123,7 +123,7 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
     ...unless(() => activation?.owner()?.hasAtof === true, own.atof),
     ...unless(() => activation?.owner()?.hasAtif === true, own.atif)
   ])
-  const middleware = found?.document.mode === undefined ? [] : Managed.make({
+  const middleware = found?.document.mode === undefined ? [] : RelayMiddleware.make({
     library,
     at: (kind, sessionId) => {
       const agent = spans.agent(sessionId)

@@ -21,7 +21,7 @@ import * as ApiPayload from "../hooks/ApiPayload.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
 import type { Fields } from "../hooks/Payloads.ts"
-import * as Spans from "../hooks/Spans.ts"
+import * as PairedEvents from "../hooks/PairedEvents.ts"
 import * as Chain from "../middleware/Chain.ts"
 import type { LlmContext, TraceEntry } from "../middleware/Kind.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
@@ -92,7 +92,7 @@ const maxTokens = (request: ModelRequest): number | null => {
 }
 
 /** The opening event. */
-const opening = (sent: Sent): Spans.Event<"pre_api_request"> => ["pre_api_request", () => {
+const opening = (sent: Sent): PairedEvents.Event<"pre_api_request"> => ["pre_api_request", () => {
   const messages = requestMessages(sent)
   const { tools } = sent.request
   const characters = Json.toText(sent.request).length
@@ -141,7 +141,7 @@ const failed = (sent: Sent, cause: Cause.Cause<unknown>): Fields<"api_request_er
 const closing = (
   sent: Sent,
   exit: Exit.Exit<ModelResponse, unknown>
-): Spans.Event<"post_api_request" | "api_request_error"> =>
+): PairedEvents.Event<"post_api_request" | "api_request_error"> =>
   Exit.isSuccess(exit)
     ? ["post_api_request", () => ({
       ...common(sent),
@@ -237,7 +237,7 @@ const intercepted = Effect.fnUntraced(function*(
   const clock = yield* Clock.Clock
   const sent: Sent = { state, context, request: payload, progress, startedAt: clock.currentTimeMillisUnsafe(), clock }
   return yield* execution.pipe(
-    Spans.bracket(hooks, {
+    PairedEvents.bracket(hooks, {
       open: opening(sent),
       close: (exit) => closing(sent, exit)
     })

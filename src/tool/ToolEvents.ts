@@ -10,12 +10,12 @@ import type { ToolStatus } from "../domain/RunEvent.ts"
 import type { Ids } from "../hooks/Correlation.ts"
 import type { Fields } from "../hooks/Payloads.ts"
 import type { Service as Hooks } from "../hooks/Hooks.ts"
-import * as Spans from "../hooks/Spans.ts"
+import * as PairedEvents from "../hooks/PairedEvents.ts"
 import * as ToolOutcome from "../hooks/ToolOutcome.ts"
 import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 
 /** An announced call that waits to be closed. */
-export type Announced = Spans.Span<"pre_tool_call">
+export type Announced = PairedEvents.Span<"pre_tool_call">
 
 /** How a call ended, for its closing event. */
 export interface Ended {
@@ -63,7 +63,7 @@ export const announce = (
   context: ToolCallContext,
   args: ToolArguments
 ): Effect.Effect<Announced, never, Scope.Scope> =>
-  Spans.open<"pre_tool_call">(hooks, {
+  PairedEvents.open<"pre_tool_call">(hooks, {
     open: ["pre_tool_call", () => ({ ...ids(context), args, middleware_trace: context.trace })],
     otherwise: () => ["post_tool_call", () => {
       const { result, ...outcome } = ToolOutcome.cancelled

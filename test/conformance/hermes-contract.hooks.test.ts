@@ -13,7 +13,7 @@ import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Sanitizer from "../../src/hooks/Sanitizer.ts"
 import * as Config from "../../src/hooks/ShellHookConfig.ts"
 import * as Protocol from "../../src/hooks/ShellHookProtocol.ts"
-import * as Spans from "../../src/hooks/Spans.ts"
+import * as PairedEvents from "../../src/hooks/PairedEvents.ts"
 import * as ToolOutcome from "../../src/hooks/ToolOutcome.ts"
 import {
   apiAnswer,
@@ -80,7 +80,7 @@ describe("hooks around tools", () => {
     withWarnings(() =>
       Effect.gen(function*() {
         const hooks = yield* listening("pre_api_request", thrower(new Error("down")))
-        const called = yield* Spans.bracket(Effect.succeed("answer"), hooks, {
+        const called = yield* PairedEvents.bracket(Effect.succeed("answer"), hooks, {
           open: ["pre_api_request", () => apiRequest],
           close: () => ["post_api_request", () => apiAnswer]
         })
@@ -342,7 +342,7 @@ describe("approvals", () => {
       const hooks = yield* Hooks.make()
       yield* hooks.register(Hooks.fromPlain("pre_approval_request", (event) => void seen.push(event)))
       yield* hooks.register(Hooks.fromPlain("post_approval_response", (event) => void seen.push(event)))
-      yield* Spans.bracket(Effect.void, hooks, {
+      yield* PairedEvents.bracket(Effect.void, hooks, {
         open: ["pre_approval_request", () => approvalAsked],
         close: () => ["post_approval_response", () => approvalGiven]
       })

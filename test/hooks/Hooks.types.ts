@@ -6,7 +6,7 @@ import type * as Layer from "effect/Layer"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import type { Approve, Block } from "../../src/hooks/Payloads.ts"
-import * as Spans from "../../src/hooks/Spans.ts"
+import * as PairedEvents from "../../src/hooks/PairedEvents.ts"
 import { apiAnswer, apiRequest, toolCall, toolDone } from "./support/events.ts"
 
 class A extends Context.Service<A, { readonly a: number }>()("test/A") {}
@@ -57,7 +57,7 @@ export const program = Effect.gen(function*() {
   yield* hooks.emit("post_tool_call", () => toolCall)
   // @ts-expect-error: an observer's hook is not asked
   yield* hooks.ask("post_tool_call", () => toolDone)
-  const bracketed = Spans.bracket(Effect.as(B, Effect.fail("no" as const)).pipe(Effect.flatten), hooks, {
+  const bracketed = PairedEvents.bracket(Effect.as(B, Effect.fail("no" as const)).pipe(Effect.flatten), hooks, {
     open: ["pre_api_request", () => apiRequest],
     close: (exit) => {
       same<typeof exit, Exit.Exit<never, "no">>(true)
@@ -65,7 +65,7 @@ export const program = Effect.gen(function*() {
     }
   })
   same<typeof bracketed, Effect.Effect<never, "no", B>>(true)
-  yield* Spans.bracket(Effect.void, hooks, {
+  yield* PairedEvents.bracket(Effect.void, hooks, {
     open: ["pre_api_request", () => apiRequest],
     // @ts-expect-error: this event closes another one
     close: () => ["post_tool_call", () => toolDone]

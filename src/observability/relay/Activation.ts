@@ -21,7 +21,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import { fields, items, text } from "../atif/Value.ts"
 import { describe } from "../../middleware/Faults.ts"
-import * as Document from "./Document.ts"
+import * as PluginsToml from "./PluginsToml.ts"
 import type * as Library from "./Library.ts"
 
 /** How long turning components on, or off, may take; observers have a second more. */
@@ -33,9 +33,9 @@ export interface Activation {
   readonly on: (model: string | undefined) => Effect.Effect<void>
   readonly off: Effect.Effect<void>
   /** The document while its components are on. */
-  readonly active: () => Document.Document | undefined
+  readonly active: () => PluginsToml.Document | undefined
   /** The document if the sessions since the last turning on have its components, also when those are off by now. */
-  readonly owner: () => Document.Document | undefined
+  readonly owner: () => PluginsToml.Document | undefined
 }
 
 /** Says each thing once. */
@@ -70,7 +70,7 @@ const status = (event: unknown): Record<string, string> => {
 export const make = Effect.fnUntraced(function*(
   library: Library.Library,
   file: string,
-  document: Document.Document,
+  document: PluginsToml.Document,
   tell: (message: string) => Effect.Effect<void>
 ): Effect.fn.Return<Activation, never, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
@@ -78,11 +78,11 @@ export const make = Effect.fnUntraced(function*(
   const nowhere = paths.join(paths.dirname(paths.resolve(file)), ".no-other-plugins.toml")
   let handle: Library.Activation | undefined
   let wasOn = false
-  let owner: Document.Document | undefined
+  let owner: PluginsToml.Document | undefined
 
   const setUp = (model: string | undefined) => Effect.tryPromise({
     try: async (signal) => {
-      const activation = await library.initialize((wasOn ? Document.again : Document.first)(document, model), nowhere)
+      const activation = await library.initialize((wasOn ? PluginsToml.again : PluginsToml.first)(document, model), nowhere)
       // Nobody waits for it any more, and nobody else would turn it off.
       if (signal.aborted) await activation.close()
       return activation

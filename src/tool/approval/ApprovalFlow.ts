@@ -18,7 +18,7 @@ import { redactText } from "../../domain/Redaction.ts"
 import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadsApproval.ts"
-import * as Spans from "../../hooks/Spans.ts"
+import * as PairedEvents from "../../hooks/PairedEvents.ts"
 import { entryOf, type Target } from "./AllowList.ts"
 import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
@@ -278,7 +278,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
       session_key: session,
       surface
     })
-    const span = yield* Spans.open<"pre_approval_request">(hooks, {
+    const span = yield* PairedEvents.open<"pre_approval_request">(hooks, {
       open: ["pre_approval_request", fields],
       otherwise: () => ["post_approval_response", () => ({ ...fields(), choice: "timeout" as const })]
     })

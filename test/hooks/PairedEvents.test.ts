@@ -8,20 +8,20 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import * as Hooks from "../../src/hooks/Hooks.ts"
-import * as Spans from "../../src/hooks/Spans.ts"
+import * as PairedEvents from "../../src/hooks/PairedEvents.ts"
 import { apiAnswer, apiError, apiRequest, toolCall, toolDone, withWarnings } from "./support/events.ts"
 import { effectProp } from "../support/property.ts"
 
 const opening = ["pre_api_request", () => apiRequest] as const
 
-const closeApi = (exit: Exit.Exit<string, string>): Spans.Event<"post_api_request" | "api_request_error"> => {
+const closeApi = (exit: Exit.Exit<string, string>): PairedEvents.Event<"post_api_request" | "api_request_error"> => {
   if (Exit.isSuccess(exit)) return ["post_api_request", () => apiAnswer]
   const reason = Exit.hasInterrupts(exit) ? "interrupted" : Exit.hasDies(exit) ? "defect" : "failure"
   return ["api_request_error", () => ({ ...apiError, reason })]
 }
 
 const bracket = (hooks: Hooks.Service, effect: Effect.Effect<string, string>) =>
-  Spans.bracket(effect, hooks, { open: opening, close: closeApi })
+  PairedEvents.bracket(effect, hooks, { open: opening, close: closeApi })
 
 // How the work between the two ends goes, and when the run is interrupted.
 const Work = Schema.Literals(["succeed", "fail", "die", "throw", "interrupt itself", "hang"])
@@ -114,7 +114,7 @@ describe("bracket", () => {
   it.effect("without a listener for either end it is the Effect itself", () =>
     Effect.gen(function*() {
       const hooks = yield* Hooks.make()
-      const result = yield* Spans.bracket(Effect.succeed(1), hooks, {
+      const result = yield* PairedEvents.bracket(Effect.succeed(1), hooks, {
         open: ["pre_api_request", () => {
           throw new Error("made")
         }],
@@ -140,7 +140,7 @@ describe("bracket", () => {
       Effect.gen(function*() {
         const hooks = yield* Hooks.make()
         yield* hooks.register(recorder([]))
-        const result = yield* Spans.bracket(Effect.succeed(1), hooks, {
+        const result = yield* PairedEvents.bracket(Effect.succeed(1), hooks, {
           open: opening,
           close: () => {
             throw new Error("bug")
@@ -154,7 +154,7 @@ describe("bracket", () => {
 
 describe("open", () => {
   const tool = (hooks: Hooks.Service, id: string) =>
-    Spans.open(hooks, {
+    PairedEvents.open(hooks, {
       open: ["pre_tool_call", () => ({ ...toolCall, tool_call_id: id as typeof toolCall.tool_call_id })],
       otherwise: (exit) => ["post_tool_call", () => ({
         ...toolDone,
@@ -163,7 +163,7 @@ describe("open", () => {
       })]
     })
 
-  const finish = (span: Spans.Span<"pre_tool_call">, id: string) =>
+  const finish = (span: PairedEvents.Span<"pre_tool_call">, id: string) =>
     span.close(["post_tool_call", () => ({ ...toolDone, tool_call_id: id as typeof toolCall.tool_call_id })])
 
   it.effect("the first close counts, and what nobody closed is closed with the scope", () =>

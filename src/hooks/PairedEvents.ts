@@ -19,7 +19,7 @@ import { dual } from "effect/Function"
 import type * as Scope from "effect/Scope"
 import type { Answers } from "./Answers.ts"
 import type { Service } from "./Hooks.ts"
-import * as Faults from "./internal/Faults.ts"
+import * as ListenerFaults from "./internal/ListenerFaults.ts"
 import type { AskName, Fields, HookName } from "./Payloads.ts"
 
 /** Events that may close an opening event, by its name. */
@@ -84,7 +84,7 @@ const pair = <Open extends Opening>(hooks: Service, [name, fields]: Start<Open>)
       const [name, fields] = event()
       return hooks.emit<HookName>(name, fields)
     }).pipe(
-      Effect.catchCause((cause) => Effect.logWarning(`hook ${name} could not be closed: ${Faults.describe(cause)}`)),
+      Effect.catchCause((cause) => Effect.logWarning(`hook ${name} could not be closed: ${ListenerFaults.describe(cause)}`)),
       Effect.uninterruptible
     )
   return { begin: begin<Open>(hooks, [name, opened]), close }

@@ -32,9 +32,9 @@ import type { CallIds, Kind, ToolArguments } from "../../middleware/Kind.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
 import { fields } from "../atif/Value.ts"
 import * as Answer from "./Answer.ts"
-import * as Exchange from "./Exchange.ts"
+import * as NativeCall from "./NativeCall.ts"
 import * as Library from "./Library.ts"
-import * as Merge from "./Merge.ts"
+import * as UnredactMerge from "./UnredactMerge.ts"
 import type { Agent } from "./Spans.ts"
 
 /** Where calls are executed. */
@@ -61,7 +61,7 @@ const told = (cause: Cause.Cause<unknown>): Error => {
 /** An outcome as the chain of middleware takes it. */
 const settle = <A>(
   kind: Kind,
-  outcome: Exchange.Outcome<A, unknown>,
+  outcome: NativeCall.Outcome<A, unknown>,
   given: (value: unknown, own: A | undefined) => Effect.Effect<A, unknown>
 ): Effect.Effect<A, unknown> => {
   switch (outcome._tag) {
@@ -89,7 +89,7 @@ const on = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): 
   return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
 }
 
-// `Merge.changed` of an object with an object is an object.
+// `UnredactMerge.changed` of an object with an object is an object.
 const object = <A extends object>(value: unknown, otherwise: A): A =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? value as A : otherwise
 
@@ -108,7 +108,7 @@ const llm = ({ at, library }: Place): Middleware.LlmExecution =>
       }
       const attributes = fields(shown)["stream"] === true ? Library.streaming : null
       return Effect.flatMap(
-        Exchange.run({
+        NativeCall.run({
           start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
             on(library, place.agent, () =>
               execute(
@@ -121,9 +121,9 @@ const llm = ({ at, library }: Place): Middleware.LlmExecution =>
                 metadata,
                 model
               )),
-          execute: (given) => next(object<ModelRequest>(Merge.changed(request, shown, given), request)),
+          execute: (given) => next(object<ModelRequest>(UnredactMerge.changed(request, shown, given), request)),
           told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? Answer.told(exit.value) : told(exit.cause),
-          isSame: (answer: Schema.Json, value) => Merge.same(answer, value)
+          isSame: (answer: Schema.Json, value) => UnredactMerge.same(answer, value)
         }),
         (outcome) => settle("llm_execution", outcome, (value, own) => Answer.given(value, own, context))
       )
@@ -156,13 +156,13 @@ const tool = ({ at, library }: Place): Middleware.ToolExecution =>
       const shown = copyOf(args)
       const metadata = { ...idsOf(context), tool_call_id: context.toolCallId, mode: place.mode }
       return Effect.flatMap(
-        Exchange.run({
+        NativeCall.run({
           start: (answer) =>
             on(library, place.agent, () =>
               execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)),
-          execute: (given) => next(object<ToolArguments>(Merge.changed(args, shown, given), args)),
+          execute: (given) => next(object<ToolArguments>(UnredactMerge.changed(args, shown, given), args)),
           told: resultOf,
-          isSame: ({ result }, value) => Merge.same(result, fields(value)["result"])
+          isSame: ({ result }, value) => UnredactMerge.same(result, fields(value)["result"])
         }),
         (outcome) => settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
       )
