@@ -121,6 +121,8 @@ export const approvals = F.defaulted({
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
 export const security = F.defaulted({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
+  /** `ask` before web tools, curl and wget reach a host that nobody approved. */
+  unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "allow"),
   redactSecrets: F.withDefault(F.wordyFlag, true),
   /** Directories that file tools may write to; anywhere when empty. */
   writeSafeRoot: F.withDefault(F.paths, []),

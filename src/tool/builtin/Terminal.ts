@@ -37,6 +37,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import * as Annotations from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
+import * as HostApproval from "../fence/HostApproval.ts"
 import * as Toolset from "../Toolset.ts"
 import * as WorkingTree from "./file/WorkingTree.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
@@ -285,5 +286,5 @@ export const layer: Layer.Layer<
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
 export const toolset: Toolset.Toolset<never, Services> = WorkingTree.guardCommands(
-  Toolset.make("terminal", toolkit, layer)
+  HostApproval.guardCommands(Toolset.make("terminal", toolkit, layer))
 )

@@ -7,7 +7,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { requestPinned } from "../../platform/Network.ts"
-import { fence, UrlBlocked } from "./Urls.ts"
+import { fence, hostWithPort, UrlBlocked, UrlPolicy } from "./Urls.ts"
 import { type Options, type Received, type Send, TransportFailed } from "./Wire.ts"
 
 /** Says why a request failed, without the stack. */
@@ -45,6 +45,7 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
 ): Effect.fn.Return<Fetched, UrlBlocked | TransportFailed> {
   const urls = yield* fence
   const transport = yield* Transport
+  const { unknownHosts } = yield* UrlPolicy
   let at = yield* urls.admit(url)
   let headers = options.headers
   for (let hop = 0; hop <= maxRedirects; hop++) {
@@ -52,6 +53,10 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
     const location = received.headers["location"]
     if (!redirects.has(received.status) || location === undefined) return { ...received, url: at.url }
     const next = yield* urls.follow(at, location)
+    if (unknownHosts === "ask" && hostWithPort(next.url) !== hostWithPort(at.url)) {
+      const reason = `it redirects to ${hostWithPort(next.url)}, a host that is not approved; to have the user asked, name the address there`
+      return yield* new UrlBlocked({ url: at.url.href, reason })
+    }
     if (next.url.origin !== at.url.origin) {
       headers = Object.fromEntries(Object.entries(headers).filter(([name]) => !ownHeaders.has(name.toLowerCase())))
     }

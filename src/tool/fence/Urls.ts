@@ -60,10 +60,12 @@ export interface Policy {
   readonly allowPrivate: boolean
   /** Hosts that may resolve into 198.18.0.0/15, over https. */
   readonly benchmarkHosts: ReadonlyArray<string>
+  /** `security.unknown_hosts`: `ask` before a host is reached that nobody approved, and follow no redirect to another one. */
+  readonly unknownHosts: "allow" | "ask"
 }
 
 /** Nothing private. */
-export const strict: Policy = { allowPrivate: false, benchmarkHosts: [] }
+export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "allow" }
 
 /** A URL that may be reached at these addresses and no others. */
 export interface Admitted {
@@ -90,6 +92,9 @@ const secretParameter = /^(?:api[_-]?key|access[_-]?(?:key|token)|auth(?:orizati
 const block = (url: string, reason: string): UrlBlocked => new UrlBlocked({ url: redactText(url).slice(0, 500), reason })
 
 const hostOf = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
+
+/** The host of a URL, with its port where that is not the one of its scheme; what an approval for a host holds for. */
+export const hostWithPort = (url: URL): string => url.port === "" ? hostOf(url) : `${hostOf(url)}:${url.port}`
 
 /** What the text of a URL already says; the URL and its host when nothing is wrong. */
 export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {
