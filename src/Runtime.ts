@@ -105,7 +105,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly routes?: Routes | undefined
   /** Limits of asking again. Default: as the program does. */
   readonly retry?: Retry | undefined
-  /** Where sessions are kept. Default: memory. */
+  /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /**
    * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
@@ -149,10 +149,10 @@ export type Services =
   | SessionSearch
   | Hooks.Hooks
 
-/** What the layers under an agent are made of, besides the lists of the application. */
+/** Layers under an agent, besides the lists of the application. */
 interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
   readonly places: Layer.Layer<Places, never, PlacesNeeds>
-  /** Where long tool results are kept. */
+  /** Store of long tool results. */
   readonly results: Layer.Layer<never, never, ChildProcesses.Platform>
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
   readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
@@ -370,7 +370,7 @@ export const make = <
   ))
 }
 
-/** What one start of a program says besides its settings. */
+/** Choices of one start of a program besides its settings. */
 export interface Start extends OpenRouter.Substitutes {
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]

@@ -193,7 +193,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         stack: Stack.make([...outermost, ...middleware ?? []]),
         hooks
       },
-      // What needs an approval does not run where nobody decides.
+      // Calls that need an approval do not run where nobody decides.
       approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
       compaction: yield* CompactionPort,
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),

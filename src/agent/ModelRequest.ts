@@ -195,7 +195,7 @@ const send = Effect.fnUntraced(function*<E>(
     }),
     options: watched
   })
-  // What was held back is shown also of an answer that breaks off.
+  // Text that was held back is shown also of an answer that breaks off.
   return yield* watched === undefined ? asked : Effect.ensuring(asked, watched.end)
 })
 
@@ -306,7 +306,7 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
     const text = AnswerText.shown(said, redact)
     const streamed = run.readsText ? run.text : ""
     run.text = text
-    // What came in one piece after an attempt that was read is shown now.
+    // Text that came in one piece after an attempt that was read is shown now.
     const rest = text.startsWith(streamed) ? text.slice(streamed.length) : ""
     return rest === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text: rest }), text)
   })

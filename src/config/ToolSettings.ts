@@ -60,7 +60,7 @@ export const mcpServer = F.openSection({
   ),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
-   * Which of its tools run without an approval, besides those that the server states to be read-only or not destructive:
+   * Tools that run without an approval, besides those that the server states to be read-only or not destructive:
    * `tools` are names or globs on the server's own tool names, `full` is all of them, `untrusted` is none but the read-only.
    */
   trust: F.optional(

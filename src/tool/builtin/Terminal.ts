@@ -119,7 +119,7 @@ export const Parameters = Schema.Struct({
   }))
 })
 
-/** What the model gets, in this order. */
+/** Result for the model, fields in this order. */
 export const Result = Schema.Struct({
   output: Schema.String,
   /** Of a background process. */
@@ -274,7 +274,7 @@ const make = Effect.gen(function*() {
 /** Both tools of the toolset. */
 export const toolkit = Toolkit.make(Terminal, Process.Process)
 
-/** What the handlers need of the runtime. */
+/** Services of the runtime that the handlers need. */
 export type Services = ProcessRegistry | ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 /** The handlers of {@link toolkit}. */

@@ -28,14 +28,14 @@ const pinnedTransport: Send = {
 /** The port to the network; the addresses of this machine's own where nobody else is provided. */
 export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", { defaultValue: () => pinnedTransport })
 
-/** What was fetched, and from where in the end. */
+/** A response, with the address that it came from in the end. */
 export interface Fetched extends Received {
   readonly url: URL
 }
 
 const maxRedirects = 5
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-/** What belongs to one origin is not told to another. */
+/** Headers that belong to one origin are not sent to another. */
 const ownHeaders = new Set(["authorization", "cookie", "proxy-authorization"])
 
 /** Fetches a URL that a model named. */

@@ -133,7 +133,7 @@ const ofCommand = (command: Command): Concern | undefined => {
 export const ofLine = (line: string): ReadonlyArray<Concern> => {
   const { commands } = ScriptInterpreter.read(line)
   const concerns = commands.flatMap((command) => ofCommand(command) ?? [])
-  // What sets a proxy, or stands for a client, makes every destination another one.
+  // A proxy, or a client under another name, makes every destination another one.
   const isRedirected = concerns.length > 0 &&
     commands.some(({ args, assignments, inside, program }) =>
       program === "alias" || inside.length > 0 || [...args, ...assignments.map(([name]) => name)].some((text) => /^-*[\w-]*proxy\b/i.test(text)))
