@@ -247,6 +247,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         if (lineage === undefined) yield* keepOpen(id)
         return yield* conduct(services, opened, stopped, { run: start, stop }).pipe(
           Effect.onExit(RunEnd.announceEnd(services, opened.run)),
+          Effect.ensuring(Effect.sync(() => void (opened.run.isOver = true))),
           Effect.tap((finished) => emit(opened.run, finished))
         )
       }))
