@@ -61,6 +61,7 @@ import { UsageAccounts } from "./routing/UsageAccounts.ts"
 import type { ModelRoute, OneModel, RoutesError } from "./routing/EmbeddedRoutes.ts"
 import { ModelRouter, type Retry } from "./routing/ModelRouter.ts"
 import * as MemorySessionStore from "./session/MemorySessionStore.ts"
+import { RunRecord } from "./session/RunRecord.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
 import * as SqliteSessionStore from "./session/SqliteSessionStore.ts"
@@ -105,8 +106,10 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly routes?: Routes | undefined
   /** Limits of asking again. Default: as the program does. */
   readonly retry?: Retry | undefined
-  /** Store of sessions. Default: memory. */
+  /** Where sessions are kept. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+  /** The record of every run. Default: that of `store` where it has one (`SqliteSessionStore`), else memory. */
+  readonly record?: Layer.Layer<RunRecord> | undefined
   /**
    * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
    * `Approvals.layerSmart` is a side task of the runtime, unless the application provides one.
@@ -147,12 +150,13 @@ export type Services =
   | ToolRegistry
   | SessionStore
   | SessionSearch
+  | RunRecord
   | Hooks.Hooks
 
-/** Layers under an agent, besides the lists of the application. */
+/** What the layers under an agent are made of, besides the lists of the application. */
 interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
   readonly places: Layer.Layer<Places, never, PlacesNeeds>
-  /** Store of long tool results. */
+  /** Where long tool results are kept. */
   readonly results: Layer.Layer<never, never, ChildProcesses.Platform>
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
   readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
@@ -207,6 +211,7 @@ const assemble = <
     readonly approvals: ApprovalsLayer | undefined
     readonly middleware: Middlewares | undefined
     readonly store: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+    readonly record: Layer.Layer<RunRecord> | undefined
   },
   { helpers, places, plugged, results, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
 ) => {
@@ -234,6 +239,7 @@ const assemble = <
     Layer.provideMerge(plugged),
     Layer.provideMerge(ToolRegistry.layerOf(toolsets).pipe(Layer.provide(side.forTools))),
     Layer.provideMerge(Hooks.layer([], options.hookSettings)),
+    Layer.provideMerge(Layer.fresh(options.record ?? RunRecord.layerDefault)),
     Layer.provideMerge(sessions),
     Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, results)),
     Layer.provide(ChildProcesses.layerDefault())
@@ -308,10 +314,10 @@ export const layer = <
 >(
   options: OneModel & Options<Tools, Listeners, Middlewares, Plugged, ProviderError, ProviderNeeds, StoreError, StoreNeeds, Routes> = {}
 ) => {
-  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, routes, store, tools, ...settings } = options
+  const { approvals, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never, Middlewares>({ ...settings, middleware, outermost })),
-    { approvals, hooks, hookSettings, middleware, store, tools },
+    { approvals, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
   ))
 }
@@ -362,15 +368,15 @@ export const make = <
     readonly middleware?: Agent.Bounded<E, R, Middlewares> | undefined
   }
 ) => {
-  const { approvals, hooks, hookSettings, middleware, plugins, provider, retry, routes, store, tools, ...settings } = options
+  const { approvals, hooks, hookSettings, middleware, plugins, provider, record, retry, routes, store, tools, ...settings } = options
   return Secrets.providedLayer(assemble(
     agentUnder(key, (outermost) => Agent.makeBounded<E, R, Middlewares>({ ...settings, middleware, outermost })),
-    { approvals, hooks, hookSettings, middleware, store, tools },
+    { approvals, hooks, hookSettings, middleware, record, store, tools },
     ofApplication<Plugged, ProviderError, ProviderNeeds, Routes>(plugins ?? [], { provider, retry, routes })
   ))
 }
 
-/** Choices of one start of a program besides its settings. */
+/** What one start of a program says besides its settings. */
 export interface Start extends OpenRouter.Substitutes {
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
@@ -429,6 +435,7 @@ export const program = (
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     const parts = {
       store: SqliteSessionStore.layer({ path: home.database }),
+      record: undefined,
       tools: [files, terminal, todo, delegation, ...yield* ProgramTools.toolsets] as const,
       hooks: yield* shellHooks(settings, start),
       hookSettings: SettingsMapping.hooks(settings),

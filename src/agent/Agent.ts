@@ -34,6 +34,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { AgentError, SessionBusy } from "../domain/AgentError.ts"
 import * as Ids from "../domain/Ids.ts"
+import { RunRecorder } from "../domain/RunRecorder.ts"
 import * as RunContext from "../domain/RunContext.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import * as Hooks from "../hooks/Hooks.ts"
@@ -42,6 +43,7 @@ import * as Stack from "../middleware/Stack.ts"
 import { CompactionPort } from "../routing/CompactionPort.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { type Charge, UsageAccounts } from "../routing/UsageAccounts.ts"
+import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import { FileState } from "../tool/builtin/file/FileState.ts"
@@ -189,11 +191,12 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       router: yield* ModelRouter,
       registry: yield* ToolRegistry,
       store: yield* SessionStore,
+      record: Option.getOrUndefined(yield* Effect.serviceOption(RunRecord)),
       interceptors: {
         stack: Stack.make([...outermost, ...middleware ?? []]),
         hooks
       },
-      // Calls that need an approval do not run where nobody decides.
+      // What needs an approval does not run where nobody decides.
       approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
       compaction: yield* CompactionPort,
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
@@ -247,7 +250,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         if (lineage === undefined) yield* keepOpen(id)
         return yield* conduct(services, opened, stopped, { run: start, stop }).pipe(
           Effect.onExit(RunEnd.announceEnd(services, opened.run)),
-          Effect.ensuring(Effect.sync(() => void (opened.run.isOver = true))),
+          Effect.onExit(RunEnd.closeRecord(opened.run)),
+          Effect.provideService(RunRecorder, opened.run.recorder),
           Effect.tap((finished) => emit(opened.run, finished))
         )
       }))

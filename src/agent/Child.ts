@@ -93,10 +93,11 @@ export const plan = Effect.fnUntraced(function*<E>(
   const watched = ChildWatch.nothing()
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
-    above: [parent.sessionId, ...parent.lineage?.above ?? []],
     parentTurnId: parent.turnId,
     parentSubagentId: parent.lineage?.subagentId ?? "",
     subagentId,
+    callId: callId === "" ? undefined : callId,
+    goal: task.goal,
     depth,
     budget: parent.budget
   }
@@ -136,8 +137,8 @@ export const plan = Effect.fnUntraced(function*<E>(
       route,
       onEvent: ChildWatch.watch(subagentId, watched, delegationId === undefined
         ? (events) => emit(parent, ...events)
-        // What it does is no part of the run that asked for it, what it takes is, as long as that run goes on.
-        : (events) => parent.isOver ? Effect.void : emit(parent, ...events.filter(({ _tag }) => _tag === "UsageReported")))
+        // The run that asked for it may be over.
+        : () => Effect.void)
     },
     model: route?.model ?? parent.route.model,
     ending: undefined
@@ -210,7 +211,20 @@ const settle = Effect.fnUntraced(function*<E>(
     platform: parent.platform,
     reason: "subagent_end"
   }))
-  if (child.delegationId !== undefined) return
+  const { status, summary } = ending
+  parent.recorder?.write({
+    _tag: "ChildEnded",
+    subagentId: child.lineage.subagentId,
+    sessionId: child.sessionId,
+    status,
+    ...(summary === "" ? {} : { summary }),
+    durationMillis
+  })
+  if (child.delegationId !== undefined) {
+    // The run that asked for it may be over.
+    if (parent.recorder !== undefined) yield* parent.recorder.flush
+    return
+  }
   yield* emit(parent, {
     _tag: "SubagentFinished",
     subagentId: child.lineage.subagentId,
@@ -252,7 +266,17 @@ export const run = <E>(family: Family<E>, child: Child): Effect.Effect<Delegator
     delegationId: child.delegationId,
     progress: child.watched
   }
-  return children.during(entry, agent.stop(sessionId), bounded).pipe(
+  const recorded = Effect.sync(() =>
+    parent.recorder?.write({
+      _tag: "ChildStarted",
+      ...(child.lineage.callId === undefined ? {} : { callId: child.lineage.callId }),
+      subagentId: child.lineage.subagentId,
+      sessionId,
+      goal: task.goal,
+      role: task.role,
+      background: child.delegationId !== undefined
+    }))
+  return Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
     Effect.provideService(InteractiveMode, unattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settle(family, child, exit)),
     Effect.exit,

@@ -58,6 +58,7 @@ export const recover = Effect.fnUntraced(function*<E>(
     case "Restart": {
       const before = run.messages.length
       run.messages.splice(0, before, ...outcome.messages)
+      run.recorder?.write({ _tag: "ContextRewritten", reason: "context_overflow", before, after: run.messages.length })
       // The model has lost the files that it read.
       if (services.files !== undefined) yield* services.files.forgetContents(run.sessionId)
       yield* emit(run, {

@@ -16,7 +16,7 @@ import { CompressionExhausted, type SessionStoreError } from "../domain/AgentErr
 import * as Refused from "../domain/Refused.ts"
 import * as CallSize from "../routing/CallSize.ts"
 import * as Evidence from "../routing/classification/Evidence.ts"
-import type { RunState } from "./RunState.ts"
+import { type RunState, storeMessages } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 const large = { tokens: 50_000, messages: 80 }
@@ -30,10 +30,10 @@ const whyOf = ({ messages }: RunState, error: unknown): string | undefined => {
 
 /** Takes back what was refused, if that is what ended the run. */
 export const takeBack = <E>(
-  { store }: Pick<Services, "store">,
+  services: Pick<Services, "store">,
   run: RunState,
   exit: Exit.Exit<unknown, E>
 ): Effect.Effect<void, SessionStoreError> => {
   const why = run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? whyOf(run, Cause.squash(exit.cause)) : undefined
-  return why === undefined ? Effect.void : store.append(run.sessionId, [Refused.note(why)])
+  return why === undefined ? Effect.void : storeMessages(services, run, [Refused.note(why)])
 }

@@ -7,12 +7,15 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
 import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
+import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
+import type { Failure } from "../domain/RecordEvent.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
-import { emit, noBatch, type RunState } from "./RunState.ts"
+import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /**
@@ -20,7 +23,7 @@ import type { Services } from "./Services.ts"
  * seen of its answer is kept.
  */
 export const cutStep = Effect.fnUntraced(function*(
-  { store }: Pick<Services, "store">,
+  services: Pick<Services, "store">,
   run: RunState
 ): Effect.fn.Return<void, SessionStoreError> {
   const { batch: { begun, calls: batch, results, salvaged }, text } = run
@@ -30,12 +33,15 @@ export const cutStep = Effect.fnUntraced(function*(
   run.batch = noBatch
   run.messages.push(...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.cancelled(call)))
   if (calls.length > 0) {
-    yield* store.append(run.sessionId, cut)
+    yield* storeMessages(services, run, cut)
   } else if (batch.length === 0 && text !== "" && !run.textStored) {
     const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
     run.messages.push(answer)
     run.textStored = true
-    yield* store.append(run.sessionId, [answer])
+    yield* storeMessages(services, run, [answer])
+  }
+  for (const { id, name } of calls) {
+    run.recorder?.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran: begun.has(id), durationMillis: 0 })
   }
   yield* emit(
     run,
@@ -96,6 +102,32 @@ const cut = (run: RunState) => ({
   reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
   ...(run.steps === 0 ? {} : { api_request_id: makeApiRequestId(run.turnId, run.steps, run.attempt) })
 })
+
+const failureOf = (cause: Cause.Cause<unknown>): typeof Failure.Type => {
+  const error = Cause.squash(cause)
+  return { type: Predicate.hasProperty(error, "_tag") ? String(error._tag) : "Error", message: error instanceof Error ? error.message : String(error) }
+}
+
+/** Closes the record of the run, on every path. */
+export const closeRecord =
+  (run: RunState) => <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
+    const { budget, recorder, steps } = run
+    if (recorder === undefined) return Effect.void
+    const sums = { steps, usage: budget.usage, cost: Cost.spent(budget.cost) }
+    if (Exit.isSuccess(exit)) {
+      const { exit: why, limit, text } = exit.value
+      recorder.write({ _tag: "RunEnded", exit: why, ...(limit === undefined ? {} : { limit }), text, ...sums })
+    } else {
+      const interrupted = Exit.hasInterrupts(exit)
+      recorder.write({
+        _tag: "RunEnded",
+        exit: interrupted ? "interrupted" : "failed",
+        ...sums,
+        ...(interrupted ? {} : { failure: failureOf(exit.cause) })
+      })
+    }
+    return recorder.flush
+  }
 
 /** Tells the listeners that the run is over, on every path. */
 export const announceEnd =

@@ -14,10 +14,13 @@ import * as Prompt from "effect/ai/Prompt"
 import { InvalidInput, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
+import * as RecordEvent from "../domain/RecordEvent.ts"
 import * as Refused from "../domain/Refused.ts"
 import { info as routeInfo } from "../domain/Route.ts"
+import * as RunRecorder from "../domain/RunRecorder.ts"
 import * as TextFences from "../domain/TextFences.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
+import * as Digest from "../platform/Digest.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
 import * as Probing from "../routing/Probing.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
@@ -156,6 +159,30 @@ const askListeners = (
     sender_id: ""
   }))
 
+const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
+  sessionId: parentSessionId,
+  turnId: parentTurnId,
+  ...(callId === undefined ? {} : { callId }),
+  subagentId,
+  goal,
+  depth
+})
+
+const recorderOf = (
+  { record }: Pick<Services, "record">,
+  { history, id }: OpenedSession,
+  turnId: Ids.TurnId
+): Effect.Effect<RunRecorder.Recorder | undefined> =>
+  record === undefined ? Effect.succeed(undefined) : Effect.map(Clock.Clock, (clock) =>
+    RunRecorder.make({
+      sessionId: id,
+      turnId,
+      history,
+      now: () => clock.currentTimeMillisUnsafe(),
+      hash: (text) => Digest.hex(text, 16),
+      sink: record.append
+    }))
+
 /** Begins a run on the session `id`, which the caller owns. */
 export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { settings, store } = services
@@ -174,7 +201,22 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Id
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
   const reports = yield* Background.missed(services, session.id, session.history, user)
-  yield* store.append(session.id, [...session.closing, ...reports, user])
+  const recorder = yield* recorderOf(services, session, turnId)
+  recorder?.write({
+    _tag: "RunStarted",
+    version: RecordEvent.version,
+    source: input.source ?? "library",
+    platform: platformOf(services),
+    provider: route.provider,
+    model: route.model,
+    cwd,
+    resumed: session.history.length > 0,
+    ...(lineage === undefined ? {} : { parent: parentOf(lineage) })
+  })
+  const position = yield* store.append(session.id, [...session.closing, ...reports, user])
+  recorder?.appended("runtime", position, session.closing)
+  recorder?.appended("child", position + session.closing.length, reports)
+  recorder?.appended("user", position + session.closing.length + reports.length, [user])
   const run: RunState = {
     sessionId: session.id,
     taskId,
@@ -187,6 +229,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Id
     readsText: input.readsText ?? input.onEvent !== undefined,
     tools: input.tools ?? settings.tools ?? everything,
     emit: input.onEvent,
+    recorder,
     messages: [
       Prompt.systemMessage({ content: session.systemPrompt }),
       ...Conversation.closeOpenCalls(Refused.without([...session.history, ...session.closing])),
@@ -210,8 +253,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Id
     attempt: 0,
     route,
     text: "",
-    textStored: false,
-    isOver: false
+    textStored: false
   }
   const context = yield* askListeners(services, run, session.history)
   if (context !== undefined) run.messages[run.messages.length - 1] = withContext(user, context)

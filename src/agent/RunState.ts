@@ -8,10 +8,15 @@ import * as Cost from "../domain/Cost.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Exit, Limit, RunEvent, RunResult } from "../domain/RunEvent.ts"
+import type { Recorder } from "../domain/RunRecorder.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import type * as Budget from "./Budget.ts"
 import type * as Probing from "../routing/Probing.ts"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { Origin } from "../domain/RecordEvent.ts"
+import { makeApiRequestId } from "../hooks/Correlation.ts"
 import type { Lineage } from "./Lineage.ts"
+import type { Services } from "./Services.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 
@@ -31,6 +36,7 @@ export interface RunState {
   readonly readsText: boolean
   readonly tools: Selection
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
+  readonly recorder: Recorder | undefined
   /** System message first, then the conversation; grows, and its messages never change. */
   readonly messages: Array<Prompt.Message>
   /** Use of the run so far, its children included, and what it may use. */
@@ -59,8 +65,6 @@ export interface RunState {
   text: string
   /** True when `text` is in `messages` already. */
   textStored: boolean
-  /** True when it ended: its listeners were told, and hear no more. */
-  isOver: boolean
 }
 
 /** Calls of the newest assistant message, and the results that are stored already, by call id. */
@@ -76,9 +80,31 @@ export interface Batch {
 /** No calls are being run. */
 export const noBatch: Batch = { calls: [], results: new Map(), begun: new Set(), salvaged: new Map() }
 
-/** Tells the listener, if there is one. */
-export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
-  run.emit === undefined ? Effect.void : run.emit(events)
+/** Tells the listener, if there is one; waits, changes of the route and notices are part of the record. */
+export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
+  if (run.recorder !== undefined) {
+    for (const event of events) {
+      if (event._tag === "Waiting" || event._tag === "RouteChanged" || event._tag === "Notice") run.recorder.write(event)
+    }
+  }
+  return run.emit === undefined ? Effect.void : run.emit(events)
+}
+
+const originOf = ({ role }: Prompt.Message): Origin => role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+
+/** Appends messages of one writer to the session and the record. */
+export const storeMessages = (
+  { store }: Pick<Services, "store">,
+  run: RunState,
+  messages: ReadonlyArray<Prompt.Message>
+): Effect.Effect<void, SessionStoreError> =>
+  Effect.map(store.append(run.sessionId, messages), (position) => {
+    const { attempt, recorder, steps, turnId } = run
+    const [first] = messages
+    if (recorder === undefined || first === undefined) return
+    const by = originOf(first)
+    recorder.appended(by, position, messages, by === "model" && steps > 0 ? makeApiRequestId(turnId, steps, attempt) : undefined)
+  })
 
 /** The result of a run that ends now. */
 export const result = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({

@@ -5,6 +5,7 @@ import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { Service as Compaction } from "../routing/CompactionPort.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { UsageAccounts } from "../routing/UsageAccounts.ts"
+import type { Service as RunRecord } from "../session/RunRecord.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
 import type { Service as Approvals } from "../tool/Approvals.ts"
 import type { Service as ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -18,6 +19,8 @@ export interface Services<out E = never> {
   readonly router: ModelRouter
   readonly registry: ToolRegistry
   readonly store: SessionStore
+  /** Record of every run; absent where nothing is recorded. */
+  readonly record: RunRecord | undefined
   readonly interceptors: Interceptors
   readonly approvals: Approvals
   /** Makes conversations smaller that do not fit. */

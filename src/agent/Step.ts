@@ -20,7 +20,7 @@ import * as ModelRequest from "./ModelRequest.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Budget from "./Budget.ts"
 import * as ResultLimits from "./ResultLimits.ts"
-import { emit, noBatch, type RunState } from "./RunState.ts"
+import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** `delegate_task` calls of one message that are kept when nobody says otherwise (`ARCHITECTURE.md` §7). */
@@ -48,12 +48,12 @@ const promptPart = (step: number) => (part: ContentPart, index: number): Prompt.
 
 /** Puts messages into the conversation and the store, at once. */
 export const append = (
-  { store }: Pick<Services, "store">,
+  services: Pick<Services, "store">,
   run: RunState,
   ...messages: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<void, SessionStoreError> => {
   run.messages.push(...messages)
-  return store.append(run.sessionId, messages)
+  return storeMessages(services, run, messages)
 }
 
 const runTools = Effect.fnUntraced(function*<E>(
@@ -63,7 +63,8 @@ const runTools = Effect.fnUntraced(function*<E>(
   notes: ReadonlyMap<Prompt.ToolCallPart, string>,
   tools: Snapshot
 ): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, ToolContext> {
-  const { approvals, interceptors, store } = services
+  const { approvals, interceptors } = services
+  if (run.recorder !== undefined) yield* run.recorder.flush
   const batch = {
     calls,
     results: new Map<string, Prompt.ToolMessage>(),
@@ -89,10 +90,10 @@ const runTools = Effect.fnUntraced(function*<E>(
     emit: run.emit,
     begin: (started) => {
       const ids = started.map(({ id }) => id)
-      return Effect.andThen(store.begin(run.sessionId, ids), Effect.sync(() => ids.forEach((id) => batch.begun.add(id))))
+      return Effect.andThen(services.store.begin(run.sessionId, ids), Effect.sync(() => ids.forEach((id) => batch.begun.add(id))))
     },
     settled: (call, message) =>
-      Effect.tap(store.append(run.sessionId, [message]), () => Effect.sync(() => batch.results.set(call.id, message))),
+      Effect.tap(storeMessages(services, run, [message]), () => Effect.sync(() => batch.results.set(call.id, message))),
     quota: () => Budget.takeToolCall(run.budget)
   }).pipe(Effect.provideService(ConversationHistory, (json) => Conversation.holds(run.messages, json)))
 })
@@ -220,7 +221,12 @@ const settled = Effect.fnUntraced(function*<E>(
   const normalised = Normalise.normalise(parts, tools, {
     delegations: services.settings.delegation?.maxCallsPerStep ?? delegationsPerStep
   })
-  for (const change of normalised.changes) yield* Effect.logDebug(change)
+  const { changes } = normalised
+  if (changes.length > 0) {
+    for (const change of changes) yield* Effect.logDebug(change)
+    const apiRequestId = makeApiRequestId(run.turnId, run.steps, run.attempt)
+    run.recorder?.write({ _tag: "AnswerAdapted", apiRequestId, changes })
+  }
   const content = normalised.parts.map(promptPart(run.steps))
   const calls = content.filter(isCall)
   if (reason === "length" || normalised.truncated) {

@@ -23,7 +23,7 @@ export const run = Effect.fnUntraced(function*(
   reserved: ReadonlyArray<string>
 ) {
   const program = yield* Program
-  // Errors of the settings are reported by the commands that need them.
+  // What is wrong with the settings is told by the commands that need them.
   const loaded = yield* Effect.option(Config.load())
   if (Option.isNone(loaded) || loaded.value.settings.plugins.enabled.length === 0) return undefined
   const runtime = program.layer(loaded.value.settings, {

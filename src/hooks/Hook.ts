@@ -37,7 +37,7 @@ export interface Listener<out R = never> {
 }
 
 /**
- * Delivery of events to a hook.
+ * How a hook gets its events.
  *
  * **Details**
  *

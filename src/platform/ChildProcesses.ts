@@ -113,7 +113,7 @@ const startWatchdog = (): NodeProcess => {
   return started
 }
 
-/** Lines that the watchdog need not know at once. */
+/** What the watchdog need not know at once. */
 let pending = ""
 let isScheduled = false
 const flushAfterMillis = 100

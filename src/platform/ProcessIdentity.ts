@@ -11,7 +11,7 @@
 import { readFileSync, readlinkSync } from "node:fs"
 import { hostname } from "node:os"
 
-/** A process, as it is told from every other one. */
+/** See the module. */
 export interface ProcessIdentity {
   readonly machine: string
   readonly pid: number

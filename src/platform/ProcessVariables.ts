@@ -84,7 +84,7 @@ const erase = (names: ReadonlySet<string>): void => {
   }
 }
 
-/** Variables after {@link takeOver}. */
+/** What {@link takeOver} gives. */
 export interface TakenOver extends Hidden {
   /** All variables as they were. */
   readonly variables: Variables

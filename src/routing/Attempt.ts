@@ -28,6 +28,7 @@ import type { ModelAnswer } from "../middleware/Middleware.ts"
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import * as Adaptation from "./Adaptation.ts"
+import * as AttemptRecord from "./AttemptRecord.ts"
 import * as Parameters from "./classification/Parameters.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
@@ -227,11 +228,15 @@ const intercepted = Effect.fnUntraced(function*(
   const contextWith = contextOf(state, provider, number, prepared)
   const { payload, trace } = yield* Pipeline.run(stack.llmRequest, stack.faults, prepared, contextWith)
   const context = contextWith(trace)
-  const execution = StreamTimeout.bounded(
-    state,
-    provider,
-    progress,
-    Chain.run(stack.llmExecution, join, stack.faults, context, execute)(payload, question.options)
+  const continues = question.delivered?.text().length ?? 0
+  const execution = AttemptRecord.around(
+    { state, provider, number, progress, prepared, payload, continues },
+    StreamTimeout.bounded(
+      state,
+      provider,
+      progress,
+      Chain.run(stack.llmExecution, join, stack.faults, context, execute)(payload, question.options)
+    )
   )
   if (!isHeard(hooks)) return yield* execution
   const clock = yield* Clock.Clock
@@ -260,7 +265,10 @@ export const run = <E>(state: RouteCallState, provider: Provider): Effect.Effect
     Interruption.contain(() => selfInterrupted("execute"))(watched(request, options))
   const response = Effect.flatMap(prepare(state, provider, delivered), (request) =>
     stack.llmRequest.length === 0 && stack.llmExecution.length === 0 && !isHeard(hooks)
-      ? StreamTimeout.bounded(state, provider, progress, execute(request, question.options))
+      ? AttemptRecord.around(
+        { state, provider, number, progress, prepared: request, payload: request, continues: delivered.length },
+        StreamTimeout.bounded(state, provider, progress, execute(request, question.options))
+      )
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
       : intercepted(state, provider, number, progress, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>)
   return Effect.map(response, (response) => ({

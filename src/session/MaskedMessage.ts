@@ -14,6 +14,7 @@
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import { redactKeys, RedactSecrets } from "../domain/Redaction.ts"
+import type { Entry } from "../domain/RecordEvent.ts"
 import { Secrets } from "../domain/Secrets.ts"
 
 const maxDepth = 64
@@ -40,13 +41,37 @@ const masked = (value: unknown, mask: (text: string) => string, depth: number): 
 /** Masks the values that the runtime holds: in titles, in system prompts and in what users type. */
 export const heldMask: Effect.Effect<(text: string) => string> = Effect.map(Secrets, ({ mask }) => mask)
 
+interface Masks {
+  /** Masks the values that the runtime holds. */
+  readonly held: (text: string) => string
+  /** Masks keys of known shapes as well. */
+  readonly said: (text: string) => string
+}
+
+const masks: Effect.Effect<Masks> = Effect.gen(function*() {
+  const secrets = yield* Secrets
+  return { held: secrets.mask, said: (yield* RedactSecrets) ? (text: string) => redactKeys(text, secrets) : secrets.mask }
+})
+
+// Its strings are changed and nothing else, so a message stays one.
+const maskedMessage = ({ held, said }: Masks) => (message: Prompt.Message): Prompt.Message =>
+  masked(message, message.role === "assistant" || message.role === "tool" ? said : held, 0) as Prompt.Message
+
 /** Messages as they are stored; see the top of this file. */
 export const all = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
-  Effect.gen(function*() {
-    const secrets = yield* Secrets
-    const said = (yield* RedactSecrets) ? (text: string) => redactKeys(text, secrets) : secrets.mask
-    return messages.map((message) =>
-      // Its strings are changed and nothing else, so a message stays one.
-      masked(message, message.role === "assistant" || message.role === "tool" ? said : secrets.mask, 0) as Prompt.Message
-    )
-  })
+  Effect.map(masks, (known) => messages.map(maskedMessage(known)))
+
+const withMessage = <E extends { readonly message: unknown }>(event: E, message: E["message"]): E =>
+  message === event.message ? event : { ...event, message }
+
+/** Entries of the run record as they are kept: a message as in its session, every other text without keys. */
+export const entries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArray<Entry>> =>
+  Effect.map(masks, (known) =>
+    given.map((entry) => {
+      const { event } = entry
+      const safe = event._tag !== "MessageAppended"
+        // Its strings are changed and nothing else, so an event stays one.
+        ? masked(event, known.said, 0) as Entry["event"]
+        : withMessage(event, event.message === undefined ? undefined : maskedMessage(known)(event.message))
+      return safe === event ? entry : { ...entry, event: safe }
+    }))

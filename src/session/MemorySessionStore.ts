@@ -135,12 +135,13 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
         if (entry === undefined) return Effect.fail(StoreFailure.sessionUnknown("append", id))
         entry.activity = ++activity
         entry.ended = undefined
+        const first = entry.messages.length
         for (const message of messages) {
           entry.messages.push(message)
           entry.order.push(activity)
           if (entry.begun.size > 0) Conversation.resultIds(message).forEach((callId) => entry.begun.delete(callId))
         }
-        return Effect.void
+        return Effect.succeed(first)
       }),
     recordUsage: (id, record) =>
       Effect.map(existing("recordUsage", id), (entry) => {

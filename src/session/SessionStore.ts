@@ -108,15 +108,15 @@ export interface Service {
   readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<void, SessionStoreError>
   /** Calls that began and whose result was not appended since. */
   readonly begun: (id: SessionId) => Effect.Effect<ReadonlySet<string>, SessionStoreError>
-  /** Adds messages at the end, in order, all or none. A result closes its call for {@link Service.begun}. */
+  /**
+   * Adds messages at the end, in order, all or none; returns the position of the first, from 0. A result closes its call for
+   * {@link Service.begun}.
+   */
   readonly append: (
     id: SessionId,
     messages: ReadonlyArray<Prompt.Message>
-  ) => Effect.Effect<void, SessionStoreError>
-  /**
-   * Adds what one model call took to the session's sums. A cost that is not known changes no sum. The calls of a child agent
-   * are added to its session and to every one above it, so sums over several sessions take those without a parent.
-   */
+  ) => Effect.Effect<number, SessionStoreError>
+  /** Adds what one model call took to the session's sums. A cost that is not known changes no sum. */
   readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
   /** Marks the end of a run; a later run reopens the session. */
   readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>

@@ -38,13 +38,15 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import { openOnce } from "../platform/OpenOnce.ts"
+import { masking, RunRecord } from "./RunRecord.ts"
 import { SessionSearch } from "./SessionSearch.ts"
 import { SessionStore } from "./SessionStore.ts"
 import type { Backend } from "./sqlite/Backend.ts"
 
-/** The sessions in the file at `path`, which is created with its directory where it is missing. */
-export const layer = (options: { readonly path: string }): Layer.Layer<SessionStore | SessionSearch> =>
+/** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
+export const layer = (options: { readonly path: string }): Layer.Layer<SessionStore | SessionSearch | RunRecord> =>
   Layer.effectContext(Effect.gen(function*() {
     const backend = yield* openOnce(
       Effect.flatMap(Effect.promise(() => import("./sqlite/Backend.ts")), ({ open }) => open(options.path))
@@ -68,6 +70,14 @@ export const layer = (options: { readonly path: string }): Layer.Layer<SessionSt
       usageByModel: (id) => use(({ store }) => store.usageByModel(id))
     })
     const search = SessionSearch.of({ search: (query, options) => use(({ search }) => search.search(query, options)) })
+    const record = RunRecord.of({
+      // A file that cannot be opened fails the run that needs its session; the record only says so.
+      ...masking((entries) =>
+        Effect.catch(use(({ record }) => record.keep(entries)), (error) =>
+          Effect.logWarning(`Run record: entries are not written: ${error.message}`))),
+      read: (filter) => Stream.unwrap(use(({ record }) => Effect.succeed(record.read(filter)))),
+      unread: (filter) => use(({ record }) => record.unread(filter))
+    })
 
-    return Context.make(SessionStore, store).pipe(Context.add(SessionSearch, search))
+    return Context.make(SessionStore, store).pipe(Context.add(SessionSearch, search), Context.add(RunRecord, record))
   }))

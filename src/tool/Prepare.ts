@@ -35,6 +35,8 @@ export interface Refused {
   readonly call: Prompt.ToolCallPart
   readonly status: ToolStatus
   readonly output: string
+  /** Why it did not run, in a word. */
+  readonly reason?: string | undefined
   /** Why the run must end with it. */
   readonly halted?: string | undefined
   /** It named a tool that there is not or that the run may not use, or gave no arguments: it could not even be tried. */
@@ -52,11 +54,11 @@ export interface Ready {
   readonly permit: Approvals.Permit
   /** The arguments that the permit is for. */
   readonly approved: Arguments.Snapshot
-  /** Facts with which other arguments would have to be judged. */
+  /** What other arguments would have to be judged with. */
   readonly concerned: ApprovalReasons.Facts
 }
 
-/** Parts of a run that preparation works with. */
+/** What a call is prepared with. */
 export interface Given {
   readonly ids: CallIds
   readonly tools: Snapshot
@@ -72,18 +74,19 @@ export interface Given {
 /** Preparation of a tool call before it may run, in model order. */
 export type Prepared = Refused | Ready
 
-const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string): Refused => ({
+const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string, reason: string): Refused => ({
   _tag: "Refused",
   call,
   status,
-  output
+  output,
+  reason
 })
 
 /** A JSON object, as opposed to a list or a text that is no JSON. */
 const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value) && !Array.isArray(value)
 
-const invalid = (call: Prompt.ToolCallPart, { message }: CallError.CallError): Refused =>
-  ({ ...refused(call, "error", message), invalid: true })
+const invalid = (call: Prompt.ToolCallPart, { message }: CallError.CallError, reason: string): Refused =>
+  ({ ...refused(call, "error", message, reason), invalid: true })
 
 const noTrace: ToolCallContext["trace"] = []
 
@@ -136,7 +139,7 @@ const decide = Effect.fnUntraced(function*(given: Given, announcement: Announcem
   const { result, ...outcome } = ToolOutcome.blocked(verdict.reason, verdict.message)
   const output = verdict.output ?? result
   yield* ToolEvents.close(announced, context, { args, result: output, durationMillis: 0, outcome })
-  return { ...refused(call, "blocked", output), halted: verdict.halted }
+  return { ...refused(call, "blocked", output, verdict.reason), halted: verdict.halted }
 })
 
 const admit = Effect.fnUntraced(function*(
@@ -160,7 +163,8 @@ const admit = Effect.fnUntraced(function*(
         refused(
           call,
           error instanceof ExecutionBlocked ? "blocked" : "error",
-          JSON.stringify({ error: error.message })
+          JSON.stringify({ error: error.message }),
+          "tool_request_middleware"
         )
       ))
   if ("_tag" in rewritten) return rewritten
@@ -194,7 +198,7 @@ const outOfScope = Effect.fnUntraced(function*(
     trace: noTrace
   }
   yield* ToolEvents.tell(hooks, context, { args, result, durationMillis: 0, outcome })
-  return { ...refused(call, "blocked", result), invalid: true }
+  return { ...refused(call, "blocked", result, "tool_scope_block"), invalid: true }
 })
 
 /** Preparation of a tool call before it may run, in model order. */
@@ -204,13 +208,13 @@ export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<
   const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
   if (withheld !== undefined) return outOfScope(given, call, withheld)
   if (bound === undefined) {
-    return Effect.succeed(invalid(call, new CallError.UnknownTool({ tool, available: given.tools.names })))
+    return Effect.succeed(invalid(call, new CallError.UnknownTool({ tool, available: given.tools.names }), "unknown_tool"))
   }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.reasonOf(call.params) }
-    return Effect.succeed(invalid(call, new CallError.MalformedArguments(malformed)))
+    return Effect.succeed(invalid(call, new CallError.MalformedArguments(malformed), "malformed_arguments"))
   }
-  if (given.quota?.() === false) return Effect.succeed(refused(call, "cancelled", new CallError.OverQuota({ tool }).message))
-  // The services of `tool_request` middleware are provided where the stack was made.
+  if (given.quota?.() === false) return Effect.succeed(refused(call, "cancelled", new CallError.OverQuota({ tool }).message, "over_quota"))
+  // What `tool_request` middleware needs is provided where the stack was made.
   return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
 }

@@ -36,7 +36,7 @@ export interface Candidate {
   readonly params: unknown
 }
 
-/** Mode of a batch, with its reason. */
+/** How to run a batch, and why. */
 export interface Decision {
   readonly mode: "parallel" | "sequential"
   readonly reason: string

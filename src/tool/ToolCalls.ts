@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../domain/Conversation.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
+import { type Recorder, RunRecorder } from "../domain/RunRecorder.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
@@ -24,15 +25,15 @@ import * as Schedule from "./Schedule.ts"
 import { ConversationHistory, ToolContext } from "./ToolContext.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
-/** Calls of one answer, with the parts of their run. `E` is what `begin` and `settled` can fail with. */
+/** What a batch needs from the run that it belongs to. `E` is what `begin` and `settled` can fail with. */
 export interface Batch<E> extends Prepare.Given {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
-  /** Bounds of the results that reach the model. */
+  /** How much of the results reaches the model. */
   readonly limits: Bounds.Limits
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Notes calls that are about to start, before the first of them does. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
-  /** Notes for the model, added to the results of calls that were changed before they came here. */
+  /** What the model is told with the result of a call that was changed before it came here. */
   readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
@@ -48,25 +49,68 @@ export interface Completed {
   readonly invalid: boolean
 }
 
-/** Settlement of one call, with what its closing needs. */
+/** How one call came out. */
 interface Ended extends Omit<ToolExecution.Settlement, "args"> {
   readonly call: Prompt.ToolCallPart
+  /** Why it did not run; absent of a call that ran. */
+  readonly reason?: string | undefined
+  readonly ran: boolean
   readonly durationMillis: number
   /** The tool's own bound on its results. */
   readonly bound: number | undefined
-  /** Remark of the loop guard, added to the result. */
+  /** What the guard adds to the result. */
   readonly remark?: string | undefined
   readonly halted?: string | undefined
 }
 
+/** Record of a batch's calls; its calls are a tool's where there is a `parentCallId`. */
+interface Recording {
+  readonly recorder: Recorder
+  readonly parallel: boolean
+  readonly parentCallId: string | undefined
+}
+
+const recordStart = (
+  { parallel, parentCallId, recorder }: Recording,
+  { args, call: { id, name }, context: { apiRequestId } }: Prepare.Ready
+): void =>
+  recorder.write({
+    _tag: "CallStarted",
+    callId: id,
+    name,
+    args,
+    apiRequestId,
+    parallel,
+    ...(parentCallId === undefined ? {} : { parentCallId })
+  })
+
+const recordEnd = (
+  { parentCallId, recorder }: Recording,
+  { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: Ended,
+  output: string
+): void =>
+  recorder.write({
+    _tag: "CallEnded",
+    callId: id,
+    name,
+    status,
+    ran,
+    ...(reason === undefined ? {} : { reason }),
+    durationMillis,
+    ...(parentCallId === undefined ? {} : { parentCallId, output })
+  })
+
 const close = Effect.fnUntraced(function*<E>(
   { emit, notes, settled }: Batch<E>,
-  { call, durationMillis, isFailure, modelOutput, remark, status }: Ended,
-  text: string
+  ended: Ended,
+  text: string,
+  recording: Recording | undefined
 ) {
+  const { call, durationMillis, isFailure, modelOutput, remark, status } = ended
   const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
   const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
   yield* settled(call, message)
+  if (recording !== undefined) recordEnd(recording, ended, output)
   if (emit !== undefined) {
     yield* emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
   }
@@ -119,9 +163,14 @@ const beginnings = <E>({ begin }: Batch<E>, entries: ReadonlyArray<Prepare.Prepa
   }
 }
 
-const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.Ready): Effect.fn.Return<Ended, never, ToolContext> {
+const runReady = Effect.fnUntraced(function*<E>(
+  batch: Batch<E>,
+  ready: Prepare.Ready,
+  recording: Recording | undefined
+): Effect.fn.Return<Ended, never, ToolContext> {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
+  if (recording !== undefined) recordStart(recording, ready)
   const started = yield* Clock.currentTimeMillis
   if (emit !== undefined) {
     yield* emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }])
@@ -144,6 +193,7 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
   return {
     ...settlement,
     call,
+    ran: settlement.status !== "blocked",
     durationMillis,
     output,
     bound: ready.bound.facts.resultBound,
@@ -155,12 +205,14 @@ const runReady = Effect.fnUntraced(function*<E>(batch: Batch<E>, ready: Prepare.
 const complete = <E>(
   batch: Batch<E>,
   begin: (call: Prompt.ToolCallPart) => Effect.Effect<void, E>,
-  prepared: Prepare.Prepared
+  prepared: Prepare.Prepared,
+  recording: Recording | undefined
 ): Effect.Effect<Ended, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.andThen(begin(prepared.call), runReady(batch, prepared))
+    ? Effect.andThen(begin(prepared.call), runReady(batch, prepared, recording))
     : Effect.succeed({
       ...prepared,
+      ran: false,
       isFailure: true,
       modelOutput: undefined,
       blockedBy: undefined,
@@ -183,6 +235,17 @@ const concurrencyOf = Effect.fnUntraced(function*(
   return mode === "parallel" ? Schedule.maxConcurrency : 1
 })
 
+const recordingOf = ({ ids }: Pick<Batch<never>, "ids">, parallel: boolean): Effect.Effect<Recording | undefined> =>
+  Effect.flatMap(RunRecorder, (recorder) =>
+    recorder === undefined
+      ? Effect.succeed(undefined)
+      // A child's run stands in the fiber of its parent's call, under another session.
+      : Effect.map(Correlation, ({ session_id, tool_call_id }) => ({
+        recorder,
+        parallel,
+        parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id
+      })))
+
 const runAll = Effect.fnUntraced(function*<E>(
   batch: Batch<E>
 ): Effect.fn.Return<Completed, E, ToolContext | Scope.Scope> {
@@ -192,9 +255,10 @@ const runAll = Effect.fnUntraced(function*<E>(
   }
   const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
   const begin = beginnings(batch, entries, concurrency)
+  const recording = yield* recordingOf(batch, concurrency > 1)
   yield* begin.first
   const results = yield* ResultCommit.settle({
-    work: entries.map((entry) => complete(batch, begin.of, entry)),
+    work: entries.map((entry) => complete(batch, begin.of, entry, recording)),
     concurrency,
     limits: batch.limits,
     measure: ({ bound, call, modelOutput, output }: Ended) => ({
@@ -204,7 +268,7 @@ const runAll = Effect.fnUntraced(function*<E>(
       bound,
       multimodal: modelOutput !== undefined
     }),
-    close: (ended, text) => Effect.map(close(batch, ended, text), (message) => ({ message, halted: ended.halted }))
+    close: (ended, text) => Effect.map(close(batch, ended, text, recording), (message) => ({ message, halted: ended.halted }))
   })
   return {
     messages: results.map(({ message }) => message),

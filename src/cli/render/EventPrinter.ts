@@ -173,7 +173,7 @@ export const make = (screen: Screen, options: Options): Printer => {
         reason(event.text)
         return busy("thinking", now)
       case "ToolInputStarted":
-        // The text before is complete, and would be held while the arguments are written.
+        // What was said before is complete, and would be held while the arguments are written.
         closeText()
         feed.take(event, now, screen.asideColumns())
         return busy("writing", now)

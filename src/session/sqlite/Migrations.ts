@@ -8,7 +8,8 @@
  * have run, the header's application id that the file is ours.
  *
  * `messages.envelope` is the message; `content`, `tool_name` and `tool_calls` are its text for search. System prompts
- * stand behind the counters, so that reading those does not read them.
+ * stand behind the counters, so that reading those does not read them. `run_record.body` is an event without the message that
+ * `messages` has at its `position`; a row with a `content_key` stands there once per session.
  *
  * Source: `hermes-product.md` §4.1.
  */
@@ -119,6 +120,25 @@ export const migrations: ReadonlyArray<Migration> = [
         PRIMARY KEY (session_id, call_id)
       ) STRICT, WITHOUT ROWID`,
       Leases.table
+    ]
+  },
+  {
+    version: 4,
+    name: "run record",
+    statements: [
+      `CREATE TABLE run_record (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        turn_id TEXT NOT NULL,
+        at REAL NOT NULL,
+        version INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        content_key TEXT,
+        position INTEGER,
+        body TEXT NOT NULL
+      ) STRICT`,
+      "CREATE INDEX run_record_session ON run_record (session_id, id)",
+      "CREATE UNIQUE INDEX run_record_content ON run_record (session_id, content_key) WHERE content_key IS NOT NULL"
     ]
   }
 ]

@@ -115,23 +115,24 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       const answered = messages.flatMap(Conversation.resultIds)
       const calls = messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
       const now = yield* Clock.currentTimeMillis
-      yield* write("append", Effect.gen(function*() {
+      return yield* write("append", Effect.gen(function*() {
         const [after] = yield* sql<{ readonly message_count: number }>`
           UPDATE sessions SET
             message_count = message_count + ${rows.length}, tool_call_count = tool_call_count + ${calls},
             updated_at = ${now}, ended_at = NULL, end_reason = NULL
           WHERE id = ${id} RETURNING message_count`
         if (after === undefined) return yield* StoreFailure.sessionUnknown("append", id)
-        let position = after.message_count - rows.length
-        for (const row of rows) {
+        const first = after.message_count - rows.length
+        for (const [index, row] of rows.entries()) {
           yield* sql`
             INSERT INTO messages (session_id, position, role, created_at, content, tool_name, tool_calls, envelope)
-            VALUES (${id}, ${position++}, ${row.role}, ${now}, ${row.content}, ${row.toolNames}, ${row.toolCalls},
+            VALUES (${id}, ${first + index}, ${row.role}, ${now}, ${row.content}, ${row.toolNames}, ${row.toolCalls},
               ${row.envelope})`
         }
         if (answered.length > 0) {
           yield* sql`DELETE FROM begun_calls WHERE session_id = ${id} AND call_id IN ${sql.in(answered)}`
         }
+        return first
       }))
     }),
 

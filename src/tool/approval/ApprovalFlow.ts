@@ -10,11 +10,13 @@
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10, `ARCHITECTURE.md` §7.
  */
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
 import { redactText } from "../../domain/Redaction.ts"
+import * as RunRecorder from "../../domain/RunRecorder.ts"
 import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadsApproval.ts"
@@ -27,7 +29,7 @@ import type { Approved, Memory } from "./ApprovalMemory.ts"
 import type { Concern, Outcome, Question, Reply } from "./Question.ts"
 import type { Ground } from "./ApprovalDecision.ts"
 
-/** Ways in which approvals are decided. */
+/** How approvals are decided. */
 export type Mode = "manual" | "smart" | "off"
 
 /**
@@ -87,19 +89,19 @@ export interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
-  /** Target of an approval, for concerns that name none of their own. */
+  /** What an approval holds for, of concerns that name nothing else. */
   readonly target: Target
 }
 
 /** Whom a request belongs to. */
 export interface Place {
-  /** Scope of an approval "for this session". */
+  /** What "for this session" means. */
   readonly session: string
   readonly ids: Ids
   readonly mode: Mode
 }
 
-/** End of a request. */
+/** How a request ended. */
 export interface ApprovalAnswer {
   readonly outcome: Outcome
   readonly by: Ground
@@ -114,13 +116,13 @@ interface JudgedAnswer extends ApprovalAnswer {
   readonly prefix?: Target | undefined
 }
 
-/** Settles the concerns that have no earlier approval. */
+/** What becomes of concerns that nobody approved before. */
 export interface ApprovalFlow {
   readonly ask: (request: Request, place: Place) => Effect.Effect<ApprovalAnswer>
   readonly forget: (session: string) => void
 }
 
-/** Parties that can decide, and the policy that they work under. */
+/** Who there is to ask. */
 export interface Parties {
   readonly policy: Pick<Policy, "timeout">
   readonly memory: Memory
@@ -194,7 +196,7 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
     })
   )
 
-/** Makes the flow that settles concerns without an earlier approval. */
+/** What becomes of concerns that nobody approved before. */
 export const make = ({ approver, hooks, judge, memory, policy }: Parties): ApprovalFlow => {
   const denials = new Map<string, number>()
   const turns = new Map<string, Semaphore.Semaphore>()
@@ -205,7 +207,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
     return known
   }
 
-  /** Asks the model for a ruling; undefined leaves the question to a person. */
+  /** What a model says of it; undefined leaves the question to a person. */
   const rule = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
     judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
       Effect.catchCause((cause) =>
@@ -222,7 +224,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
       })
     )
 
-  /** The approver, or the prompt of whoever started the run. */
+  /** Who is asked: the approver, or the prompt of whoever started the run. */
   const present: Effect.Effect<Approver | undefined> = approver === undefined
     ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) => Option.isSome(prompt) ? terminal(prompt.value) : undefined)
     : Effect.succeed(approver)
@@ -282,7 +284,11 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
       open: ["pre_approval_request", fields],
       otherwise: () => ["post_approval_response", () => ({ ...fields(), choice: "timeout" as const })]
     })
+    const since = yield* Clock.currentTimeMillis
     const answer = yield* answered(place, presence, who, question)
+    const waitedMillis = (yield* Clock.currentTimeMillis) - since
+    yield* RunRecorder.record((recorder) =>
+      recorder.write({ _tag: "ApprovalDecided", callId: ids.tool_call_id, subject: question.command, choice: answer.choice, waitedMillis }))
     yield* span.close(["post_approval_response", () => ({
       ...fields(),
       choice: answer.choice,

@@ -32,17 +32,17 @@ export const taken = (args: ToolArguments): Snapshot => {
   return { isSame: (after) => before !== undefined && written(after) === before }
 }
 
-/** Names of the arguments that are commands, and of those that are typed. */
+/** Which arguments are commands, and which are typed. */
 export type Runs = Pick<Facts, "commandArguments" | "inputArguments">
 
-/** Target of the judgement of one call. */
+/** What is judged of a call. */
 export interface ApprovalTarget {
-  /** Text for people and for globs; made when it is asked for. */
+  /** What people are shown and globs are matched with; made when somebody asks for it. */
   readonly text: () => string
   readonly verdict: Danger.Verdict
   /** The command lines that a shell would be given. */
   readonly lines: ReadonlyArray<string>
-  /** Scope of an approval of the call: its command in its directory, or the tool with these arguments. */
+  /** What an approval of the call holds for: its command in its directory, or the tool with these arguments. */
   readonly target: () => Target
   /** The prefix of its command that an approval may be granted for; undefined where it has none. */
   readonly prefix: () => Target | undefined
@@ -51,7 +51,7 @@ export interface ApprovalTarget {
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [] }
 const runsNothing: Runs = { commandArguments: [], inputArguments: [] }
 
-/** Facts by name, for tools without annotations. */
+/** What is known by name, of tools that nobody stated anything of. */
 const known: Readonly<Record<string, Runs>> = {
   terminal: { commandArguments: ["command"], inputArguments: [] },
   process: { commandArguments: [], inputArguments: ["data"] }
@@ -105,7 +105,7 @@ export const of = (
     text: () => [...lines, ...inputs].join("\n"),
     verdict: together([...lines.map((line) => Danger.judge(line)), ...inputs.map(typed)]),
     lines,
-    // Typed input goes to one process: it means nothing without the rest of the call.
+    // What is typed goes to one process: it means nothing without the rest of the call.
     target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) },
     prefix: () => {
       const text = tool === "terminal" && lines.length === 1 && inputs.length === 0 ? CommandPrefix.of(lines[0] ?? "") : undefined

@@ -26,7 +26,7 @@ import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import { ContentScanner, type Scanner } from "../approval/Question.ts"
 import type { Concern } from "../approval/Question.ts"
 
-/** Options of the operator. */
+/** What an operator says. */
 export interface Options {
   readonly path: string
   readonly timeout: Duration.Duration

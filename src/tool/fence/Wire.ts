@@ -11,7 +11,7 @@ export class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** A response. Header names are lower case. */
+/** What came back. Header names are lower case. */
 export interface Received {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -20,7 +20,7 @@ export interface Received {
   readonly truncated: boolean
 }
 
-/** Options of a request. */
+/** How a request is sent. */
 export interface Options {
   readonly method?: "GET" | "POST"
   readonly headers: Readonly<Record<string, string>>

@@ -20,7 +20,7 @@ export interface Offered {
   readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string, string>
 }
 
-/** The transport of a server. */
+/** What a server talks over. */
 export interface Wire<E> {
   readonly input: Stream.Stream<Uint8Array, E>
   readonly write: (text: string) => Effect.Effect<void>

@@ -30,11 +30,11 @@ export interface Http {
   readonly _tag: "Http"
   readonly url: URL
   readonly headers: Secrets
-  /** Settings of its login; undefined where it needs none. */
+  /** What is known of its login; undefined where it needs none. */
   readonly oauth: OAuth | undefined
 }
 
-/** Settings of a login. */
+/** What the configuration says of a login. */
 export interface OAuth {
   readonly clientId?: string | undefined
   readonly clientSecret?: Redacted.Redacted | undefined
@@ -42,7 +42,7 @@ export interface OAuth {
   readonly redirectPort?: number | undefined
 }
 
-/** Settings of one MCP server, checked. Times are milliseconds. */
+/** What the configuration says of one MCP server, checked. Times are milliseconds. */
 export interface ServerConfig {
   readonly name: string
   readonly transport: Stdio | Http
@@ -95,7 +95,7 @@ const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
   return (name, { destructiveHint, readOnlyHint }) => readOnlyHint === true || destructiveHint === false || named(name)
 }
 
-/** Checks the settings of one MCP server. */
+/** What the configuration says of one MCP server, checked. */
 export const of = (name: string, section: Section): Effect.Effect<ServerConfig, McpError> =>
   Effect.map(transportOf(name, section), (transport) => ({
     name,

@@ -23,7 +23,7 @@ import * as Problem from "./Problem.ts"
 
 type Files = FileSystem.FileSystem | Path.Path
 
-/** Result of a write. */
+/** What a write did. */
 export interface Written {
   readonly stamp: Stamp
   /** Directories that were made, outermost first. */

@@ -47,13 +47,13 @@ export interface WatchDemoted extends Base {
   readonly _tag: "WatchDemoted"
 }
 
-/** An event of a background process that its session has not heard of. */
+/** What background processes have to tell their session while nobody asks. */
 export type ProcessEvent = ProcessCompleted | WatchMatched | WatchDemoted
 
 /** Events that wait at most. */
 export const capacity = 256
 
-/** Keeps events of background processes until their session takes them. */
+/** What background processes have to tell their session while nobody asks. */
 export interface Service {
   readonly publish: (event: ProcessEvent) => Effect.Effect<void>
   /** Takes what waits for a session, oldest first, without waiting. */
@@ -64,7 +64,7 @@ export interface Service {
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** The service that keeps events of background processes. */
+/** What background processes have to tell their session while nobody asks. */
 export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {
   static readonly make: Effect.Effect<Service> = Effect.sync(() => {
     let waiting: ReadonlyArray<ProcessEvent> = []

@@ -1,0 +1,275 @@
+/**
+ * Facts of a run as they are kept: whole, redacted once, in the order in which they happened. Traces, trajectories, usage and
+ * the views of a stored session are pure functions of them.
+ *
+ * **Details**
+ *
+ * A message stands in the record once. A model call names the messages that it was sent by reference, its tools by the hash
+ * of their definitions, so that a step adds what is new and not the whole history again. Times are epoch milliseconds.
+ * `version` is the version of the union; a reader leaves out an event whose `_tag` it does not know, and says so.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record).
+ */
+import * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
+import * as Response from "effect/ai/Response"
+import { Spent } from "./Cost.ts"
+import { SessionId, TurnId } from "./Ids.ts"
+import * as RunEvent from "./RunEvent.ts"
+import { Usage } from "./Usage.ts"
+
+/** The version of the events that are written. */
+export const version = 1
+
+/**
+ * Writer of a message: the user, the model, a tool, a child agent that reports, or the runtime (the system prompt, nudges, the
+ * close of a call that was cut, context that plugins add).
+ */
+export const Origin = Schema.Literals(["user", "model", "tool", "child", "runtime"])
+/** Type of {@link Origin}. */
+export type Origin = typeof Origin.Type
+
+/**
+ * Messages of a model call: a stored message by its position in the session, a range of them by the first and the last
+ * position, any other by its id.
+ */
+export const Reference = Schema.Union([Schema.Int, Schema.Tuple([Schema.Int, Schema.Int]), Schema.String])
+/** Type of {@link Reference}. */
+export type Reference = typeof Reference.Type
+
+/** Provider, model and address that an attempt is made at. */
+export const RoutePlace = Schema.Struct({
+  provider: Schema.String,
+  model: Schema.String,
+  apiMode: Schema.String,
+  baseUrl: Schema.optionalKey(Schema.String)
+})
+
+/** First event of every run. */
+export const RunStarted = Schema.TaggedStruct("RunStarted", {
+  version: Schema.Int,
+  /** Who made the session: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
+  source: Schema.String,
+  platform: Schema.String,
+  provider: Schema.String,
+  model: Schema.String,
+  cwd: Schema.String,
+  resumed: Schema.Boolean,
+  /** Of a child: the call that it works for. */
+  parent: Schema.optionalKey(Schema.Struct({
+    sessionId: SessionId,
+    turnId: TurnId,
+    callId: Schema.optionalKey(Schema.String),
+    subagentId: Schema.String,
+    goal: Schema.String,
+    depth: Schema.Int
+  }))
+})
+
+/**
+ * A message is new. One with a `position` is part of the session; one with an `id` is sent and never stored. `message` is
+ * undefined where the session's own copy cannot be read any more.
+ */
+export const MessageAppended = Schema.TaggedStruct("MessageAppended", {
+  origin: Origin,
+  position: Schema.optionalKey(Schema.Int),
+  id: Schema.optionalKey(Schema.String),
+  /** The request whose answer it is. */
+  apiRequestId: Schema.optionalKey(Schema.String),
+  message: Schema.UndefinedOr(Prompt.Message)
+})
+
+/** Tool definitions that model calls name by their hash; written before the first of a run that has them. */
+export const ToolsOffered = Schema.TaggedStruct("ToolsOffered", {
+  hash: Schema.String,
+  definitions: Schema.Array(Schema.Struct({
+    name: Schema.String,
+    description: Schema.String,
+    parameters: Schema.Unknown
+  }))
+})
+
+/** A request is sent to a provider. */
+export const AttemptStarted = Schema.TaggedStruct("AttemptStarted", {
+  apiRequestId: Schema.String,
+  step: Schema.Int,
+  /** From 0, over all routes of the call. */
+  attempt: Schema.Int,
+  /** Name of the side task that asks (a title, a judgement, a summary); absent for a step of the run. */
+  task: Schema.optionalKey(Schema.String),
+  route: RoutePlace,
+  messages: Schema.Array(Reference),
+  /** Hash of its tool definitions. */
+  tools: Schema.optionalKey(Schema.String),
+  /** The prepared request without its messages and tools, in the provider's own names. */
+  parameters: Schema.Record(Schema.String, Schema.Unknown),
+  /** The whole request, where middleware rewrote it: what the references name is then not what was sent. */
+  rewritten: Schema.optionalKey(Schema.Unknown),
+  /** Characters of an answer that broke off, whose rest is asked for. */
+  continues: Schema.optionalKey(Schema.Int)
+})
+
+/** A part of an answer as the provider gave it. `params` is the parsed JSON, or its text where that is not JSON. */
+export const AnswerPart = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("reasoning"), text: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("tool-call"), id: Schema.String, name: Schema.String, params: Schema.Unknown }),
+  Schema.Struct({ type: Schema.Literal("file"), mediaType: Schema.String })
+])
+/** Type of {@link AnswerPart}. */
+export type AnswerPart = typeof AnswerPart.Type
+
+/** Failure of an attempt or a run. */
+export const Failure = Schema.Struct({
+  /** Class of the error. */
+  type: Schema.String,
+  message: Schema.String,
+  /** HTTP status of the provider. */
+  status: Schema.optionalKey(Schema.Int),
+  /** Decision on it: `rate_limit`, `overloaded`, `auth`, … */
+  reason: Schema.optionalKey(Schema.String),
+  retryable: Schema.optionalKey(Schema.Boolean)
+})
+
+/** An attempt is over: answered, failed, or interrupted. */
+export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
+  apiRequestId: Schema.String,
+  status: Schema.Literals(["answered", "failed", "interrupted"]),
+  /** Time of the first piece of the answer. */
+  firstPartAt: Schema.optionalKey(Schema.Finite),
+  /** The whole answer; what had come of one that broke off. */
+  answer: Schema.Array(AnswerPart),
+  /** The model that answered, as the provider names it. */
+  model: Schema.optionalKey(Schema.String),
+  /** The provider's id of the answer. */
+  responseId: Schema.optionalKey(Schema.String),
+  finishReason: Schema.optionalKey(Response.FinishReason),
+  usage: Schema.optionalKey(Usage),
+  cost: Schema.optionalKey(Spent),
+  failure: Schema.optionalKey(Failure)
+})
+
+/** Calls of an answer were changed before it was stored: a name or arguments repaired, a repeated call left out. */
+export const AnswerAdapted = Schema.TaggedStruct("AnswerAdapted", {
+  apiRequestId: Schema.String,
+  changes: Schema.Array(Schema.String)
+})
+
+/** A tool begins to run. `args` is what reaches it first; approvals and middleware may still change it. */
+export const CallStarted = Schema.TaggedStruct("CallStarted", {
+  callId: Schema.String,
+  name: Schema.String,
+  args: Schema.Unknown,
+  apiRequestId: Schema.String,
+  /** True where other calls of the same answer run at the same time. */
+  parallel: Schema.Boolean,
+  /** The call whose tool made it (a script); absent where the model did. */
+  parentCallId: Schema.optionalKey(Schema.String)
+})
+
+/** A tool call is closed, whether or not the tool ran. Its result is the tool message of the same `callId`, or `output`. */
+export const CallEnded = Schema.TaggedStruct("CallEnded", {
+  callId: Schema.String,
+  name: Schema.String,
+  status: RunEvent.ToolStatus,
+  /** True when the tool ran. */
+  ran: Schema.Boolean,
+  /** Why it did not run: `plugin_block`, `approval_denied`, `unknown_tool`, `malformed_arguments`, … */
+  reason: Schema.optionalKey(Schema.String),
+  durationMillis: Schema.Finite,
+  /** Present as in `CallStarted`. */
+  parentCallId: Schema.optionalKey(Schema.String),
+  /** Result of a call that a tool made: it is no message. */
+  output: Schema.optionalKey(Schema.String)
+})
+
+/** A dangerous call was decided on. */
+export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
+  callId: Schema.String,
+  /** What was asked for: the command, the path, the host. */
+  subject: Schema.String,
+  /** `once`, `session`, `always`, `deny`, `timeout`, … */
+  choice: Schema.String,
+  waitedMillis: Schema.Finite
+})
+
+/** The conversation that a model is sent is no longer what was said: it was compacted, trimmed, or the run took back a message. */
+export const ContextRewritten = Schema.TaggedStruct("ContextRewritten", {
+  reason: Schema.String,
+  /** Messages before and after. */
+  before: Schema.Int,
+  after: Schema.Int
+})
+
+/** A child agent begins. What it does stands under its own session and turn. */
+export const ChildStarted = Schema.TaggedStruct("ChildStarted", {
+  callId: Schema.optionalKey(Schema.String),
+  subagentId: Schema.String,
+  sessionId: SessionId,
+  goal: Schema.String,
+  role: Schema.String,
+  background: Schema.Boolean
+})
+
+/** A child agent is done. */
+export const ChildEnded = Schema.TaggedStruct("ChildEnded", {
+  subagentId: Schema.String,
+  sessionId: SessionId,
+  /** `completed`, `partial`, `failed`, `interrupted`, `timeout` or `error`. */
+  status: Schema.String,
+  summary: Schema.optionalKey(Schema.String),
+  durationMillis: Schema.Finite
+})
+
+/** Entries were lost because the record could not be written. */
+export const Gap = Schema.TaggedStruct("Gap", { entries: Schema.Int, reason: Schema.String })
+
+/** Last event of every run that ended while its process lived. */
+export const RunEnded = Schema.TaggedStruct("RunEnded", {
+  /** Exit of a run with a result; `interrupted` or `failed` for every other. */
+  exit: Schema.Union([RunEvent.Exit, Schema.Literals(["interrupted", "failed"])]),
+  limit: Schema.optionalKey(RunEvent.Limit),
+  /** The final text as the user got it. */
+  text: Schema.optionalKey(Schema.String),
+  steps: Schema.Int,
+  usage: Usage,
+  cost: Spent,
+  failure: Schema.optionalKey(Failure)
+})
+
+/** Schema of every event of the record. */
+export const RecordEvent = Schema.Union([
+  RunStarted,
+  MessageAppended,
+  ToolsOffered,
+  AttemptStarted,
+  AttemptEnded,
+  AnswerAdapted,
+  RunEvent.Waiting,
+  RunEvent.RouteChanged,
+  CallStarted,
+  CallEnded,
+  ApprovalDecided,
+  ContextRewritten,
+  ChildStarted,
+  ChildEnded,
+  RunEvent.Notice,
+  Gap,
+  RunEnded
+])
+/** Any event of the record. */
+export type RecordEvent = typeof RecordEvent.Type
+
+/** Kinds of events, to ask for some of them. */
+export type Kind = RecordEvent["_tag"]
+
+/** An event with its place: the run, the session, and when it happened. */
+export const Entry = Schema.Struct({
+  sessionId: SessionId,
+  turnId: TurnId,
+  /** Epoch milliseconds. */
+  at: Schema.Finite,
+  event: RecordEvent
+})
+/** Type of {@link Entry}. */
+export type Entry = typeof Entry.Type

@@ -1,0 +1,141 @@
+/**
+ * The writer of one run's record. It is in the fiber of the run: whoever knows a fact (the agent, an attempt, a tool call, an
+ * approval) writes it there, at the moment at which it happens.
+ *
+ * **Details**
+ *
+ * Writing is synchronous and cheap: events wait in memory until {@link Recorder.flush} hands them to the record, once a step.
+ * A message is written once and named by reference from then on; what a model call is sent costs what is new in it.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionId, TurnId } from "./Ids.ts"
+import type { ToolDefinition } from "./Model.ts"
+import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
+
+/** Writes the record of one run. */
+export interface Recorder {
+  readonly write: (event: RecordEvent) => void
+  /** Writes messages that were appended to the session, in order; `position` is that of the first. */
+  readonly appended: (origin: Origin, position: number, messages: ReadonlyArray<Prompt.Message>, apiRequestId?: string) => void
+  /** Names the messages of a model call; those that are in no session are written first, once. */
+  readonly references: (messages: ReadonlyArray<Prompt.Message>) => ReadonlyArray<Reference>
+  /** Names the tools of a model call by their hash, and writes them once; undefined where there are none. */
+  readonly offered: (tools: ReadonlyArray<ToolDefinition>) => string | undefined
+  /** Hands what was written to the record. */
+  readonly flush: Effect.Effect<void>
+}
+
+/** Parts of a recorder. */
+export interface Options {
+  readonly sessionId: SessionId
+  readonly turnId: TurnId
+  /** Messages of the session before the run, in their order. */
+  readonly history: ReadonlyArray<Prompt.Message>
+  /** Epoch milliseconds. */
+  readonly now: () => number
+  /** A short name of a text: the same for the same text. */
+  readonly hash: (text: string) => string
+  readonly sink: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+}
+
+/** The recorder of the run that the fiber belongs to; undefined outside of runs and where nothing is recorded. */
+export const RunRecorder = Context.Reference<Recorder | undefined>("hermes-effect/domain/RunRecorder", {
+  defaultValue: () => undefined
+})
+
+/** Runs `f` with the recorder of the fiber, if there is one. */
+export const record = (f: (recorder: Recorder) => void): Effect.Effect<void> =>
+  Effect.map(RunRecorder, (recorder) => {
+    if (recorder !== undefined) f(recorder)
+  })
+
+/** Adds a reference at the end; positions that follow each other become a range. */
+const push = (references: Array<Reference>, next: number | string): void => {
+  const last = references.at(-1)
+  if (typeof next === "number" && typeof last === "number" && last + 1 === next) references[references.length - 1] = [last, next]
+  else if (typeof next === "number" && Array.isArray(last) && last[1] + 1 === next) references[references.length - 1] = [last[0], next]
+  else references.push(next)
+}
+
+/** References of a list of messages that grows at its end. */
+interface Named {
+  readonly first: Prompt.Message | undefined
+  readonly last: Prompt.Message | undefined
+  readonly length: number
+  readonly references: ReadonlyArray<Reference>
+}
+
+const nothingNamed: Named = { first: undefined, last: undefined, length: 0, references: [] }
+
+/** Makes the recorder of a run. */
+export const make = ({ hash, history, now, sessionId, sink, turnId }: Options): Recorder => {
+  const names = new WeakMap<Prompt.Message, number | string>()
+  history.forEach((message, position) => names.set(message, position))
+  const toolSets = new WeakMap<ReadonlyArray<ToolDefinition>, string>()
+  const written = new Set<string>()
+  let named = nothingNamed
+  let buffer: Array<Entry> = []
+
+  const write = (event: RecordEvent): void => {
+    buffer.push({ sessionId, turnId, at: now(), event })
+  }
+
+  const nameOf = (message: Prompt.Message): number | string => {
+    const known = names.get(message)
+    if (known !== undefined) return known
+    const id = hash(JSON.stringify(message))
+    names.set(message, id)
+    if (!written.has(id)) {
+      written.add(id)
+      write({ _tag: "MessageAppended", origin: "runtime", id, message })
+    }
+    return id
+  }
+
+  return {
+    write,
+    appended: (origin, first, messages, apiRequestId) =>
+      messages.forEach((message, index) => {
+        const position = first + index
+        names.set(message, position)
+        write({ _tag: "MessageAppended", origin, position, ...(apiRequestId === undefined ? {} : { apiRequestId }), message })
+      }),
+    references: (messages) => {
+      const isLonger = named.length > 0 && messages.length >= named.length && messages[0] === named.first &&
+        messages[named.length - 1] === named.last
+      const references = isLonger ? named.references.slice() : []
+      for (let index = isLonger ? named.length : 0; index < messages.length; index++) {
+        const message = messages[index]
+        if (message !== undefined) push(references, nameOf(message))
+      }
+      named = { first: messages[0], last: messages.at(-1), length: messages.length, references }
+      return references
+    },
+    offered: (tools) => {
+      if (tools.length === 0) return undefined
+      const known = toolSets.get(tools)
+      if (known !== undefined) return known
+      const id = hash(JSON.stringify(tools))
+      toolSets.set(tools, id)
+      if (!written.has(id)) {
+        written.add(id)
+        write({
+          _tag: "ToolsOffered",
+          hash: id,
+          definitions: tools.map(({ description, name, parameters }) => ({ name, description, parameters }))
+        })
+      }
+      return id
+    },
+    flush: Effect.suspend(() => {
+      if (buffer.length === 0) return Effect.void
+      const entries = buffer
+      buffer = []
+      return sink(entries)
+    })
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The port to the record of runs: every fact of every run, whole, with secrets masked once. What shows, exports or counts runs
+ * reads it; the same entries come from a live run and from a store.
+ *
+ * **Details**
+ *
+ * `append` takes the entries of a step at once and returns when they are safe. It never fails a run: what cannot be written is
+ * reported once, and a `Gap` says how many entries are missing. `read` streams entries in the order in which they were
+ * written; entries of a newer version that this one cannot read are left out and counted in `unread`.
+ *
+ * **Gotchas**
+ *
+ * {@link RunRecord.layerMemory} keeps a bounded number of entries: the oldest go first.
+ *
+ * **Example** (What a run did)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Stream from "effect/Stream"
+ * import { Agent, RunRecord, Runtime } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const record = yield* RunRecord.RunRecord
+ *   return yield* Stream.runCollect(Stream.map(record.read({ sessionId }), ({ event }) => event._tag))
+ * })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).join(" "))
+ * // => RunStarted MessageAppended MessageAppended AttemptStarted AttemptEnded MessageAppended RunEnded
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §4 and §8 (run record).
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import type { Entry, Kind } from "../domain/RecordEvent.ts"
+import * as MaskedMessage from "./MaskedMessage.ts"
+
+/**
+ * Entries to read; every field that is absent lets all through. A turn comes with what was written once for its session: tool
+ * definitions, and messages that are sent and not stored.
+ */
+export interface Filter {
+  readonly sessionId?: string | undefined
+  readonly turnId?: string | undefined
+  readonly kinds?: ReadonlyArray<Kind> | undefined
+}
+
+/**
+ * Receives entries as they are written, in order; it must be quick. What is kept once per session comes with each run that
+ * uses it.
+ */
+export type Listener = (entries: ReadonlyArray<Entry>) => void
+
+/** Writes and reads the record of runs. */
+export interface Service {
+  /** Adds entries at the end. */
+  readonly append: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+  /** Entries in the order in which they were written. */
+  readonly read: (filter?: Filter) => Stream.Stream<Entry, SessionStoreError>
+  /** Entries of the filter that a newer version wrote, or that are damaged: `read` leaves them out. */
+  readonly unread: (filter?: Filter) => Effect.Effect<number, SessionStoreError>
+  /** Passes new entries of this process to a listener until the scope closes. */
+  readonly listen: (listener: Listener) => Effect.Effect<void, never, Scope.Scope>
+}
+
+/** Entries that the record in memory keeps. */
+export const memoryCapacity = 50_000
+
+/**
+ * Names a message or tool set that is written once per session however often it is used: the system prompt, context that is
+ * sent and not stored, tool definitions. Undefined for every other event.
+ */
+export const contentKey = ({ event }: Entry): string | undefined =>
+  event._tag === "ToolsOffered" ? `tools ${event.hash}` : event._tag === "MessageAppended" && event.id !== undefined ? `message ${event.id}` : undefined
+
+// What is written once per session may stand in an earlier turn.
+const fits = ({ kinds, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
+  (sessionId === undefined || entry.sessionId === sessionId) &&
+  (turnId === undefined || entry.turnId === turnId || contentKey(entry) !== undefined) &&
+  (kinds === undefined || kinds.includes(entry.event._tag))
+
+/** Makes `append` and `listen` over what keeps entries. */
+export const masking = (keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>): Pick<Service, "append" | "listen"> => {
+  const listeners = new Set<Listener>()
+  return {
+    append: (entries) =>
+      Effect.flatMap(MaskedMessage.entries(entries), (masked) =>
+        Effect.andThen(keep(masked), Effect.sync(() => listeners.forEach((listener) => listener(masked))))),
+    listen: (listener) =>
+      Effect.acquireRelease(Effect.sync(() => void listeners.add(listener)), () => Effect.sync(() => listeners.delete(listener)))
+  }
+}
+
+const makeMemory = (capacity: number): Service => {
+  let kept: Array<Entry> = []
+  const known = new Set<string>()
+  const keep = (entries: ReadonlyArray<Entry>) =>
+    Effect.sync(() => {
+      for (const entry of entries) {
+        const key = contentKey(entry)
+        const name = key === undefined ? undefined : `${entry.sessionId} ${key}`
+        if (name !== undefined && known.has(name)) continue
+        if (name !== undefined) known.add(name)
+        kept.push(entry)
+      }
+      if (kept.length <= capacity) return
+      // Half at once, so that a full record does not move all entries at each step.
+      const dropped = kept.slice(0, kept.length - capacity / 2)
+      kept = kept.slice(dropped.length)
+      for (const entry of dropped) {
+        const key = contentKey(entry)
+        if (key !== undefined) known.delete(`${entry.sessionId} ${key}`)
+      }
+    })
+  return {
+    ...masking(keep),
+    read: (filter = {}) => Stream.suspend(() => Stream.fromIterable(kept.filter(fits(filter)))),
+    unread: () => Effect.succeed(0)
+  }
+}
+
+/**
+ * The record of a runtime's runs.
+ *
+ * @see {@link Service} for its members.
+ */
+export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-effect/session/RunRecord") {
+  /** A record in memory of at most `capacity` entries. */
+  static readonly layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
+    Layer.sync(RunRecord, () => makeMemory(capacity))
+
+  /** The record of the surroundings, or one in memory where there is none. */
+  static readonly layerDefault: Layer.Layer<RunRecord> = Layer.effect(
+    RunRecord,
+    Effect.map(Effect.serviceOption(RunRecord), Option.getOrElse(() => makeMemory(memoryCapacity)))
+  )
+}

@@ -1,0 +1,150 @@
+/**
+ * The run record on an open session database.
+ *
+ * **Details**
+ *
+ * The entries of a step are one transaction. A message that the session has is not stored again: its row has the position, and
+ * reading joins the two. An entry that cannot be written (a full disk, a session that was removed) is one warning and is
+ * counted; the next entry that can be written is preceded by a `Gap`.
+ *
+ * Source: `ARCHITECTURE.md` §8.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import { SessionStoreError } from "../../domain/AgentError.ts"
+import * as Json from "../../domain/Json.ts"
+import * as RecordEvent from "../../domain/RecordEvent.ts"
+import * as Envelope from "../Envelope.ts"
+import * as RunRecord from "../RunRecord.ts"
+import type { Database } from "./Database.ts"
+
+/** Rows that are read at a time. */
+const pageSize = 500
+
+interface Row {
+  readonly id: number
+  readonly session_id: RecordEvent.Entry["sessionId"]
+  readonly turn_id: RecordEvent.Entry["turnId"]
+  readonly at: number
+  readonly version: number
+  readonly kind: string
+  readonly body: string
+  readonly envelope: string | null
+}
+
+type Columns = {
+  readonly session_id: string
+  readonly turn_id: string
+  readonly at: number
+  readonly version: number
+  readonly kind: string
+  readonly content_key: string | null
+  readonly position: number | null
+  readonly body: string
+}
+
+const decodeEvent = Schema.decodeUnknownResult(RecordEvent.RecordEvent)
+
+/** The message of an event in its stored form; undefined where its session has it. */
+const ownMessage = ({ event }: RecordEvent.Entry): Result.Result<string | undefined, Envelope.Problem> =>
+  event._tag === "MessageAppended" && event.position === undefined && event.message !== undefined
+    ? Envelope.encode(event.message)
+    : Result.succeed(undefined)
+
+const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, Envelope.Problem> =>
+  Result.map(ownMessage(entry), (envelope): Columns => {
+    const { at, event, sessionId, turnId } = entry
+    const body = event._tag === "MessageAppended" ? { ...event, message: envelope } : event
+    return {
+      session_id: sessionId,
+      turn_id: turnId,
+      at,
+      version: RecordEvent.version,
+      kind: event._tag,
+      content_key: RunRecord.contentKey(entry) ?? null,
+      position: event._tag === "MessageAppended" ? event.position ?? null : null,
+      body: Json.toText(body)
+    }
+  })
+
+/** The entry of a row; none where a newer version wrote it, or where it is damaged. */
+const fromRow = (row: Row): Option.Option<RecordEvent.Entry> => {
+  const body = Option.getOrUndefined(Json.parse(row.body))
+  if (typeof body !== "object" || body === null) return Option.none()
+  const place = { sessionId: row.session_id, turnId: row.turn_id, at: row.at }
+  if (row.kind !== "MessageAppended") {
+    return Option.map(Result.getSuccess(decodeEvent(body)), (event) => ({ ...place, event }))
+  }
+  const stored = row.envelope ?? ("message" in body && typeof body.message === "string" ? body.message : undefined)
+  const message = stored === undefined ? undefined : Option.getOrUndefined(Result.getSuccess(Envelope.decode(stored)))
+  const event = decodeEvent({ ...body, message: undefined })
+  return Result.isSuccess(event) && event.success._tag === "MessageAppended"
+    ? Option.some({ ...place, event: { ...event.success, message } })
+    : Option.none()
+}
+
+/** The record in a database: what is masked already is kept, and read again. */
+export interface Rows extends Pick<RunRecord.Service, "read" | "unread"> {
+  readonly keep: (entries: ReadonlyArray<RecordEvent.Entry>) => Effect.Effect<void>
+}
+
+/** Makes the run record on an open session database. */
+export const make = ({ read, sql, write }: Database): Rows => {
+  let lost = 0
+  let reason = ""
+
+  const failed = (count: number, error: SessionStoreError): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const isFirst = lost === 0
+      lost += count
+      reason = error.message
+      return isFirst ? Effect.logWarning(`Run record: entries are not written: ${error.message}`) : Effect.void
+    })
+
+  const gapBefore = (first: RecordEvent.Entry): ReadonlyArray<RecordEvent.Entry> =>
+    lost === 0 ? [] : [{ ...first, event: { _tag: "Gap", entries: lost, reason } }]
+
+  const keep = (entries: ReadonlyArray<RecordEvent.Entry>): Effect.Effect<void> =>
+    Effect.gen(function*() {
+      const [first] = entries
+      if (first === undefined) return
+      const rows = yield* Effect.forEach([...gapBefore(first), ...entries], (entry) =>
+        Effect.mapError(Effect.fromResult(toColumns(entry)), (problem) =>
+          new SessionStoreError({ operation: "record", message: `a message ${problem.message}`, cause: problem.cause })))
+      yield* write("record", Effect.forEach(rows, (row) => sql`INSERT OR IGNORE INTO run_record ${sql.insert(row)}`, { discard: true }))
+      lost = 0
+    }).pipe(Effect.catch((error) => failed(entries.length, error)))
+
+  const where = ({ kinds, sessionId, turnId }: RunRecord.Filter, after: number) =>
+    sql.and([
+      sql`run_record.id > ${after}`,
+      ...(sessionId === undefined ? [] : [sql`run_record.session_id = ${sessionId}`]),
+      // What is written once per session may stand in an earlier turn.
+      ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
+      ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`])
+    ])
+
+  const rowsAfter = (filter: RunRecord.Filter, after: number): Effect.Effect<ReadonlyArray<Row>, SessionStoreError> =>
+    read("record", sql<Row>`
+      SELECT run_record.id, run_record.session_id, run_record.turn_id, at, version, kind, body, envelope
+      FROM run_record LEFT JOIN messages
+        ON messages.session_id = run_record.session_id AND messages.position = run_record.position
+      WHERE ${where(filter, after)} ORDER BY run_record.id LIMIT ${pageSize}`)
+
+  const rows = (filter: RunRecord.Filter): Stream.Stream<Row, SessionStoreError> =>
+    Stream.paginate(0, (after) =>
+      Effect.map(rowsAfter(filter, after), (page) => [
+        page,
+        page.length < pageSize ? Option.none<number>() : Option.map(Option.fromUndefinedOr(page.at(-1)), ({ id }) => id)
+      ]))
+
+  return {
+    keep,
+    read: (filter = {}) =>
+      Stream.flatMap(rows(filter), (row) => Option.match(fromRow(row), { onNone: () => Stream.empty, onSome: Stream.succeed })),
+    unread: (filter = {}) => Stream.runFold(rows(filter), () => 0, (count, row) => Option.isNone(fromRow(row)) ? count + 1 : count)
+  }
+}

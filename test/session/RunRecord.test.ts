@@ -1,0 +1,281 @@
+// The run record: whole, masked once, the same live, from memory and from SQLite, and as large as what is new.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as AiError from "effect/ai/AiError"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { DatabaseSync } from "node:sqlite"
+import {
+  Agent, Delegate, type Ids, MemorySessionStore, type RecordEvent, RunRecord, Runtime, Scripted, SqliteSessionStore, Toolset
+} from "../../src/index.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const Echo = Tool.make("echo", {
+  description: "Says it again",
+  parameters: Schema.Struct({ text: Schema.String }),
+  success: Schema.String
+}).annotate(Tool.Readonly, true)
+const toolkit = Toolkit.make(Echo)
+const echo = Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))
+
+const call = (text: string) => Scripted.complete({ toolCalls: [{ name: "echo", params: { text } }] })
+
+const readAll = (filter?: RunRecord.Filter) => RunRecord.RunRecord.use((record) => Stream.runCollect(record.read(filter)))
+
+const events = (entries: ReadonlyArray<RecordEvent.Entry>) => entries.map(({ event }) => event)
+
+const of = <Tag extends RecordEvent.Kind>(entries: ReadonlyArray<RecordEvent.Entry>, tag: Tag) =>
+  events(entries).filter((event): event is Extract<RecordEvent.RecordEvent, { readonly _tag: Tag }> => event._tag === tag)
+
+/** Without prototypes, and without members that are undefined. */
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
+
+const withoutRepeatedContent = (entries: ReadonlyArray<RecordEvent.Entry>) => {
+  const known = new Set<string>()
+  return entries.filter((entry) => {
+    const key = RunRecord.contentKey(entry)
+    const name = `${entry.sessionId} ${key}`
+    if (key === undefined) return true
+    return known.has(name) ? false : known.add(name).size > 0
+  })
+}
+
+/** Runs a body with each store, and with the entries that a listener gets. */
+const withStores = (
+  name: string,
+  turns: ReadonlyArray<Scripted.Turn>,
+  body: (path: string | undefined) => Effect.Effect<ReadonlyArray<RecordEvent.Entry>, unknown, Agent.Agent | RunRecord.RunRecord>
+) => {
+  for (const kind of ["memory", "SQLite"] as const) {
+    it.effect(`${name} (${kind})`, () =>
+      Effect.gen(function*() {
+        const path = `${yield* temporaryDirectory}/state.db`
+        const store = kind === "memory" ? MemorySessionStore.layer : SqliteSessionStore.layer({ path })
+        const runtime = Runtime.layer({
+          provider: Scripted.layer(turns),
+          tools: [echo, Delegate.toolset],
+          store,
+          retry: { backoff: { base: 0, cap: 0 } }
+        })
+        const heard: Array<RecordEvent.Entry> = []
+        yield* Effect.gen(function*() {
+          const record = yield* RunRecord.RunRecord
+          yield* record.listen((entries) => void heard.push(...entries))
+          const read = yield* body(kind === "memory" ? undefined : path)
+          const sessions = new Set(read.map(({ sessionId }) => sessionId))
+          // A listener hears the content that is kept once per session with each run that uses it.
+          assert.deepStrictEqual(plain(read), plain(withoutRepeatedContent(heard.filter(({ sessionId }) => sessions.has(sessionId)))))
+        }).pipe(Effect.provide(runtime))
+      }))
+  }
+}
+
+describe("RunRecord", () => {
+  withStores("a run with calls is there in its order, each message once", [
+    Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }, { name: "nope", params: {} }] }),
+    Scripted.complete("done")
+  ], () =>
+    Effect.gen(function*() {
+      const { sessionId } = yield* Agent.run({ prompt: "go" })
+      const entries = yield* readAll({ sessionId })
+      assert.deepStrictEqual(entries.map(({ event: { _tag } }) => _tag), [
+        "RunStarted",
+        "MessageAppended",
+        "ToolsOffered",
+        "MessageAppended",
+        "AttemptStarted",
+        "AttemptEnded",
+        "MessageAppended",
+        "CallStarted",
+        "MessageAppended",
+        "CallEnded",
+        "MessageAppended",
+        "CallEnded",
+        "AttemptStarted",
+        "AttemptEnded",
+        "MessageAppended",
+        "RunEnded"
+      ])
+      assert.deepStrictEqual(of(entries, "MessageAppended").map(({ origin, position }) => [origin, position]), [
+        ["user", 0],
+        ["runtime", undefined],
+        ["model", 1],
+        ["tool", 2],
+        ["tool", 3],
+        ["model", 4]
+      ])
+      const [first, second] = of(entries, "AttemptStarted")
+      const system = of(entries, "MessageAppended")[1]?.id ?? ""
+      assert.deepStrictEqual(first?.messages, [system, 0])
+      assert.deepStrictEqual(second?.messages, [system, [0, 3]])
+      assert.strictEqual(second?.tools, of(entries, "ToolsOffered")[0]?.hash)
+      assert.deepStrictEqual(of(entries, "CallEnded").map(({ ran, reason, status }) => [status, ran, reason]), [
+        ["ok", true, undefined],
+        ["error", false, "unknown_tool"]
+      ])
+      const [end] = of(entries, "RunEnded")
+      assert.deepStrictEqual([end?.exit, end?.text, end?.steps], ["text_response", "done", 2])
+      return entries
+    }))
+
+  const long = "ä€😀".repeat(25_000)
+  withStores("texts of 100 kB are whole in messages, arguments and results", [call(long), Scripted.complete(long)], () =>
+    Effect.gen(function*() {
+      const { sessionId } = yield* Agent.run({ prompt: long })
+      const entries = yield* readAll({ sessionId })
+      const appended = of(entries, "MessageAppended").filter(({ position }) => position !== undefined)
+      assert.strictEqual(appended.length, 4)
+      for (const { message } of appended.filter((_, index) => index !== 2)) assert.include(JSON.stringify(message), long)
+      assert.deepStrictEqual(of(entries, "CallStarted").map(({ args }) => args), [{ text: long }])
+      assert.deepStrictEqual(of(entries, "AttemptEnded")[1]?.answer, [{ type: "text", text: long }])
+      return entries
+    }))
+
+  withStores("a step costs what is new in it: 200 steps are as large each as the first ones", [
+    ...Array.from({ length: 200 }, (_, index) => call(`text ${1000 + index}`)),
+    Scripted.complete("done")
+  ], () =>
+    Effect.gen(function*() {
+      const { sessionId } = yield* Agent.run({ prompt: "go", maxIterations: 300 })
+      const entries = yield* readAll({ sessionId })
+      const sizes = of(entries, "AttemptStarted").map((event) => JSON.stringify(event).length)
+      assert.strictEqual(sizes.length, 201)
+      assert.isBelow(Math.max(...sizes) - Math.min(...sizes), 20)
+      assert.strictEqual(of(entries, "ToolsOffered").length, 1)
+      return entries
+    }))
+
+  withStores("a failed attempt and its repetition are two attempts of one step, with the decision", [
+    Scripted.fail(new AiError.InternalProviderError({ description: "busy" })),
+    Scripted.complete("done")
+  ], () =>
+    Effect.gen(function*() {
+      const { sessionId } = yield* Agent.run({ prompt: "go" })
+      const entries = yield* readAll({ sessionId })
+      assert.deepStrictEqual(of(entries, "AttemptStarted").map(({ attempt, step }) => [step, attempt]), [[1, 0], [1, 1]])
+      const [failed, answered] = of(entries, "AttemptEnded")
+      assert.strictEqual(failed?.status, "failed")
+      assert.strictEqual(failed?.failure?.type, "InternalProviderError")
+      assert.isTrue(failed?.failure?.retryable)
+      assert.strictEqual(answered?.status, "answered")
+      assert.isAbove(of(entries, "Waiting").length, 0)
+      return entries
+    }))
+
+  withStores("a run that is interrupted keeps what had come of its answer, and its end", [
+    Scripted.hang({ text: "half an ans" })
+  ], () =>
+    Effect.gen(function*() {
+      const agent = yield* Agent.Agent
+      const seen = yield* Effect.scoped(Effect.gen(function*() {
+        const started = Promise.withResolvers<void>()
+        const fiber = yield* Effect.forkChild(agent.run({
+          prompt: "go",
+          streaming: true,
+          onEvent: (events) => Effect.sync(() => events.some(({ _tag }) => _tag === "TextDelta") && started.resolve())
+        }))
+        yield* Effect.promise(() => started.promise)
+        yield* Fiber.interrupt(fiber)
+        return yield* Fiber.await(fiber)
+      }))
+      assert.isTrue(Exit.hasInterrupts(seen))
+      const entries = yield* readAll()
+      assert.deepStrictEqual(of(entries, "AttemptEnded").map(({ answer, status }) => [status, answer]), [
+        ["interrupted", [{ type: "text", text: "half an ans" }]]
+      ])
+      assert.deepStrictEqual(of(entries, "RunEnded").map(({ exit }) => exit), ["interrupted"])
+      return entries
+    }))
+
+  withStores("a resumed session names its old messages by position and writes none of them again", [
+    Scripted.complete("one"),
+    Scripted.complete("two")
+  ], () =>
+    Effect.gen(function*() {
+      const { sessionId, turnId: first } = yield* Agent.run({ prompt: "1" })
+      const { turnId: second } = yield* Agent.run({ prompt: "2", sessionId })
+      const entries = yield* readAll({ sessionId })
+      assert.deepStrictEqual(of(entries, "RunStarted").map(({ resumed }) => resumed), [false, true])
+      assert.deepStrictEqual(of(entries, "MessageAppended").flatMap(({ position }) => position ?? []), [0, 1, 2, 3])
+      assert.deepStrictEqual(of(entries, "AttemptStarted").map(({ messages }) => messages.slice(1)), [[0], [[0, 2]]])
+      const ofSecond = yield* readAll({ turnId: second })
+      assert.deepStrictEqual(ofSecond.filter(({ turnId }) => turnId === first).map(({ event: { _tag } }) => _tag), [
+        "ToolsOffered",
+        "MessageAppended"
+      ])
+      return entries
+    }))
+
+  withStores("a child is a run of its own under the call that made it", [
+    Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "look" } }] }),
+    Scripted.complete("found"),
+    Scripted.complete("done")
+  ], () =>
+    Effect.gen(function*() {
+      const { sessionId, turnId } = yield* Agent.run({ prompt: "go" })
+      const entries = yield* readAll()
+      const [child] = of(entries, "ChildStarted")
+      assert.deepStrictEqual(of(entries, "ChildEnded").map(({ sessionId, status, summary }) => [sessionId, status, summary]), [
+        [child?.sessionId, "completed", "found"]
+      ])
+      const [started] = of(entries.filter((entry) => entry.sessionId === child?.sessionId), "RunStarted")
+      assert.deepInclude(started?.parent, { sessionId, turnId, callId: child?.callId ?? "", goal: "look", depth: 1 })
+      // Nested runs are told in the order in which their steps are written.
+      return entries.filter((entry) => entry.sessionId === sessionId)
+    }))
+
+  const key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
+  withStores("keys that a model or a tool says are masked", [call(key), Scripted.complete(`it is ${key}`)], () =>
+    Effect.gen(function*() {
+      const { sessionId } = yield* Agent.run({ prompt: "go" })
+      const entries = yield* readAll({ sessionId })
+      assert.notInclude(JSON.stringify(entries), key)
+      return entries
+    }))
+
+  it.effect("entries of a newer version are left out and counted", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      const store = SqliteSessionStore.layer({ path })
+      const runtime = Runtime.layer({ provider: Scripted.layer([Scripted.complete("done")]), store })
+      yield* Effect.gen(function*() {
+        const { sessionId } = yield* Agent.run({ prompt: "go" })
+        const before = yield* readAll({ sessionId })
+        const database = new DatabaseSync(path)
+        database.prepare(
+          "INSERT INTO run_record (session_id, turn_id, at, version, kind, body) VALUES (?, 't', 1, 9, 'Dream', '{\"_tag\":\"Dream\"}'), (?, 't', 1, 1, 'Notice', '{\"_tag\":\"No')"
+        ).run(sessionId, sessionId)
+        database.close()
+        const record = yield* RunRecord.RunRecord
+        assert.deepStrictEqual(yield* readAll({ sessionId }), before)
+        assert.strictEqual(yield* record.unread({ sessionId }), 2)
+      }).pipe(Effect.provide(runtime))
+    }))
+
+  it.effect("what cannot be written is a gap in the record, and no failure of the run", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      const store = SqliteSessionStore.layer({ path })
+      const provider = Scripted.layer([Scripted.complete("one"), Scripted.complete("two"), Scripted.complete("three")])
+      yield* Effect.gen(function*() {
+        const run = (prompt: string, sessionId?: Ids.SessionId) => Agent.run({ prompt, ...(sessionId === undefined ? {} : { sessionId }) })
+        const { sessionId } = yield* run("1")
+        const database = new DatabaseSync(path)
+        database.exec("CREATE TRIGGER full BEFORE INSERT ON run_record BEGIN SELECT RAISE(ABORT, 'disk full'); END")
+        assert.strictEqual((yield* run("2", sessionId)).exit, "text_response")
+        database.exec("DROP TRIGGER full")
+        database.close()
+        yield* run("3", sessionId)
+        const entries = yield* readAll({ sessionId })
+        const [gap, ...more] = of(entries, "Gap")
+        assert.strictEqual(more.length, 0)
+        assert.strictEqual(gap?.entries, 7)
+        assert.include(gap?.reason, "disk full")
+        assert.deepStrictEqual(of(entries, "RunEnded").map(({ text }) => text), ["one", "three"])
+      }).pipe(Effect.provide(Runtime.layer({ provider, store })))
+    }))
+})
