@@ -64,7 +64,7 @@ const codeOf = (error: CliError.CliError): number =>
 /** A first word that is no command of the program may be one of a plugin. */
 const ofPlugin = Effect.fnUntraced(function*([word = "", ...args]: ReadonlyArray<string>) {
   if (!/^[A-Za-z]\S*$/.test(word) || commandNames.includes(word)) return undefined
-  const { run } = yield* Effect.promise(() => import("./PluginsRun.ts"))
+  const { run } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
   return yield* run(word, args, commandNames)
 })
 
@@ -74,7 +74,8 @@ export const execute = (argv: ReadonlyArray<string>) => Secrets.provided(execute
 const executed = Effect.fnUntraced(function*(argv: ReadonlyArray<string>) {
   const output = yield* Output
   const capabilities = yield* TerminalCapabilities.TerminalCapabilities
-  const own = Command.runWith(root, { version })(ArgumentOrder.rewrite(argv, commandNames)).pipe(
+  const words = ArgumentOrder.rewrite(argv, commandNames)
+  const own = Effect.flatMap(root(words), (command) => Command.runWith(command, { version })(words)).pipe(
     Effect.provideService(CliConfig.CliConfig, config),
     Effect.provideService(CliOutput.Presenter, presenter(output, capabilities)),
     Effect.as(0)

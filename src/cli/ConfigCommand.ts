@@ -1,50 +1,129 @@
 /**
  * `hermes config`: shows and changes the settings.
+ *
+ * Source: `hermes-product.md` §1.6.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as ChildProcess from "effect/process/ChildProcess"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import * as Yaml from "../config/Yaml.ts"
+import { load, surroundings } from "./CommandSettings.ts"
+import * as ErrorLine from "./ErrorLine.ts"
+import { notDone, silent, unknownName, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
-
-type Actions = typeof import("./ConfigActions.ts")
-
-const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) =>
-    perform(shared, () => import("./ConfigActions.ts"), (actions) => work(actions, shared)))
+import { hermes } from "./Hermes.ts"
+import { line, note } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const key = Argument.String("key").pipe(Argument.withDescription("Key such as agent.max_turns"))
 const json = Flags.yes("json", "Print JSON instead of YAML")
 
-const show = Command.make("show", { json }, (flags) => act((actions, shared) => actions.show(shared, flags))).pipe(
+interface AsJson {
+  readonly json: boolean
+}
+
+/** A text as it is, so that a script can use it; everything else as YAML, or as JSON if that is asked for. */
+const render = (value: unknown, { json }: AsJson): Effect.Effect<string> => {
+  if (json) return Effect.succeed(SafeText.json(value, 2))
+  return typeof value === "string" ? Effect.succeed(value) : Yaml.render(value)
+}
+
+const warn = (warnings: ReadonlyArray<string>) =>
+  Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true })
+
+/** Prints the settings that are in effect; what has none is said on stderr. */
+const showAll = Effect.fn("hermes config show")(function*(form: AsJson) {
+  const { values, warnings } = yield* Edit.show(Flags.configOptions(yield* hermes))
+  yield* warn(warnings)
+  yield* line(yield* render(values, form))
+}, Effect.provide(surroundings))
+
+const show = Command.make("show", { json }, showAll).pipe(
   Command.withDescription("Show all settings in effect, secrets masked")
 )
-const path = Command.make("path", {}, () => act(({ path }) => path)).pipe(
+
+const path = Command.make("path", {}, () => Effect.provide(Effect.flatMap(Home, ({ config }) => line(config)), Home.layer)).pipe(
   Command.withDescription("Print the path of config.yaml")
 )
-const envPath = Command.make("env-path", {}, () => act(({ envPath }) => envPath)).pipe(
+
+const envPath = Command.make("env-path", {}, () => Effect.provide(Effect.flatMap(Home, ({ env }) => line(env)), Home.layer)).pipe(
   Command.withDescription("Print the path of the .env file")
 )
-const get = Command.make("get", { key, json }, (flags) => act(({ get }) => get(flags))).pipe(
-  Command.withDescription("Show the value of a key")
-)
+
+const unknownKey = (key: string) => unknownName("setting", key, { list: "hermes config show" })
+
+/** Prints one value; one that is not set is a failure. */
+const get = Command.make("get", { key, json }, Effect.fn("hermes config get")(function*({ json, key }) {
+  const found = yield* Edit.get(key)
+  if (Option.isNone(found)) return yield* (yield* Edit.isKnown(key)) ? notDone(`${key} is not set`) : unknownKey(key)
+  yield* warn(yield* Edit.unsupported(key, found.value))
+  yield* line(yield* render(found.value, { json }))
+}, Effect.provide(surroundings))).pipe(Command.withDescription("Show the value of a key"))
+
+const tell = (what: string) => ({ file, key, warnings }: Edit.Change) =>
+  Effect.andThen(warn(warnings), line(`${what} ${key} in ${file}`))
+
 const set = Command.make(
   "set",
   { key, value: Argument.String("value").pipe(Argument.withDescription("New value")) },
-  (flags) => act(({ set }) => set(flags))
+  ({ key, value }) => Effect.provide(Effect.flatMap(Edit.set(key, value), tell("set")), Home.layer)
 ).pipe(Command.withDescription("Set a key; secrets (…_api_key, …_token, …_secret) are stored in .env"))
-const unset = Command.make("unset", { key }, (flags) => act(({ unset }) => unset(flags))).pipe(
-  Command.withDescription("Remove a key")
-)
-const edit = Command.make("edit", {}, () => act(({ edit }) => edit)).pipe(
-  Command.withDescription("Edit config.yaml in $VISUAL or $EDITOR and check it afterwards")
-)
-const check = Command.make("check", {}, () => act(({ check }, shared) => check(shared))).pipe(
+
+const unset = Command.make("unset", { key }, Effect.fn("hermes config unset")(function*({ key }) {
+  const change = yield* Edit.unset(key)
+  if (change.wasSet) return yield* tell("removed")(change)
+  return yield* (yield* Edit.isKnown(key)) ? line(`${change.key} is not set in ${change.file}`) : unknownKey(key)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Remove a key"))
+
+const refuse = (lines: ReadonlyArray<string>) =>
+  Effect.andThen(
+    Effect.forEach(lines, (text) => note(ErrorLine.render(text).trimEnd()), { discard: true }),
+    Effect.fail(silent(unusable))
+  )
+
+/** Says everything that is wrong, a line each. */
+const judge = <E extends { readonly message: string }, R>(loading: Effect.Effect<Config.Loaded, E, R>) =>
+  Effect.matchEffect(loading, {
+    onFailure: (error) => refuse(error.message.split("\n")),
+    onSuccess: ({ refusals, warnings }) =>
+      Effect.andThen(
+        warn(warnings),
+        refusals.length > 0
+          ? refuse(refusals)
+          : line(warnings.length === 0 ? "The settings are valid" : "The settings can be used, with warnings")
+      )
+  })
+
+/** Lets the user's editor change the file, and says what is wrong with it then. */
+const edit = Command.make("edit", {}, Effect.fn("hermes config edit")(function*() {
+  const home = yield* Home
+  const environment = yield* Environment
+  yield* home.ensure
+  const editor = environment.get("VISUAL") ?? environment.get("EDITOR") ?? "vi"
+  // The variable may hold arguments, so the shell reads it; the path is no part of what it reads.
+  const command = ChildProcess.make("sh", ["-c", `${editor} "$1"`, "sh", home.config], {
+    stdin: "inherit",
+    stdout: "inherit",
+    stderr: "inherit"
+  })
+  const code = yield* ChildProcessSpawner.use(({ exitCode }) => exitCode(command)).pipe(
+    Effect.mapError((error) => notDone(`cannot start the editor: ${error.message}`))
+  )
+  if (code !== 0) return yield* notDone(`the editor "${editor}" ended with ${code}: set EDITOR`)
+  return yield* judge(Config.load())
+}, Effect.provide(surroundings))).pipe(Command.withDescription("Edit config.yaml in $VISUAL or $EDITOR and check it afterwards"))
+
+const check = Command.make("check", {}, () => Effect.provide(judge(load), surroundings)).pipe(
   Command.withDescription("Check the settings and report all problems")
 )
 
-export const configCommand = Command.make("config", { json }, (flags) => act((actions, shared) => actions.show(shared, flags)))
-  .pipe(
-    Command.withDescription("Show and change the settings"),
-    Command.withSubcommands([show, get, set, unset, edit, check, path, envPath])
-  )
+export const command = Command.make("config", { json }, showAll).pipe(
+  Command.withSubcommands([show, get, set, unset, edit, check, path, envPath])
+)

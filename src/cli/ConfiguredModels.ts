@@ -2,24 +2,39 @@
  * The models that the settings mean, for commands that look at them without a run: with logins in place of keys, and with
  * the providers that plugins bring.
  *
- * Plugins are loaded only where the settings name a provider that the program does not know itself.
+ * Plugins are loaded only where the settings name a provider that the program does not know itself. A route is tried by one
+ * call with the smallest output limit that the protocol takes, without hooks, retries and fallbacks: it is about the route
+ * itself. What the provider refuses is explained as a run would take it.
+ *
+ * Source: `hermes-llm.md` §2, §16.
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
+import * as Config from "../config/Config.ts"
 import { Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
-import type { Values } from "../config/Settings.ts"
-import type { ConfigError } from "../domain/AgentError.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import type { Route } from "../domain/Route.ts"
 import type { ProviderSource } from "../plugin/Plugin.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
+import { Catalogue } from "../routing/Catalogue.ts"
+import * as HomeCatalogue from "../routing/catalogue/HomeCatalogue.ts"
+import * as Classification from "../routing/Classification.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { Logins } from "../routing/Logins.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
+import { Failure, notDone } from "./Failure.ts"
 import { Program } from "./Program.ts"
 
 export interface Models {
@@ -64,3 +79,92 @@ export const use = <A, E, R>(
       open: (route) => (ProviderSources.find(providers, route.provider)?.open ?? known)(route)
     })
   }))
+
+/** Works with the route that answers, as `read` finds the logins. */
+export const withRoute = <A, E, R>(
+  read: Read,
+  work: (route: Route, models: Models) => Effect.Effect<A, E, R>,
+  change: (settings: Values) => Values = (settings) => settings
+) =>
+  Effect.flatMap(Settings, (settings) =>
+    use(change(settings), read, (models) =>
+      Effect.flatMap(Effect.fromResult(ConfiguredRoutes.primary(models.configured)), (route) => work(route, models))))
+
+/** Ignores the configured model: another provider may not have it. */
+export const withAnyModel = (settings: Values): Values =>
+  ({ ...settings, model: { ...settings.model, default: settings.model.default ?? "any" } })
+
+/** OpenAI's Responses API takes no smaller limit. */
+const leastOutput = ({ apiMode }: Route): number => apiMode === "codex_responses" ? 16 : 1
+
+const ping = Effect.fnUntraced(function*(route: Route, { open }: Models) {
+  const provider = yield* open(route)
+  const request = yield* provider.prepare({
+    messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "Say ok." })] })],
+    tools: [],
+    toolChoice: "auto",
+    responseFormat: { type: "text" },
+    stream: false,
+    maxOutputTokens: leastOutput(route),
+    reasoningEffort: "none"
+  })
+  return yield* provider.execute(request)
+}, Effect.scoped)
+
+const refusal = ({ model, provider }: Route) => (error: AiError.AiError | ConfigError): Failure | ConfigError => {
+  if (!AiError.isAiError(error)) return error
+  return notDone(`${model} (${provider}) does not answer: ${Redaction.redactText(Classification.explain(error))}`)
+}
+
+/** Asks for the shortest answer. */
+export const asked = Effect.fnUntraced(function*(route: Route, models: Models) {
+  const started = yield* Clock.currentTimeMillis
+  const answered = yield* Effect.result(Effect.timeoutOrElse(ping(route, models), {
+    duration: "60 seconds",
+    orElse: () => Effect.fail(notDone(`${route.model} (${route.provider}) did not answer within a minute`))
+  }))
+  const millis = (yield* Clock.currentTimeMillis) - started
+  if (Result.isFailure(answered)) {
+    const { failure } = answered
+    return yield* failure instanceof Failure ? failure : refusal(route)(failure)
+  }
+  const { model, usage } = answered.success
+  return { model, millis, tokens: usage.outputTokens.total ?? 0 }
+})
+
+/** A route that is being set up: nothing of the file counts for it. */
+export interface Candidate {
+  readonly provider: string
+  readonly baseUrl: string | undefined
+  /** Empty where the provider needs none, or the environment holds it. */
+  readonly key: string
+  readonly model?: string
+}
+
+const settingsOf = ({ baseUrl, key, model, provider }: Candidate) =>
+  HomeCatalogue.layer.pipe(Layer.provideMerge(Config.layerAll({
+    ignoreUserConfig: true,
+    flags: [
+      { name: "the provider", key: "model.provider", value: provider },
+      { name: "the address", key: "model.base_url", value: baseUrl },
+      { name: "the key", key: "model.api_key", value: key === "" ? undefined : key },
+      { name: "the model", key: "model.default", value: model }
+    ]
+  })))
+
+/** Names of the models that a route lists; none where it gives no list. */
+export const modelsOf = (candidate: Candidate) =>
+  withRoute(({ load }) => load, (route) => Catalogue.use((catalogue) => catalogue.listed(route)), withAnyModel).pipe(
+    Effect.map((models) => models.map(({ id }) => id)),
+    // A key that is wrong is told by the request that tries the model.
+    Effect.orElseSucceed((): ReadonlyArray<string> => []),
+    Effect.provide(settingsOf(candidate))
+  )
+
+/** Tries a route; one sentence about its answer, or the failure. */
+export const tryRoute = (candidate: Candidate) =>
+  withRoute(({ load }) => load, (route, models) =>
+    Effect.map(asked(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)).pipe(
+      Effect.provide(settingsOf(candidate))
+    )
+

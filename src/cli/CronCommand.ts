@@ -1,98 +1,231 @@
 /**
  * `hermes cron`: jobs that run at their times, each in a conversation of its own.
+ *
+ * Source: `hermes-product.md` §1.6 and §2.5.
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import { Settings } from "../config/Settings.ts"
+import { layer as leasesIn } from "../platform/Leases.ts"
+import * as JobFiles from "../runner/cron/JobFiles.ts"
+import { insideVariable } from "../tool/cron/CronContext.ts"
+import * as CronJobs from "../tool/cron/CronJobs.ts"
+import * as JobView from "../tool/cron/Job.ts"
+import type { CronError, Job } from "../tool/cron/Job.ts"
+import type { Draft } from "../tool/cron/JobDraft.ts"
+import * as JobSnapshot from "../tool/cron/JobSnapshot.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
-
-type Actions = typeof import("./CronActions.ts")
-type Runs = typeof import("./CronRuns.ts")
-
-const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./CronActions.ts"), (actions) => work(actions, shared)))
-
-const run = <A, E, R>(work: (runs: Runs, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./CronRuns.ts"), (runs) => work(runs, shared)))
+import { hermes } from "./Hermes.ts"
+import { workingDirectory } from "./internal/machine.ts"
+import { line, note } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const job = Argument.String("job").pipe(Argument.withDescription("Job id, id prefix, or name"))
 const json = Flags.yes("json", "Print JSON")
-const scenario = { script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model") }
-
-const many = (flag: string, metavar: string, description: string) =>
-  Flag.String(flag).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.atLeast(0))
+const listFlags = { all: Flags.yes("all", "Include completed jobs"), json }
 
 const draft = {
   name: Flags.text("name", "NAME", "Name of the job"),
-  skill: many("skill", "NAME", "Skill to load; repeatable"),
+  skill: Flags.many("skill", "NAME", "Skill to load; repeatable"),
   script: Flags.text("script", "PATH", "Script below scripts/ of the home directory; its output is added to the prompt"),
   noAgent: Flags.yes("no-agent", "Use the output of the script as the result, without a model"),
   workdir: Flags.text("workdir", "DIRECTORY", "Working directory"),
   repeat: Flags.last(Flag.Int("repeat").pipe(Flag.withMetavar("N")), "Number of runs after which the job is complete"),
-  contextFrom: many("context-from", "JOB", "Job whose latest output is added to the prompt; repeatable"),
+  contextFrom: Flags.many("context-from", "JOB", "Job whose latest output is added to the prompt; repeatable"),
   timezone: Flags.text("timezone", "ZONE", "Time zone such as Europe/Berlin; default: the configured one, else that of the machine")
 }
 
-const listFlags = { all: Flags.yes("all", "Include completed jobs"), json }
+/** A mistake of the user, or of the files. */
+export const told = (error: CronError): Failure =>
+  error._tag === "CronRefused" ? usage(error.message) : notDone(error.message)
 
-const list = Command.make("list", listFlags, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
+/** The jobs of the home directory. */
+export const jobsOfHome = Layer.unwrap(Effect.map(Home, ({ cron, database }) => Layer.provide(CronJobs.layer(cron), leasesIn(database))))
+
+/** Works on the jobs of the home directory. */
+const onJobs = <A>(work: (jobs: CronJobs.Service) => Effect.Effect<A, CronError>) =>
+  CronJobs.CronJobs.use(work).pipe(Effect.mapError(told), Effect.provide(jobsOfHome))
+
+const describe = (job: Job): string => {
+  const next = JobView.nextText(job)
+  const facts = [
+    JobView.record(job).schedule,
+    next === undefined ? undefined : `next ${next}`,
+    job.last_status === null ? undefined : `last ${job.last_status}`,
+    `runs ${JobView.progress(job)}`,
+    job.model.model ?? undefined
+  ]
+  const lines = [`${job.id}  ${JobView.stateOf(job)}  ${job.name}`, `  ${facts.filter((fact) => fact !== undefined).join(" · ")}`]
+  return [...lines, ...job.last_error === null ? [] : [`  ${job.last_error}`]].map((text) => SafeText.text(text).replaceAll("\n", " ")).join("\n")
+}
+
+/** Prints the jobs. */
+const listJobs = Effect.fn("hermes cron list")(function*({ all, json }: Flags.Parsed<typeof listFlags>) {
+  const listed = yield* onJobs(({ list }) => list)
+  const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
+  for (const problem of listed.problems) yield* note(`Warning: ${SafeText.line(problem)}`)
+  if (json) return yield* line(SafeText.json(jobs.map(JobView.record), 2))
+  if (jobs.length === 0) return yield* line("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
+  yield* line(jobs.map(describe).join("\n"))
+}, Effect.provide(Home.layer))
+
+const list = Command.make("list", listFlags, listJobs).pipe(
   Command.withAlias("ls"),
   Command.withDescription("List jobs and their next runs")
 )
 
-const create = Command.make(
-  "create",
-  {
-    schedule: Argument.String("schedule").pipe(
-      Argument.withDescription("30m (once), 'every 2h', '0 9 * * mon-fri', or 2026-03-01T09:00")
-    ),
-    prompt: Argument.optional(Argument.String("prompt").pipe(Argument.withDescription("Prompt of the job"))),
-    ...draft
-  },
-  (flags) => act((actions, shared) => actions.create(shared, flags))
-).pipe(Command.withAlias("add"), Command.withDescription("Create a job; --model, --provider and --toolsets are stored with it"))
+const draftOf = Effect.fnUntraced(function*(given: Flags.Parsed<typeof draft>) {
+  const paths = yield* Path.Path
+  const { toolsets } = yield* hermes
+  return {
+    name: given.name,
+    skills: given.skill.length === 0 ? undefined : given.skill,
+    script: given.script,
+    noAgent: given.noAgent ? true : undefined,
+    workdir: given.workdir === undefined ? undefined : paths.resolve(workingDirectory(), given.workdir),
+    times: given.repeat,
+    contextFrom: given.contextFrom.length === 0 ? undefined : given.contextFrom,
+    timezone: given.timezone,
+    toolsets: toolsets === undefined ? undefined : Flags.names(toolsets)
+  } satisfies Draft
+})
 
-const edit = Command.make(
-  "edit",
-  {
-    job,
-    schedule: Flags.text("schedule", "WHEN", "New schedule"),
-    prompt: Flags.text("prompt", "TEXT", "New prompt"),
-    ...draft
-  },
-  (flags) => act((actions, shared) => actions.edit(shared, flags))
-).pipe(Command.withDescription("Change the given fields of a job"))
+const soon = (job: Job): string => {
+  const next = JobView.nextText(job)
+  return `${job.id} ${job.name}: ${next === undefined ? "no next run" : `next run ${next}`}`
+}
 
-const pause = Command.make("pause", { job }, (flags) => act((actions) => actions.pause(flags))).pipe(
-  Command.withDescription("Pause a job")
+/** Refuses changes of jobs by a process that a job started. */
+const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
+  process[insideVariable] === undefined
+    ? Effect.void
+    : usage("a scheduled job cannot change jobs: do the work now, or report what should be scheduled"))
+
+/** Says so where nobody would run it. */
+const mentionTicker = Effect.gen(function*() {
+  const home = yield* Home
+  const last = yield* JobFiles.lastLook(home)
+  const now = yield* Clock.currentTimeMillis
+  if (last === undefined || now - last > staleMillis) yield* note(`Note: ${nobody}`)
+})
+
+const staleMillis = 180_000
+const nobody = "The scheduler is not running. Start it with `hermes cron serve`, or run `hermes cron tick` every minute."
+
+const create = Command.make("create", {
+  schedule: Argument.String("schedule").pipe(
+    Argument.withDescription("30m (once), 'every 2h', '0 9 * * mon-fri', or 2026-03-01T09:00")
+  ),
+  prompt: Argument.optional(Argument.String("prompt").pipe(Argument.withDescription("Prompt of the job"))),
+  ...draft
+}, Effect.fn("hermes cron create")(function*({ prompt, schedule, ...given }) {
+  yield* outsideOfJobs
+  const settings = yield* Settings
+  const model = JobSnapshot.take(settings, yield* Environment)
+  const draft = yield* draftOf(given)
+  const whole: Draft = {
+    ...draft,
+    schedule,
+    prompt: Option.getOrUndefined(prompt),
+    model,
+    timezone: draft.timezone ?? settings.cron.timezone
+  }
+  const job = yield* onJobs((jobs) => jobs.create(whole))
+  yield* line(`created ${soon(job)}`)
+  yield* mentionTicker
+}, CommandSettings.provide)).pipe(
+  Command.withAlias("add"),
+  Command.withDescription("Create a job; --model, --provider and --toolsets are stored with it")
 )
-const resume = Command.make("resume", { job }, (flags) => act((actions) => actions.resume(flags))).pipe(
-  Command.withDescription("Resume a paused job")
-)
-const remove = Command.make("remove", { job }, (flags) => act((actions) => actions.remove(flags))).pipe(
+
+const edit = Command.make("edit", {
+  job,
+  schedule: Flags.text("schedule", "WHEN", "New schedule"),
+  prompt: Flags.text("prompt", "TEXT", "New prompt"),
+  ...draft
+}, Effect.fn("hermes cron edit")(function*({ job: reference, prompt, schedule, ...given }) {
+  yield* outsideOfJobs
+  const shared = yield* hermes
+  const isModelGiven = shared.model !== undefined || shared.provider !== undefined || shared.baseUrl !== undefined
+  const model = isModelGiven ? JobSnapshot.take(yield* Settings, yield* Environment) : undefined
+  const draft: Draft = { ...yield* draftOf(given), schedule, prompt, model }
+  if (Object.values(draft).every((value) => value === undefined)) return yield* usage("nothing to change: pass at least one option, see `hermes cron edit --help`")
+  yield* line(`changed ${soon(yield* onJobs((jobs) => jobs.update(reference, draft)))}`)
+}, CommandSettings.provide)).pipe(Command.withDescription("Change the given fields of a job"))
+
+const pause = Command.make("pause", { job }, Effect.fn("hermes cron pause")(function*({ job }) {
+  yield* line(`paused ${soon(yield* onJobs((jobs) => jobs.pause(job)))}`)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Pause a job"))
+
+const resume = Command.make("resume", { job }, Effect.fn("hermes cron resume")(function*({ job }) {
+  yield* line(`resumed ${soon(yield* onJobs((jobs) => jobs.resume(job)))}`)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Resume a paused job"))
+
+const remove = Command.make("remove", { job }, Effect.fn("hermes cron remove")(function*({ job }) {
+  const { id, name } = yield* onJobs((jobs) => jobs.remove(job))
+  yield* line(`removed ${id} ${name}`)
+}, Effect.provide(Home.layer))).pipe(
   Command.withAlias("rm"),
   Command.withDescription("Remove a job; its result files are kept")
 )
-const status = Command.make("status", { json }, (flags) => act((actions) => actions.status(flags))).pipe(
-  Command.withDescription("Show if the scheduler is running, and the next job")
-)
-const resnap = Command.make("resnap", { job: Argument.optional(job) }, (flags) => act((actions, shared) => actions.resnap(shared, flags)))
-  .pipe(Command.withDescription("Store the current provider and model with a job, or with all jobs"))
 
-const runNow = Command.make("run", { job, ...scenario }, (flags) => run((runs, shared) => runs.runNow(shared, flags))).pipe(
+/** Gives jobs the provider and model that the settings mean now. */
+const resnap = Command.make("resnap", { job: Argument.optional(job) }, Effect.fn("hermes cron resnap")(function*({ job }) {
+  const model = JobSnapshot.take(yield* Settings, yield* Environment)
+  const changed = yield* onJobs((jobs) =>
+    Option.match(job, {
+      onSome: (reference) => Effect.map(jobs.update(reference, { model }), (one) => [one]),
+      onNone: () => Effect.flatMap(jobs.list, ({ jobs: all }) => Effect.forEach(all, ({ id }) => jobs.update(id, { model })))
+    }))
+  const name = model.model ?? "the configured model"
+  yield* line(`${changed.length === 1 ? "1 job uses" : `${changed.length} jobs use`} ${name}${model.provider === undefined ? "" : ` of ${model.provider}`}`)
+}, CommandSettings.provide)).pipe(Command.withDescription("Store the current provider and model with a job, or with all jobs"))
+
+/** Says whether anybody looks for due jobs, and what comes next. */
+const status = Command.make("status", { json }, Effect.fn("hermes cron status")(function*({ json }) {
+  const { jobs, problems } = yield* onJobs(({ list }) => list)
+  const now = yield* Clock.currentTimeMillis
+  const last = yield* JobFiles.lastLook(yield* Home)
+  const count = (state: string): number => jobs.filter((job) => JobView.stateOf(job) === state).length
+  const counts = { scheduled: count("scheduled"), running: count("running"), paused: count("paused"), completed: count("completed") }
+  const next = jobs.filter((job) => JobView.nextText(job) !== undefined)
+    .toSorted((a, b) => (a.next_run_at ?? "").localeCompare(b.next_run_at ?? ""))[0]
+  const seconds = last === undefined ? undefined : Math.round((now - last) / 1000)
+  if (json) {
+    return yield* line(SafeText.json({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, 2))
+  }
+  yield* line([
+    last === undefined || now - last > staleMillis ? nobody : `The scheduler last checked ${seconds} s ago.`,
+    Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", "),
+    ...next === undefined ? [] : [`next: ${SafeText.line(soon(next))}`],
+    ...problems.map((problem) => `Warning: ${SafeText.line(problem)}`)
+  ].join("\n"))
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Show if the scheduler is running, and the next job"))
+
+const loadRuns = Effect.promise(() => import("./CronRuns.ts"))
+const scenario = { script: Flags.text("script", "PATH", "Answer from a scenario file instead of a model") }
+
+const runNow = Command.make("run", { job, ...scenario }, (flags) => Effect.flatMap(loadRuns, ({ runNow }) => runNow(flags))).pipe(
   Command.withDescription("Run a job now and print its result")
 )
-const tick = Command.make("tick", scenario, (flags) => run((runs, shared) => runs.tick(shared, flags))).pipe(
+const tick = Command.make("tick", scenario, (flags) => Effect.flatMap(loadRuns, ({ tick }) => tick(flags))).pipe(
   Command.withDescription("Run due jobs once and exit; call it from the system's cron every minute")
 )
-const serve = Command.make("serve", scenario, (flags) => run((runs, shared) => runs.serve(shared, flags))).pipe(
+const serve = Command.make("serve", scenario, (flags) => Effect.flatMap(loadRuns, ({ serve }) => serve(flags))).pipe(
   Command.withDescription("Run due jobs every minute until stopped")
 )
 
 /** Without a word behind it: the list. */
-export const cronCommand = Command.make("cron", listFlags, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
-  Command.withDescription("Create, list and run scheduled jobs"),
+export const command = Command.make("cron", listFlags, listJobs).pipe(
   Command.withSubcommands([list, create, edit, pause, resume, remove, status, resnap, runNow, tick, serve])
 )

@@ -28,10 +28,12 @@ import * as JobTools from "../runner/cron/JobTools.ts"
 import * as Tick from "../runner/cron/Tick.ts"
 import * as JobSnapshot from "../tool/cron/JobSnapshot.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import { jobsOfHome, told } from "./CronActions.ts"
+import { surroundings } from "./CommandSettings.ts"
+import { jobsOfHome, told } from "./CronCommand.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { failed, silent } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
 import { note, Output } from "./ProgramOutput.ts"
 import { Program, type Start } from "./Program.ts"
 import * as SafeText from "./render/SafeText.ts"
@@ -41,15 +43,15 @@ type Own = Pick<Start, "script">
 const blocked = (error: unknown): JobBlocked => new JobBlocked({ message: ErrorLine.of(error).line })
 
 /** A runtime for each job. */
-const agents = (flags: Flags.Globals, own: Own) =>
+const agents = (options: Config.Options, own: Own) =>
   Layer.effect(
     JobAgent,
     Effect.gen(function*() {
       const program = yield* Program
       const environment = yield* Environment
-      const surroundings = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
+      const context = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
       const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
-        const loaded = yield* Effect.mapError(Config.load(Flags.configOptions(flags)), blocked)
+        const loaded = yield* Effect.mapError(Config.load(options), blocked)
         const settings = JobSnapshot.apply(loaded.settings, environment, job.model)
         const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, own)), blocked)
         const agent = Context.get(runtime, Agent)
@@ -60,7 +62,7 @@ const agents = (flags: Flags.Globals, own: Own) =>
         })
         return ((asked) => agent.run({ ...asked, cwd: job.workdir, tools, maxIterations: settings.agent.maxTurns })) satisfies Ask as Ask
       })
-      return { open: (job) => Effect.updateContext(open(job), (given: Context.Context<Scope.Scope>) => Context.merge(surroundings, given)) }
+      return { open: (job) => Effect.updateContext(open(job), (given: Context.Context<Scope.Scope>) => Context.merge(context, given)) }
     })
   )
 
@@ -75,8 +77,8 @@ const tickSettings = ({ approvals, cron }: Values, places: JobFiles.Places): Tic
 })
 
 /** Settings that cannot be read are each job's to tell of, once. */
-const lenient = (flags: Flags.Globals) =>
-  Config.load(Flags.configOptions(flags)).pipe(
+const lenient = (options: Config.Options) =>
+  Config.load(options).pipe(
     Effect.map(({ settings }) => settings),
     Effect.catch(() => Effect.provide(Settings, Config.layerOf()))
   )
@@ -90,11 +92,12 @@ const shownText = ({ job, output, text }: Shown, isWrapped: boolean): string => 
 }
 
 /** Shared parts of all ways of running jobs. */
-const surrounded = <A, E, R>(flags: Flags.Globals, own: Own, work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>) =>
+const surrounded = <A, E, R>(own: Own, work: (settings: Tick.Settings, values: Values) => Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
     const output = yield* Output
     yield* output.protect
-    const values = yield* lenient(flags)
+    const options = Flags.configOptions(yield* hermes)
+    const values = yield* lenient(options)
     const settings = tickSettings(values, yield* Home)
     const deliver = (shown: Shown): Effect.Effect<void> => {
       const text = shownText(shown, values.cron.wrapResponse)
@@ -102,15 +105,15 @@ const surrounded = <A, E, R>(flags: Flags.Globals, own: Own, work: (settings: Ti
     }
     return yield* work(settings, values).pipe(
       Effect.provideService(Delivery, deliver),
-      Effect.provide(Layer.merge(jobsOfHome, agents(flags, own)))
+      Effect.provide(Layer.merge(jobsOfHome, agents(options, own)))
     )
-  }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(Environment.layer, Home.layer)))
+  }).pipe(Effect.scoped, Effect.provide(surroundings))
 
 const isFailure = ({ status }: Finished): boolean => status === "error" || status === "blocked"
 
 /** Runs one job now. */
-export const runNow = Effect.fn("hermes cron run")(function*(flags: Flags.Globals, { job, ...own }: Own & { readonly job: string }) {
-  const run = yield* surrounded(flags, own, (settings) => Effect.catchTag(Tick.now(job, settings), ["CronRefused", "CronStoreError"], told))
+export const runNow = Effect.fn("hermes cron run")(function*({ job, ...own }: Own & { readonly job: string }) {
+  const run = yield* surrounded(own, (settings) => Effect.catchTag(Tick.now(job, settings), ["CronRefused", "CronStoreError"], told))
   if (run.status === "silent") yield* note(`${run.job.name} has nothing to report`)
   if (isFailure(run)) return yield* silent(failed)
 })
@@ -121,16 +124,16 @@ const looked = Effect.fnUntraced(function*(settings: Tick.Settings) {
 })
 
 /** Runs what is due. */
-export const tick = Effect.fn("hermes cron tick")(function*(flags: Flags.Globals, own: Own) {
-  const runs = yield* surrounded(flags, own, (settings) =>
+export const tick = Effect.fn("hermes cron tick")(function*(own: Own) {
+  const runs = yield* surrounded(own, (settings) =>
     Effect.andThen(looked(settings), Effect.catchTag(Tick.once(settings), "CronStoreError", told)))
   if (runs.some(isFailure)) return yield* silent(failed)
 })
 
 /** Runs what is due, every minute. */
-export const serve = Effect.fn("hermes cron serve")(function*(flags: Flags.Globals, own: Own) {
+export const serve = Effect.fn("hermes cron serve")(function*(own: Own) {
   yield* note("Checking for due jobs every minute. Press Ctrl+C to stop.")
-  return yield* surrounded(flags, own, (settings) =>
+  return yield* surrounded(own, (settings) =>
     Effect.flatMap(Effect.context<FileSystem.FileSystem | Path.Path>(), (context) =>
       Tick.forever(settings, Effect.provideContext(looked(settings), context))))
 })

@@ -17,6 +17,10 @@ export const text = (name: string, metavar: string, description: string, alias?:
   return last(alias === undefined ? flag : Flag.withAlias(flag, alias), description)
 }
 
+/** A flag with a text behind it that may be given several times. */
+export const many = (name: string, metavar: string, description: string): Flag.Flag<ReadonlyArray<string>> =>
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.atLeast(0))
+
 /** A flag that is there or not. */
 export const yes = (name: string, description: string, alias?: string): Flag.Flag<boolean> => {
   const flag = Flag.withoutNegation(Flag.Boolean(name))
@@ -57,7 +61,8 @@ export const chat = {
   replay: text("replay", "PATH", "Answer from a recording instead of a model")
 }
 
-type Parsed<F> = { readonly [K in keyof F]: F[K] extends Flag.Flag<infer A> ? A : never }
+/** The values of a record of flags. */
+export type Parsed<F> = { readonly [K in keyof F]: F[K] extends Flag.Flag<infer A> ? A : never }
 
 /** The values of {@link globals}. */
 export type Globals = Parsed<typeof globals>

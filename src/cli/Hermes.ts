@@ -1,11 +1,10 @@
 /**
  * The command `hermes` with the flags that every command shares.
  */
-import * as Effect from "effect/Effect"
-import * as References from "effect/References"
 import * as Command from "effect/cli/Command"
 import * as Flags from "./Flags.ts"
 
+/** As an Effect, gives the {@link Flags.Globals} of the command line to the handlers of its commands. */
 export const hermes = Command.make("hermes", Flags.chat).pipe(
   Command.withSharedFlags(Flags.globals),
   Command.withDescription(
@@ -17,14 +16,3 @@ export const hermes = Command.make("hermes", Flags.chat).pipe(
     { command: "hermes -c", description: "Resume the latest session" }
   ])
 )
-
-/** Runs the part of the program that does the work of a command, loaded only now, as loud as the user wants it. */
-export const perform = <M, A, E, R>(
-  { verbose }: Pick<Flags.Globals, "verbose">,
-  load: () => Promise<M>,
-  work: (module: M) => Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.promise(load).pipe(
-    Effect.flatMap(work),
-    Effect.provideService(References.MinimumLogLevel, verbose ? "Debug" : "Warn")
-  )

@@ -1,58 +1,203 @@
 /**
  * `hermes mcp`: the MCP servers whose tools runs get, and this agent as one for other programs.
+ *
+ * Source: `hermes-product.md` §1.6 and §2.4.
  */
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { Home } from "../config/Home.ts"
+import { Settings } from "../config/Settings.ts"
+import { McpConnector } from "../tool/mcp/Connection.ts"
+import * as McpLogins from "../tool/mcp/McpLogins.ts"
+import * as McpNames from "../tool/mcp/McpNames.ts"
+import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { type Failure, notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
-
-type Actions = typeof import("./McpActions.ts")
-
-const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./McpActions.ts"), (actions) => work(actions, shared)))
+import { line, note, Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const json = Flags.yes("json", "Print JSON")
 const name = Argument.String("name").pipe(Argument.withDescription("Server name in the settings"))
 
-const many = (flag: string, metavar: string, description: string) =>
-  Flag.String(flag).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.atLeast(0))
+const unknownServer = (name: string, servers: Readonly<Record<string, unknown>> = {}): Failure =>
+  unknownName("MCP server", name, { known: Object.keys(servers), list: "hermes mcp list" })
 
-const list = Command.make("list", { json }, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
-  Command.withDescription("List configured servers")
-)
-const add = Command.make(
-  "add",
-  {
+const whereOf = ({ args, command, url }: ServerConfig.Section): string => url ?? [command ?? "?", ...args].join(" ")
+
+/** Prints the servers of the settings. Values of variables and headers are not shown. */
+const listServers = Effect.fn("hermes mcp list")(function*({ json }: { readonly json: boolean }) {
+  const { mcpServers } = yield* Settings
+  const servers = Object.entries(mcpServers).map(([name, section]) => ({
     name,
-    command: Flags.text("command", "PROGRAM", "Command that starts the server"),
-    arg: many("arg", "TEXT", "Argument of the command; repeatable"),
-    env: many("env", "NAME=VALUE", "Environment variable of the command; repeatable; ${NAME} is expanded"),
-    url: Flags.text("url", "URL", "Address of a running server"),
-    header: many("header", "NAME=VALUE", "Header of every request; repeatable")
-  },
-  (flags) => act((actions) => actions.add(flags))
-).pipe(Command.withDescription("Add a server with --command or --url"))
-const remove = Command.make("remove", { name }, (flags) => act((actions) => actions.remove(flags))).pipe(
-  Command.withDescription("Remove a server")
-)
-const test = Command.make("test", { name, json }, (flags) => act((actions, shared) => actions.test(shared, flags))).pipe(
-  Command.withDescription("Connect to a server and list its tools")
-)
-const login = Command.make("login", { name }, (flags) => act((actions, shared) => actions.login(shared, flags))).pipe(
+    enabled: section.enabled,
+    server: whereOf(section),
+    toolset: McpNames.toolset(name)
+  }))
+  if (json) return yield* line(SafeText.json(servers, 2))
+  if (servers.length === 0) return yield* line("No MCP servers. Add one with `hermes mcp add NAME --command PROGRAM` or `--url URL`.")
+  const width = Math.max(...servers.map(({ name }) => name.length))
+  yield* line(servers.map(({ enabled, name, server }) => `${enabled ? "+" : "-"} ${name.padEnd(width)}  ${server}`).join("\n"))
+}, CommandSettings.provide)
+
+const list = Command.make("list", { json }, listServers).pipe(Command.withDescription("List configured servers"))
+
+/** `NAME=VALUE` texts as a record. */
+const pairs = Effect.fnUntraced(function*(flag: string, texts: ReadonlyArray<string>) {
+  const out: Record<string, string> = {}
+  for (const text of texts) {
+    const at = text.indexOf("=")
+    if (at < 1) return yield* usage(`--${flag} takes NAME=VALUE, not ${JSON.stringify(text.slice(0, 40))}`)
+    out[text.slice(0, at)] = text.slice(at + 1)
+  }
+  return out
+})
+
+const serverFlags = {
+  command: Flags.text("command", "PROGRAM", "Command that starts the server"),
+  arg: Flags.many("arg", "TEXT", "Argument of the command; repeatable"),
+  env: Flags.many("env", "NAME=VALUE", "Environment variable of the command; repeatable; ${NAME} is expanded"),
+  url: Flags.text("url", "URL", "Address of a running server"),
+  header: Flags.many("header", "NAME=VALUE", "Header of every request; repeatable")
+}
+
+const sectionOf = Effect.fnUntraced(function*({ arg, command, env, header, url }: Flags.Parsed<typeof serverFlags>) {
+  if ((command === undefined) === (url === undefined)) return yield* usage("pass --command or --url")
+  if (url === undefined) {
+    if (header.length > 0) return yield* usage("--header requires --url")
+    const variables = yield* pairs("env", env)
+    return {
+      command,
+      ...(arg.length === 0 ? {} : { args: arg }),
+      ...(env.length === 0 ? {} : { env: variables })
+    }
+  }
+  if (arg.length > 0 || env.length > 0) return yield* usage("--arg and --env require --command")
+  if (!URL.canParse(url)) return yield* usage(`invalid --url ${url}: use an address such as https://host/mcp`)
+  const headers = yield* pairs("header", header)
+  return { url, ...(header.length === 0 ? {} : { headers }) }
+})
+
+const path = (name: string): ReadonlyArray<string> => ["mcp_servers", name]
+
+/** Adds a server to `config.yaml`. */
+const add = Command.make("add", { name, ...serverFlags }, Effect.fn("hermes mcp add")(function*({ name, ...added }) {
+  if (!/^[A-Za-z0-9][\w.-]*$/.test(name)) return yield* usage(`invalid server name "${name}": use letters, digits, - and _`)
+  const section = yield* sectionOf(added)
+  let known = false
+  const { file, warnings } = yield* Edit.modify(path(name), (before) => {
+    known = before !== undefined
+    return before ?? section
+  })
+  if (known) return yield* usage(`there is a server "${name}" already: \`hermes mcp remove ${name}\` first`)
+  for (const warning of warnings) yield* note(`Warning: ${warning}`)
+  yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
+  yield* line(`Tools that may change things need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools.`)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Add a server with --command or --url"))
+
+/** Removes a server from `config.yaml`. */
+const remove = Command.make("remove", { name }, Effect.fn("hermes mcp remove")(function*({ name }) {
+  let known = false
+  const { file } = yield* Edit.modify(path(name), (before) => {
+    known = before !== undefined
+    return undefined
+  })
+  if (!known) return yield* unknownServer(name)
+  yield* line(`removed ${name} from ${file}`)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Remove a server"))
+
+const sectionNamed = Effect.fnUntraced(function*(name: string) {
+  const { mcpServers } = yield* Settings
+  const section = Object.hasOwn(mcpServers, name) ? mcpServers[name] : undefined
+  return section ?? (yield* unknownServer(name, mcpServers))
+})
+
+const returnPage = "<!doctype html><title>hermes</title><p>You can close this page and go back to the terminal.</p>"
+
+/** The server of a name that wants a login, and its address. */
+const wantingLogin = Effect.fnUntraced(function*(name: string) {
+  const section = yield* sectionNamed(name)
+  const config = yield* Effect.mapError(ServerConfig.of(name, section), ({ message }) => usage(message))
+  const { transport } = config
+  if (transport._tag !== "Http") return yield* usage(`server "${name}" is started by a command: login requires a server with a url`)
+  return { config, http: { ...transport, oauth: transport.oauth ?? {} } }
+})
+
+/** Logs in at a server by a browser. */
+const login = Command.make("login", { name }, Effect.fn("hermes mcp login")(function*({ name }) {
+  const { config, http } = yield* wantingLogin(name)
+  const logins = yield* McpLogins.Logins
+  const output = yield* Output
+  const Network = yield* Effect.promise(() => import("../platform/Network.ts"))
+  const SdkLogin = yield* Effect.promise(() => import("../tool/mcp/SdkLogin.ts"))
+  const port = http.oauth.redirectPort ?? 0
+  const loopback = yield* Effect.mapError(
+    Network.callbackPage(port, returnPage),
+    (reason) => usage(`cannot use port ${port} (${reason}): set another oauth.redirect_port`)
+  )
+  const services = yield* Effect.context<never>()
+  const open = (url: URL): void => {
+    const told = output.err(`Open this page to log in to ${http.url.host}:\n\n  ${url.href}\n\nWaiting for the login …\n`)
+    void Effect.runForkWith(services)(told)
+  }
+  yield* Effect.catchTag(
+    SdkLogin.login(config, http, logins, { redirectUrl: loopback.url, state: loopback.state, returned: loopback.returned, open }),
+    "McpError",
+    ({ message }) => Effect.fail(notDone(message))
+  )
+  yield* line(`Logged in to ${name}`)
+  const { mcpServers } = yield* Settings
+  if (mcpServers[name]?.oauth === undefined) yield* note(`Note: set mcp_servers.${name}.oauth to true to use the login`)
+}, Effect.scoped, Effect.provide(McpLogins.layer), CommandSettings.provide)).pipe(
   Command.withDescription("Log in to a server in the browser")
 )
-const logout = Command.make("logout", { name }, (flags) => act((actions) => actions.logout(flags))).pipe(
-  Command.withDescription("Log out of a server")
-)
+
+/** Forgets the login at a server. */
+const logout = Command.make("logout", { name }, Effect.fn("hermes mcp logout")(function*({ name }) {
+  const logins = yield* McpLogins.Logins
+  const forget = Effect.gen(function*() {
+    const known = (yield* logins.get(name)) !== undefined
+    if (known) yield* logins.set(name, undefined)
+    return known
+  })
+  const known = yield* Effect.catchTag(forget, "McpError", ({ message }) => Effect.fail(notDone(message)))
+  if (known) return yield* line(`Logged out of ${name}`)
+  const { mcpServers } = yield* Effect.provide(Settings, Config.layerAll())
+  if (!Object.hasOwn(mcpServers, name)) return yield* unknownServer(name, mcpServers)
+  yield* line(`Not logged in to ${name}`)
+}, Effect.provide(McpLogins.layer), Effect.provide(Home.layer))).pipe(Command.withDescription("Log out of a server"))
+
+/** Connects a server and prints what it has. */
+const test = Command.make("test", { name, json }, Effect.fn("hermes mcp test")(function*({ json, name }) {
+  const section = yield* sectionNamed(name)
+  const SdkClient = yield* Effect.promise(() => import("../tool/mcp/SdkClient.ts"))
+  const { connection, offered } = yield* Effect.gen(function*() {
+    const config = yield* ServerConfig.of(name, section)
+    const connection = yield* McpConnector.use(({ connect }) => connect(config))
+    const chosen = McpNames.filter(config.include, config.exclude)
+    const tools = connection.offers.tools ? yield* connection.listTools : []
+    return { connection, offered: tools.filter((tool) => chosen(tool.name)) }
+  }).pipe(
+    Effect.provide(SdkClient.layer.pipe(Layer.provide(McpLogins.layer))),
+    Effect.catchTag("McpError", ({ message }) => Effect.fail(notDone(message)))
+  )
+  const tools = offered.map((tool) => ({ name: McpNames.tool(name, tool.name), description: tool.description ?? "" }))
+  const { offers, protocol, server } = connection
+  if (json) return yield* line(SafeText.json({ server, protocol, offers, tools }, 2))
+  const rows = tools.map(({ description, name }) => `  ${name}  ${description.split("\n")[0] ?? ""}`.trimEnd())
+  yield* line([`${server}, protocol ${protocol}: ${tools.length} tools`, ...rows].join("\n"))
+}, Effect.scoped, CommandSettings.provide)).pipe(Command.withDescription("Connect to a server and list its tools"))
+
 const serve = Command.make(
   "serve",
   { tools: Flags.text("tools", "A,B", "Read-only tools to offer besides the agent") },
-  (flags) => Effect.flatMap(hermes, (shared) => perform(shared, () => import("./McpServe.ts"), ({ serve }) => serve(shared, flags)))
+  (flags) => Effect.flatMap(Effect.promise(() => import("./McpServe.ts")), ({ serve }) => serve(flags))
 ).pipe(Command.withDescription("Serve this agent to other programs over stdin and stdout"))
 
-export const mcpCommand = Command.make("mcp", { json }, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
-  Command.withDescription("Manage MCP servers, or serve this agent as one"),
+export const command = Command.make("mcp", { json }, listServers).pipe(
   Command.withSubcommands([list, add, remove, test, login, logout, serve])
 )

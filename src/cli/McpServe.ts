@@ -12,7 +12,6 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stdio from "effect/Stdio"
 import * as Agent from "../agent/Agent.ts"
-import * as Config from "../config/Config.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
@@ -22,9 +21,11 @@ import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts
 import * as McpHost from "../tool/mcp/McpHost.ts"
 import { everything, type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
 import type { BoundTool } from "../tool/Toolset.ts"
+import * as CommandSettings from "./CommandSettings.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
 import * as Machine from "./internal/machine.ts"
 import { Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
@@ -93,7 +94,7 @@ const chosen = Effect.fnUntraced(function*(agent: Agent.Service, settings: Value
   })
 })
 
-export const serve = Effect.fn("hermes mcp serve")(function*(flags: Flags.Globals, own: { readonly tools: string | undefined }) {
+export const serve = Effect.fn("hermes mcp serve")(function*(own: { readonly tools: string | undefined }) {
   const { protect, streams } = yield* Output
   const { stdin } = yield* Stdio.Stdio
   const program = yield* Program
@@ -101,9 +102,9 @@ export const serve = Effect.fn("hermes mcp serve")(function*(flags: Flags.Global
   const settings = yield* Settings
   yield* Effect.gen(function*() {
     const agent = yield* Agent.Agent
-    const selection = yield* ToolsetSelection.select(flags, settings)
+    const selection = yield* ToolsetSelection.select(yield* hermes, settings)
     const store = yield* SessionStore
     const tools = yield* chosen(agent, settings, own.tools === undefined ? [] : Flags.names(own.tools))
     yield* McpHost.serve([ask(agent, store, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })
   }).pipe(Effect.provide(program.layer(settings, {})))
-}, Effect.scoped, (effect, flags) => Effect.provide(effect, Config.layerAll(Flags.configOptions(flags))))
+}, Effect.scoped, CommandSettings.provide)

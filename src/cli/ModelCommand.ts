@@ -1,55 +1,308 @@
 /**
  * `hermes model`: which model answers, which there are, another one, and whether it answers at all.
+ *
+ * On a terminal it asks three questions (provider, key, model), then makes one tiny request; only a model that answered is
+ * saved. The key is not shown while it is typed, goes to the provider that was named and to no other, and is kept in `.env`;
+ * that of a custom endpoint beside its address in `config.yaml`. Both files have mode 0600. An empty answer keeps a key that is
+ * there. Ctrl+C at any moment leaves everything as it was. `login` and `logout` are about the tokens of a ChatGPT subscription, in
+ * place of a key; nothing is written before the login has come about.
+ *
+ * Source: `hermes-llm.md` §2, §10.1, §12.3, §16, §17.2.
  */
+import * as BigDecimal from "effect/BigDecimal"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Prompt from "effect/cli/Prompt"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { Environment } from "../config/Environment.ts"
+import * as InheritedLimits from "../config/InheritedLimits.ts"
+import { Settings } from "../config/Settings.ts"
+import type { Route } from "../domain/Route.ts"
+import { Catalogue, type ModelFacts } from "../routing/Catalogue.ts"
+import * as HomeCatalogue from "../routing/catalogue/HomeCatalogue.ts"
+import type { Invitation } from "../routing/CodexLogin.ts"
+import * as Directory from "../routing/ProviderDirectory.ts"
+import { noKey } from "../routing/RouteKeys.ts"
+import * as TokenStore from "../routing/TokenStore.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import * as ConfiguredModels from "./ConfiguredModels.ts"
+import { InterruptCode, notDone, silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
-
-type Actions = typeof import("./ModelActions.ts")
-
-const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) =>
-    perform(shared, () => import("./ModelActions.ts"), (actions) => work(actions, shared)))
+import { hermes } from "./Hermes.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const json = Flags.yes("json", "Print JSON")
 
-const search = Flag.String("search").pipe(
-  Flag.withMetavar("TEXT"),
-  Flag.withDescription("Only models whose name contains this text"),
-  Flag.withDefault("")
-)
+interface AsJson {
+  readonly json: boolean
+}
 
-const list = Command.make("list", { json, search }, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
-  Command.withDescription("List the models of the provider, or of another one with --provider")
-)
-
-const set = Command.make(
-  "set",
-  { model: Argument.String("model").pipe(Argument.withDescription("Model name as the provider lists it")) },
-  (flags) => act((actions, shared) => actions.set(shared, flags))
-).pipe(Command.withDescription("Set the main model; its provider and address with --provider and --base-url"))
-
-const test = Command.make("test", { json }, (flags) => act((actions, shared) => actions.test(shared, flags))).pipe(
-  Command.withDescription("Send a short test request to the model")
-)
-
-const signIn = <A, E, R>(work: (login: typeof import("./ModelLogin.ts"), shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ModelLogin.ts"), (login) => work(login, shared)))
-
-const login = Command.make("login", {}, () => signIn((actions, shared) => actions.login(shared))).pipe(
-  Command.withDescription("Log in to ChatGPT with a code, for the models of openai-codex")
-)
-
-const logout = Command.make("logout", {}, () => signIn((actions, shared) => actions.logout(shared))).pipe(
-  Command.withDescription("Log out of ChatGPT")
-)
-
-export const modelCommand = Command.make("model", { json }, (flags) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ModelSetup.ts"), ({ run }) => run(shared, flags))))
-  .pipe(
-    Command.withDescription("Show the configured model; on a terminal, choose, test and save another one"),
-    Command.withSubcommands([list, set, test, login, logout])
+/** Settings under the flags, and what is known of models. */
+const surroundings = (flags: Flags.Globals) =>
+  HomeCatalogue.layer.pipe(
+    Layer.provideMerge(Config.layerAll(Flags.configOptions(flags)))
   )
+
+const withModels = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(hermes, (flags) => Effect.provide(work, surroundings(flags)))
+
+const keyOf = ({ apiKey, apiMode }: Route): string =>
+  apiKey === undefined
+    ? apiMode === "bedrock_converse" ? "credentials of the AWS SDK" : "none"
+    : Redacted.value(apiKey) === Redacted.value(noKey) ? "none" : "set"
+
+const abilities = (facts: ModelFacts): ReadonlyArray<string> =>
+  (["tools", "vision", "reasoning", "caching"] as const).filter((name) => facts[name] === true)
+
+const prices = ({ price }: ModelFacts): Readonly<Record<string, string>> | null => {
+  if (price === undefined) return null
+  const named = { input: price.input, output: price.output, cache_read: price.cacheRead, cache_write: price.cacheWrite }
+  return Object.fromEntries(
+    Object.entries(named).flatMap(([name, rate]) => rate === undefined ? [] : [[name, BigDecimal.format(rate)]])
+  )
+}
+
+const fallbackNames: Effect.Effect<ReadonlyArray<string>, never, Settings> = Effect.map(Settings, ({ fallbackModel, fallbackProviders }) =>
+  [...fallbackProviders, ...(fallbackProviders.length === 0 && fallbackModel !== undefined ? [fallbackModel] : [])].map(
+    ({ model, provider }) => `${model} of ${provider}`
+  ))
+
+/** Shows the model that answers, and what is known of it. */
+const show = ({ json }: AsJson) =>
+  ConfiguredModels.withRoute(({ look }) => () => look, Effect.fnUntraced(function*(route) {
+    const catalogue = yield* Catalogue
+    const facts = yield* catalogue.facts(route)
+    const fallbacks = yield* fallbackNames
+    const { apiMode, baseUrl, model, provider } = route
+    if (json) {
+      return yield* line(SafeText.json({
+        provider,
+        model,
+        api_mode: apiMode,
+        base_url: baseUrl ?? null,
+        key: keyOf(route),
+        context_length: facts.window.tokens,
+        context_length_source: facts.window.source,
+        max_output_tokens: facts.output ?? null,
+        abilities: abilities(facts),
+        usd_per_million_tokens: prices(facts),
+        fallbacks
+      }, 2))
+    }
+    const rates = prices(facts)
+    const rows: ReadonlyArray<readonly [string, string]> = [
+      ["model", model],
+      ["provider", provider === "offline" ? "offline (built-in; set model.provider and model.default to use a model)" : provider],
+      ["protocol", baseUrl === undefined ? apiMode : `${apiMode} at ${baseUrl}`],
+      ["key", keyOf(route)],
+      ["window", `${facts.window.tokens} tokens (${facts.window.source})`],
+      ["answer", facts.output === undefined ? "unknown" : `up to ${facts.output} tokens`],
+      ["able to", facts.known ? abilities(facts).join(", ") : "unknown"],
+      [
+        "price",
+        rates === null ? "unknown" : `${Object.entries(rates).map(([name, rate]) => `${name} $${rate}`).join(", ")} for a million tokens`
+      ],
+      ["fallbacks", fallbacks.length === 0 ? "none" : fallbacks.join(", ")]
+    ]
+    yield* line(rows.map(([name, text]) => `${name.padEnd(9)}  ${text}`).join("\n"))
+  })).pipe(withModels)
+
+/** Lists the models that the provider serves. */
+const list = Command.make("list", {
+  json,
+  search: Flag.String("search").pipe(
+    Flag.withMetavar("TEXT"),
+    Flag.withDescription("Only models whose name contains this text"),
+    Flag.withDefault("")
+  )
+}, ({ json, search }) =>
+  ConfiguredModels.withRoute(({ load }) => load, Effect.fnUntraced(function*(route) {
+    if (route.provider === "offline") {
+      const names = Directory.entries.map(({ name }) => name).join(", ")
+      return yield* usage(`no provider is configured: pass --provider with one of ${names}`)
+    }
+    const models = yield* Catalogue.use((catalogue) => catalogue.listed(route))
+    const found = models.filter(({ id }) => id.toLowerCase().includes(search.toLowerCase()))
+    if (json) return yield* line(SafeText.json(found, 2))
+    if (models.length === 0) {
+      return yield* notDone(`${route.provider} gives no list of its models: see its documentation, then \`hermes model set\``)
+    }
+    if (found.length === 0) return yield* note(`No match for "${search}" in ${models.length} models`)
+    const width = Math.max(...found.map(({ id }) => id.length))
+    yield* line(found.map(({ id, window }) => window === undefined ? id : `${id.padEnd(width)}  ${window} tokens`).join("\n"))
+  }), ConfiguredModels.withAnyModel).pipe(withModels)).pipe(
+    Command.withDescription("List the models of the provider, or of another one with --provider")
+  )
+
+/** Makes a model the main one, if the settings can mean it. */
+const set = Command.make("set", {
+  model: Argument.String("model").pipe(Argument.withDescription("Model name as the provider lists it"))
+}, Effect.fn("hermes model set")(function*({ model }) {
+  const flags = yield* hermes
+  const { apiMode, baseUrl, provider } = flags
+  yield* ConfiguredModels.withRoute(({ look }) => () => look, Effect.fnUntraced(function*(route) {
+    const removed = yield* Edit.setModel({ default: model, provider, base_url: baseUrl, api_mode: apiMode })
+    yield* line(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
+    if (removed.length > 0) yield* line(`Removed from config.yaml, because it was for the old provider or address: ${removed.join(", ")}`)
+  })).pipe(Effect.provide(surroundings({ ...flags, model })))
+})).pipe(Command.withDescription("Set the main model; its provider and address with --provider and --base-url"))
+
+/** Asks the model for the shortest answer. */
+const test = Command.make("test", { json }, ({ json }) =>
+  ConfiguredModels.withRoute(({ load }) => load, Effect.fnUntraced(function*(route, models) {
+    const { millis, model, tokens } = yield* ConfiguredModels.asked(route, models)
+    if (json) {
+      return yield* line(SafeText.json({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))
+    }
+    const as = model === undefined || model === route.model ? "" : ` as ${model}`
+    yield* line(`${route.model} of ${route.provider} answers${as}: ${millis} ms, ${tokens} ${tokens === 1 ? "token" : "tokens"}`)
+  })).pipe(withModels)).pipe(Command.withDescription("Send a short test request to the model"))
+
+const loadLogins = Effect.promise(() => import("../routing/Logins.ts"))
+
+const refuseOthers = Effect.flatMap(hermes, ({ provider }) =>
+  provider === undefined || Directory.find(provider)?.login === true
+    ? Effect.void
+    : usage(`${provider} takes a key, not a login: set it as \`hermes doctor\` says; there is a login for ${TokenStore.codex}`))
+
+/** Says every minute that it still waits. */
+const patience = Effect.gen(function*() {
+  for (let left = 14; left > 0; left--) {
+    yield* Effect.sleep("1 minute")
+    yield* note(`Waiting for the code, ${left} more ${left === 1 ? "minute" : "minutes"}`)
+  }
+  return yield* Effect.never
+})
+
+const invitation = ({ code, page }: Invitation): string =>
+  `Open ${page} and type the code ${code}\nWaiting for 15 minutes at most; Ctrl+C ends it, and nothing is changed\n`
+
+const login = Command.make("login", {}, Effect.fn("hermes model login")(function*() {
+  yield* refuseOthers
+  const settings = yield* Settings
+  const { login } = yield* (yield* loadLogins).codex(settings)
+  const { err } = yield* Output
+  yield* login((invited) => err(invitation(invited))).pipe(
+    Effect.catchTag("LoginError", ({ message }) => notDone(message)),
+    Effect.raceFirst(patience)
+  )
+  const isChosen = Directory.find(settings.model.provider)?.name === TokenStore.codex
+  yield* line(`You are logged in to ChatGPT${isChosen ? "" : `; \`hermes model set NAME --provider ${TokenStore.codex}\` chooses a model of it`}`)
+}, CommandSettings.provide)).pipe(Command.withDescription("Log in to ChatGPT with a code, for the models of openai-codex"))
+
+/** Forgets the login. */
+const logout = Command.make("logout", {}, Effect.fn("hermes model logout")(function*() {
+  yield* refuseOthers
+  const { logout, stored } = yield* (yield* loadLogins).kept
+  if ((yield* stored) === undefined) return yield* line("Not logged in to ChatGPT")
+  yield* logout
+  yield* line("Logged out of ChatGPT")
+}, CommandSettings.provide)).pipe(Command.withDescription("Log out of ChatGPT"))
+
+const shownModels = 8
+const attempts = 3
+
+/** One question; an empty answer means `otherwise`, where there is one. */
+const question = (what: string, otherwise: string | undefined, check: (given: string) => Effect.Effect<string, string>) =>
+  Prompt.String({
+    message: otherwise === undefined ? what : `${what} [${otherwise}]`,
+    validate: (given) => check(given.trim() === "" ? otherwise ?? "" : given.trim())
+  })
+
+const chooseProvider = (current: string) =>
+  question("Provider", current === "auto" || current === "offline" ? "openrouter" : current, (given) => {
+    const found = Directory.find(given)
+    return found === undefined || found.name === "offline"
+      ? Effect.fail(`Unknown provider "${given}"; use custom for your own endpoint`)
+      : Effect.succeed(found.name)
+  })
+
+const chooseAddress = (current: string | undefined) =>
+  question("Address of the API (base URL)", current, (given) =>
+    URL.canParse(given) && /^https?:/.test(given) ? Effect.succeed(given) : Effect.fail("A URL is needed, such as http://127.0.0.1:11434/v1"))
+
+/** Variables that may hold the provider's key already. */
+const keptIn = ({ keyVariables }: Directory.Entry) =>
+  Effect.map(Environment, ({ get }) => keyVariables.find((name) => get(name) !== undefined))
+
+const chooseKey = Effect.fnUntraced(function*(provider: Directory.Entry) {
+  const { authentication, displayName, login } = provider
+  if (authentication === "aws" || authentication === "none") return ""
+  if (login) {
+    yield* note("This provider takes a login: `hermes model login`. A key is not needed after it.")
+  }
+  const known = yield* keptIn(provider)
+  const optional = authentication === "optional" || login
+  const how = known === undefined ? optional ? "; empty for none" : "" : `; empty keeps ${known}`
+  const given = yield* Prompt.Hidden({
+    message: `API key for ${displayName} (not shown${how})`,
+    validate: (text) => text.trim() === "" && known === undefined && !optional ? Effect.fail("A key is needed") : Effect.succeed(text.trim())
+  })
+  return Redacted.value(given)
+})
+
+const chooseModel = (models: ReadonlyArray<string>, current: string | undefined) => {
+  const more = models.length > shownModels ? `, and ${models.length - shownModels} more: \`hermes model list\`` : ""
+  const known = models.length === 0 ? "" : ` (${models.slice(0, shownModels).join(", ")}${more})`
+  const suggested = current !== undefined && (models.length === 0 || models.includes(current)) ? current : models[0]
+  return question(`Model${known}`, suggested, (given) => given === "" ? Effect.fail("The name of a model is needed") : Effect.succeed(given))
+}
+
+/** Keeps the key where the provider's other users look for it; the endpoint of a user has one of its own. */
+const saveKey = Effect.fnUntraced(function*({ keyVariables, name }: Directory.Entry, key: string) {
+  if (key === "") return
+  const variable = name === "custom" ? undefined : keyVariables[0]
+  yield* Edit.set(variable ?? "model.api_key", key)
+  const environment = yield* Environment
+  if (variable !== undefined && (environment.process[variable] ?? key) !== key) {
+    yield* note(`Warning: ${variable} is also set in the environment, and that value is used. Unset it to use the new key.`)
+  }
+})
+
+const dialogue = Effect.gen(function*() {
+  const { model: current } = yield* Settings
+  const names = Directory.entries.map(({ name }) => name).filter((name) => name !== "offline")
+  yield* note(`\nChoose the model that answers. Ctrl+C ends this, and nothing is changed.\nProviders: ${names.join(", ")}`)
+  const name = yield* chooseProvider(current.provider)
+  const provider = Directory.find(name)
+  if (provider === undefined) return yield* notDone(`unknown provider "${name}"`)
+  const isCurrent = Directory.find(current.provider)?.name === provider.name
+  const baseUrl = provider.baseUrl === undefined && provider.authentication !== "aws"
+    ? yield* chooseAddress(isCurrent ? current.baseUrl : undefined)
+    : undefined
+  for (let attempt = 1; attempt <= attempts; attempt++) {
+    const key = yield* chooseKey(provider)
+    const route = { provider: provider.name, baseUrl, key }
+    const model = yield* chooseModel(yield* ConfiguredModels.modelsOf(route), isCurrent ? current.default : undefined)
+    yield* note(`Asking ${model} for one word …`)
+    const answered = yield* Effect.result(ConfiguredModels.tryRoute({ ...route, model }))
+    if (answered._tag === "Success") {
+      yield* Edit.setModel({ default: model, provider: provider.name, base_url: baseUrl, api_mode: undefined })
+      yield* saveKey(provider, key)
+      return yield* line(`${answered.success}. Saved: ${model} of ${provider.displayName} is the main model now.`)
+    }
+    yield* note(`Not saved: ${answered.failure.message}`)
+  }
+  return yield* notDone("no model answered, and nothing was changed. Check the key and the name of the model.")
+})
+
+/** Shows the model; on a terminal asks for another one, elsewhere says how to set one up where there is none. */
+export const command = Command.make("model", { json }, Effect.fn("hermes model")(function*(form) {
+  const { streams, terminal } = yield* Output
+  const isDialogue = terminal.input && streams.answer.terminal && !form.json &&
+    InheritedLimits.read((yield* Environment).process) === undefined
+  yield* show(form)
+  if (!isDialogue) {
+    const { model } = yield* Settings
+    const isUnset = model.default === undefined && (yield* hermes).model === undefined && !form.json
+    return isUnset ? yield* note("No model is set up. Run `hermes model` in a terminal, or: hermes model set NAME --provider PROVIDER") : undefined
+  }
+  const interrupted = yield* InterruptCode
+  yield* Effect.catchTag(dialogue, "QuitError", () => silent(interrupted()))
+}, Effect.provide(Config.layerAll()))).pipe(Command.withSubcommands([list, set, test, login, logout]))

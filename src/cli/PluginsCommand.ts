@@ -1,21 +1,94 @@
 /**
- * `hermes plugins`: which plugins there are, and which of them are used.
+ * `hermes plugins`: which plugins there are, and which of them are used. None of its actions runs code of a plugin.
+ *
+ * Two parts of other commands stand beside it: commands of the program that plugins bring (`hermes name …`, looked for only when
+ * the program has no command of that name and the user has enabled plugins), and the notice about plugins that
+ * `--ignore-user-config` leaves out.
+ *
+ * Source: `hermes-contract.md` §3.5 (`register_cli_command`) and §3.6, the NeMo Relay document, `hermes-product.md` §1.1.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Prompt from "effect/cli/Prompt"
+import * as Config from "../config/Config.ts"
+import * as Edit from "../config/Edit.ts"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import type { Values } from "../config/Settings.ts"
+import { bundled } from "../observability/Bundled.ts"
+import { type Candidate, directoryOf } from "../plugin/Candidate.ts"
+import { nameOf } from "../plugin/Commands.ts"
+import * as Discovery from "../plugin/Discovery.ts"
+import * as Enablement from "../plugin/Enablement.ts"
+import * as Git from "../plugin/Git.ts"
+import * as Installer from "../plugin/Installer.ts"
+import { Plugins } from "../plugin/Plugins.ts"
+import { load, surroundings } from "./CommandSettings.ts"
+import { notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
-
-type Actions = typeof import("./PluginsActions.ts")
-
-const act = <A, E, R>(work: (actions: Actions, shared: Flags.Globals) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./PluginsActions.ts"), (actions) => work(actions, shared)))
+import { workingDirectory } from "./internal/machine.ts"
+import { Program } from "./Program.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
 
 const name = Argument.String("name").pipe(
   Argument.withDescription("Plugin key such as observability/nemo_relay, or its name")
 )
 const json = Flags.yes("json", "Print JSON")
+
+/** Plugins that are here, under settings of plugins. */
+const discovered = Effect.fnUntraced(function*({ packages }: Values["plugins"]) {
+  const home = yield* Home
+  const { get } = yield* Environment
+  return yield* Discovery.discover({ bundled, user: home.plugins, cwd: workingDirectory(), packages, variable: get })
+})
+
+/** A plugin that is here, and what the configuration makes of it. */
+interface ListedPlugin {
+  readonly candidate: Candidate
+  readonly status: Enablement.Status
+}
+
+/** Everything that is here. */
+const known = Effect.gen(function*() {
+  const { settings: { plugins } } = yield* load
+  const found = yield* Effect.mapError(discovered(plugins), ({ message }) => notDone(`cannot list plugins: ${message}`))
+  for (const warning of found.warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
+  return found.candidates.map((candidate): ListedPlugin => ({ candidate, status: Enablement.status(candidate, plugins) }))
+})
+
+/** The plugin of a name; several with one name are told apart by their keys. */
+const one = Effect.fnUntraced(function*(name: string) {
+  const all = yield* known
+  const named = all.filter(({ candidate }) => candidate.names.includes(name))
+  const found = named.find(({ candidate }) => candidate.key === name) ?? named[0]
+  if (found === undefined) {
+    const names = all.flatMap(({ candidate }) => candidate.names.map(SafeText.line))
+    return yield* unknownName("plugin", SafeText.line(name), { known: names, list: "hermes plugins list" })
+  }
+  if (named.length > 1 && found.candidate.key !== name) {
+    return yield* usage(`"${name}" is ambiguous (${named.map(({ candidate }) => candidate.key).join(", ")}): pass the key`)
+  }
+  return found
+})
+
+const listed = ({ candidate: { key, manifest, source }, status }: ListedPlugin) => ({
+  name: key,
+  status,
+  version: manifest.version,
+  description: manifest.description,
+  source
+})
+
+const columns = (row: ReturnType<typeof listed>): ReadonlyArray<string> =>
+  [row.status, row.name, row.version, row.source, row.description].map(SafeText.line)
+
+const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const width = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(width(column))).join("  ").trimEnd()).join("\n")
+}
 
 const listFlags = {
   enabled: Flags.yes("enabled", "Only enabled plugins"),
@@ -25,56 +98,201 @@ const listFlags = {
   json
 }
 
-const list = Command.make("list", listFlags, (flags) => act((actions, shared) => actions.list(shared, flags))).pipe(
+type Listing = Flags.Parsed<typeof listFlags>
+
+const wanted = ({ enabled, user, withoutBundled }: Listing) => ({ candidate: { source }, status }: ListedPlugin): boolean =>
+  (!enabled || status === "enabled") && (!user || source === "user" || source === "git") &&
+  (!withoutBundled || source !== "bundled")
+
+/** Prints those that are here. */
+const listKnown = Effect.fn("hermes plugins list")(function*(listing: Listing) {
+  const rows = (yield* known).filter(wanted(listing)).map(listed)
+  if (listing.json) return yield* line(SafeText.json(rows, 2))
+  if (listing.plain) return yield* rows.length === 0 ? Effect.void : line(rows.map((row) => columns(row).join("\t")).join("\n"))
+  yield* rows.length === 0
+    ? line("No plugins. Install one with `hermes plugins install`.")
+    : line(table(rows.map(columns)))
+}, Effect.provide(surroundings))
+
+const list = Command.make("list", listFlags, listKnown).pipe(
   Command.withAlias("ls"),
   Command.withDescription("List plugins and their state")
 )
 
-const info = Command.make("info", { name, json }, (flags) => act((actions, shared) => actions.info(shared, flags))).pipe(
-  Command.withDescription("Show the details of a plugin without running it")
+/** Prints what is known of one. */
+const info = Command.make("info", { name, json }, Effect.fn("hermes plugins info")(function*({ json, name }) {
+  const found = yield* one(name)
+  const { candidate } = found
+  const { manifest } = candidate
+  const { get } = yield* Environment
+  const facts = {
+    ...listed(found),
+    kind: candidate.kind,
+    author: manifest.author,
+    path: directoryOf(candidate) ?? null,
+    requires_env: manifest.requiresEnv.map((variable) => ({ ...variable, set: get(variable.name) !== undefined })),
+    provides_tools: manifest.providesTools,
+    provides_hooks: manifest.providesHooks
+  }
+  if (json) return yield* line(SafeText.json(facts, 2))
+  const variables = facts.requires_env.map(({ name, set }) => `${name} (${set ? "set" : "not set"})`)
+  const rows = Object.entries({ ...facts, requires_env: variables }).flatMap(([key, value]) => {
+    const text = SafeText.line(typeof value === "string" ? value : value?.join(", ") ?? "")
+    return text === "" ? [] : [[key, text]]
+  })
+  yield* line(table(rows))
+}, Effect.provide(surroundings))).pipe(Command.withDescription("Show the details of a plugin without running it"))
+
+const texts = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
+
+type ListName = "enabled" | "disabled"
+
+/** Puts a name into one list and takes it out of the other; whether the first changed. */
+const move = Effect.fnUntraced(function*(name: string, to: ListName, from: ListName) {
+  let isNew = false
+  const into = yield* Edit.modify(["plugins", to], (value) => {
+    const names = texts(value)
+    isNew = !names.includes(name)
+    return isNew ? [...names, name].toSorted() : value ?? []
+  })
+  const out = yield* Edit.modify(["plugins", from], (value) =>
+    texts(value).includes(name) ? texts(value).filter((other) => other !== name) : value)
+  for (const warning of [...into.warnings, ...out.warnings]) yield* note(`Warning: ${warning}`)
+  return isNew
+})
+
+const enabling = Effect.fnUntraced(function*(name: string) {
+  const isNew = yield* move(name, "enabled", "disabled")
+  yield* line(isNew ? `enabled ${name}; it takes effect in the next session` : `${name} is already enabled`)
+  const { candidate, status } = yield* one(name)
+  if (status === "disabled") {
+    yield* note(`Warning: ${candidate.key} stays disabled: plugins.disabled lists it under another name (${candidate.names.join(", ")})`)
+  }
+})
+
+/** Enables one by the name that was given. */
+const enable = Command.make("enable", { name }, Effect.fn("hermes plugins enable")(function*({ name }) {
+  yield* one(name)
+  yield* enabling(name)
+}, Effect.provide(surroundings))).pipe(Command.withDescription("Enable a plugin from the next session on"))
+
+/** Disables one by the name that was given. */
+const disable = Command.make("disable", { name }, Effect.fn("hermes plugins disable")(function*({ name }) {
+  yield* one(name)
+  const isNew = yield* move(name, "disabled", "enabled")
+  yield* line(isNew ? `disabled ${name}; it takes effect in the next session` : `${name} is already disabled`)
+}, Effect.provide(surroundings))).pipe(Command.withDescription("Disable a plugin (overrides every enable)"))
+
+const confirmed = (name: string) =>
+  Effect.flatMap(Output, ({ terminal }) =>
+    terminal.input
+      // Somebody who leaves the question has not said yes.
+      ? Effect.orElseSucceed(Prompt.run(Prompt.Confirm({ message: `Enable ${name} now?`, initial: false })), () => false)
+      : Effect.succeed(false))
+
+/** Installs one. */
+const install = Command.make("install", {
+  source: Argument.String("source").pipe(
+    Argument.withDescription("Folder, address of a git repository, or owner/repo of GitHub")
+  ),
+  force: Flags.yes("force", "Replace a plugin with the same name"),
+  enable: Flags.yes("enable", "Enable the plugin after installing it"),
+  withoutEnabling: Flags.yes("no-enable", "Do not ask to enable the plugin")
+}, Effect.fn("hermes plugins install")(function*(asked) {
+  if (asked.enable && asked.withoutEnabling) return yield* usage("--enable and --no-enable exclude each other: use one of them")
+  const home = yield* Home
+  yield* home.ensure
+  const { get } = yield* Environment
+  const { directory, manifest, name, warnings } = yield* Installer.install({
+    source: asked.source,
+    force: asked.force,
+    cwd: workingDirectory(),
+    plugins: home.plugins
+  })
+  for (const warning of warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
+  yield* line(`installed ${name} in ${directory}`)
+  for (const variable of manifest.requiresEnv.filter(({ name }) => get(name) === undefined)) {
+    yield* note(SafeText.line(`It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`))
+  }
+  const isWanted = asked.enable || (!asked.withoutEnabling && (yield* confirmed(name)))
+  yield* isWanted ? enabling(name) : line(`not enabled: enable it with \`hermes plugins enable ${name}\``)
+}, Effect.scoped, Effect.provide(surroundings))).pipe(
+  Command.withDescription("Install a plugin into your plugins directory; none of its code is run")
 )
 
-const enable = Command.make("enable", { name }, (flags) => act((actions, shared) => actions.enable(shared, flags))).pipe(
-  Command.withDescription("Enable a plugin from the next session on")
-)
+/** Updates one that is a checkout. */
+const update = Command.make("update", { name }, Effect.fn("hermes plugins update")(function*({ name }) {
+  const { candidate } = yield* one(name)
+  const directory = directoryOf(candidate)
+  if (candidate.source !== "git" || directory === undefined) {
+    return yield* usage(`${candidate.key} was not installed from git: reinstall it with --force`)
+  }
+  const { after, before } = yield* Git.update(candidate.key, directory)
+  yield* line(after === before ? `${candidate.key} is up to date` : `updated ${candidate.key}: ${before.slice(0, 8)} → ${after.slice(0, 8)}`)
+}, Effect.provide(surroundings))).pipe(Command.withDescription("Update a plugin installed from git"))
 
-const disable = Command.make("disable", { name }, (flags) => act((actions, shared) => actions.disable(shared, flags))).pipe(
-  Command.withDescription("Disable a plugin (overrides every enable)")
-)
+/** Removes one, and what the configuration says of it. */
+const removeOne = Effect.fn("hermes plugins remove")(function*({ name }: { readonly name: string }) {
+  const { candidate } = yield* one(name)
+  const directory = yield* Installer.remove(candidate)
+  // Another plugin that gets this name one day is another plugin.
+  for (const entry of candidate.names) {
+    yield* Edit.modify(["plugins", "enabled"], (value) =>
+      texts(value).includes(entry) ? texts(value).filter((other) => other !== entry) : value)
+  }
+  yield* line(`removed ${candidate.key} (${directory})`)
+}, Effect.provide(surroundings))
 
-const install = Command.make(
-  "install",
-  {
-    source: Argument.String("source").pipe(
-      Argument.withDescription("Folder, address of a git repository, or owner/repo of GitHub")
-    ),
-    force: Flags.yes("force", "Replace a plugin with the same name"),
-    enable: Flags.yes("enable", "Enable the plugin after installing it"),
-    withoutEnabling: Flags.yes("no-enable", "Do not ask to enable the plugin")
-  },
-  (flags) => act((actions, shared) => actions.install(shared, flags))
-).pipe(Command.withDescription("Install a plugin into your plugins directory; none of its code is run"))
-
-const update = Command.make("update", { name }, (flags) => act((actions, shared) => actions.update(shared, flags))).pipe(
-  Command.withDescription("Update a plugin installed from git")
-)
-
-const flags = { name }
 const description = "Remove a plugin from your plugins directory"
-const remove = Command.make("remove", flags, (flags) => act((actions, shared) => actions.remove(shared, flags))).pipe(
-  Command.withAlias("rm"),
-  Command.withDescription(description)
-)
-const uninstall = Command.make("uninstall", flags, (flags) => act((actions, shared) => actions.remove(shared, flags))).pipe(
-  Command.withDescription(`${description} (same as remove)`)
-)
+const remove = Command.make("remove", { name }, removeOne).pipe(Command.withAlias("rm"), Command.withDescription(description))
+const uninstall = Command.make("uninstall", { name }, removeOne).pipe(Command.withDescription(`${description} (same as remove)`))
 
 /** Without a word behind it: the list. */
-export const pluginsCommand = Command.make(
-  "plugins",
-  listFlags,
-  (flags) => act((actions, shared) => actions.list(shared, flags))
-).pipe(
-  Command.withDescription("List, enable, disable, install, update and remove plugins"),
+export const command = Command.make("plugins", listFlags, listKnown).pipe(
   Command.withSubcommands([list, info, enable, disable, install, update, remove, uninstall])
 )
+
+const category = "observability/"
+
+const lost = Effect.gen(function*() {
+  const { settings: { plugins } } = yield* Config.load()
+  const { candidates } = yield* discovered(plugins)
+  return candidates.filter((candidate) =>
+    candidate.key.startsWith(category) && Enablement.decide(candidate, plugins)._tag === "Load")
+}).pipe(Effect.provide(surroundings))
+
+/** Says on stderr which plugins that export what happens are left out. */
+export const tellIgnored = lost.pipe(
+  // The file is ignored, maybe because it cannot be read.
+  Effect.orElseSucceed(() => []),
+  Effect.flatMap((candidates) =>
+    candidates.length === 0
+      ? Effect.void
+      : note(
+        `Warning: --ignore-user-config leaves out ${candidates.map(({ key }) => key).join(", ")}: ` +
+          "this run is not exported; enable them in the config.yaml of another HERMES_HOME"
+      )
+  )
+)
+
+/** Runs a command of a plugin and gives its exit code; undefined where no plugin has it. */
+export const run = Effect.fnUntraced(function*(
+  word: string,
+  args: ReadonlyArray<string>,
+  reserved: ReadonlyArray<string>
+) {
+  const program = yield* Program
+  // Errors of the settings are reported by the commands that need them.
+  const loaded = yield* Effect.option(Config.load())
+  if (Option.isNone(loaded) || loaded.value.settings.plugins.enabled.length === 0) return undefined
+  const runtime = program.layer(loaded.value.settings, {
+    withoutModel: true,
+    reserved: { commands: [], cliCommands: reserved }
+  })
+  return yield* Effect.gen(function*() {
+    const { cliCommands } = yield* Plugins.use(({ loaded }) => loaded)
+    const command = cliCommands.find(({ name }) => name === nameOf(word))
+    return command === undefined ? undefined : (yield* command.run(args)) ?? 0
+  }).pipe(Effect.provide(runtime))
+}, Effect.provide(surroundings))

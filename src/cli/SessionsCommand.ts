@@ -1,17 +1,33 @@
 /**
  * `hermes sessions`: what was said before.
+ *
+ * Source: `hermes-product.md` §1.7.
  */
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Result from "effect/Result"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import { Home } from "../config/Home.ts"
+import { SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
+import * as Json from "../domain/Json.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import * as Usage from "../domain/Usage.ts"
+import * as Envelope from "../session/Envelope.ts"
+import { hiddenSources } from "../session/SessionSearch.ts"
+import { defaultLimit, type Session, SessionStore } from "../session/SessionStore.ts"
+import * as Title from "../session/Title.ts"
+import { type Failure, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
-
-type Actions = typeof import("./SessionsActions.ts")
-
-const act = <A, E, R>(work: (actions: Actions) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./SessionsActions.ts"), work))
+import { line } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as ToolText from "./render/ToolText.ts"
+import * as Width from "./render/Width.ts"
+import { stored } from "./SessionChoice.ts"
 
 const session = Argument.String("session").pipe(
   Argument.withDescription("Session id, id prefix, title, or latest")
@@ -22,31 +38,181 @@ const atMost = (otherwise: string) =>
   Flags.last(Flag.Int("limit").pipe(Flag.withMetavar("N")), `Maximum number of sessions; default: ${otherwise}`)
 const limit = atMost("20")
 
-const list = Command.make("list", { source, limit, json }, (flags) => act(({ list }) => list(flags))).pipe(
+interface Filter {
+  readonly source: string | undefined
+  readonly limit: number | undefined
+}
+
+/** `2026-11-22 00:16`, in the machine's zone. */
+const when = (millis: number): string => {
+  const parts = DateTime.toParts(DateTime.makeZonedUnsafe(millis, { timeZone: DateTime.zoneMakeLocal() }))
+  const two = (n: number): string => String(n).padStart(2, "0")
+  return `${parts.year}-${two(parts.month)}-${two(parts.day)} ${two(parts.hour)}:${two(parts.minute)}`
+}
+
+const summary = (session: Session) => ({
+  id: session.id,
+  source: session.source,
+  title: session.title ?? null,
+  provider: session.provider,
+  model: session.model,
+  cwd: session.cwd ?? null,
+  parent_id: session.parentId ?? null,
+  started_at: session.startedAt,
+  ended_at: session.endedAt ?? null,
+  end_reason: session.endReason ?? null,
+  message_count: session.messageCount,
+  tool_call_count: session.toolCallCount,
+  usage: Usage.toWire(session.usage)
+})
+
+const checked = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> =>
+  limit !== undefined && limit < 1 ? Effect.fail(usage("--limit is a number of sessions, 1 or more")) : Effect.succeed({ limit, source })
+
+const nobody: Effect.Effect<ReadonlyArray<Session>> = Effect.succeed([])
+
+/** The newest sessions; those that nobody talked in (children, tools) only when their source is asked for. */
+const found = Effect.fnUntraced(function*(filter: Filter, otherwise: number) {
+  const { limit = otherwise, source } = filter
+  const store = yield* SessionStore
+  if (source !== undefined) return yield* store.list({ source, limit })
+  const all = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
+  return all.filter(({ source }) => !hiddenSources.includes(source)).slice(0, limit)
+})
+
+const newest = (filter: Filter) => stored<ReadonlyArray<Session>, SessionStoreError>(found(filter, defaultLimit), nobody)
+
+const row = (session: Session): ReadonlyArray<string> => [
+  session.id,
+  when(session.startedAt),
+  session.source,
+  session.model,
+  `${session.messageCount} messages`,
+  session.title ?? ""
+]
+
+/** Columns side by side, as wide as their widest cell. */
+const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = rows.reduce<ReadonlyArray<number>>(
+    (widths, row) => row.map((cell, column) => Math.max(widths[column] ?? 0, cell.length)),
+    []
+  )
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n")
+}
+
+/** Prints the newest sessions. */
+const listNewest = Effect.fn("hermes sessions list")(function*({ json, ...flags }: Filter & { readonly json: boolean }) {
+  const sessions = yield* newest(yield* checked(flags))
+  if (json) return yield* line(SafeText.json(sessions.map(summary), 2))
+  yield* line(sessions.length === 0 ? "There are no sessions yet" : table(sessions.map(row)))
+}, Effect.provide(Home.layer))
+
+const list = Command.make("list", { source, limit, json }, listNewest).pipe(
   Command.withDescription("List the newest sessions")
 )
-const show = Command.make("show", { session }, (flags) => act(({ show }) => show(flags))).pipe(
-  Command.withDescription("Show the messages of a session")
-)
-const rename = Command.make(
-  "rename",
-  { session, title: Argument.String("title").pipe(Argument.withDescription("New title; up to 100 characters, unique")) },
-  (flags) => act(({ rename }) => rename(flags))
-).pipe(Command.withDescription("Set the title of a session"))
-const exportCommand = Command.make(
-  "export",
-  {
-    session: Flags.text("session-id", "SESSION", "Only this session"),
-    source,
-    limit: atMost("all"),
-    format: Flags.last(Flag.Literals("format", ["jsonl"]), "One line of JSON per session"),
-    output: Flags.text("output", "PATH", "Output file; default: stdout", "o")
-  },
-  (flags) => act((actions) => actions.exportSessions(flags))
-).pipe(Command.withDescription("Export sessions with all messages, secrets redacted"))
 
-export const sessionsCommand = Command.make("sessions", { source, limit, json }, (flags) => act(({ list }) => list(flags)))
-  .pipe(
-    Command.withDescription("List, show, rename and export sessions"),
-    Command.withSubcommands([list, show, rename, exportCommand])
+/** Columns of a tool's arguments or result. */
+const previewColumns = 120
+
+const text = (part: Prompt.Part): string => {
+  switch (part.type) {
+    case "text":
+      return part.text
+    case "file":
+      return `[${part.mediaType}${part.fileName === undefined ? "" : ` ${part.fileName}`}]`
+    case "tool-call":
+      return `┊ ${part.name} ${Width.cut(ToolText.preview(part.params), previewColumns)}`.trimEnd()
+    case "tool-result":
+      return `┊ ${part.name}${part.isFailure ? " failed" : ""}: ${
+        Width.cut(ToolText.lines(Json.toText(part.result), 1).lines.join(""), previewColumns)
+      }`
+    default:
+      return ""
+  }
+}
+
+const speakers: Readonly<Record<Prompt.Message["role"], string>> = { system: "System", user: "You", assistant: "Agent", tool: "" }
+
+const said = (message: Prompt.Message): ReadonlyArray<string> => {
+  const body = typeof message.content === "string" ? message.content : message.content.map(text).filter(Boolean).join("\n")
+  if (body.trim() === "") return []
+  const speaker = speakers[message.role]
+  return [speaker === "" ? body : `${speaker}: ${body}`]
+}
+
+const opened = <A, E>(
+  reference: string,
+  work: (session: Session) => Effect.Effect<A, E, SessionStore>
+) =>
+  stored<A, E | SessionNotFound | SessionStoreError>(
+    Effect.flatMap(SessionStore.use((store) => store.resolve(reference)), work),
+    Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
   )
+
+/** Prints one session. */
+const show = Command.make("show", { session }, Effect.fn("hermes sessions show")(function*({ session }) {
+  const text = yield* opened(session, (found) =>
+    SessionStore.use((store) =>
+      Effect.map(store.messages(found.id), (messages) =>
+        [
+          [`${found.id}${found.title === undefined ? "" : `  ${found.title}`}`,
+          `${when(found.startedAt)}, ${found.model} (${found.provider}), ${found.source}, ${
+            found.endReason ?? "not ended"
+          }, ${Usage.totalTokens(found.usage)} tokens`].join("\n"),
+          ...messages.flatMap(said)
+        ].join("\n\n"))
+    ))
+  yield* line(Redaction.redactText(text))
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Show the messages of a session"))
+
+/** Gives a session a title. */
+const rename = Command.make("rename", {
+  session,
+  title: Argument.String("title").pipe(Argument.withDescription("New title; up to 100 characters, unique"))
+}, Effect.fn("hermes sessions rename")(function*({ session, title }) {
+  const id = yield* opened(session, ({ id }) =>
+    Effect.as(SessionStore.use((store) => store.rename(id, title)), id))
+  yield* line(`${id} is now called ${Title.normalise(title)}`)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Set the title of a session"))
+
+const encoded = (message: Prompt.Message): Effect.Effect<unknown, SessionStoreError> =>
+  Result.match(Envelope.encode(message), {
+    onFailure: (problem) => Effect.fail(new SessionStoreError({ operation: "export", message: `a message ${problem.message}` })),
+    onSuccess: (stored) => Effect.succeed(Option.getOrNull(Json.parse(stored)))
+  })
+
+const record = Effect.fnUntraced(function*(session: Session) {
+  const store = yield* SessionStore
+  const messages = yield* Effect.forEach(yield* store.messages(session.id), encoded)
+  const whole = { ...summary(session), system_prompt: session.systemPrompt, messages }
+  return `${SafeText.json(Redaction.redactValue(whole))}\n`
+})
+
+/** Writes sessions, a line of JSON each. */
+const exportCommand = Command.make("export", {
+  session: Flags.text("session-id", "SESSION", "Only this session"),
+  source,
+  limit: atMost("all"),
+  format: Flags.last(Flag.Literals("format", ["jsonl"]), "One line of JSON per session"),
+  output: Flags.text("output", "PATH", "Output file; default: stdout", "o")
+}, Effect.fn("hermes sessions export")(function*({ output, session, ...flags }) {
+  const filter = yield* checked(flags)
+  const text = session === undefined
+    ? yield* stored<string, SessionStoreError>(
+      Effect.gen(function*() {
+        const sessions = yield* found(filter, Number.MAX_SAFE_INTEGER)
+        return (yield* Effect.forEach(sessions, record)).join("")
+      }),
+      Effect.succeed("")
+    )
+    : yield* opened(session, record)
+  if (output === undefined) return yield* line(text.trimEnd())
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.mapError(fs.writeFileString(output, text, { mode: 0o600 }), unwritable(output))
+  const count = text.split("\n").length - 1
+  yield* line(`${count === 1 ? "1 session is" : `${count} sessions are`} in ${output}`)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Export sessions with all messages, secrets redacted"))
+
+export const command = Command.make("sessions", { source, limit, json }, listNewest).pipe(
+  Command.withSubcommands([list, show, rename, exportCommand])
+)

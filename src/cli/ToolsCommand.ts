@@ -1,37 +1,173 @@
 /**
  * `hermes tools`: which tools there are, and which of them runs get.
+ *
+ * Without a platform a toolset is disabled for all runs (`disabled_toolsets`), and enabled by being taken from there and, where
+ * no chosen toolset brings it, by being chosen (`toolsets`). With one, the list of that platform (`platform_toolsets`) changes;
+ * it begins as the general one.
+ *
+ * Source: `hermes-product.md` §1.6 and §2.2.
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import * as Edit from "../config/Edit.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import * as McpNames from "../tool/mcp/McpNames.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Toolsets from "../tool/Toolsets.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
+import { hermes } from "./Hermes.ts"
+import { Program } from "./Program.ts"
+import { line } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as ToolsetSelection from "./ToolsetSelection.ts"
 
-const flags = {
+interface Listed {
+  readonly toolset: string
+  readonly tools: ReadonlyArray<{ readonly name: string; readonly description: string; readonly selected: boolean }>
+}
+
+/** The first sentence; what a list follows ends like one. */
+export const summary = (description: string): string => {
+  const flat = description.replaceAll(/\s+/g, " ").trim()
+  return (/^.*?[.:](?= |$)/.exec(flat)?.[0] ?? flat).replace(/:$/, ".")
+}
+
+const listed = Effect.fnUntraced(function*(settings: Values) {
+  const registry = yield* ToolRegistry
+  const selection = yield* ToolsetSelection.select(yield* hermes, settings)
+  const { get } = yield* registry.snapshot(selection)
+  const sets = yield* registry.list
+  return sets.map(({ tools, toolset }): Listed => ({
+    toolset,
+    tools: tools.map(({ definition: { description, name } }) => ({ name, description, selected: get(name) !== undefined }))
+  }))
+})
+
+/** Toolsets with tools of their own, none of which is here. */
+const missing = (sets: ReadonlyArray<Listed>): ReadonlyArray<string> => {
+  const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ name }) => name)))
+  const own = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) => includes === undefined ? [name] : [])
+  return Toolsets.withoutTools(own, tools)
+}
+
+const block = ({ tools, toolset }: Listed): string => {
+  const width = Math.max(...tools.map(({ name }) => name.length))
+  const rows = tools.map(({ description, name, selected }) =>
+    `  ${selected ? "+" : "-"} ${name.padEnd(width)}  ${summary(description)}`)
+  return [toolset, ...rows].join("\n")
+}
+
+const counted = ({ tools, toolset }: Listed): string => {
+  const count = tools.filter(({ selected }) => selected).length
+  return `${count === 0 ? "-" : "+"} ${toolset}: ${count} of ${tools.length} tools`
+}
+
+const listFlags = {
   json: Flags.yes("json", "Print JSON"),
   summary: Flags.yes("summary", "One line per toolset")
 }
 
-type Form = Parameters<typeof import("./ToolsActions.ts").list>[1]
+const listAll = Effect.fn("hermes tools")(function*({ json, summary: isSummary }: { readonly json: boolean; readonly summary: boolean }) {
+  const program = yield* Program
+  const settings = yield* Settings
+  const sets = yield* listed(settings).pipe(Effect.provide(program.layer(settings, { withoutModel: true })))
+  if (json) return yield* line(SafeText.json(sets, 2))
+  if (isSummary) return yield* line(sets.map(counted).join("\n"))
+  const composed = Object.entries(Toolsets.catalogue).flatMap(([name, { includes }]) =>
+    includes === undefined ? [] : [name])
+  yield* line([
+    ...sets.map(block),
+    "+ selected, - not selected (change with --toolsets, toolsets and disabled_toolsets)",
+    `Composite toolsets: ${composed.join(", ")}, all`,
+    `Toolsets without tools in this version: ${missing(sets).join(", ")}`
+  ].join("\n\n"))
+}, CommandSettings.provide)
 
-const list = (own: Form) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ToolsActions.ts"), ({ list }) => list(shared, own)))
+const list = Command.make("list", listFlags, listAll).pipe(
+  Command.withDescription("List toolsets and tools (same as without a command)")
+)
 
-const changed = {
+/** Changed toolsets. */
+interface Changed {
+  readonly toolset: ReadonlyArray<string>
+  readonly platform: string | undefined
+}
+
+const texts = (value: unknown): ReadonlyArray<string> => Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
+
+/** Absent rather than empty. */
+const filled = (names: ReadonlyArray<string>): ReadonlyArray<string> | undefined => names.length === 0 ? undefined : names
+
+/** Toolsets of the plugins that are enabled, which only a runtime knows. */
+const registered = Effect.fnUntraced(function*(settings: Values) {
+  const program = yield* Program
+  const sets = yield* Effect.provide(ToolRegistry.use(({ list }) => list), program.layer(settings, { withoutModel: true }))
+  return sets.map(({ toolset }) => toolset)
+})
+
+/** The names, when each is a toolset; a runtime is built only for those that the program itself does not have. */
+const checked = Effect.fnUntraced(function*(names: ReadonlyArray<string>, settings: Values) {
+  const servers = Object.keys(settings.mcpServers)
+  const own = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(McpNames.toolset)]
+  const others = names.filter((name) => !own.includes(name))
+  if (others.length === 0) return names
+  const known = [...own, ...yield* registered(settings)]
+  const unknown = others.find((name) => !known.includes(name))
+  return unknown === undefined ? names : yield* unknownName("toolset", unknown, { known, list: "hermes tools" })
+})
+
+/** Tells if a selected toolset has all tools of this one. */
+const brings = (chosen: ReadonlyArray<string>, name: string): boolean => {
+  const all = new Set(chosen.flatMap((one) => [...Toolsets.toolsOf(one)]))
+  const own = [...Toolsets.toolsOf(name)]
+  return chosen.includes(name) || own.length > 0 && own.every((tool) => all.has(tool))
+}
+
+const chosenFor = ({ platformToolsets, toolsets }: Values, platform: string | undefined): ReadonlyArray<string> =>
+  platform === undefined ? toolsets : platformToolsets[platform] ?? toolsets
+
+const placeOf = (platform: string | undefined): ReadonlyArray<string> => platform === undefined ? ["toolsets"] : ["platform_toolsets", platform]
+
+const told = (what: string, { platform, toolset }: Changed, file: string) =>
+  line(`${what} ${toolset.join(", ")}${platform === undefined ? "" : ` for ${platform}`} in ${file}: the next run has it so`)
+
+const changedFlags = {
   toolset: Argument.String("toolset").pipe(Argument.withDescription("Toolset names"), Argument.atLeast(1)),
   platform: Flags.text("platform", "NAME", "Only for this platform: cli, cron, …")
 }
 
-type Changes = typeof import("./ToolsChange.ts")
+const enable = Command.make("enable", changedFlags, Effect.fn("hermes tools enable")(function*(changed) {
+  const settings = yield* Settings
+  const names = yield* checked(changed.toolset, settings)
+  const chosen = chosenFor(settings, changed.platform)
+  const missing = names.filter((name) => !brings(chosen, name))
+  const disabled = names.find((name) => settings.disabledToolsets.includes(name))
+  if (changed.platform !== undefined && disabled !== undefined) {
+    return yield* usage(`${disabled} is disabled for all: enable it without --platform`)
+  }
+  const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => filled(texts(value).filter((name) => !names.includes(name))))
+  if (missing.length > 0) yield* Edit.modify(placeOf(changed.platform), () => [...chosen, ...missing])
+  yield* told("enabled", changed, file)
+}, CommandSettings.provide)).pipe(Command.withDescription("Enable toolsets"))
 
-const change = (work: (changes: Changes) => Changes["enable"]) => (own: Parameters<Changes["enable"]>[1]) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./ToolsChange.ts"), (changes) => work(changes)(shared, own)))
+const disable = Command.make("disable", changedFlags, Effect.fn("hermes tools disable")(function*(changed) {
+  const settings = yield* Settings
+  const names = yield* checked(changed.toolset, settings)
+  if (changed.platform === undefined) {
+    const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => [...new Set([...texts(value), ...names])])
+    return yield* told("disabled", changed, file)
+  }
+  const rest = chosenFor(settings, changed.platform).filter((name) => !names.includes(name))
+  const still = names.find((name) => brings(rest, name))
+  if (still !== undefined) {
+    return yield* usage(`${still} comes with ${rest.join(", ")}: list others in platform_toolsets.${changed.platform}, or disable it for all`)
+  }
+  if (rest.length === 0) return yield* usage(`nothing would be left for ${changed.platform}: leave it one toolset`)
+  const { file } = yield* Edit.modify(placeOf(changed.platform), () => rest)
+  yield* told("disabled", changed, file)
+}, CommandSettings.provide)).pipe(Command.withDescription("Disable toolsets"))
 
-export const toolsCommand = Command.make("tools", flags, list).pipe(
-  Command.withDescription("List toolsets and tools, and which of them are selected"),
-  Command.withSubcommands([
-    Command.make("list", flags, list).pipe(Command.withDescription("List toolsets and tools (same as without a command)")),
-    Command.make("enable", changed, change(({ enable }) => enable)).pipe(Command.withDescription("Enable toolsets")),
-    Command.make("disable", changed, change(({ disable }) => disable)).pipe(Command.withDescription("Disable toolsets"))
-  ])
-)
+export const command = Command.make("tools", listFlags, listAll).pipe(Command.withSubcommands([list, enable, disable]))

@@ -1,50 +1,266 @@
 /**
  * `hermes trace`: what happened in a run, from a file of events, a trajectory, or a stored session.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Option from "effect/Option"
+import * as ChildProcess from "effect/process/ChildProcess"
+import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
+import { Home } from "../config/Home.ts"
+import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
+import * as Json from "../domain/Json.ts"
+import * as Atif from "../observability/Atif.ts"
+import * as AtifCheck from "../observability/AtifCheck.ts"
+import * as AtifSession from "../observability/AtifSession.ts"
+import * as AtifWriter from "../observability/AtifWriter.ts"
+import * as Atof from "../observability/Atof.ts"
+import * as AtofCheck from "../observability/AtofCheck.ts"
+import * as Trace from "../observability/Trace.ts"
+import * as Pool from "../observability/trace/Pool.ts"
+import * as TraceStats from "../observability/TraceStats.ts"
+import * as TraceView from "../observability/TraceView.ts"
+import { Outlives } from "../platform/ChildProcesses.ts"
+import { type Session, SessionStore } from "../session/SessionStore.ts"
+import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { hermes, perform } from "./Hermes.ts"
-
-type Actions = typeof import("./TraceActions.ts")
-
-const act = <A, E, R>(work: (actions: Actions) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(hermes, (shared) => perform(shared, () => import("./TraceActions.ts"), work))
+import { line, note, Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import { stored } from "./SessionChoice.ts"
 
 const source = Argument.String("trace").pipe(
   Argument.withDescription("ATOF or ATIF file, or a session: id, id prefix, title, or latest")
 )
 const json = Flags.yes("json", "Print JSON")
 
+/** A trace and what to call it. */
+interface Named {
+  readonly name: string
+  readonly trace: Trace.Trace
+}
+
+const withChildren = (session: Session, all: ReadonlyArray<Session>): Effect.Effect<AtifSession.Stored, SessionStoreError, SessionStore> =>
+  Effect.gen(function*() {
+    const messages = yield* SessionStore.use((store) => store.messages(session.id))
+    const children = yield* Effect.forEach(all.filter(({ parentId }) => parentId === session.id), (child) => withChildren(child, all))
+    return { session, messages, children }
+  })
+
+const ofSession = (reference: string) =>
+  stored<AtifSession.Stored, SessionNotFound | SessionStoreError>(
+    Effect.gen(function*() {
+      const store = yield* SessionStore
+      const session = yield* store.resolve(reference)
+      return yield* withChildren(session, yield* store.list({ limit: Number.MAX_SAFE_INTEGER }))
+    }),
+    Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
+  )
+
+/** The text of a file; undefined when there is none of that name. */
+const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string | undefined, Failure, FileSystem.FileSystem> {
+  const fs = yield* FileSystem.FileSystem
+  return yield* fs.readFileString(path).pipe(
+    Effect.catchIf((error) => error.reason._tag === "NotFound", () => Effect.succeed(undefined)),
+    Effect.mapError((error) => usage(`cannot read ${path}: ${error.message}`))
+  )
+})
+
+/** Lines of a stream that cannot be read are told, and the rest is used. */
+const load = Effect.fn("TraceCommand.load")(function*(
+  reference: string
+): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output> {
+  const text = yield* textOf(reference)
+  if (text === undefined) {
+    const session = yield* ofSession(reference)
+    const trajectory = AtifSession.trajectory(session)
+    if (trajectory === undefined) {
+      return yield* notDone(`session ${session.session.id} is empty: there is no trace`)
+    }
+    return { name: session.session.title ?? session.session.id, trace: Trace.ofTrajectory(trajectory) }
+  }
+  const trace = Trace.read(text)
+  if (Result.isFailure(trace)) return yield* usage(`${reference}: ${trace.failure.message}`)
+  if (trace.success._tag === "Events") {
+    for (const { message } of trace.success.faults) yield* note(`Warning: ${reference}: ${message}`)
+  }
+  return { name: reference.split(/[/\\]/u).at(-1) ?? reference, trace: trace.success }
+})
+
+/** Time within which a program reports that it cannot open the page. */
+export const patience = Duration.seconds(3)
+
+/** Of Linux, macOS and Windows. */
+const browsers = ["xdg-open", "open", "explorer.exe"]
+
+const opens = Effect.fnUntraced(function*(program: string, path: string) {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const command = ChildProcess.make(program, [path], { stdin: "ignore", stdout: "ignore", stderr: "ignore", detached: true })
+  // Its scope is never closed: closing it would end the browser.
+  const handle = yield* Scope.provide(spawner.spawn(command), yield* Scope.make()).pipe(
+    Effect.provideService(Outlives, true)
+  )
+  yield* Effect.asVoid(handle.unref)
+  return yield* Effect.timeoutOrElse(Effect.map(handle.exitCode, (code) => code === 0), {
+    duration: patience,
+    orElse: () => Effect.succeed(true)
+  })
+})
+
+/**
+ * Shows a file in the browser: tries the programs in turn, and tells if one of them opened it. A program that fails within
+ * {@link patience} did not; one that still runs then is the browser itself, and outlives this command.
+ */
+export const open = Effect.fn("TraceCommand.open")(function*(path: string, programs: ReadonlyArray<string> = browsers) {
+  for (const program of programs) {
+    // A program that is not there is no failure of the command: the next one is tried.
+    if (yield* Effect.orElseSucceed(opens(program, path), () => false)) return true
+  }
+  return false
+})
+
+const put = Effect.fnUntraced(function*(path: string, text: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.mapError(fs.writeFileString(path, text, { mode: 0o600 }), unwritable(path))
+})
+
+/** Every trajectory of a document with its children as documents of their own. */
+const unfolded = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
+  trajectory,
+  ...(trajectory.subagent_trajectories ?? []).flatMap(unfolded)
+]
+
+/** Writes the trajectory of a trace. */
 const convert = Command.make("convert", {
   source,
   session: Flags.text("session", "ID", "Only this session"),
   output: Flags.text("output", "PATH", "Output file, or directory for several; default: stdout", "o"),
   agentName: Flags.text("agent-name", "NAME", "Agent name, if the events have none")
-}, (flags) => act(({ convert }) => convert(flags))).pipe(Command.withDescription("Convert to an ATIF trajectory"))
+}, Effect.fn("hermes trace convert")(function*({ agentName, output, session, source }) {
+  const { trace } = yield* load(source)
+  const { faults, trajectories } = Trace.trajectories(trace, { agentName })
+  for (const { message } of faults) yield* note(`Warning: ${source}: ${message}`)
+  const wanted = session === undefined
+    ? trajectories
+    : trajectories.flatMap(unfolded).filter(({ session_id: id, trajectory_id: other }) => id === session || other === session)
+  const [first, ...more] = wanted
+  if (first === undefined) {
+    const known = trajectories.map(({ session_id: id }) => id).join(", ")
+    return yield* session === undefined
+      ? notDone(`${source} is empty: there is no trace`)
+      : usage(`${source}: no session ${session} in it: there is ${known}`)
+  }
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const isDirectory = output !== undefined && (yield* Effect.orElseSucceed(Effect.map(fs.stat(output), ({ type }) => type === "Directory"), () => false))
+  if (more.length > 0 && !isDirectory) {
+    return yield* usage(
+      `${source} holds ${wanted.length} sessions: name one by --session, or an existing directory by --output (${
+        wanted.slice(0, 5).map(({ session_id: id }) => id).join(", ")}${wanted.length > 5 ? ", …" : ""})`
+    )
+  }
+  if (output === undefined) return yield* line(AtifWriter.render(first).trimEnd())
+  for (const one of wanted) {
+    const path = isDirectory ? paths.join(output, AtifWriter.fileName("trajectory-{session_id}.json", one.session_id ?? "unknown")) : output
+    yield* put(path, AtifWriter.render(one))
+    yield* line(path)
+  }
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Convert to an ATIF trajectory"))
 
+const absentImages = Effect.fnUntraced(function*(file: string, value: unknown) {
+  const decoded = Atif.decode(value)
+  if (Result.isFailure(decoded)) return []
+  const paths = yield* Path.Path
+  const fs = yield* FileSystem.FileSystem
+  const found = yield* Effect.forEach(AtifCheck.images(decoded.success), (image) =>
+    Effect.map(
+      Effect.orElseSucceed(fs.exists(paths.resolve(paths.dirname(file), image)), () => false),
+      (isThere): ReadonlyArray<AtifCheck.Issue> => isThere ? [] : [{ severity: "error", path: image, message: "image not found" }]
+    ))
+  return found.flat()
+})
+
+const judged = Effect.fnUntraced(function*(file: string) {
+  const text = yield* textOf(file)
+  if (text === undefined) return yield* usage(`${file}: file not found`)
+  const value = Option.getOrUndefined(Json.parse(text))
+  const isEvent = typeof value === "object" && value !== null && "kind" in value
+  const isDocument = value !== undefined ? !isEvent : text.trimStart().startsWith("{\n")
+  if (!isDocument) return { file, format: "ATOF", issues: AtofCheck.check(Atof.parse(text)) }
+  const issues: ReadonlyArray<AtifCheck.Issue> = value === undefined
+    ? [{ severity: "error", path: "", message: "not JSON; the file is incomplete or damaged" }]
+    : [...AtifCheck.check(value), ...(yield* absentImages(file, value))]
+  return { file, format: "ATIF", issues }
+})
+
+/** Judges files; fails when one of them has an error. */
 const validate = Command.make("validate", {
   files: Argument.String("file").pipe(Argument.withDescription("ATIF or ATOF files"), Argument.atLeast(1)),
   json
-}, (flags) => act(({ validate }) => validate(flags))).pipe(
-  Command.withDescription("Validate files against their format")
-)
+}, Effect.fn("hermes trace validate")(function*({ files, json }) {
+  const all = yield* Effect.forEach(files, judged)
+  if (json) yield* line(SafeText.json(all.map((one) => ({ ...one, valid: AtifCheck.isSound(one.issues) })), 2))
+  else {
+    for (const { file, format, issues } of all) {
+      for (const { message, path, severity } of issues) yield* line(`${file}: ${severity}: ${path === "" ? "" : `${path}: `}${message}`)
+      if (AtifCheck.isSound(issues)) yield* line(`${file}: valid ${format}`)
+    }
+  }
+  if (!all.every(({ issues }) => AtifCheck.isSound(issues))) return yield* silent(failed)
+})).pipe(Command.withDescription("Validate files against their format"))
 
-const stats = Command.make("stats", { source, json }, (flags) => act(({ stats }) => stats(flags))).pipe(
-  Command.withDescription("Show calls, tokens, cost, time and errors")
-)
+const seconds = (millis: number): string => millis < 1000 ? `${Math.round(millis)} ms` : `${(millis / 1000).toFixed(1)} s`
 
+const share = (title: string, shares: ReadonlyArray<TraceStats.Share>): ReadonlyArray<string> =>
+  shares.map(({ count, failed, millis, name, tokens }, index) =>
+    `${(index === 0 ? title : "").padEnd(12)}${name}  ${count}${failed > 0 ? `, ${failed} failed` : ""}${millis > 0 ? `, ${seconds(millis)}` : ""}${tokens > 0 ? `, ${tokens} tokens` : ""}`)
+
+const table = (name: string, stats: TraceStats.Stats): string =>
+  [
+    name,
+    `agents      ${stats.agents}`,
+    `turns       ${stats.turns}`,
+    `model calls ${stats.modelCalls}${stats.failedModelCalls > 0 ? `, ${stats.failedModelCalls} failed` : ""}`,
+    `tool calls  ${stats.toolCalls}${stats.failedToolCalls > 0 ? `, ${stats.failedToolCalls} failed` : ""}`,
+    ...(stats.approvals > 0 ? [`approvals   ${stats.approvals}`] : []),
+    `tokens      ${stats.promptTokens} in (${stats.cachedTokens} cached), ${stats.completionTokens} out`,
+    ...(stats.costUsd === undefined ? [] : [`cost        $${stats.costUsd.toFixed(4)}`]),
+    ...(stats.millis > 0 ? [`time        ${seconds(stats.millis)}`] : []),
+    ...share("models", stats.models),
+    ...share("tools", stats.tools)
+  ].join("\n")
+
+/** Prints what a trace amounts to. */
+const stats = Command.make("stats", { source, json }, Effect.fn("hermes trace stats")(function*({ json, source }) {
+  const { name, trace } = yield* load(source)
+  const found = TraceStats.of(Trace.rows(trace, Pool.make()))
+  yield* line(json ? SafeText.json(found, 2) : table(name, found))
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Show calls, tokens, cost, time and errors"))
+
+/** Writes the page of one trace, or of the difference between two. */
 const view = Command.make("view", {
   source,
   other: Argument.optional(Argument.String("other").pipe(Argument.withDescription("Trace to compare with"))),
   output: Flags.text("output", "PATH", "Output page; default: a temporary file", "o")
-}, ({ other, ...flags }) => act(({ view }) => view({ ...flags, other: Option.getOrUndefined(other) }))).pipe(
-  Command.withDescription("Write a page that shows a trace, or compares two")
-)
+}, Effect.fn("hermes trace view")(function*({ other, output, source }) {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const runs = yield* Effect.forEach([source, ...Option.toArray(other)], load)
+  const page = yield* TraceView.page(runs)
+  const path = output ?? paths.join(
+    yield* Effect.mapError(fs.makeTempDirectory({ prefix: "hermes-trace-" }), (error) =>
+      notDone(`no temporary directory: ${error.message}: pass a file with --output`)),
+    "trace.html"
+  )
+  yield* put(path, page)
+  yield* line(paths.resolve(path))
+  if (output !== undefined) return
+  const { terminal } = yield* Output
+  if (!terminal.input || !(yield* open(path))) yield* note(`Open it in a browser: file://${paths.resolve(path)}`)
+}, Effect.provide(Home.layer))).pipe(Command.withDescription("Write a page that shows a trace, or compares two"))
 
-export const traceCommand = Command.make("trace").pipe(
-  Command.withDescription("Convert, validate, summarise and view traces of runs"),
-  Command.withSubcommands([convert, validate, stats, view])
-)
+export const command = Command.make("trace").pipe(Command.withSubcommands([convert, validate, stats, view]))

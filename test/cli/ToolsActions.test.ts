@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { summary } from "../../src/cli/ToolsActions.ts"
+import { summary } from "../../src/cli/ToolsCommand.ts"
 
 it("a tool is told in its first sentence, and what a list follows ends like one", () => {
   assert.strictEqual(summary("Reads a file. Then more."), "Reads a file.")

@@ -8,7 +8,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as TraceSettings from "../../src/observability/TraceSettings.ts"
-import * as TraceActions from "../../src/cli/TraceActions.ts"
+import * as TraceCommand from "../../src/cli/TraceCommand.ts"
 import { machine } from "../support/hermes.ts"
 import * as Runs from "./support/runs.ts"
 
@@ -44,10 +44,10 @@ describe("opening a page", () => {
       const { at, put } = yield* machine
       const ok = put("ok.mjs", `import { writeFileSync } from "node:fs"; writeFileSync(${JSON.stringify(at("opened"))}, "")`)
       const bad = put("bad.mjs", "process.exit(3)")
-      assert.isTrue(yield* TraceActions.open(ok, ["there-is-no-such-program", process.execPath]))
+      assert.isTrue(yield* TraceCommand.open(ok, ["there-is-no-such-program", process.execPath]))
       assert.isTrue(readdirSync(dirname(ok)).includes("opened"))
-      assert.isFalse(yield* TraceActions.open(bad, [process.execPath]))
-      assert.isFalse(yield* TraceActions.open(ok, ["there-is-no-such-program"]))
+      assert.isFalse(yield* TraceCommand.open(bad, [process.execPath]))
+      assert.isFalse(yield* TraceCommand.open(ok, ["there-is-no-such-program"]))
     }).pipe(Effect.provide(NodeServices.layer)))
 })
 

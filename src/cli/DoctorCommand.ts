@@ -1,19 +1,22 @@
 /**
- * Checks of the routes by `hermes doctor`: each route in its order, how it is asked, the state of its keys and its breaker, and
- * the login, without a secret.
+ * `hermes doctor`: looks at everything that a run needs, changes nothing, and shows no secret.
  *
- * Sources are shown by name: the setting, variable or flag that gave the address and the key of each route.
- *
- * The router itself tells the states, made of the same settings as a run's; nobody is asked over the network. Keys that are
+ * Sources are shown by name: the setting, variable or flag that gave the address and the key of each route. The router itself
+ * tells the states of keys and breakers, made of the same settings as a run's; nobody is asked over the network. Keys that are
  * set aside stay so from run to run; a breaker belongs to a running program and begins closed.
  *
- * Source: `hermes-llm.md` §17.2, §17.3.
+ * Source: `hermes-product.md` §1.6, `hermes-llm.md` §17.2, §17.3.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import * as Command from "effect/cli/Command"
+import { HiddenVariables } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
@@ -21,11 +24,19 @@ import type { RouteStatus } from "../routing/ModelRouter.ts"
 import * as PoolStore from "../routing/pool/PoolStore.ts"
 import * as RoutedModelRouter from "../routing/RoutedModelRouter.ts"
 import { noKey } from "../routing/RouteKeys.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
+import { load, surroundings } from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
+import { notDone } from "./Failure.ts"
+import { hermes } from "./Hermes.ts"
+import { nodeVersion } from "./internal/machine.ts"
+import { line } from "./ProgramOutput.ts"
 import * as RouteText from "./render/RouteText.ts"
+import { version } from "./Version.ts"
 
-export interface Finding {
+interface Finding {
   readonly level: "ok" | "warning" | "problem"
   readonly subject: string
   readonly text: string
@@ -34,18 +45,18 @@ export interface Finding {
 const finding = (level: Finding["level"]) => (subject: string, text: string): Finding => ({ level, subject, text })
 
 /** It is as it should be. */
-export const ok = finding("ok")
+const ok = finding("ok")
 
 /** It works, and could be better. */
-export const warning = finding("warning")
+const warning = finding("warning")
 
 /** It does not work. */
-export const problem = finding("problem")
+const problem = finding("problem")
 
 const marks: Readonly<Record<Finding["level"], string>> = { ok: "✓", warning: "!", problem: "✗" }
 
 /** A finding as a line. */
-export const render = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
+const render = ({ level, subject, text }: Finding): string => `${marks[level]} ${subject.padEnd(8)}  ${text}`
 
 type Keys = RouteStatus["keys"]
 
@@ -105,7 +116,7 @@ const login = Effect.gen(function*() {
   return [ok("login", `to ChatGPT; the token ${ends}`)]
 })
 
-export const routes = Effect.fnUntraced(function*(settings: Values) {
+const routes = Effect.fnUntraced(function*(settings: Values) {
   const found = yield* Effect.result(ConfiguredModels.use(settings, ({ look }) => () => look, ({ configured, open }) =>
     Effect.gen(function*() {
       const chain = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
@@ -121,3 +132,92 @@ export const routes = Effect.fnUntraced(function*(settings: Values) {
       : Result.isFailure(found) && found.failure.path === logins.failure.path ? [] : [warning("login", ErrorLine.of(logins.failure).line)]
   ]
 })
+
+/** A Node that is too old never comes this far. */
+const node = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion()}`)
+
+/** The directory itself, or the nearest one above it that is there. */
+const existing = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const parent = paths.dirname(path)
+    const isThere = yield* Effect.orElseSucceed(fs.exists(path), () => false)
+    return isThere || parent === path ? path : yield* existing(parent)
+  })
+
+const home = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const { root } = yield* Home
+  const nearest = yield* existing(root)
+  const writable = yield* Effect.isSuccess(fs.access(nearest, { writable: true }))
+  if (!writable) return problem("home", `${nearest} is not writable: change its permissions, or set HERMES_HOME`)
+  return ok("home", nearest === root ? root : `${root} (created by the first run)`)
+})
+
+/** Secrets that others can read, or commands of tools. */
+const secrets = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const { env } = yield* Home
+  const exposed = (yield* HiddenVariables).exposed()
+  const variables = exposed.length === 0
+    ? []
+    : [warning("secrets", `commands can read ${exposed.join(", ")} in the environment that hermes was started with: keep keys in ${env}`)]
+  const info = yield* Effect.option(fs.stat(env))
+  if (Option.isNone(info)) return variables
+  return (info.value.mode & 0o077) === 0
+    ? [...variables, ok("secrets", env)]
+    : [...variables, warning("secrets", `others can read ${env}: run \`chmod 600 ${env}\``)]
+})
+
+const settings = Effect.gen(function*() {
+  const { ignoreUserConfig } = yield* hermes
+  const loaded = yield* Effect.result(load)
+  if (Result.isFailure(loaded)) {
+    return { values: undefined, findings: loaded.failure.message.split("\n").map((text) => problem("settings", text)) }
+  }
+  const { refusals, settings, warnings } = loaded.success
+  const found = [...refusals.map((text) => problem("settings", text)), ...warnings.map((text) => warning("settings", text))]
+  return {
+    // With settings that no run starts with there is no model to look at.
+    values: refusals.length === 0 ? settings : undefined,
+    findings: found.length === 0
+      ? [ok("settings", ignoreUserConfig ? "config.yaml is ignored" : "valid")]
+      : found
+  }
+})
+
+/** Opens the sessions, or those of a directory that goes away, so that SQLite is tried in every case. */
+const sessions = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const { database } = yield* Home
+  const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => false)
+  const path = isThere ? database : paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-doctor-" }), "state.db")
+  const [latest] = yield* Effect.provide(
+    SessionStore.use((store) => store.list({ limit: 1 })),
+    SqliteSessionStore.layer({ path })
+  )
+  return ok("sessions", isThere ? `${database}${latest === undefined ? ", none yet" : `, the latest is ${latest.id}`}` : "none yet")
+}).pipe(
+  Effect.scoped,
+  Effect.catch((error) => Effect.succeed(problem("sessions", error.message)))
+)
+
+/** With problems it fails. */
+export const command = Command.make("doctor", {}, Effect.fn("hermes doctor")(function*() {
+  const { findings, values } = yield* settings
+  const all = [
+    node(),
+    yield* home,
+    ...findings,
+    ...yield* secrets,
+    ...values === undefined ? [] : yield* routes(values),
+    yield* sessions
+  ]
+  yield* line(all.map(render).join("\n"))
+  const count = all.filter(({ level }) => level === "problem").length
+  if (count > 0) {
+    return yield* notDone(count === 1 ? "1 problem was found" : `${count} problems were found`)
+  }
+}, Effect.provide(surroundings)))

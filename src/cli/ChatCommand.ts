@@ -1,9 +1,10 @@
 /**
- * Reads the prompt of a query: text of the command line, of a file or of stdin, word for word, and an image beside it.
+ * `hermes chat`, and `hermes` without a command: reads the prompt, then decides between one query and a conversation.
  *
- * Input piped into a run that has a query of its own follows it as `<stdin>` … `</stdin>`; without a query it is the query.
- * A pipe may stay silent for 15 s before its first byte and a socket for 3 s (a parent that never closes it), then the run
- * goes on without it and says so. Text from a file or from stdin has at most {@link maxBytes}.
+ * A prompt is text of the command line, of a file or of stdin, word for word, and an image beside it. Input piped into a run
+ * that has a query of its own follows it as `<stdin>` … `</stdin>`; without a query it is the query. A pipe may stay silent for
+ * 15 s before its first byte and a socket for 3 s (a parent that never closes it), then the run goes on without it and says so.
+ * Text from a file or from stdin has at most 1 MiB.
  *
  * Source: `hermes-product.md` §1.2.
  */
@@ -17,10 +18,13 @@ import type { PlatformError } from "effect/PlatformError"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import * as Prompt from "effect/ai/Prompt"
+import * as Command from "effect/cli/Command"
 import type { RunInput } from "../agent/RunInput.ts"
 import { type Failure, usage } from "./Failure.ts"
-import type * as Flags from "./Flags.ts"
-import type { Service as Output } from "./ProgramOutput.ts"
+import * as Flags from "./Flags.ts"
+import { hermes } from "./Hermes.ts"
+import { note, Output } from "./ProgramOutput.ts"
+import type { ChatFlags } from "./RunOptions.ts"
 
 const mediaTypes: Readonly<Record<string, string>> = {
   ".png": "image/png",
@@ -45,7 +49,7 @@ const unreadable = (flag: string, path: string) => (error: Failure | PlatformErr
   error._tag === "Failure" ? error : usage(`cannot read ${flag} ${path}: ${why(error)}`)
 
 /** Bytes of the largest text that is taken from a file or from stdin. */
-export const maxBytes = 1_048_576
+const maxBytes = 1_048_576
 
 const tooLarge = (what: string): Failure =>
   usage(`${what} holds more than 1 MiB. Put it into a file and name the file in the prompt.`)
@@ -77,11 +81,10 @@ const fromFile = (path: string): Effect.Effect<string, Failure | PlatformError, 
 const patienceSeconds = { file: 15, pipe: 15, socket: 3 } as const
 
 /** Reads what is piped into the run; undefined where nothing is, or stdin is the query already. */
-export const piped = Effect.fnUntraced(function*(
-  { queryFile }: Pick<Flags.Chat, "queryFile">,
-  kind: Output["terminal"]["piped"],
-  note: (line: string) => Effect.Effect<void>
-): Effect.fn.Return<string | undefined, Failure, Stdio.Stdio> {
+const piped = Effect.fnUntraced(function*(
+  { queryFile }: Pick<Flags.Chat, "queryFile">
+): Effect.fn.Return<string | undefined, Failure, Output | Stdio.Stdio> {
+  const { terminal: { piped: kind } } = yield* Output
   if (kind === undefined || queryFile === "-") return undefined
   const seconds = patienceSeconds[kind]
   const begun = yield* Deferred.make<void>()
@@ -112,7 +115,7 @@ const image = Effect.fnUntraced(function*(path: string) {
 })
 
 /** Undefined where no query was given; `input` is what {@link piped} read. */
-export const read = Effect.fnUntraced(function*(
+const read = Effect.fnUntraced(function*(
   flags: Pick<Flags.Chat, "image" | "query" | "queryFile">,
   input: string | undefined
 ): Effect.fn.Return<RunInput["prompt"] | undefined, Failure, FileSystem.FileSystem | Path.Path | Stdio.Stdio> {
@@ -133,3 +136,46 @@ export const read = Effect.fnUntraced(function*(
   }
   return flags.image === undefined ? text : [Prompt.textPart({ text }), yield* image(flags.image)]
 })
+
+const needsQuery = (what: string) => usage(`${what} needs a prompt: add -q TEXT or --query-file PATH`)
+
+export const chat = Effect.fn("hermes chat")(function*(flags: ChatFlags) {
+  if (flags.resume !== undefined && flags.continue !== undefined) {
+    return yield* usage("--resume and --continue exclude each other: use one of them")
+  }
+  if (flags.script !== undefined && flags.replay !== undefined) {
+    return yield* usage("--script and --replay exclude each other: use one of them")
+  }
+  const { terminal } = yield* Output
+  const input = yield* piped(flags)
+  if (flags.query === undefined && flags.queryFile === undefined && input === undefined) {
+    if (flags.format === "stream-json") return yield* needsQuery("--format stream-json")
+    if (flags.quiet) return yield* needsQuery("--quiet")
+    if (flags.oneshot) return yield* needsQuery("--oneshot")
+  }
+  if (flags.ignoreUserConfig) {
+    const { tellIgnored } = yield* Effect.promise(() => import("./PluginsCommand.ts"))
+    yield* tellIgnored
+  }
+  const prompt = yield* read(flags, input)
+  if (prompt !== undefined) {
+    const SingleQuery = yield* Effect.promise(() => import("./SingleQuery.ts"))
+    return yield* SingleQuery.run(flags, prompt)
+  }
+  if (!terminal.input) {
+    return yield* usage("Not a terminal. Pass a prompt with -q TEXT, or pipe one.")
+  }
+  const InteractiveChat = yield* Effect.promise(() => import("./InteractiveChat.ts"))
+  return yield* InteractiveChat.run(flags)
+})
+
+export const command = Command.make(
+  "chat",
+  Flags.chat,
+  (flags) => Effect.flatMap(hermes, (shared) => chat({ ...shared, ...flags }))
+).pipe(
+  Command.withExamples([
+    { command: "hermes chat", description: "Start a conversation" },
+    { command: "git diff | hermes chat --query-file - --quiet", description: "Read a prompt from a pipe and print only the answer" }
+  ])
+)
