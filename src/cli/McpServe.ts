@@ -29,7 +29,7 @@ import { hermes } from "./Hermes.ts"
 import * as Machine from "./internal/machine.ts"
 import { Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
-import * as ToolsetSelection from "./ToolsetSelection.ts"
+import { selectTools } from "./RunOptions.ts"
 
 const AskArguments = Schema.Struct({ prompt: Schema.NonEmptyString, session_id: Schema.optionalKey(Schema.String) })
 
@@ -102,7 +102,7 @@ export const serve = Effect.fn("hermes mcp serve")(function*(own: { readonly too
   const settings = yield* Settings
   yield* Effect.gen(function*() {
     const agent = yield* Agent.Agent
-    const selection = yield* ToolsetSelection.select(yield* hermes, settings)
+    const selection = yield* selectTools(yield* hermes, settings)
     const store = yield* SessionStore
     const tools = yield* chosen(agent, settings, own.tools === undefined ? [] : Flags.names(own.tools))
     yield* McpHost.serve([ask(agent, store, selection, settings), ...tools], { input: stdin, write: (text) => Effect.sync(() => streams.answer.write(text)) })

@@ -1,5 +1,9 @@
 /**
- * Options of every run of the command line besides its prompt, and the notice before the first one.
+ * Options of every run of the command line besides its prompt: tools, limits and label; and the notice before the first one.
+ *
+ * The flag, the platform's list or the general list of toolsets chooses from the tools that there are.
+ *
+ * Source: `hermes-product.md` §1.4 and §2.2.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -8,11 +12,46 @@ import type { Values } from "../config/Settings.ts"
 import * as Offline from "../provider/Offline.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import type { Session } from "../session/SessionStore.ts"
-import type { ToolRegistry } from "../tool/ToolRegistry.ts"
-import type { Failure } from "./Failure.ts"
+import { type Selection, ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as Toolsets from "../tool/Toolsets.ts"
+import { type Failure, usage } from "./Failure.ts"
 import type * as Flags from "./Flags.ts"
 import { note, type Output } from "./ProgramOutput.ts"
-import * as ToolsetSelection from "./ToolsetSelection.ts"
+
+/** Toolsets that a run selects. */
+const asked = (flags: Pick<Flags.Globals, "toolsets">, settings: Values): ReadonlyArray<string> =>
+  flags.toolsets === undefined ? settings.platformToolsets["cli"] ?? settings.toolsets : settings.toolsets
+
+/** Says what of the choice means nothing. */
+export const selectTools = Effect.fnUntraced(function*(
+  flags: Pick<Flags.Globals, "toolsets">,
+  settings: Values
+): Effect.fn.Return<Selection, Failure, Output | ToolRegistry> {
+  const registry = yield* ToolRegistry
+  const sets = yield* registry.list
+  const toolsets = asked(flags, settings)
+  const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
+  const { names, selection, unknown } = Toolsets.resolve({ toolsets, disabled: settings.disabledToolsets, foreign })
+  for (const { name, nearest } of unknown) {
+    yield* note(
+      `Warning: unknown toolset "${name}" is ignored: ${
+        nearest === undefined ? "`hermes tools` lists the toolsets" : `did you mean "${nearest}"?`
+      }`
+    )
+  }
+  if (names.length === 0) {
+    return yield* usage("no known toolset selected: `hermes tools` lists the toolsets")
+  }
+  if (flags.toolsets !== undefined) {
+    const tools = new Set(sets.flatMap(({ tools }) => tools.map(({ tool }) => tool.name)))
+    const registered = new Set(sets.map(({ toolset }) => toolset))
+    for (const name of Toolsets.withoutTools(names, tools)) {
+      if (registered.has(name)) continue
+      yield* note(`Note: toolset "${name}" has no tools in this version`)
+    }
+  }
+  return selection
+})
 
 /** The flags of `hermes chat`. */
 export type ChatFlags = Flags.Globals & Flags.Chat
@@ -31,7 +70,7 @@ export const prepare = Effect.fnUntraced(function*(
   flags: ChatFlags,
   settings: Values
 ): Effect.fn.Return<RunOptions, Failure, ModelRouter | Output | ToolRegistry> {
-  const tools = yield* ToolsetSelection.select(flags, settings)
+  const tools = yield* selectTools(flags, settings)
   yield* mention(flags, settings)
   return {
     tools,

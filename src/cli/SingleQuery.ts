@@ -13,6 +13,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Agent from "../agent/Agent.ts"
 import { BackgroundWork } from "../agent/BackgroundWork.ts"
+import * as Budget from "../agent/Budget.ts"
 import type { RunInput } from "../agent/RunInput.ts"
 import * as Config from "../config/Config.ts"
 import { Settings, type Values } from "../config/Settings.ts"
@@ -23,26 +24,61 @@ import * as Usage from "../domain/Usage.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import * as Offline from "../provider/Offline.ts"
 import { InteractiveMode, unattended } from "../tool/approval/InteractiveMode.ts"
-import * as RunOptions from "./RunOptions.ts"
-import * as ExitMessage from "./ExitMessage.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { failed, InterruptCode, silent } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import * as LogLine from "./LogLine.ts"
-import { Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
-import * as QuietView from "./QuietView.ts"
+import { Output } from "./ProgramOutput.ts"
+import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
-import * as TextView from "./TextView.ts"
-import type * as View from "./View.ts"
+import * as View from "./View.ts"
+
+const resume = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
+
+const calls = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
+
+/** Tells why a run is not a completed one and how to go on, in a line; undefined for a completed run. */
+export const endingText = (result: RunResult): string | undefined => {
+  if (isCompleted(result)) return undefined
+  switch (result.exit) {
+    case "interrupted_by_user":
+      return interrupted(result.sessionId)
+    case "max_iterations_reached":
+      return `stopped after ${calls(result.steps)} without a final answer: raise --max-turns, or continue with \`${resume(result)}\``
+    case "budget_exhausted": {
+      const { remedy, what } = Budget.wording(result.limit ?? "time")
+      return `stopped, because ${what} for the run is used up: ${remedy}, or continue with \`${resume(result)}\``
+    }
+    case "empty_response_exhausted":
+      return "the model returned an empty answer: try again, or use another model with --model"
+    case "output_truncated":
+      return `the answer was cut off at the output limit: raise model.max_tokens, or continue with \`${resume(result)}\``
+    case "partial_stream_recovery":
+      return `the connection was lost during the answer: continue with \`${resume(result)} -q continue\``
+    case "invalid_tool_calls":
+      return "the model kept sending invalid tool calls: use another model with --model"
+    case "content_filtered":
+      return "the provider's content filter ended the answer: rephrase the prompt, or use another model with --model"
+    default:
+      return `stopped by a guardrail: continue with \`${resume(result)}\``
+  }
+}
+
+/** A run that a signal ended. */
+const interrupted = (sessionId: string): string => `interrupted: continue with \`${resume({ sessionId })}\``
+
+/** A run that was under way when the process was ended by something else than a signal. */
+const cutOff = (sessionId: string): string =>
+  `the process was ended during the run by a plugin or a library: continue with \`${resume({ sessionId })}\``
 
 /** Only the final text is shown. */
 const isQuiet = ({ format, quiet }: RunOptions.ChatFlags): boolean => quiet && format !== "stream-json"
 
 const viewOf = (flags: RunOptions.ChatFlags, output: Output["Service"]): View.View => {
   if (flags.format === "stream-json") return StreamJsonView.make(output)
-  return isQuiet(flags) ? QuietView.make(output) : TextView.make(output)
+  return isQuiet(flags) ? View.quiet(output) : View.text(output)
 }
 
 /** Prints log lines between the lines of the view. */
@@ -80,12 +116,12 @@ const endingOf = (
       usage: value.usage,
       cost: value.cost,
       route: value,
-      error: ExitMessage.reason(value),
+      error: endingText(value),
       exit: isCompleted(value) ? undefined : value.exit
     }
   }
   const { code, line } = Exit.hasInterrupts(exit)
-    ? { code: interruptCode, line: ExitMessage.interrupted(sessionId) }
+    ? { code: interruptCode, line: interrupted(sessionId) }
     : ErrorLine.ofCause(exit.cause)
   return { exitCode: code, sessionId, text: "", usage, cost: Cost.spent(cost), route, error: line }
 }
@@ -174,7 +210,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     if (known.ended) return code
     if (known.result !== undefined) return Effect.runSync(finish(Exit.succeed(known.result)))
     const { cost, sessionId, usage } = known
-    const error = code > 128 ? ExitMessage.interrupted(sessionId) : ExitMessage.cutOff(sessionId)
+    const error = code > 128 ? interrupted(sessionId) : cutOff(sessionId)
     const exitCode = code === 0 ? failed : code
     return Effect.runSync(tell({ exitCode, sessionId, text: "", usage, cost: Cost.spent(cost), error }))
   }

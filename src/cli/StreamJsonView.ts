@@ -17,9 +17,53 @@ import * as Redaction from "../domain/Redaction.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type * as ProgramOutput from "./ProgramOutput.ts"
-import * as StreamedText from "./StreamedText.ts"
-import type { View } from "./View.ts"
 import * as SafeText from "./render/SafeText.ts"
+import type { View } from "./View.ts"
+
+/**
+ * The text of a run as it is shown, piece by piece; each member answers with the piece to write now. What the pieces make
+ * together is what was shown, byte for byte.
+ *
+ * Texts of different steps are set apart by a blank line. The final text is held back where somebody may still replace it,
+ * and shown at the end where it is not what streamed by.
+ */
+interface StreamedText {
+  readonly delta: (text: string) => string
+  /** A new step: the next text is one of its own. */
+  readonly step: () => void
+  /** Returns the rest of the final text. */
+  readonly rest: (final: string) => string
+  /** Everything so far. */
+  readonly all: () => string
+}
+
+/** With `live`, deltas are shown as they come; without, only the final text is. */
+export const streamedText = (live: boolean): StreamedText => {
+  let all = ""
+  let current = ""
+  const apart = (): string => {
+    if (current !== "" || all === "" || all.endsWith("\n\n")) return ""
+    return all.endsWith("\n") ? "\n" : "\n\n"
+  }
+  const show = (text: string): string => {
+    const piece = apart() + text
+    all += piece
+    current += text
+    return piece
+  }
+  return {
+    delta: (text) => live && text !== "" ? show(text) : "",
+    step: () => {
+      current = ""
+    },
+    rest: (final) => {
+      if (final === "" || final === current) return ""
+      current = ""
+      return show(final)
+    },
+    all: () => all
+  }
+}
 
 /** Characters of a tool's result in its line. */
 export const maxOutput = 5000
@@ -40,7 +84,7 @@ const texts = (piece: string): ReadonlyArray<Fact> => piece === "" ? [] : [{ typ
 
 export const make = ({ out }: ProgramOutput.Service): View => {
   let startedAt: number | undefined
-  let shown = StreamedText.make(true)
+  let shown = streamedText(true)
   const started = new Set<string>()
 
   const factsOf = (event: RunEvent): ReadonlyArray<Fact> => {
@@ -97,7 +141,7 @@ export const make = ({ out }: ProgramOutput.Service): View => {
 
   return {
     prepare: ({ live }) => {
-      shown = StreamedText.make(live)
+      shown = streamedText(live)
     },
     begin: ({ model, sessionId }) => write([{ type: "system", subtype: "init", model, session_id: sessionId }]),
     events: (events) => write(events.flatMap(factsOf)),

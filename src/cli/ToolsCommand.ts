@@ -22,7 +22,7 @@ import { hermes } from "./Hermes.ts"
 import { Program } from "./Program.ts"
 import { line } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
-import * as ToolsetSelection from "./ToolsetSelection.ts"
+import { selectTools } from "./RunOptions.ts"
 
 interface Listed {
   readonly toolset: string
@@ -37,7 +37,7 @@ export const summary = (description: string): string => {
 
 const listed = Effect.fnUntraced(function*(settings: Values) {
   const registry = yield* ToolRegistry
-  const selection = yield* ToolsetSelection.select(yield* hermes, settings)
+  const selection = yield* selectTools(yield* hermes, settings)
   const { get } = yield* registry.snapshot(selection)
   const sets = yield* registry.list
   return sets.map(({ tools, toolset }): Listed => ({

@@ -1,11 +1,19 @@
 /**
- * View of a single query: a projection of the run's events onto stdout and stderr.
+ * Views of a single query: projections of the run's events onto stdout and stderr.
+ *
+ * Source: `hermes-product.md` §1.3, §1.8 and §6 (`display`), `ARCHITECTURE.md` §7.
  */
-import type * as Effect from "effect/Effect"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
 import type { Values } from "../config/Settings.ts"
 import type { Spent } from "../domain/Cost.ts"
+import * as Redaction from "../domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Usage } from "../domain/Usage.ts"
+import type * as ProgramOutput from "./ProgramOutput.ts"
+import * as EventPrinter from "./render/EventPrinter.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as Screen from "./render/Screen.ts"
 
 /** Facts known before the start. */
 export interface RunHeader {
@@ -47,3 +55,72 @@ export interface View {
   /** Says a line without disturbing what is shown. */
   readonly note?: ((line: string) => void) | undefined
 }
+
+/**
+ * Shows the answer on stdout as it is written, and what the agent does meanwhile on stderr.
+ *
+ * Into a pipe the answer goes as the model wrote it; on a terminal `display.final_response_markdown` says how it looks, and
+ * a line tells what the run is at.
+ */
+export const text = ({ streams }: ProgramOutput.Service): View => {
+  const { answer, aside } = streams
+  const screen = Screen.make(streams)
+  let printer: EventPrinter.Printer | undefined
+
+  const refresh = Effect.map(Clock.currentTimeMillis, (now) =>
+    screen.live((size) => ({ lines: printer?.view(size, now) ?? [] })))
+
+  return {
+    begin: () => Effect.void,
+    prepare: ({ display, live }) => {
+      printer = EventPrinter.make(screen, {
+        markdown: answer.terminal ? display.finalResponseMarkdown : "raw",
+        showReasoning: display.showReasoning,
+        showCost: display.showCost,
+        verbosity: () => display.toolProgress,
+        previewLength: display.toolPreviewLength,
+        live,
+        hint: "Ctrl+C stops"
+      })
+    },
+    events: (events) => printer === undefined ? Effect.void : printer.events(events),
+    end: () =>
+      Effect.suspend(() => {
+        screen.live(Screen.nothing)
+        return printer === undefined ? Effect.void : printer.close
+      }),
+    note: (line) => printer === undefined ? screen.say(`${line}\n`) : printer.note(line),
+    live: answer.terminal || aside.terminal
+      ? Effect.forever(Effect.andThen(refresh, Effect.sleep(EventPrinter.frameMillis)))
+      : undefined
+  }
+}
+
+const said = (event: RunEvent): string | undefined => {
+  switch (event._tag) {
+    case "Waiting":
+      return EventPrinter.waiting(event)
+    case "Heartbeat":
+      return EventPrinter.silent(event)
+    case "Notice":
+      return event.level === "warning" ? `! ${event.message}` : undefined
+    default:
+      return undefined
+  }
+}
+
+/**
+ * `--quiet`: stdout carries the final text and a line break, and nothing before it.
+ *
+ * What delays the answer is told on stderr, a line each: a wait and its reason, a warning, a model that has been silent for
+ * half a minute. When all goes well nothing is.
+ */
+export const quiet = ({ err, out }: ProgramOutput.Service): View => ({
+  begin: () => Effect.void,
+  prepare: () => undefined,
+  events: (events) => {
+    const lines = events.map(said).filter((line) => line !== undefined)
+    return lines.length === 0 ? Effect.void : err(lines.map((line) => `${Redaction.redactText(SafeText.line(line))}\n`).join(""))
+  },
+  end: ({ text }) => text === "" ? Effect.void : out(`${text}\n`)
+})

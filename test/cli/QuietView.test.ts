@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as QuietView from "../../src/cli/QuietView.ts"
+import * as View from "../../src/cli/View.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Cost from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
@@ -9,7 +9,7 @@ import { capture } from "./capture.ts"
 
 const shown = Effect.fnUntraced(function*(...events: ReadonlyArray<RunEvent>) {
   const { output, stderr, stdout } = capture()
-  const view = QuietView.make(output)
+  const view = View.quiet(output)
   yield* view.events(events)
   yield* view.end({ exitCode: 0, sessionId: "s1", text: "Done.", usage: Usage.zero, cost: Cost.spent(Cost.nothing), error: undefined })
   return [stdout(), stderr()]

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as StreamedText from "../../src/cli/StreamedText.ts"
+import { streamedText } from "../../src/cli/StreamJsonView.ts"
 
-describe("Shown", () => {
+describe("streamedText", () => {
   it("texts of different steps are set apart by a blank line", () => {
-    const shown = StreamedText.make(true)
+    const shown = streamedText(true)
     shown.step()
     const pieces = [shown.delta("Let me "), shown.delta("look.")]
     shown.step()
@@ -12,28 +12,20 @@ describe("Shown", () => {
     assert.strictEqual(shown.all(), pieces.join(""))
   })
 
-  it("a line that was ended meanwhile counts", () => {
-    const shown = StreamedText.make(true)
-    const pieces = [shown.delta("Let me look."), shown.endLine()]
-    shown.step()
-    pieces.push(shown.delta("Red."), shown.endLine(), shown.endLine())
-    assert.deepStrictEqual(pieces, ["Let me look.", "\n", "\nRed.", "\n", ""])
-  })
-
   it("whitespace of the model is kept", () => {
-    const shown = StreamedText.make(true)
+    const shown = streamedText(true)
     assert.strictEqual(shown.delta("  a\n") + shown.delta("\n b "), "  a\n\n b ")
   })
 
   it("a final text that did not stream by is shown at the end", () => {
-    const shown = StreamedText.make(true)
+    const shown = streamedText(true)
     shown.step()
     assert.strictEqual(shown.rest("Stopped."), "Stopped.")
     assert.strictEqual(shown.all(), "Stopped.")
   })
 
   it("a text that may still be replaced is held back", () => {
-    const shown = StreamedText.make(false)
+    const shown = streamedText(false)
     shown.step()
     assert.strictEqual(shown.delta("secret"), "")
     assert.strictEqual(shown.rest("[removed]"), "[removed]")

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as TextView from "../../src/cli/TextView.ts"
+import * as View from "../../src/cli/View.ts"
 import { SessionId, TurnId } from "../../src/domain/Ids.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Cost from "../../src/domain/Cost.ts"
@@ -29,7 +29,7 @@ const finished = (text: string): RunEvent => ({
 
 const project = Effect.fnUntraced(function*(events: ReadonlyArray<RunEvent>, live = true) {
   const { output, stderr, stdout } = capture()
-  const view = TextView.make(output)
+  const view = View.text(output)
   view.prepare({ display, live })
   yield* view.events(events)
   view.note?.("Warning: odd")

@@ -13,17 +13,82 @@ import * as Effect from "effect/Effect"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, RunResult } from "../../domain/RunEvent.ts"
 import * as Schedule from "../../tool/Schedule.ts"
-import * as ChildFeed from "./ChildFeed.ts"
 import * as Markdown from "./Markdown.ts"
-import * as SafeText from "./SafeText.ts"
 import * as Paint from "./Paint.ts"
-import * as Reasoning from "./Reasoning.ts"
+import * as SafeText from "./SafeText.ts"
 import type { Draft, Screen, Size } from "./Screen.ts"
 import * as ToolFeed from "./ToolFeed.ts"
 import * as ToolText from "./ToolText.ts"
 import * as UsageText from "./UsageText.ts"
-import * as WaitText from "./WaitText.ts"
 import * as Width from "./Width.ts"
+import * as Wrap from "./Wrap.ts"
+
+/** A delay of a run in words, the same in every view. */
+const seconds = (millis: number): string => `${Math.max(1, Math.round(millis / 1000))} s`
+
+/** A wait before another attempt. */
+export const waiting = ({ attempt, maxAttempts, millis, reason }: ToolFeed.EventOf<"Waiting">): string =>
+  `┊ ${reason}: retrying in ${seconds(millis)}, attempt ${attempt} of ${maxAttempts}`
+
+/** A model that says nothing. */
+export const silent = ({ waitedMillis }: ToolFeed.EventOf<"Heartbeat">): string =>
+  `┊ no output from the model, ${seconds(waitedMillis)} into its answer; still waiting`
+
+/** One piece of reasoning. Each call gives what can be written now. */
+interface ReasoningText {
+  readonly push: (piece: string) => string
+  readonly end: () => string
+}
+
+const reasoningStyle: Paint.Style = { attributes: ["dim"] }
+
+/** Sets the reasoning of a model apart from its answer: dim, behind a bar, in the lines that the terminal has room for. */
+const reasoningText = (paint: Paint.Paint, columns: () => number | undefined): ReasoningText => {
+  const harmless = SafeText.stream()
+  const bar = `${paint.text("┊", "dim")} `
+  let blanks = 0
+  let begun = false
+  let line: Wrap.Wrap | undefined
+
+  const add = (text: string): string => {
+    if (line === undefined) {
+      const written = text.trimStart()
+      if (written === "") return ""
+      const gap = begun ? `${bar.trimEnd()}\n`.repeat(Math.min(1, blanks)) : ""
+      begun = true
+      blanks = 0
+      line = Wrap.make({
+        columns: columns() ?? Infinity,
+        first: bar,
+        rest: bar,
+        indent: 2,
+        longWords: "overflow"
+      }, paint)
+      return gap + line.add({ text: written, style: reasoningStyle })
+    }
+    return line.add({ text, style: reasoningStyle })
+  }
+
+  const endLine = (): string => {
+    const open = line
+    line = undefined
+    if (open !== undefined) return `${open.end()}\n`
+    blanks++
+    return ""
+  }
+
+  const push = (text: string): string => {
+    const [first = "", ...rest] = text.split("\n")
+    let out = add(first)
+    for (const part of rest) out += endLine() + add(part)
+    return out
+  }
+
+  return {
+    push: (piece) => push(harmless.push(piece)),
+    end: () => push(harmless.end()) + (line === undefined ? "" : endLine())
+  }
+}
 
 /** Display options (`display` of the settings). */
 export interface Options extends ToolFeed.Options {
@@ -59,12 +124,12 @@ export const frameMillis = 100
 
 export const make = (screen: Screen, options: Options): Printer => {
   const feed = ToolFeed.make(options, screen.asidePaint)
-  const children = ChildFeed.make(options, screen.asidePaint)
+  const children = ToolFeed.children(options, screen.asidePaint)
   let kind: Kind = "nothing"
   /** Loaded before the first text. */
   let markdown: Markdown.Make | undefined
   let text: Markdown.Renderer | undefined
-  let reasoning: Reasoning.Renderer | undefined
+  let reasoning: ReasoningText | undefined
   /** Answer text shown so far, as the model wrote it. */
   let said = ""
   /** Lines of the program's own that wait for the end of a text, which they would tear apart. */
@@ -128,7 +193,7 @@ export const make = (screen: Screen, options: Options): Printer => {
   const reason = (delta: string): void => {
     if (!options.showReasoning) return
     closeText()
-    reasoning ??= Reasoning.make(screen.asidePaint, screen.asideColumns)
+    reasoning ??= reasoningText(screen.asidePaint, screen.asideColumns)
     const piece = reasoning.push(delta)
     if (piece === "") return
     begin("reasoning")
@@ -190,7 +255,7 @@ export const make = (screen: Screen, options: Options): Printer => {
       case "SubagentFinished":
         return say(children.take(event, now, screen.asideColumns()))
       case "Waiting":
-        aside(WaitText.waiting(event), "yellow")
+        aside(waiting(event), "yellow")
         return busy("waiting to try again", now)
       case "Notice":
         return aside(`${event.level === "warning" ? "! " : ""}${event.message}`, event.level === "warning" ? "yellow" : "dim")

@@ -1,19 +1,23 @@
 /**
  * Lines about tool calls, one line for each tool call: while it runs with the time that it takes, when it is done with how it
- * ended.
+ * ended; and lines about sub-agents.
  *
  * - `off` shows nothing, `new` the first call of each tool and every one that failed, `all` each, `verbose` also all
  *   arguments and the beginning of the result.
  * - Calls that run at the same time have a live line each; each gets its line in the feed when it ends.
  * - A call that was refused before it ran, or was cut, has a line like any other.
+ * - Lines of children stand one step further in than those of the agent's own tools. `new` shows only children that did not
+ *   complete.
  *
- * Source: `hermes-product.md` §1.8.
+ * Source: `hermes-product.md` §1.8 and §3.5.
  */
 import * as Option from "effect/Option"
 import * as Json from "../../domain/Json.ts"
+import * as Redaction from "../../domain/Redaction.ts"
 import type { RunEvent, ToolStatus } from "../../domain/RunEvent.ts"
-import * as SafeText from "./SafeText.ts"
+import * as Usage from "../../domain/Usage.ts"
 import type { Attribute, Paint } from "./Paint.ts"
+import * as SafeText from "./SafeText.ts"
 import * as ToolText from "./ToolText.ts"
 import * as Width from "./Width.ts"
 
@@ -27,10 +31,10 @@ export interface Options {
 }
 
 /** Lines of a result that `verbose` shows. */
-export const resultLines = 12
+const resultLines = 12
 
 /** Live lines at most; more calls than that are counted. */
-export const liveLines = 6
+const liveLines = 6
 
 /** Columns of a line where there is no terminal that limits them. */
 const wide = 160
@@ -56,10 +60,10 @@ interface Call {
   readonly inputLength: number
 }
 
-type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
+/** The event of a tag. */
+export type EventOf<Tag extends RunEvent["_tag"]> = Extract<RunEvent, { readonly _tag: Tag }>
 
-/** The events that this is about. */
-export type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
+type ToolEvent = EventOf<"ToolInputStarted" | "ToolInputDelta" | "ToolStarted" | "ToolProgress" | "ToolFinished">
 
 export interface ToolFeed {
   /** Takes an event, and answers with the lines that the feed gets. */
@@ -80,6 +84,7 @@ const idle = (name: string): Call => ({
 
 const size = (length: number): string => length < 1000 ? `${length} B` : `${(length / 1000).toFixed(1)} kB`
 
+/** Makes the lines about tool calls. */
 export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolFeed => {
   const calls = new Map<string, Call>()
   const seen = new Set<string>()
@@ -176,6 +181,80 @@ export const make = ({ previewLength, verbosity }: Options, paint: Paint): ToolF
       const lines = shown.slice(0, liveLines).map((call) => liveLine(call, now, columns, frame))
       const more = shown.length - lines.length
       return more > 0 ? [...lines, `${bar} ${paint.text(`… and ${more} more`, "dim")}`] : lines
+    }
+  }
+}
+
+/** Live lines of children at most. */
+const liveChildren = 4
+
+type ChildEvent = EventOf<"SubagentStarted" | "SubagentProgress" | "SubagentFinished">
+
+export interface ChildFeed {
+  /** Takes an event, and answers with the lines that the feed gets. */
+  readonly take: (event: ChildEvent, now: number, columns: number | undefined) => ReadonlyArray<string>
+  /** The lines of the children that work, at most so many columns wide. */
+  readonly live: (now: number, columns: number, frame: string) => ReadonlyArray<string>
+}
+
+interface Child {
+  readonly goal: string
+  readonly since: number
+  at: string
+}
+
+const safe = (text: string): string => Redaction.redactText(SafeText.line(text))
+
+const childMarks: Readonly<Record<string, readonly [mark: string, attribute: Attribute]>> = {
+  completed: ["✓", "green"],
+  partial: ["◐", "yellow"],
+  interrupted: ["○", "dim"]
+}
+
+/** Makes the lines about sub-agents: one when one begins, one when it ends, and a live line for each that works. */
+export const children = ({ verbosity }: { readonly verbosity: () => Verbosity }, paint: Paint): ChildFeed => {
+  const working = new Map<string, Child>()
+  const bar = `${paint.text("┊", "dim")}   `
+
+  const line = (mark: string, attribute: Attribute, goal: string, facts: string, columns: number): string => {
+    const room = Math.max(8, columns - Width.of(`┊   ${mark} ${facts}`))
+    return `${bar}${paint.text(mark, attribute)} ${Width.cut(safe(goal), room)}${paint.text(facts, "dim")}`
+  }
+
+  const finished = (event: EventOf<"SubagentFinished">, columns: number): ReadonlyArray<string> => {
+    working.delete(event.subagentId)
+    const [mark, attribute] = childMarks[event.status] ?? ["✗", "red"]
+    const status = event.status === "completed" ? "" : ` · ${event.status}`
+    const tools = event.toolCount === 0 ? "" : ` · ${event.toolCount} ${event.toolCount === 1 ? "tool call" : "tool calls"}`
+    const facts = `${status}${tools} · ${Usage.totalTokens(event.usage)} tokens · ${ToolText.duration(event.durationMillis)}`
+    return [line(mark, attribute, event.goal, facts, columns)]
+  }
+
+  return {
+    take: (event, now, columns) => {
+      const shown = verbosity()
+      switch (event._tag) {
+        case "SubagentStarted":
+          working.set(event.subagentId, { goal: event.goal, since: now, at: "" })
+          return shown === "all" || shown === "verbose" ? [line("▸", "cyan", event.goal, "", columns ?? wide)] : []
+        case "SubagentProgress": {
+          const child = working.get(event.subagentId)
+          if (child !== undefined) child.at = event.text
+          return []
+        }
+        case "SubagentFinished": {
+          const lines = finished(event, columns ?? wide)
+          return shown === "off" || (shown === "new" && event.status === "completed") ? [] : lines
+        }
+      }
+    },
+    live: (now, columns, frame) => {
+      if (verbosity() === "off") return []
+      const all = Array.from(working.values())
+      const lines = all.slice(0, liveChildren).map(({ at, goal, since }) =>
+        line(frame, "cyan", goal, `${at === "" ? "" : ` · ${safe(at)}`} · ${ToolText.elapsed(now - since)}`, columns))
+      const more = all.length - lines.length
+      return more > 0 ? [...lines, `${bar}${paint.text(`… and ${more} more`, "dim")}`] : lines
     }
   }
 }
