@@ -106,7 +106,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly routes?: Routes | undefined
   /** Limits of asking again. Default: as the program does. */
   readonly retry?: Retry | undefined
-  /** Where sessions are kept. Default: memory. */
+  /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /** The record of every run. Default: that of `store` where it has one (`SqliteSessionStore`), else memory. */
   readonly record?: Layer.Layer<RunRecord> | undefined
@@ -153,10 +153,10 @@ export type Services =
   | RunRecord
   | Hooks.Hooks
 
-/** What the layers under an agent are made of, besides the lists of the application. */
+/** Layers under an agent, besides the lists of the application. */
 interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
   readonly places: Layer.Layer<Places, never, PlacesNeeds>
-  /** Where long tool results are kept. */
+  /** Store of long tool results. */
   readonly results: Layer.Layer<never, never, ChildProcesses.Platform>
   readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
   readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
@@ -376,7 +376,7 @@ export const make = <
   ))
 }
 
-/** What one start of a program says besides its settings. */
+/** Choices of one start of a program besides its settings. */
 export interface Start extends OpenRouter.Substitutes {
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]

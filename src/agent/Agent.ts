@@ -196,7 +196,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         stack: Stack.make([...outermost, ...middleware ?? []]),
         hooks
       },
-      // What needs an approval does not run where nobody decides.
+      // Calls that need an approval do not run where nobody decides.
       approvals: Option.getOrElse(yield* Effect.serviceOption(Approvals.Approvals), () => Approvals.make({ hooks })),
       compaction: yield* CompactionPort,
       children: Option.getOrElse(yield* Effect.serviceOption(Children), () => makeChildren()),
@@ -251,6 +251,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return yield* conduct(services, opened, stopped, { run: start, stop }).pipe(
           Effect.onExit(RunEnd.announceEnd(services, opened.run)),
           Effect.onExit(RunEnd.closeRecord(opened.run)),
+          Effect.ensuring(Effect.sync(() => void (opened.run.isOver = true))),
           Effect.provideService(RunRecorder, opened.run.recorder),
           Effect.tap((finished) => emit(opened.run, finished))
         )

@@ -145,7 +145,7 @@ const make = Effect.gen(function*() {
       const reports = yield* children.take(sessionId)
       const news = yield* events.drain(sessionId)
       const redact = yield* RedactSecrets
-      // What tools and children made, by another way than a result.
+      // Texts of tools and children that come by another way than a result are redacted here.
       return [...reports.map(message), ...news.map(told)].map((text) => ResultText.text(text, { foreign: false, redact }))
     }),
     settled: Effect.fnUntraced(function*(sessionId) {

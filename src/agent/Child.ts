@@ -93,6 +93,7 @@ export const plan = Effect.fnUntraced(function*<E>(
   const watched = ChildWatch.nothing()
   const lineage: Lineage = {
     parentSessionId: parent.sessionId,
+    above: [parent.sessionId, ...parent.lineage?.above ?? []],
     parentTurnId: parent.turnId,
     parentSubagentId: parent.lineage?.subagentId ?? "",
     subagentId,
@@ -137,8 +138,8 @@ export const plan = Effect.fnUntraced(function*<E>(
       route,
       onEvent: ChildWatch.watch(subagentId, watched, delegationId === undefined
         ? (events) => emit(parent, ...events)
-        // The run that asked for it may be over.
-        : () => Effect.void)
+        // What it does is no part of the run that asked for it, what it takes is, as long as that run goes on.
+        : (events) => parent.isOver ? Effect.void : emit(parent, ...events.filter(({ _tag }) => _tag === "UsageReported")))
     },
     model: route?.model ?? parent.route.model,
     ending: undefined

@@ -7,6 +7,8 @@ import type { Budget } from "./Budget.ts"
 /** Parent session, turn and budget of a child run. */
 export interface Lineage {
   readonly parentSessionId: SessionId
+  /** Sessions of the runs above, the parent's first: what the child uses is in their sums too. */
+  readonly above: ReadonlyArray<SessionId>
   readonly parentTurnId: TurnId
   /** Empty when the parent is no child itself. */
   readonly parentSubagentId: string

@@ -130,7 +130,10 @@ export interface Payment {
   readonly task?: string
 }
 
-/** Takes what was spent into the run's budget, its session and its events; an interruption does not come between them. */
+/**
+ * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an interruption
+ * does not come between them.
+ */
 export const pay = <E>(
   { store }: Pick<Services<E>, "store">,
   run: RunState,
@@ -141,6 +144,11 @@ export const pay = <E>(
   return Effect.uninterruptible(Effect.gen(function*() {
     if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(model))
     yield* store.recordUsage(run.sessionId, paid)
+    for (const above of run.lineage?.above ?? []) {
+      yield* Effect.catch(store.recordUsage(above, { ...paid, cost: { ...paid.cost, source: "subagent" } }), (error) =>
+        // The session may have been removed while its child went on.
+        Effect.logWarning(`what a child agent used is missing in the sums of session ${above}: ${error.message}`))
+    }
     yield* emit(run, { _tag: "UsageReported", step: run.steps, ...paid, ...(task === undefined ? {} : { origin: task }) })
   }))
 }
@@ -195,7 +203,7 @@ const send = Effect.fnUntraced(function*<E>(
     }),
     options: watched
   })
-  // What was held back is shown also of an answer that breaks off.
+  // Text that was held back is shown also of an answer that breaks off.
   return yield* watched === undefined ? asked : Effect.ensuring(asked, watched.end)
 })
 
@@ -306,7 +314,7 @@ export const showText = (run: RunState, parts: ReadonlyArray<ContentPart>): Effe
     const text = AnswerText.shown(said, redact)
     const streamed = run.readsText ? run.text : ""
     run.text = text
-    // What came in one piece after an attempt that was read is shown now.
+    // Text that came in one piece after an attempt that was read is shown now.
     const rest = text.startsWith(streamed) ? text.slice(streamed.length) : ""
     return rest === "" ? Effect.succeed(text) : Effect.as(emit(run, { _tag: "TextDelta", text: rest }), text)
   })

@@ -253,7 +253,8 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Id
     attempt: 0,
     route,
     text: "",
-    textStored: false
+    textStored: false,
+    isOver: false
   }
   const context = yield* askListeners(services, run, session.history)
   if (context !== undefined) run.messages[run.messages.length - 1] = withContext(user, context)

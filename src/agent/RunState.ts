@@ -65,6 +65,8 @@ export interface RunState {
   text: string
   /** True when `text` is in `messages` already. */
   textStored: boolean
+  /** True when it ended: its listeners were told, and hear no more. */
+  isOver: boolean
 }
 
 /** Calls of the newest assistant message, and the results that are stored already, by call id. */

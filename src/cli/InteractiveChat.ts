@@ -45,7 +45,7 @@ const confirmHook: Effect.Effect<Start["confirmHook"], never, Prompt.Environment
     const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${SafeText.line(hook.command)}" on ${hook.event}?`
     return Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(
       Effect.provideContext(context),
-      // Who leaves the question has not said yes.
+      // Leaving the question is no consent.
       Effect.orElseSucceed(() => false)
     )
   }

@@ -39,6 +39,7 @@ const LimitsSchema = Schema.Struct({
   /** Directories that writes stay in at all, where there are any; absolute. */
   safeRoots: Schema.Array(Schema.String),
   redactSecrets: Schema.Boolean,
+  unknownHosts: Schema.Literals(["allow", "ask"]),
   acceptHooks: Schema.Boolean
 })
 
@@ -55,6 +56,7 @@ export const strictest: Limits = {
   roots: [],
   safeRoots: [],
   redactSecrets: true,
+  unknownHosts: "ask",
   acceptHooks: false
 }
 
@@ -101,6 +103,7 @@ export const tighten = (values: Values, limits: Limits): { readonly values: Valu
       security: {
         ...security,
         redactSecrets: security.redactSecrets || limits.redactSecrets,
+        unknownHosts: limits.unknownHosts === "ask" ? "ask" : security.unknownHosts,
         // Nothing in common leaves nothing: the roots of the starting run hold.
         writeSafeRoot: confined.length === 0 ? limits.safeRoots : confined
       }
@@ -121,6 +124,7 @@ export const ofSettings = ({ approvals, commandAllowlist, hooksAutoAccept, secur
   roots: inherited?.roots ?? [],
   safeRoots: security.writeSafeRoot,
   redactSecrets: security.redactSecrets,
+  unknownHosts: security.unknownHosts,
   acceptHooks: hooksAutoAccept
 })
 

@@ -60,7 +60,7 @@ export const mcpServer = F.openSection({
   ),
   supportsParallelToolCalls: F.withDefault(F.flag, false),
   /**
-   * Which of its tools run without an approval, besides those that the server states to be read-only or not destructive:
+   * Tools that run without an approval, besides those that the server states to be read-only or not destructive:
    * `tools` are names or globs on the server's own tool names, `full` is all of them, `untrusted` is none but the read-only.
    */
   trust: F.optional(
@@ -121,6 +121,8 @@ export const approvals = F.defaulted({
 /** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
 export const security = F.defaulted({
   allowPrivateUrls: F.withDefault(F.wordyFlag, false),
+  /** `ask` before web tools, curl and wget reach a host that nobody approved. */
+  unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "allow"),
   redactSecrets: F.withDefault(F.wordyFlag, true),
   /** Directories that file tools may write to; anywhere when empty. */
   writeSafeRoot: F.withDefault(F.paths, []),

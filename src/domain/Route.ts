@@ -65,7 +65,7 @@ export interface Route {
 /** Abilities of an endpoint: properties of the route, so that no other module tests host names. */
 export interface Abilities {
   /**
-   * Which thinking goes back to the model: all that its protocol has a form for, that of the tool loop under way, or none.
+   * Thinking that goes back to the model: all that its protocol has a form for, that of the tool loop under way, or none.
    * Claude refuses a call's result when the thinking before the call is missing, whoever serves it.
    */
   readonly thinking: "all" | "tool_loop" | "none"
@@ -116,6 +116,6 @@ const thinking = ({ apiMode, baseUrl, model }: Known): Abilities["thinking"] => 
 export const abilities = (route: Known): Abilities =>
   route.abilities ?? {
     thinking: thinking(route),
-    // Which template renders a chat is not known; what strict ones take, all take.
+    // The template that renders a chat is not known; what strict ones take, all take.
     userAfterTool: route.apiMode !== "chat_completions"
   }

@@ -92,7 +92,7 @@ export const stream = (): FenceStream => {
       }
       const previous = match.index > from ? text.charAt(match.index - 1) : out === "" && from === 0 ? before : ""
       if (previous === "`") {
-        // Whether it is a quotation shows with the next character.
+        // The next character decides if it is a quotation.
         if (end === text.length && !isLast) {
           out += text.slice(from, match.index)
           before = out.at(-1) ?? before

@@ -37,7 +37,7 @@ export interface Listener<out R = never> {
 }
 
 /**
- * How a hook gets its events.
+ * Delivery of events to a hook.
  *
  * **Details**
  *

@@ -83,7 +83,7 @@ export interface Settings {
   /** Characters of a sanitised request or response (`HERMES_PLUGIN_PAYLOAD_MAX_CHARS`); 50 000 when absent. */
   readonly payloadMaxChars?: number | undefined
   /**
-   * How long a listener that may answer is waited for, where it does not say so itself (`plugins.hook_callback_timeout`); 30
+   * Deadline of a listener that may answer, where it has none of its own (`plugins.hook_callback_timeout`); 30
    * seconds when absent, `Duration.infinity` for no deadline.
    */
   readonly answerDeadline?: Duration.Duration | undefined
@@ -210,7 +210,7 @@ const makeUnsafe = (settings: Settings): Service => {
         ...listener,
         deadline: listener.deadline ?? answerDeadline,
         label: hook.label,
-        // What the call brings (its span, its logger) wins over what was there at registration.
+        // Services of the call (its span, its logger) win over those of the registration.
         handle: (payload) =>
           Effect.updateContext(listener.handle(payload), (input: Context.Context<never>) => Context.merge(context, input)),
         queue

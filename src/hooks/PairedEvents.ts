@@ -66,7 +66,7 @@ const begin = <Open extends Opening>(
   [name, fields]: Start<Open>
 ): Effect.Effect<Answer<Open> | undefined> =>
   (name === "pre_tool_call"
-    // Which of the two it is follows from `name`, and so does what comes back.
+    // The branch follows from `name`, and so does the type of the answer.
     ? hooks.ask(name, fields as () => Fields<"pre_tool_call">)
     : Effect.as(hooks.emit<HookName>(name, fields), undefined)) as Effect.Effect<Answer<Open> | undefined>
 

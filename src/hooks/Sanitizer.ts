@@ -42,7 +42,7 @@ const remember = (made: WeakSet<object>, value: Schema.Json): Schema.Json => {
   return value
 }
 
-// What is in one of the sets was made here, as JSON.
+// Members of the sets were made here, as JSON.
 const isSanitized = (value: unknown): value is Schema.Json => isObject(value) && sanitized.has(value)
 const isCopied = (value: unknown): value is Schema.Json => isObject(value) && copied.has(value)
 

@@ -44,7 +44,11 @@ export const told = (settings: Values, environment: Environment["Service"], home
       Layer.mergeAll(
         cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
         Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: Snapshot.take(settings, environment) })),
-        Layer.succeed(urls.UrlPolicy, { ...urls.strict, allowPrivate: settings.security.allowPrivateUrls }),
+        Layer.succeed(urls.UrlPolicy, {
+          ...urls.strict,
+          allowPrivate: settings.security.allowPrivateUrls,
+          unknownHosts: settings.security.unknownHosts
+        }),
         Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
           // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
           besideAddress(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),

@@ -109,7 +109,7 @@ export const delegation = (
     maxSpawnDepth,
     childTimeoutMillis: childTimeoutSeconds === undefined ? undefined : childTimeoutSeconds * 1000
   }
-  // Whether a plugin brings them is found out by the router, which knows the plugins.
+  // The router, which knows the plugins, finds out if one of them brings these.
   const brought = ConfiguredRoutes.unknown(settings)
   return isReplaced(start)
     ? Effect.succeed(limits)

@@ -113,7 +113,7 @@ const startWatchdog = (): NodeProcess => {
   return started
 }
 
-/** What the watchdog need not know at once. */
+/** Lines that the watchdog need not know at once. */
 let pending = ""
 let isScheduled = false
 const flushAfterMillis = 100

@@ -57,7 +57,7 @@ export interface Lease<E = LeaseFailed> {
   readonly lost: Effect.Effect<void>
 }
 
-/** See the module. */
+/** Takes and gives back leases. */
 export interface Service<E = LeaseFailed> {
   /** Takes a lease for the scope; fails at once when somebody has it. */
   readonly take: (name: string) => Effect.Effect<Lease<E>, LeaseTaken | E, Scope.Scope>
@@ -131,7 +131,7 @@ export const make = <E>(
     // Before it is taken: an interrupt in the middle must not leave it behind.
     yield* Effect.addFinalizer(() =>
       isOurs
-        // What stays behind expires.
+        // A row that stays behind expires.
         ? Effect.catchCause(release, (cause) => Effect.logDebug(`the lease of ${name} was not given back`, cause))
         : Effect.void
     )

@@ -11,7 +11,7 @@
 import { readFileSync, readlinkSync } from "node:fs"
 import { hostname } from "node:os"
 
-/** See the module. */
+/** A process, as it is told from every other one. */
 export interface ProcessIdentity {
   readonly machine: string
   readonly pid: number

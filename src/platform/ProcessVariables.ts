@@ -84,7 +84,7 @@ const erase = (names: ReadonlySet<string>): void => {
   }
 }
 
-/** What {@link takeOver} gives. */
+/** Variables after {@link takeOver}. */
 export interface TakenOver extends Hidden {
   /** All variables as they were. */
   readonly variables: Variables

@@ -86,7 +86,7 @@ export const read = (given: unknown): PlainTool => {
     destructive: flagOf(given["destructive"]),
     idempotent: flagOf(given["idempotent"]),
     pathArguments: Array.isArray(pathArguments) ? pathArguments.filter(Predicate.isString) : undefined,
-    // What it returns is looked at when it does.
+    // Its return value is checked when it returns.
     available: available as PlainTool["available"]
   }
 }
@@ -109,7 +109,7 @@ const runWith = ({ handler, name }: PlainTool): BoundTool["run"] => (params, cal
       signal: abort.signal
     })
     const args = Frozen.copy(isMapping(params) ? params : {})
-    // What a returned Effect asks for is what was there when the plugin was loaded; nothing says what that is.
+    // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
     const returned = PlainReturn.call(() => handler(args, call)) as Effect.Effect<unknown, PlainReturn.Thrown>
     return returned.pipe(
       Effect.mapError(({ error }) => failed(name, "handler", error)),

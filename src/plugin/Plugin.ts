@@ -123,7 +123,7 @@ export const make = <const C extends Contribution<unknown>, E = never, R = never
   options: Details & { readonly build: Effect.Effect<C, E, R> } & AddsNoFailure<C>
 ): Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>> => {
   const { build, ...details } = options
-  // What the contribution's parts need is a part of what the plugin needs; the Effect itself only says what it needs to run.
+  // The contribution's parts need a part of what the plugin needs; the Effect itself only says what it needs to run.
   return { [TypeId]: TypeId, ...details, build: build as Plugin<Exclude<R | NeedsOf<C>, Scope.Scope>>["build"] }
 }
 

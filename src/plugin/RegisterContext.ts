@@ -152,7 +152,7 @@ const optionsOf = (given: unknown, argsHint: unknown): CommandOptions =>
 
 /** Runs a plain function as an Effect; what it throws is the failure. */
 const call = (run: () => unknown): Effect.Effect<unknown, unknown> =>
-  // What a returned Effect asks for is what was there when the plugin was loaded; nothing says what that is.
+  // The services that a returned Effect needs are those of the moment of loading; its type is unknown.
   Effect.mapError(PlainReturn.call(run), ({ error }) => error) as Effect.Effect<unknown, unknown>
 
 /** The context of one plugin. */

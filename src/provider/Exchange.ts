@@ -62,7 +62,7 @@ interface Open {
 }
 
 const ask = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effect.Effect<A, AiError.AiError> =>
-  // Where the runtime's secrets are known, which they are not in the promise's own callbacks.
+  // The runtime's secrets are known here, and not in the promise's own callbacks.
   Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError((error) => SdkError.fromSdk({ ...context, error })))
 
 /** The response of a stream that is over: of the parts that `onPart` gave back, with `raw` of those that were sent. */

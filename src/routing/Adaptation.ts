@@ -59,7 +59,7 @@ const plainTools = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Tool
 const withoutPatterns = (call: ModelCall): ModelCall => {
   let tools = plainTools.get(call.tools)
   if (tools === undefined) {
-    // What `plain` leaves of an object schema is an object schema.
+    // `plain` makes an object schema of an object schema.
     tools = call.tools.map((tool) => ({ ...tool, parameters: plain(tool.parameters, false) as ToolDefinition["parameters"] }))
     plainTools.set(call.tools, tools)
   }

@@ -64,7 +64,7 @@ export const make = ({ failures, openFor }: Policy): Breakers => {
         key,
         classify: (exit) => outcomes[Exit.isFailure(exit) && Cause.hasInterrupts(exit.cause) ? "ignored" : judge(exit)]
       }).pipe(
-        // What is no rejection is the call's own.
+        // Any other failure is the call's own.
         Effect.mapError((error) =>
           error instanceof CircuitBreaker.CircuitBreakerError
             ? new Rejected()

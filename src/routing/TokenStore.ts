@@ -85,7 +85,7 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
           ? Effect.succeed({})
           : Effect.map(Schema.decodeUnknownEffect(Saved)(text), ({ logins }) => logins)
       ),
-      // What the file holds must not show in a message.
+      // The content of the file must not show in a message.
       Effect.mapError(unusable("read"))
     )
 

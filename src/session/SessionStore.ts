@@ -116,7 +116,10 @@ export interface Service {
     id: SessionId,
     messages: ReadonlyArray<Prompt.Message>
   ) => Effect.Effect<number, SessionStoreError>
-  /** Adds what one model call took to the session's sums. A cost that is not known changes no sum. */
+  /**
+   * Adds what one model call took to the session's sums. A cost that is not known changes no sum. The calls of a child agent
+   * are added to its session and to every one above it, so sums over several sessions take those without a parent.
+   */
   readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
   /** Marks the end of a run; a later run reopens the session. */
   readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>

@@ -45,7 +45,7 @@ export class InputArguments extends Context.Service<InputArguments, ReadonlyArra
  */
 export class OwnApproval extends Context.Service<OwnApproval, boolean>()("hermes-effect/tool/OwnApproval") {}
 
-/** What a user can do so that the tool is not asked about again, in words that follow the reason of a question. */
+/** Advice for the user that keeps the tool from being asked about again; follows the reason of a question. */
 export class ApprovalRemedy extends Context.Service<ApprovalRemedy, string>()("hermes-effect/tool/ApprovalRemedy") {}
 
 /** The tool talks to the user, or otherwise must never share a batch. */
@@ -57,7 +57,7 @@ export class ResultBound extends Context.Service<ResultBound, number>()("hermes-
 /** True when the tool can be used at the moment; one that can not is not offered. */
 export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()("hermes-effect/tool/Available") {}
 
-/** What the runtime knows about a tool; `undefined` where nobody said. */
+/** Facts that the runtime has about a tool; `undefined` where nothing is stated. */
 export interface Facts {
   readonly readonly: boolean | undefined
   readonly destructive: boolean | undefined

@@ -114,11 +114,11 @@ export interface Service {
   readonly forget: (session: string) => Effect.Effect<void>
 }
 
-/** What the service is made of. */
+/** Options of the service. */
 export interface Options {
   readonly policy?: Partial<Policy> | undefined
   readonly hooks: HooksService
-  /** Who is asked; nobody when absent, and nobody means deny. */
+  /** Asked for a decision; without one, everything that needs an approval is denied. */
   readonly approver?: Approver | undefined
   readonly judge?: ApprovalJudge["Service"] | undefined
   readonly store?: ApprovalMemory.AllowListStore | undefined
@@ -143,7 +143,7 @@ export const make = (options: Options): Service => {
   const modes = new Map<string, Mode>()
   const modeOf = (session: string): Mode => modes.get(session) ?? policy.mode
 
-  /** What lifts every question of a session. */
+  /** Names the bypass that lifts every question of a session. */
   const lifted = (session: string): "yolo" | "off" | undefined => {
     if (policy.yolo || yolo.has(session)) return "yolo"
     return modeOf(session) === "off" ? "off" : undefined

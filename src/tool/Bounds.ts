@@ -77,7 +77,7 @@ export interface Result {
   readonly callId: string
   readonly tool: string
   readonly text: string
-  /** What the tool's annotation says of its length. */
+  /** Characters that the tool's annotation allows. */
   readonly bound?: number | undefined
   /** True when there is more than text in it, such as an image. */
   readonly multimodal?: boolean | undefined

@@ -13,7 +13,7 @@ export const Role = Schema.Literals(["leaf", "orchestrator"])
 /** See {@link Role}. */
 export type Role = typeof Role.Type
 
-/** What one child shall do. */
+/** A task for one child. */
 export interface Task {
   readonly goal: string
   readonly context?: string | undefined
@@ -22,7 +22,7 @@ export interface Task {
   readonly role: Role
 }
 
-/** How a child ended; its `exit_reason` says whether the work is whole. */
+/** Status in which a child ended; its `exit_reason` says whether the work is whole. */
 export const ChildStatus = Schema.Literals(["completed", "partial", "failed", "interrupted", "timeout", "error"])
 /** See {@link ChildStatus}. */
 export type ChildStatus = typeof ChildStatus.Type
@@ -35,7 +35,7 @@ export const TraceEntry = Schema.Struct({
   status: Schema.String
 })
 
-/** What a parent gets of a child, under the contract's names. */
+/** Report of a child to its parent, under the contract's names. */
 export const ChildReport = Schema.Struct({
   task_index: Schema.Int,
   status: ChildStatus,
@@ -54,7 +54,7 @@ export const ChildReport = Schema.Struct({
 /** See {@link ChildReport}. */
 export type ChildReport = typeof ChildReport.Type
 
-/** What a parent gets at once of a child in the background. */
+/** Receipt for a child that runs in the background. */
 export const Dispatched = Schema.Struct({
   status: Schema.Literal("dispatched"),
   delegation_id: Schema.String,

@@ -54,11 +54,11 @@ export interface Ready {
   readonly permit: Approvals.Permit
   /** The arguments that the permit is for. */
   readonly approved: Arguments.Snapshot
-  /** What other arguments would have to be judged with. */
+  /** Facts with which other arguments would have to be judged. */
   readonly concerned: ApprovalReasons.Facts
 }
 
-/** What a call is prepared with. */
+/** Parts of a run that preparation works with. */
 export interface Given {
   readonly ids: CallIds
   readonly tools: Snapshot
@@ -215,6 +215,6 @@ export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<
     return Effect.succeed(invalid(call, new CallError.MalformedArguments(malformed), "malformed_arguments"))
   }
   if (given.quota?.() === false) return Effect.succeed(refused(call, "cancelled", new CallError.OverQuota({ tool }).message, "over_quota"))
-  // What `tool_request` middleware needs is provided where the stack was made.
+  // The services of `tool_request` middleware are provided where the stack was made.
   return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
 }

@@ -36,7 +36,7 @@ export interface Candidate {
   readonly params: unknown
 }
 
-/** How to run a batch, and why. */
+/** Mode of a batch, with its reason. */
 export interface Decision {
   readonly mode: "parallel" | "sequential"
   readonly reason: string

@@ -25,15 +25,15 @@ import * as Schedule from "./Schedule.ts"
 import { ConversationHistory, ToolContext } from "./ToolContext.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
-/** What a batch needs from the run that it belongs to. `E` is what `begin` and `settled` can fail with. */
+/** Calls of one answer, with the parts of their run. `E` is what `begin` and `settled` can fail with. */
 export interface Batch<E> extends Prepare.Given {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
-  /** How much of the results reaches the model. */
+  /** Bounds of the results that reach the model. */
   readonly limits: Bounds.Limits
   readonly emit: ((events: ReadonlyArray<RunEvent>) => Effect.Effect<void>) | undefined
   /** Notes calls that are about to start, before the first of them does. */
   readonly begin: (calls: ReadonlyArray<Prompt.ToolCallPart>) => Effect.Effect<void, E>
-  /** What the model is told with the result of a call that was changed before it came here. */
+  /** Notes for the model, added to the results of calls that were changed before they came here. */
   readonly notes?: ReadonlyMap<Prompt.ToolCallPart, string> | undefined
   /** Told of every result as soon as it exists, in order of completion. */
   readonly settled: (call: Prompt.ToolCallPart, message: Prompt.ToolMessage) => Effect.Effect<void, E>
@@ -49,7 +49,7 @@ export interface Completed {
   readonly invalid: boolean
 }
 
-/** How one call came out. */
+/** Settlement of one call, with what its closing needs. */
 interface Ended extends Omit<ToolExecution.Settlement, "args"> {
   readonly call: Prompt.ToolCallPart
   /** Why it did not run; absent of a call that ran. */
@@ -58,7 +58,7 @@ interface Ended extends Omit<ToolExecution.Settlement, "args"> {
   readonly durationMillis: number
   /** The tool's own bound on its results. */
   readonly bound: number | undefined
-  /** What the guard adds to the result. */
+  /** Remark of the loop guard, added to the result. */
   readonly remark?: string | undefined
   readonly halted?: string | undefined
 }

@@ -17,9 +17,9 @@ import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 /** An announced call that waits to be closed. */
 export type Announced = PairedEvents.Span<"pre_tool_call">
 
-/** How a call ended, for its closing event. */
+/** End of a call, for its closing event. */
 export interface Ended {
-  /** What reached the tool; what would have, of a call that never ran. */
+  /** Arguments that reached the tool, or would have in a call that never ran. */
   readonly args: ToolArguments
   readonly result: string
   readonly durationMillis: number

@@ -46,14 +46,14 @@ const belowFloor = (tool: string, facts: ApprovalTarget.Runs, args: ToolArgument
     })
 }
 
-/** How a call ended. */
+/** End of a call, with its result as text. */
 export interface Settlement {
   readonly status: ToolStatus
   /** The text of the result. */
   readonly output: string
   readonly isFailure: boolean
   readonly modelOutput: ToolOutput["modelOutput"]
-  /** Who stopped a call whose status is `blocked`. */
+  /** The stopper of a call whose status is `blocked`. */
   readonly blockedBy: BlockReason | undefined
   /** The arguments that reached the tool; of a call that a wrapper answered or stopped, the last that were known. */
   readonly args: ToolArguments
@@ -62,7 +62,7 @@ export interface Settlement {
 /** Told of what a tool reports before it ends. */
 export type OnProgress = (output: unknown) => Effect.Effect<void>
 
-/** How a call ended, before its result is a text. */
+/** End of a call, before its result is a text. */
 type Ended = Omit<Settlement, "args" | "output"> & Pick<ToolOutput, "output">
 
 const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): Ended => ({
@@ -131,7 +131,7 @@ export const execute = (
   }
   const inner = Chain.run(stack.toolExecution, Chain.joinNothing, stack.faults, context, handler)
   const outer = Chain.run(stack.wrapToolCall, Chain.joinNothing, stack.faults, context, inner)
-  // What wrappers need is provided where the stack was made.
+  // The services of wrappers are provided where the stack was made.
   const run = (outer(args, undefined) as Effect.Effect<ToolOutput, unknown, ToolContext>).pipe(
     Interruption.contain(() => new Interruption.SelfInterrupted(`the tool ${call.name}`))
   )

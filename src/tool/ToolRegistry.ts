@@ -75,13 +75,13 @@ export const watchAvailability = (tool: string, check: Effect.Effect<boolean, un
   })
 }
 
-/** Which of the registered tools a run may use. */
+/** Choice of the registered tools that a run may use. */
 export interface Selection {
   /** True when a toolset's tools are offered; absent means all are. */
   readonly toolset?: ((name: string) => boolean) | undefined
   /** True when a single tool is offered; absent means all are. */
   readonly tool?: ((name: string) => boolean) | undefined
-  /** What the model is told when it calls a tool that is registered and not offered; a fixed text when absent. */
+  /** Answer to a call of a tool that is registered and not offered; a fixed text when absent. */
   readonly refusal?: ((name: string) => string) | undefined
 }
 
@@ -91,7 +91,7 @@ export interface Snapshot {
   /** By the exact name that the model was told. */
   readonly get: (name: string) => BoundTool | undefined
   readonly names: ReadonlyArray<string>
-  /** What to say of a tool that is registered and not offered to this run; undefined for every other name. */
+  /** Explains why a registered tool is not offered to this run; undefined for every other name. */
   readonly withheld: (name: string) => string | undefined
 }
 
@@ -109,10 +109,10 @@ export interface Service {
   readonly list: Effect.Effect<ReadonlyArray<{ readonly toolset: string; readonly tools: ReadonlyArray<BoundTool> }>>
 }
 
-/** What building a toolset can fail with. */
+/** Errors of building a toolset. */
 export type ErrorOf<Set> = Set extends Toolset<infer E, unknown> ? E : never
 
-/** What building a toolset needs. */
+/** Requirements of building a toolset. */
 export type NeedsOf<Set> = Set extends Toolset<unknown, infer R> ? R : never
 
 /** A list of toolsets, each seen as the union of what all of them fail with and need. */
@@ -132,7 +132,7 @@ const selected = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Sele
   return tools
 }
 
-/** What is said of the tools that a selection leaves out. */
+/** Finds the refusals for the tools that a selection leaves out. */
 const refusals = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Selection, tools: Tools): Snapshot["withheld"] =>
   selection.toolset === undefined && selection.tool === undefined
     ? () => undefined
@@ -142,7 +142,7 @@ const refusals = (sets: ReadonlyArray<ReadonlyArray<BoundTool>>, selection: Sele
         : selection.refusal?.(name) ??
           `'${name}' is not available in this session. Available tools: ${Array.from(tools.keys()).toSorted().join(", ") || "none"}`
 
-/** What a selection comes to; `missing` are those that can not be used now. */
+/** Tools of a selection; `missing` are those that cannot be used now. */
 interface Chosen {
   readonly tools: Tools
   readonly watched: ReadonlyArray<string>
@@ -195,7 +195,7 @@ export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("herm
       const now = missing.join(" ")
       if (now === before) return snapshot
       const made = { tools, watched, missing: now, snapshot: snapshotOf(tools, missing, snapshot.withheld) }
-      // What was registered meanwhile is the next one's.
+      // Tools registered meanwhile belong to the next snapshot.
       if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
       return made.snapshot
     })

@@ -209,14 +209,21 @@ export const fromHandlers = <Tools extends Record<string, Tool.Any>>(
   bind: bindWith(name, handled.tools, handled)
 })
 
-/** The toolset with reasons to ask about its calls, made where it is bound. */
+/** The toolset with reasons to ask about its calls beside those that it has, made where it is bound. */
 export const withConcerns = <E, R, R2>(
   toolset: Toolset<E, R>,
   make: Effect.Effect<(tool: string, args: ToolArguments) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>, never, R2>
 ): Toolset<E, R | R2> => ({
   ...toolset,
   bind: Effect.map(Effect.all([toolset.bind, make]), ([tools, concerns]) =>
-    tools.map((bound) => ({ ...bound, concerns: (args: ToolArguments) => concerns(bound.tool.name, args) })))
+    tools.map((bound) => {
+      const { concerns: before } = bound
+      const added = (args: ToolArguments) => concerns(bound.tool.name, args)
+      return {
+        ...bound,
+        concerns: before === undefined ? added : (args: ToolArguments) => Effect.zipWith(before(args), added(args), (some, more) => [...some, ...more])
+      }
+    }))
 })
 
 /** A toolset whose tools are bound in a way of its own: by a plugin, by a server that offers them. */

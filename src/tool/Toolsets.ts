@@ -100,7 +100,7 @@ export interface Unknown {
   readonly nearest: string | undefined
 }
 
-/** What a choice of toolsets comes to. */
+/** Result of a choice of toolsets. */
 export interface Resolved {
   readonly selection: Selection
   /** The names that mean something, as they were given, each once. */
@@ -108,7 +108,7 @@ export interface Resolved {
   readonly unknown: ReadonlyArray<Unknown>
 }
 
-/** What a choice is made from. */
+/** Lists that a choice is made from. */
 export interface Choice {
   readonly toolsets: ReadonlyArray<string>
   readonly disabled?: ReadonlyArray<string> | undefined

@@ -115,6 +115,7 @@ code_execution.mode                                          internal/ProgramToo
 code_execution.timeout                                       internal/ProgramTools.ts
 code_execution.max_tool_calls                                internal/ProgramTools.ts
 security.allow_private_urls                                  internal/ProgramTools.ts
+security.unknown_hosts                                       internal/ProgramTools.ts
 mcp_servers.<>.command                                       tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.args                                          tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.env.<>                                        tool/mcp/ServerConfig.ts          section

@@ -238,7 +238,7 @@ export const make = (screen: Screen, options: Options): Printer => {
         reason(event.text)
         return busy("thinking", now)
       case "ToolInputStarted":
-        // What was said before is complete, and would be held while the arguments are written.
+        // The text before is complete, and would be held while the arguments are written.
         closeText()
         feed.take(event, now, screen.asideColumns())
         return busy("writing", now)

@@ -82,7 +82,7 @@ const countOf = (read: () => unknown): number | undefined => {
     const value = read()
     return typeof value === "number" && Number.isFinite(value) ? value : undefined
   } catch {
-    // What can not be read is no note; that it can not be read is said where it is copied.
+    // An unreadable member is no note; copying reports it as unreadable.
     return undefined
   }
 }

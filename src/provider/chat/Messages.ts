@@ -87,7 +87,7 @@ const contentOf = (
 ): string | undefined => {
   const content = explicit(parts)
   if (content !== undefined) return content === "" && required ? " " : content
-  // What another provider thought before a call is no reasoning of this one.
+  // Reasoning of another provider before a call is no reasoning of this one.
   if (required && hasCalls) return " "
   const text = parts.map((part) => part.text).filter((text) => text !== "").join("\n\n")
   return text !== "" ? text : required ? " " : undefined

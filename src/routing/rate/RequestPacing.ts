@@ -47,7 +47,7 @@ const fill = (level: Level, now: number): void => {
 
 const takeFrom = (level: Level, need: number, now: number): number => {
   fill(level, now)
-  // What is larger than the whole limit waits for the whole of it.
+  // A request larger than the whole limit waits for the whole of it.
   level.remaining -= Math.min(need, level.said.limit ?? need)
   if (level.remaining >= 0) return 0
   return level.rate > 0 ? -level.remaining / level.rate : level.wholeAt - now

@@ -162,7 +162,7 @@ const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, beg
   const jobs = yield* CronJobs
   const result = resultOf(exit, settings)
   const body = bodyOf(result)
-  // What was not begun leaves no file: it would leave one at each tick.
+  // A run that was not begun leaves no file: it would leave one at each tick.
   const output = result.status === "blocked" ? undefined : yield* JobFiles.write(settings.places, {
     jobId: job.id,
     began,

@@ -10,17 +10,17 @@ import type { Runs } from "./ApprovalTarget.ts"
 export interface Call {
   readonly tool: string
   readonly args: ToolArguments
-  /** Which of its arguments run as commands; what is known of the tool's name when absent. */
+  /** Arguments that run as commands; known by the tool's name when absent. */
   readonly runs?: Runs | undefined
   /** Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding. */
   readonly concerns?: ReadonlyArray<Concern> | undefined
-  /** What "for this session" means; the session's id when absent. */
+  /** Scope of an approval "for this session"; the session's id when absent. */
   readonly sessionKey?: string | undefined
   /** True when it runs in a container or on a machine of its own, where nothing is asked. */
   readonly contained?: boolean | undefined
 }
 
-/** How a permit came about. */
+/** Reason for which a call may run. */
 export type Ground =
   | "nothing found"
   | "contained"

@@ -29,7 +29,7 @@ import type { Approved, Memory } from "./ApprovalMemory.ts"
 import type { Concern, Outcome, Question, Reply } from "./Question.ts"
 import type { Ground } from "./ApprovalDecision.ts"
 
-/** How approvals are decided. */
+/** Ways in which approvals are decided. */
 export type Mode = "manual" | "smart" | "off"
 
 /**
@@ -89,19 +89,19 @@ export interface Request {
   readonly tool: string
   readonly command: string
   readonly concerns: ReadonlyArray<Concern>
-  /** What an approval holds for, of concerns that name nothing else. */
+  /** Target of an approval, for concerns that name none of their own. */
   readonly target: Target
 }
 
 /** Whom a request belongs to. */
 export interface Place {
-  /** What "for this session" means. */
+  /** Scope of an approval "for this session". */
   readonly session: string
   readonly ids: Ids
   readonly mode: Mode
 }
 
-/** How a request ended. */
+/** End of a request. */
 export interface ApprovalAnswer {
   readonly outcome: Outcome
   readonly by: Ground
@@ -116,13 +116,13 @@ interface JudgedAnswer extends ApprovalAnswer {
   readonly prefix?: Target | undefined
 }
 
-/** What becomes of concerns that nobody approved before. */
+/** Settles the concerns that have no earlier approval. */
 export interface ApprovalFlow {
   readonly ask: (request: Request, place: Place) => Effect.Effect<ApprovalAnswer>
   readonly forget: (session: string) => void
 }
 
-/** Who there is to ask. */
+/** Parties that can decide, and the policy that they work under. */
 export interface Parties {
   readonly policy: Pick<Policy, "timeout">
   readonly memory: Memory
@@ -196,7 +196,7 @@ const asked = (who: Approver, timeout: Policy["timeout"], question: Question): E
     })
   )
 
-/** What becomes of concerns that nobody approved before. */
+/** Makes the flow that settles concerns without an earlier approval. */
 export const make = ({ approver, hooks, judge, memory, policy }: Parties): ApprovalFlow => {
   const denials = new Map<string, number>()
   const turns = new Map<string, Semaphore.Semaphore>()
@@ -207,7 +207,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
     return known
   }
 
-  /** What a model says of it; undefined leaves the question to a person. */
+  /** Asks the model for a ruling; undefined leaves the question to a person. */
   const rule = (session: string, question: Question): Effect.Effect<JudgedAnswer | undefined> =>
     judge === undefined ? Effect.succeed(undefined) : judge.judge(question).pipe(
       Effect.catchCause((cause) =>
@@ -224,7 +224,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
       })
     )
 
-  /** Who is asked: the approver, or the prompt of whoever started the run. */
+  /** The approver, or the prompt of whoever started the run. */
   const present: Effect.Effect<Approver | undefined> = approver === undefined
     ? Effect.map(Effect.serviceOption(ApprovalPrompt), (prompt) => Option.isSome(prompt) ? terminal(prompt.value) : undefined)
     : Effect.succeed(approver)

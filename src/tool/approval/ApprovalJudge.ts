@@ -25,7 +25,7 @@ import { SessionId, TaskId, TurnId } from "../../domain/Ids.ts"
 import type { Service as Auxiliary } from "../../routing/Auxiliary.ts"
 import type { Question } from "./Question.ts"
 
-/** What a judge says. */
+/** Ruling of a judge. */
 export type Ruling = "approve" | "deny" | "escalate"
 
 /** The port to a judge. A failure escalates. */
@@ -42,7 +42,7 @@ const instructions = [
   "Answer with exactly one word: APPROVE, DENY or ESCALATE."
 ].join("\n")
 
-/** What an answer means; anything but one clear word leaves the question to a person. */
+/** Reads a ruling from an answer; anything but one clear word leaves the question to a person. */
 export const rulingOf = (answer: string): Ruling => {
   const words = answer.toUpperCase().match(/\b(?:APPROVE|DENY|ESCALATE)\b/g) ?? []
   const [first] = words

@@ -36,7 +36,7 @@ export const allowListFile: Layer.Layer<never, never, FileSystem.FileSystem | Ho
   }))
 )
 
-/** What one approval holds for: a target, for this reason. Another reason about the same target is asked anew. */
+/** One approval: a target, for this reason. Another reason about the same target is asked anew. */
 export interface Approved {
   readonly target: Target
   readonly reason: string
@@ -44,7 +44,7 @@ export interface Approved {
   readonly permanent: boolean
 }
 
-/** What was approved before. */
+/** Approvals given so far. */
 export interface Memory {
   readonly knows: (session: string, approved: Approved) => boolean
   readonly rememberSession: (session: string, approved: ReadonlyArray<Approved>) => void

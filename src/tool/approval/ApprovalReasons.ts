@@ -34,14 +34,14 @@ const ofDirective = (tool: string, { message, rule_key }: Approve): Concern => (
   permanent: false
 })
 
-/** What the tool's own `needsApproval` says of a call. One that fails, dies or can not read the arguments says yes. */
+/** Asks the tool's own `needsApproval`. One that fails, dies or cannot read the arguments means yes. */
 const stated = ({ bound: { tool }, callId, messages }: Facts, args: ToolArguments): Effect.Effect<boolean> => {
   const needs = "needsApproval" in tool ? tool.needsApproval : undefined
   if (typeof needs !== "function") return Effect.succeed(needs === true)
   return Effect.gen(function*() {
     const params: unknown = Tool.isDynamic(tool)
       ? args
-      // What the tool's arguments need to be decoded was given to its handlers; here it is asked for without.
+      // The services that decoding needs were given to the tool's handlers; here it is asked for without them.
       : yield* Schema.decodeUnknownEffect(tool.parametersSchema)(args) as Effect.Effect<unknown, Schema.SchemaError>
     // A function of the contract `NeedsApprovalFunction`, whose parameters nobody knows at run time.
     const answer = (needs as (params: unknown, context: unknown) => unknown)(params, { toolCallId: callId, messages })

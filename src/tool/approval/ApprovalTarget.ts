@@ -32,17 +32,17 @@ export const taken = (args: ToolArguments): Snapshot => {
   return { isSame: (after) => before !== undefined && written(after) === before }
 }
 
-/** Which arguments are commands, and which are typed. */
+/** Names of the arguments that are commands, and of those that are typed. */
 export type Runs = Pick<Facts, "commandArguments" | "inputArguments">
 
-/** What is judged of a call. */
+/** Target of the judgement of one call. */
 export interface ApprovalTarget {
-  /** What people are shown and globs are matched with; made when somebody asks for it. */
+  /** Text for people and for globs; made when it is asked for. */
   readonly text: () => string
   readonly verdict: Danger.Verdict
   /** The command lines that a shell would be given. */
   readonly lines: ReadonlyArray<string>
-  /** What an approval of the call holds for: its command in its directory, or the tool with these arguments. */
+  /** Scope of an approval of the call: its command in its directory, or the tool with these arguments. */
   readonly target: () => Target
   /** The prefix of its command that an approval may be granted for; undefined where it has none. */
   readonly prefix: () => Target | undefined
@@ -51,7 +51,7 @@ export interface ApprovalTarget {
 const nothing: Danger.Verdict = { floor: undefined, findings: [], commands: [] }
 const runsNothing: Runs = { commandArguments: [], inputArguments: [] }
 
-/** What is known by name, of tools that nobody stated anything of. */
+/** Facts by name, for tools without annotations. */
 const known: Readonly<Record<string, Runs>> = {
   terminal: { commandArguments: ["command"], inputArguments: [] },
   process: { commandArguments: [], inputArguments: ["data"] }
@@ -105,7 +105,7 @@ export const of = (
     text: () => [...lines, ...inputs].join("\n"),
     verdict: together([...lines.map((line) => Danger.judge(line)), ...inputs.map(typed)]),
     lines,
-    // What is typed goes to one process: it means nothing without the rest of the call.
+    // Typed input goes to one process: it means nothing without the rest of the call.
     target: () => inputs.length > 0 ? { kind: "call", text: call() } : { kind: "command", text: commandOf(tool, args, lines) },
     prefix: () => {
       const text = tool === "terminal" && lines.length === 1 && inputs.length === 0 ? CommandPrefix.of(lines[0] ?? "") : undefined

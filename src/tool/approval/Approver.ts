@@ -25,9 +25,9 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Question, type Reply, replyOf } from "./Question.ts"
 
-/** Who is asked for an approval. */
+/** Answers requests for an approval. */
 export interface Approver {
-  /** Where the question is shown, as hooks are told: `cli`, `gateway`, … */
+  /** Place where the question is shown, as hooks are told: `cli`, `gateway`, … */
   readonly surface: string
   /** True when questions wait for one another; false shows them all at once. */
   readonly order: "one at a time" | "all at once"

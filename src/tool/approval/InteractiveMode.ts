@@ -28,7 +28,7 @@ export type Presence =
   | { readonly _tag: "Attended" }
   | {
     readonly _tag: "Unattended"
-    /** Who runs, for people: `child agent`, `cron`, `single query`. */
+    /** Kind of run, for people: `child agent`, `cron`, `single query`. */
     readonly who: string
     readonly otherwise: "deny" | "approve"
     /** True when the judge of `approvals.mode: smart` rules first. */
@@ -58,7 +58,7 @@ export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect
     [InheritedLimits.variable]: InheritedLimits.write({
       ...limits,
       unattended: presence._tag === "Unattended" ? presence.otherwise : limits.mode === "off" ? "approve" : "deny",
-      // What this program itself inherited stays the outermost border.
+      // Limits that this program itself inherited stay the outermost.
       roots: limits.roots.length === 0 ? roots : limits.roots
     })
   }

@@ -14,7 +14,7 @@ import type { Target } from "./AllowList.ts"
  * Source: `hermes-llm.md` §19.7 (flow) and §19.8.
  */
 export interface Scanner {
-  /** What is wrong with a command; nothing when it is clean. */
+  /** Finds concerns in a command; none when it is clean. */
   readonly scan: (command: string) => Effect.Effect<ReadonlyArray<Concern>>
 }
 
@@ -23,17 +23,17 @@ export const ContentScanner = Context.Reference<Scanner>("hermes-effect/tool/app
   defaultValue: () => ({ scan: () => Effect.succeed([]) })
 })
 
-/** What can be answered. `always` is not always offered. */
+/** Choices of an answer. `always` is not always offered. */
 export type Choice = "once" | "session" | "always" | "deny"
 
-/** How a request ended. */
+/** End of a request. */
 export type Outcome = Choice | "timeout"
 
 /** One thing that needs an approval. */
 export interface Concern {
   /** Why, in a sentence for people: the kind of danger. It says nothing about what an approval holds for. */
   readonly key: string
-  /** What an approval holds for, where that is not the whole call. */
+  /** Target of an approval, where that is not the whole call. */
   readonly target?: Target | undefined
   /** The prefix of the command, where an approval may be granted for that instead. */
   readonly prefix?: Target | undefined
@@ -41,7 +41,7 @@ export interface Concern {
   readonly permanent: boolean
 }
 
-/** What is shown. Secrets are out of it. */
+/** A question as it is shown, without secrets. */
 export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_call_id"> {
   readonly tool: string
   /** The command, or the call with its arguments. */
@@ -49,7 +49,7 @@ export interface Question extends Pick<Ids, "session_id" | "turn_id" | "tool_cal
   /** Why it is asked, in one line. */
   readonly description: string
   readonly keys: ReadonlyArray<string>
-  /** What an approval for the session or for good would hold for, and nothing else; secrets are out of it. */
+  /** Targets of an approval for the session or for good, and nothing else; without secrets. */
   readonly targets: ReadonlyArray<Target>
   /** The prefix that `session` and `always` may be granted for instead of the targets, where it is offered. */
   readonly prefix: Target | undefined
@@ -66,7 +66,7 @@ export interface Reply {
 
 const choices: ReadonlyArray<string> = ["once", "session", "always", "deny"]
 
-/** What an answer from outside means: an unknown word is deny, no answer none. */
+/** Reads an answer from outside: an unknown word is deny, no answer none. */
 export const replyOf = (answer: unknown): Reply | undefined => {
   if (answer === undefined || answer === null) return undefined
   const word = typeof answer === "string" ? answer.trim().toLowerCase() : ""

@@ -58,7 +58,7 @@ export const Parameters = Schema.Struct({
 })
 type Parameters = typeof Parameters.Type
 
-/** What the model gets. */
+/** Result for the model. */
 export const Result = Schema.Struct({
   success: Schema.Literal(true),
   job_id: Schema.optionalKey(Schema.String),
@@ -78,7 +78,7 @@ const description = [
   "suits watching for something. Do not use it to wait within this conversation."
 ].join("\n\n")
 
-/** What runs on its own is approved first. */
+/** True for a change that brings a script: it runs on its own, so it is approved first. */
 const wantsScript = ({ action, script }: Parameters): boolean => (action === "create" || action === "update") && script !== undefined
 
 /** The tool `cronjob`. */

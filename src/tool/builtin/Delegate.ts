@@ -64,14 +64,14 @@ export const Parameters = Schema.Struct({
   }))
 })
 
-/** What the model gets of children that it waited for. */
+/** Result for the model of children that it waited for. */
 export const Result = Schema.Struct({
   results: Schema.Array(Delegator.ChildReport),
   total_duration_seconds: Schema.Finite,
   note: Schema.optionalKey(Schema.String)
 })
 
-/** What the model gets instead when nothing was delegated. */
+/** Result for the model when nothing was delegated. */
 export const Refusal = Schema.Struct({ success: Schema.Literal(false), error: Schema.String })
 
 const description = [
@@ -122,7 +122,7 @@ const handler = Effect.fnUntraced(function*(params: typeof Parameters.Type) {
   if (params.background === true && whole.length > 1) {
     return yield* Effect.fail(refused("background is for a single task: give one goal, or wait for the tasks"))
   }
-  // Where nobody is there to hear of it later, the child is waited for.
+  // A child is waited for where nobody would hear of it later.
   if (single !== undefined && params.background === true && (yield* InteractiveMode)._tag === "Attended") {
     return yield* Effect.mapError(delegator.dispatch(single), ({ message }) => refused(message))
   }

@@ -168,7 +168,7 @@ const patchEdit = Effect.fnUntraced(function*({ patch }: Params) {
 const stateOf = (bytes: Uint8Array | undefined): FileContent =>
   bytes === undefined ? undefined : Text.decode(bytes)?.text ?? null
 
-/** What the answer says of the changed files. */
+/** Describes the changed files for the answer. */
 const report = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>) {
   const diffs: Array<string> = []
   const files: Record<"files_modified" | "files_created" | "files_deleted", Array<string>> = {
@@ -225,7 +225,7 @@ export const make = Effect.gen(function*() {
     }
   })
 
-  /** What the model is told of a failure: the more of them in a row, the clearer it is told to stop guessing. */
+  /** Answers a failure: the more of them in a row, the more clearly it says to stop guessing. */
   const failed = Effect.fnUntraced(function*(what: string, error: Problem.Problem | PlatformError) {
     const { sessionId } = yield* ToolContext
     const times = yield* state.editFailed(sessionId, what)

@@ -65,7 +65,7 @@ const Summary = Schema.Struct({
   uptime_seconds: Schema.Int
 })
 
-/** What the model gets, in this order; which fields there are depends on the action. */
+/** Result for the model, fields in this order; the action decides which are there. */
 export const Result = Schema.Struct({
   processes: Schema.optionalKey(Schema.Array(Summary)),
   session_id: Schema.optionalKey(Schema.String),

@@ -133,7 +133,7 @@ export const tool = Tool.make("read_file", {
   .annotate(Tool.Idempotent, true)
   .annotate(PathArguments, ["path"])
 
-/** Where the text of a file begins and what it says: lines out of its bytes, or out of what was extracted from them. */
+/** Reads a window of lines, from the bytes of a file or from the text extracted from it. */
 const windowOf = Effect.fnUntraced(function*(target: Target, options: LineWindow.Options) {
   const reader = LineWindow.make(options)
   const name = target.path.toLowerCase()
@@ -209,7 +209,7 @@ const hintOf = (window: LineWindow.Window, { offset, limit, maxLineChars }: Line
   return hints.length === 0 ? undefined : hints.join(" ")
 }
 
-/** What every answer to a request that comes the third time in a row says. */
+/** Warns in every answer to a request that comes the third time in a row. */
 const warningOf = (times: number): { readonly warning?: string } =>
   times < 3 ? {} : {
     warning: "This is the third identical read in a row. The next one is refused: use what you have, or do something else."

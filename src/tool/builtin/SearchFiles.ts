@@ -191,7 +191,7 @@ const hintOf = (page: Page, more: boolean, notes: Search.Notes, empty: string | 
   return hints.length === 0 ? undefined : hints.join(" ")
 }
 
-/** What every answer has beside its results. */
+/** Adds the fields that every answer has beside its results. */
 const frame = (page: Page, total: number, more: boolean, notes: Search.Notes, empty?: string) => {
   const hint = hintOf(page, more, notes, total === 0 ? empty : undefined)
   return {
@@ -209,7 +209,7 @@ export const make = Effect.gen(function*() {
   const targets = yield* Targets
   const state = yield* FileState
 
-  /** Where to search, and how to name what is found there so that the other tools understand it. */
+  /** Resolves the place of the search, and names for its results that the other tools understand. */
   const scopeOf = Effect.fnUntraced(function*(params: Params) {
     const { cwd } = yield* ToolContext
     const given = params.path ?? "."

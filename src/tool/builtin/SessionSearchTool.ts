@@ -101,7 +101,7 @@ const shown = (roles: ReadonlyArray<string>) => (message: Prompt.Message, messag
     ? [{ message_id: messageId, role: message.role, content: SearchText.cut(SearchText.fromMessage(message).content, messageChars) }]
     : []
 
-/** What is said of a store that fails, or of a session that is not there. */
+/** Describes a store that fails, or a session that is not there. */
 const problemOf = (error: SessionNotFound | SessionStoreError): Problem.Problem =>
   new Problem.Problem({
     message: error._tag === "SessionNotFound" && error.candidates.length === 0

@@ -37,6 +37,7 @@ import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
 import * as Annotations from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
+import * as HostApproval from "../fence/HostApproval.ts"
 import * as Toolset from "../Toolset.ts"
 import * as WorkingTree from "./file/WorkingTree.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
@@ -118,7 +119,7 @@ export const Parameters = Schema.Struct({
   }))
 })
 
-/** What the model gets, in this order. */
+/** Result for the model, fields in this order. */
 export const Result = Schema.Struct({
   output: Schema.String,
   /** Of a background process. */
@@ -273,7 +274,7 @@ const make = Effect.gen(function*() {
 /** Both tools of the toolset. */
 export const toolkit = Toolkit.make(Terminal, Process.Process)
 
-/** What the handlers need of the runtime. */
+/** Services of the runtime that the handlers need. */
 export type Services = ProcessRegistry | ChildProcessSpawner | FileSystem.FileSystem | Path.Path
 
 /** The handlers of {@link toolkit}. */
@@ -285,5 +286,5 @@ export const layer: Layer.Layer<
 
 /** The toolset `terminal`: the tools `terminal` and `process`. */
 export const toolset: Toolset.Toolset<never, Services> = WorkingTree.guardCommands(
-  Toolset.make("terminal", toolkit, layer)
+  HostApproval.guardCommands(Toolset.make("terminal", toolkit, layer))
 )

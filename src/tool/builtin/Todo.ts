@@ -143,7 +143,7 @@ export const fromHistory = (messages: ReadonlyArray<Prompt.Message>): ReadonlyAr
   return []
 }
 
-/** What the model is told of its list when its conversation was compacted: the items that are not done. */
+/** Text for the model about its list after a compaction: the items that are not done. */
 export const carryOver = (list: ReadonlyArray<Item>): Option.Option<string> => {
   const active = list.filter(({ status }) => status === "pending" || status === "in_progress")
   return active.length === 0
@@ -154,7 +154,7 @@ export const carryOver = (list: ReadonlyArray<Item>): Option.Option<string> => {
     ].join("\n"))
 }
 
-/** Where the lists are. */
+/** Lists by session. */
 export interface State {
   readonly get: (session: SessionId) => Effect.Effect<ReadonlyArray<Item>>
   readonly set: (session: SessionId, list: ReadonlyArray<Item>) => Effect.Effect<void>

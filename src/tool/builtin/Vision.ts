@@ -29,6 +29,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Base64 from "effect/encoding/Base64"
+import * as HostApproval from "../fence/HostApproval.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import type { Places } from "./file/Places.ts"
@@ -117,8 +118,8 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
 const bound = Toolset.make("vision", toolkit, Layer.provide(handlers, Targets.layer))
 
 /** The toolset `vision`. Without a side model there is nothing to offer. */
-export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places> = Toolset.fromBound(
+export const toolset: Toolset.Toolset<never, FileSystem.FileSystem | Path.Path | Places> = HostApproval.guardAddresses(Toolset.fromBound(
   "vision",
   [tool],
   Effect.flatMap(SideModel, (ask) => ask === undefined ? Effect.succeed([]) : bound.bind)
-)
+))

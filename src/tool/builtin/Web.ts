@@ -28,6 +28,7 @@ import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import * as HostApproval from "../fence/HostApproval.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
@@ -137,9 +138,9 @@ const searchSet = Toolset.make("web", searching, searching.toLayer({ web_search:
 const extractSet = Toolset.make("web", extracting, extracting.toLayer({ web_extract: extract }))
 
 /** The toolset `web`. */
-export const toolset: Toolset.Toolset = Toolset.fromBound<never, never>(
+export const toolset: Toolset.Toolset = HostApproval.guardAddresses(Toolset.fromBound<never, never>(
   "web",
   [searchTool, extractTool],
   Effect.flatMap(WebSearch, (provider) =>
     Effect.map(Effect.all([provider === undefined ? Effect.succeed([]) : searchSet.bind, extractSet.bind]), (sets) => sets.flat()))
-)
+))

@@ -59,7 +59,7 @@ const scan = (text: string): Scan => {
   let inString = false
   let escaped = false
   const cleaned: Array<string> = []
-  /** Where a comma stands that only white space has followed; -1 when there is none. */
+  /** Position of a comma that only white space has followed; -1 when there is none. */
   let comma = -1
   for (const character of text) {
     if (inString) {
@@ -89,7 +89,7 @@ const scan = (text: string): Scan => {
   }
 }
 
-/** What the parser says of a text that is no JSON. */
+/** Message of the parser for a text that is no JSON. */
 const syntaxError = (text: string): string => {
   try {
     JSON.parse(text)
@@ -102,7 +102,7 @@ const syntaxError = (text: string): string => {
 /** Longest text that is looked at: arguments beyond it are malformed whatever they say. */
 const longestText = 2_000_000
 
-/** What can be made of a text that is no JSON object. */
+/** Makes an object of a text that is no JSON object, where that is possible. */
 export const repair = (text: string): Repaired => {
   const trimmed = text.trim()
   if (trimmed === "" || trimmed === "None" || trimmed === "null") {

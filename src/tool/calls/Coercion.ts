@@ -73,7 +73,7 @@ const numberOf = (text: string): number | undefined => {
   return Number.isFinite(value) ? value : undefined
 }
 
-/** What a text says as a value of a type. */
+/** Reads a text as a value of a type. */
 const readAs = (type: unknown, text: string): Option.Option<unknown> => {
   const trimmed = text.trim()
   switch (type) {
@@ -137,7 +137,7 @@ const coerceValue = (value: unknown, node: Node, root: Node, depth: number): unk
   if (typeof value === "string") {
     const read = ofText(value, choices(node, root))
     if (Option.isNone(read)) return value
-    // What stands in a list or an object may be written as text too.
+    // Members of a list or an object may be written as text too.
     return coerceValue(read.value, node, root, depth + 1)
   }
   if (Array.isArray(value)) return coerceList(value, choices(node, root), root, depth)

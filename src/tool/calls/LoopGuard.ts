@@ -25,7 +25,7 @@ export interface Settings {
   readonly hardStopAfter: Thresholds
 }
 
-/** What applies when nobody says otherwise: warnings, no hard stop. */
+/** Default: warnings, no hard stop. */
 export const defaults: Settings = {
   warnings: true,
   hardStop: false,
@@ -43,13 +43,13 @@ export interface Ended {
   readonly idempotent: boolean
 }
 
-/** What the guard thinks of a call that ended. */
+/** Verdict on a call that ended. */
 export type Verdict =
   | { readonly _tag: "Fine" }
   | { readonly _tag: "Warn"; readonly message: string }
   | { readonly _tag: "Halt"; readonly message: string }
 
-/** What the guard thinks of a call before it runs: a reason to refuse it, or nothing. */
+/** Reason to refuse a call before it runs, or nothing. */
 export type Refusal = string | undefined
 
 /** Notices when a run goes in circles. */

@@ -19,7 +19,7 @@ import * as NameRepair from "./NameRepair.ts"
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 
-/** What was changed or left out, in words for the log. */
+/** A change or an omission, in words for the log. */
 export type Change = string
 
 /** The tool calls of an answer as they will be stored and executed. */

@@ -16,7 +16,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Model } from "./Job.ts"
 
-/** What a new job gets that nobody said. */
+/** Values of a new job for everything that was not stated. */
 export interface Defaults {
   /** The machine's when absent. */
   readonly timezone?: string | undefined
@@ -36,7 +36,7 @@ export const InsideJob = Context.Reference<{ readonly id: string; readonly maySc
 /** Tells the programs that a job starts, this one too, that they may make no jobs. */
 export const insideVariable = "HERMES_CRON_JOB"
 
-/** What the environment of programs has besides. */
+/** Variables that programs of jobs get besides their own environment. */
 export const variables: Effect.Effect<Readonly<Record<string, string>>> = Effect.map(
   InsideJob,
   (inside) => inside === undefined || inside.maySchedule ? {} : { [insideVariable]: inside.id }

@@ -50,7 +50,7 @@ export const maxJobs = 500
 /** Jobs that are done and still listed. */
 export const keptCompleted = 100
 
-/** What is known of all jobs. */
+/** All jobs, with the problems of their file. */
 export interface Listed {
   /** In the order in which they were made. */
   readonly jobs: ReadonlyArray<Job>

@@ -16,12 +16,12 @@ export const State = Schema.Literals(["scheduled", "paused", "completed"])
 /** See {@link State}. */
 export type State = typeof State.Type
 
-/** How a run ended; `silent` had nothing to say, `blocked` was not begun. */
+/** Status of a run; `silent` had nothing to say, `blocked` was not begun. */
 export const RunStatus = Schema.Literals(["ok", "silent", "error", "blocked"])
 /** See {@link RunStatus}. */
 export type RunStatus = typeof RunStatus.Type
 
-/** What a model is asked for; what is absent is the configuration's. */
+/** Model of a job; absent parts are the configuration's. */
 export const Model = Schema.Struct({
   provider: Schema.optionalKey(Schema.String),
   model: Schema.optionalKey(Schema.String),
@@ -30,7 +30,7 @@ export const Model = Schema.Struct({
 /** See {@link Model}. */
 export type Model = typeof Model.Type
 
-/** Who is running it. The lease is renewed while the run lives; one that is over belongs to a process that died. */
+/** Lease of the run in progress. It is renewed while the run lives; one that is over belongs to a process that died. */
 export const Running = Schema.Struct({
   token: Schema.String,
   since: Schema.String,
@@ -39,15 +39,15 @@ export const Running = Schema.Struct({
   why: Schema.Literals(["schedule", "request"])
 })
 
-/** What a job does. */
+/** Fields of the work of a job. */
 export const work = {
   name: Schema.String,
-  /** What the agent is asked; empty where a script or a skill says it all. */
+  /** Prompt for the agent; empty where a script or a skill says it all. */
   prompt: Schema.String,
   skills: Schema.Array(Schema.String),
   /** A file below `scripts/` of the home directory; what it prints goes before the prompt. */
   script: Schema.optionalKey(Schema.String),
-  /** What the script prints is the result; no model is asked. */
+  /** True when the script's output is the result; no model is asked. */
   no_agent: Schema.Boolean,
   workdir: Schema.optionalKey(Schema.String),
   /** Jobs whose latest output goes before the prompt. */
@@ -78,13 +78,13 @@ export const Job = Schema.Struct({
   last_output: Schema.NullOr(Schema.String),
   last_session_id: Schema.NullOr(Schema.String),
   running: Schema.NullOr(Running),
-  /** What the user was told that keeps it from running. */
+  /** Message shown to the user about what keeps the job from running. */
   alert: Schema.NullOr(Schema.String)
 })
 /** A scheduled job. */
 export type Job = typeof Job.Type
 
-/** What a job can be asked for that is not there, or may not be. */
+/** A part that a job asks for and that is not there, or may not be used. */
 export class CronRefused extends Schema.TaggedError<CronRefused>("hermes-effect/CronRefused")("CronRefused", {
   message: Schema.String
 }) {}
@@ -103,7 +103,7 @@ export const refused = (message: string): CronRefused => new CronRefused({ messa
 
 // A job as tools and commands show it.
 
-/** What a job is doing: its state, or that it runs at the moment. */
+/** Names the job's activity: its state, or that it runs at the moment. */
 export const stateOf = ({ running, state }: Job): string => running === null ? state : "running"
 
 /** Number of of its runs are behind it: `2/5`, `2` where there is no end. */

@@ -16,7 +16,7 @@ export interface Claim {
   readonly meant: number
 }
 
-/** How a run ended. */
+/** End of a run. */
 export interface Ended {
   readonly status: RunStatus
   readonly error?: string | undefined
@@ -25,7 +25,7 @@ export interface Ended {
   readonly sessionId?: string | undefined
 }
 
-/** What came of saying so. */
+/** Outcome of recording the end of a run. */
 export type Settled =
   /** The job was removed meanwhile, or given to somebody else. */
   | { readonly _tag: "Lost" }
@@ -55,7 +55,7 @@ const stopped = (job: Job): Job => {
   return isDone ? { ...job, state: "completed", next_run_at: null } : job
 }
 
-/** What remains to be done after a run. What could not be begun is still to be done. */
+/** Computes what remains after a run. A job that could not begin is still to be done. */
 const onward = (job: Job, status: RunStatus, now: number): Job => {
   if (job.running?.why === "request") return job
   if (status !== "blocked") return stopped({ ...job, runs: job.runs + 1 })

@@ -89,7 +89,7 @@ const empty = ({ no_agent, prompt, script, skills }: Pick<Job, "no_agent" | "pro
 
 type Work = Omit<Job, keyof typeof fresh | "id" | "created_at" | "schedule" | "times" | "next_run_at">
 
-/** What every new job begins with. */
+/** Initial fields of every new job. */
 const fresh = {
   state: "scheduled",
   runs: 0,

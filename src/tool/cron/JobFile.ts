@@ -19,12 +19,12 @@ import * as Json from "../../domain/Json.ts"
 import { type Lease, Leases } from "../../platform/Leases.ts"
 import { CronStoreError, Job } from "./Job.ts"
 
-/** What the file holds. */
+/** Content of the file. */
 export interface Content {
   readonly jobs: ReadonlyArray<Job>
   /** Entries that can not be read. */
   readonly strange: ReadonlyArray<unknown>
-  /** What is wrong with them, a line each. */
+  /** Problems of the file, a line each. */
   readonly problems: ReadonlyArray<string>
 }
 
@@ -122,7 +122,7 @@ export const make = (directory: string): Effect.Effect<JobFile, never, FileSyste
             ({ message }) => new CronStoreError({ message })
           )),
           Effect.flatMap(Effect.fromResult),
-          // Who waits for another process polls; who waits in this process does not.
+          // Waiting for another process polls; waiting in this process does not.
           turn.withPermit
         )
       }

@@ -39,7 +39,7 @@ export const Schedule = Schema.Union([
 /** See {@link Schedule}. */
 export type Schedule = typeof Schedule.Type
 
-/** What a text is read against. */
+/** Surroundings in which a text is read. */
 export interface Reading {
   /** Milliseconds since 1970. */
   readonly now: number
@@ -47,7 +47,7 @@ export interface Reading {
   readonly timezone: string
 }
 
-/** What a user may write instead of something that means nothing. */
+/** Forms of a schedule, for a user whose text means nothing. */
 export const forms = "30m or in 2h (once), every 30m, a cron expression such as 0 9 * * mon-fri, or a time such as 2026-03-01T09:00"
 
 /** Age up to which a single time is still taken: the time that it takes to say it. */

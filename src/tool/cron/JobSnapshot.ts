@@ -22,7 +22,7 @@ const defined = ({ base_url, model, provider }: { readonly [K in keyof Model]: M
   ...(base_url === undefined ? {} : { base_url })
 })
 
-/** What the settings mean now. Where nobody configured a model there is nothing to remember. */
+/** Takes the model of the settings as it is now; nothing where no model is configured. */
 export const take = (settings: Values, environment: Environment["Service"]): Model => {
   const { baseUrl, default: model, provider } = settings.model
   if (provider !== "auto") return defined({ provider, model, base_url: baseUrl })

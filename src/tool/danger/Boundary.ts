@@ -59,7 +59,7 @@ const streams = /^\/dev\/(?:null|stdin|stdout|stderr|tty|fd\/\d+)$/
 const afterFlag = (args: ReadonlyArray<string>, flag: RegExp): ReadonlyArray<string> =>
   args.filter((_, index) => flag.test(args[index - 1] ?? ""))
 
-/** Where a command writes besides {@link destinations}. */
+/** Finds paths that a command writes besides {@link destinations}. */
 const more = ({ fields, program }: Command): ReadonlyArray<string> => {
   const args = fields.map(({ shown }) => shown)
   const targets = operands(args)
@@ -71,7 +71,7 @@ const more = ({ fields, program }: Command): ReadonlyArray<string> => {
     case "chgrp":
       return targets.slice(1)
     case "mv":
-      // What is moved away is gone from where it was.
+      // Files that are moved away are gone from where they were.
       return targets
     case "tar":
     case "gtar":
@@ -144,7 +144,7 @@ export const reads = (line: string, places: Surroundings): ReadonlyArray<Access>
   for (const command of ScriptInterpreter.read(line).commands) {
     if (blind.has(command.program) || command.wrappers.some((wrapper) => contained.has(wrapper))) continue
     for (const given of sources(command)) {
-      // What the judge knows without the machine, it has found.
+      // The judge has found these without the machine.
       if (isOwnSecretFile(given, command.cwd)) continue
       const path = absolute(given, command.cwd, places)
       if (path !== undefined && secretOf(path, places)) found.set(path, { path, reason })

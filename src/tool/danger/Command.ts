@@ -5,7 +5,7 @@ import type { Terminator } from "../shell/ShellTree.ts"
 
 /** A word after expansion. */
 export interface Field {
-  /** What it becomes, as far as that is known; unknown values count as nothing. */
+  /** Text of the word, as far as it is known; unknown values count as nothing. */
   readonly text: string
   /** As {@link Field.text}, with the names of unknown variables. */
   readonly shown: string
@@ -19,7 +19,7 @@ export interface Field {
   readonly commands: ReadonlyArray<Command>
 }
 
-/** Where a redirection goes, or where it comes from. */
+/** Target or origin of a redirection. */
 export interface Redirect {
   readonly operator: string
   readonly target: Field
@@ -33,9 +33,9 @@ export interface Command {
   readonly fields: ReadonlyArray<Field>
   readonly redirects: ReadonlyArray<Redirect>
   readonly assignments: ReadonlyArray<readonly [name: string, value: string]>
-  /** What writes into its standard input, nearest last. */
+  /** Commands that write into its standard input, nearest last. */
   readonly input: ReadonlyArray<Command>
-  /** What that writes, when it is known. */
+  /** Text of its standard input, when it is known. */
   readonly stdin: string | undefined
   readonly terminator: Terminator
   /** The functions whose bodies it stands in. */
@@ -60,7 +60,7 @@ export const known = (text: string): Field => ({
 export const programName = (text: string): string =>
   text.slice(Math.max(text.lastIndexOf("/"), text.lastIndexOf("\\")) + 1).toLowerCase().replace(/\.(?:exe|cmd|bat)$/, "")
 
-/** What is no flag; everything after `--`. */
+/** Returns the words that are no flags, and everything after `--`. */
 export const operands = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = args.indexOf("--")
   const before = end === -1 ? args : args.slice(0, end)

@@ -140,7 +140,7 @@ const written = (command: Command): string | undefined => {
   }
 }
 
-/** What a command writes to its standard output, or `undefined` when that can not be known. */
+/** Computes what a command writes to its standard output; `undefined` when that cannot be known. */
 export const output = (command: Command): string | undefined => {
   const text = written(command)
   return text === undefined ? undefined : text.slice(0, maxOutput)

@@ -60,7 +60,7 @@ const lookalike = new RegExp(`[${Array.from(lookalikes.keys()).join("")}]`, "gu"
 
 const plain = /^[\t\n\r -~]*$/
 
-/** What the eye takes a command for; the text itself when it is plain ASCII. */
+/** Normalises a command to what the eye takes it for; the text itself when it is plain ASCII. */
 const normalise = (text: string): string =>
   plain.test(text) ? text : text
     .replace(terminal, "")
@@ -77,7 +77,7 @@ const deceptive = /[\u202a-\u202e\u2066-\u2069\u{e0001}-\u{e007f}]/u
 /** True when the text looks different from what it is. */
 const isDeceptive = (text: string): boolean => deceptive.test(text)
 
-/** What was found in a command. */
+/** Findings in a command. */
 export interface Verdict {
   /** Why it never runs, if it never runs. */
   readonly floor: Finding | undefined

@@ -29,10 +29,10 @@ export const families = [
 /** One of {@link families}. */
 export type Family = typeof families[number]
 
-/** How grave: `floor` never runs, whatever anybody allowed; `ask` runs when it is approved. */
+/** Gravity: `floor` never runs, whatever allows it; `ask` runs when it is approved. */
 export type Gravity = "floor" | "ask"
 
-/** What makes a command dangerous. */
+/** A danger of a command. */
 export interface Finding {
   readonly family: Family
   readonly gravity: Gravity
@@ -49,7 +49,7 @@ export const floor = (family: Family, key: string): Finding => ({ family, gravit
 /** One rule: what it finds in one command. */
 export type Rule = (command: Command) => Finding | undefined
 
-/** Where a command writes by redirection. */
+/** Returns the paths that a command writes by redirection. */
 export const written = ({ redirects }: Command): ReadonlyArray<string> =>
   redirects
     .filter(({ operator, target }) =>

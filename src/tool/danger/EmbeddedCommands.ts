@@ -21,7 +21,7 @@ const variables = ({ args, assignments, program }: Invocation): ReadonlyArray<st
   [...assignments, ...(declaring.has(program) ? args.map(pair) : [])]
     .flatMap(([name, value]) => runVariable.test(name) && value !== "" ? [value.replace(/^\|\s{0,4}-?/, "").replaceAll("%s", "")] : [])
 
-/** What follows one of the flags, as the next word or after an equals sign. */
+/** Returns the values of a flag: the next word, or the text after an equals sign. */
 const valuesOf = (args: ReadonlyArray<string>, flag: RegExp): ReadonlyArray<string> =>
   args.flatMap((arg, index) => {
     if (flag.test(args[index - 1] ?? "")) return [arg]

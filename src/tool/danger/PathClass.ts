@@ -26,7 +26,7 @@ export const tidy = (path: string, cwd?: string): string => {
   return rooted ? `/${joined}` : joined === "" ? "." : joined
 }
 
-/** What would be lost with everything below a path. */
+/** Names the territory that would be lost with everything below a path. */
 export const territory = (path: string, cwd?: string): "root" | "system" | "home" | undefined => {
   if (/^[a-z]:[\\/]*(?:\*(?:\.\*)?)?$/i.test(path)) return "root"
   if (
@@ -87,7 +87,7 @@ const agentFile = new RegExp(String.raw`^(?:${home}\/\.hermes|\$hermes_home|\$\{
 const systemConfig = /^(?:\/private)?\/etc(?:\/|$)|^\/(?:boot|usr\/lib\/systemd|lib\/systemd|system|library\/launch(?:agents|daemons)|var\/spool\/cron|usr\/(?:s?bin|lib)|s?bin|lib(?:64)?)(?:\/|$)|^\/(?:proc\/sys|sys)\/|^\/(?:var\/)?run\/docker\.sock$/
 const launchAgents = new RegExp(String.raw`^${home}\/library\/launchagents\/`)
 
-/** Which kind of configuration a file is, if it is one that decides how the machine or the agent behaves. */
+/** Names the kind of configuration of a file that decides how the machine or the agent behaves. */
 export const configuration = (path: string, cwd?: string): string | undefined => {
   const tidied = tidy(path, cwd).toLowerCase()
   if (agentFile.test(tidied)) return "the agent's own configuration"

@@ -21,7 +21,7 @@ const maxNesting = 10
 const maxLayers = 12
 const maxGroups = 200
 
-/** What became of a text. */
+/** Commands and findings read from a text. */
 export interface Reading {
   readonly commands: ReadonlyArray<Command>
   readonly fault: string | undefined
@@ -249,7 +249,7 @@ class Reader {
     return undefined
   }
 
-  /** What running it means for what follows, and the scripts that it is handed. */
+  /** Applies the effects of a command on what follows, and reads the scripts that it is handed. */
   #effects(command: Command): void {
     const { args, fields, program, stdin } = command
     if (program === "cd" || program === "pushd" || program === "chdir") {

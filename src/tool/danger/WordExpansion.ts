@@ -5,7 +5,7 @@
 import type { Command, Field } from "./Command.ts"
 import type { Part, Script, Word } from "../shell/ShellTree.ts"
 
-/** What expansion asks its surroundings. */
+/** Surroundings that expansion asks. */
 export interface Scope {
   readonly variables: Map<string, string>
   /** Runs a substitution: its commands, and its output when that is known. */
@@ -110,7 +110,7 @@ const valueOf = (part: Part & { readonly _tag: "Variable" }, scope: Scope): stri
   }
 }
 
-/** What separates words; the script may have set `IFS`. */
+/** Returns the pattern that separates words; the script may have set `IFS`. */
 const separatorsOf = (set: string | undefined): RegExp =>
   set === undefined || set === "" || set.length > 16
     ? /[ \t\n]+/

@@ -141,7 +141,7 @@ const position = (program: string, args: ReadonlyArray<Field>): number | undefin
   return afterFlags(args, 0, (flag) => valued.has(flag)) + (rule.skip ?? 0)
 }
 
-/** What a wrapper runs; undefined when it is none, or runs nothing. */
+/** Returns the command that a wrapper runs; undefined when it is no wrapper, or runs nothing. */
 export const wrapped = (
   program: string,
   args: ReadonlyArray<Field>,
@@ -164,7 +164,7 @@ export const executed = (program: string, args: ReadonlyArray<Field>): ReadonlyA
     let end = index + 1
     while (end < args.length && args[end]?.text !== ";" && args[end]?.text !== "+") end++
     out.push(args.slice(index + 1, end))
-    // What stands before the end belongs to this command, whatever it looks like.
+    // Words before the end belong to this command, whatever they look like.
     index = end
   }
   return out
@@ -218,7 +218,7 @@ const codeOf = (program: string, args: ReadonlyArray<Field>): Field | undefined 
   const code = args[program.endsWith("awk") || program === "deno" ? index : index + 1]
   if (index === -1 || code === undefined) return undefined
   const text = embedded(code.text)
-  // What stands in quotes is only part of a command there: it need not parse.
+  // Quoted text is only part of a command there: it need not parse.
   return text === "" ? undefined : { ...code, text, shown: text, unknown: true }
 }
 
@@ -276,7 +276,7 @@ export const resolved = (field: Field): string => {
   }
 }
 
-/** What an attacker would spell with globs. */
+/** Names that an attacker would spell with globs. */
 const globbed = [
   "rm", "dd", "mkfs.ext4", "shutdown", "reboot", "halt", "poweroff", "chmod", "chown", "shred", "curl", "wget", "bash", "sh", "zsh", "nc", "ncat", "kill",
   "killall", "pkill", "find", "sudo", "cat", "python3", "perl", "wipefs", "init", "tee"

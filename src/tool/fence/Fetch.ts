@@ -7,7 +7,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { requestPinned } from "../../platform/Network.ts"
-import { fence, UrlBlocked } from "./Urls.ts"
+import { fence, hostWithPort, UrlBlocked, UrlPolicy } from "./Urls.ts"
 import { type Options, type Received, type Send, TransportFailed } from "./Wire.ts"
 
 /** Says why a request failed, without the stack. */
@@ -28,14 +28,14 @@ const pinnedTransport: Send = {
 /** The port to the network; the addresses of this machine's own where nobody else is provided. */
 export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", { defaultValue: () => pinnedTransport })
 
-/** What was fetched, and from where in the end. */
+/** A response, with the address that it came from in the end. */
 export interface Fetched extends Received {
   readonly url: URL
 }
 
 const maxRedirects = 5
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
-/** What belongs to one origin is not told to another. */
+/** Headers that belong to one origin are not sent to another. */
 const ownHeaders = new Set(["authorization", "cookie", "proxy-authorization"])
 
 /** Fetches a URL that a model named. */
@@ -45,6 +45,7 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
 ): Effect.fn.Return<Fetched, UrlBlocked | TransportFailed> {
   const urls = yield* fence
   const transport = yield* Transport
+  const { unknownHosts } = yield* UrlPolicy
   let at = yield* urls.admit(url)
   let headers = options.headers
   for (let hop = 0; hop <= maxRedirects; hop++) {
@@ -52,6 +53,10 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
     const location = received.headers["location"]
     if (!redirects.has(received.status) || location === undefined) return { ...received, url: at.url }
     const next = yield* urls.follow(at, location)
+    if (unknownHosts === "ask" && hostWithPort(next.url) !== hostWithPort(at.url)) {
+      const reason = `it redirects to ${hostWithPort(next.url)}, a host that is not approved; to have the user asked, name the address there`
+      return yield* new UrlBlocked({ url: at.url.href, reason })
+    }
     if (next.url.origin !== at.url.origin) {
       headers = Object.fromEntries(Object.entries(headers).filter(([name]) => !ownHeaders.has(name.toLowerCase())))
     }

@@ -26,7 +26,7 @@ import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import { ContentScanner, type Scanner } from "../approval/Question.ts"
 import type { Concern } from "../approval/Question.ts"
 
-/** What an operator says. */
+/** Options of the operator. */
 export interface Options {
   readonly path: string
   readonly timeout: Duration.Duration

@@ -54,16 +54,18 @@ export interface Resolve {
 /** The port to whoever knows names; this machine, hosts file included, where nobody else is provided. */
 export const Resolver = Context.Reference<Resolve>("hermes-effect/tool/fence/Resolver", { defaultValue: () => ({ resolve: addressesOf }) })
 
-/** What an operator allows. */
+/** Rules of the operator. */
 export interface Policy {
   /** `security.allow_private_urls`. */
   readonly allowPrivate: boolean
   /** Hosts that may resolve into 198.18.0.0/15, over https. */
   readonly benchmarkHosts: ReadonlyArray<string>
+  /** `security.unknown_hosts`: `ask` before a host is reached that nobody approved, and follow no redirect to another one. */
+  readonly unknownHosts: "allow" | "ask"
 }
 
 /** Nothing private. */
-export const strict: Policy = { allowPrivate: false, benchmarkHosts: [] }
+export const strict: Policy = { allowPrivate: false, benchmarkHosts: [], unknownHosts: "allow" }
 
 /** A URL that may be reached at these addresses and no others. */
 export interface Admitted {
@@ -74,7 +76,7 @@ export interface Admitted {
 /** Decides which addresses a tool may reach on behalf of a model. */
 export interface Service {
   readonly admit: (url: string) => Effect.Effect<Admitted, UrlBlocked>
-  /** Where a redirect of an admitted URL leads; its `Location` may be relative. */
+  /** Admits the target of a redirect of an admitted URL; its `Location` may be relative. */
   readonly follow: (from: Admitted, location: string) => Effect.Effect<Admitted, UrlBlocked>
 }
 
@@ -91,7 +93,10 @@ const block = (url: string, reason: string): UrlBlocked => new UrlBlocked({ url:
 
 const hostOf = (url: URL): string => url.hostname.toLowerCase().replace(/(?<!\.)\.+$/, "")
 
-/** What the text of a URL already says; the URL and its host when nothing is wrong. */
+/** The host of a URL, with its port where that is not the one of its scheme; what an approval for a host holds for. */
+export const hostWithPort = (url: URL): string => url.port === "" ? hostOf(url) : `${hostOf(url)}:${url.port}`
+
+/** Judges a URL by its text; gives the URL and its host when nothing is wrong. */
 export const read = (text: string, policy: Policy): { readonly url: URL; readonly host: string } | UrlBlocked => {
   const trimmed = text.trim()
   if (!URL.canParse(trimmed)) return block(text, "it is not a URL with a scheme and a host")
@@ -158,7 +163,7 @@ export const make = (resolver: Resolve, policy: Policy = strict): Service => {
   }
 }
 
-/** What is allowed in a runtime; nothing private where nobody says otherwise. */
+/** Rules of a runtime; nothing private by default. */
 export const UrlPolicy = Context.Reference<Policy>("hermes-effect/tool/fence/UrlPolicy", { defaultValue: () => strict })
 
 /** The fence by the policy and the resolver of the surroundings. */

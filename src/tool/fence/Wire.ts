@@ -11,7 +11,7 @@ export class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** What came back. Header names are lower case. */
+/** A response. Header names are lower case. */
 export interface Received {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
@@ -20,7 +20,7 @@ export interface Received {
   readonly truncated: boolean
 }
 
-/** How a request is sent. */
+/** Options of a request. */
 export interface Options {
   readonly method?: "GET" | "POST"
   readonly headers: Readonly<Record<string, string>>

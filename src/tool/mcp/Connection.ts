@@ -19,7 +19,7 @@ import type * as Scope from "effect/Scope"
 import type { McpError } from "./McpError.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 
-/** What a server claims of a tool. */
+/** Claims of a server about a tool. */
 export interface Hints {
   readonly readOnlyHint?: boolean | undefined
   readonly destructiveHint?: boolean | undefined
@@ -40,7 +40,7 @@ export type Block =
   | { readonly type: "media"; readonly mimeType: string; readonly data: string }
   | { readonly type: "link"; readonly uri: string; readonly name: string | undefined }
 
-/** What a tool call gave. */
+/** Result of a tool call. */
 export interface CallResult {
   readonly blocks: ReadonlyArray<Block>
   readonly structured: unknown
@@ -62,7 +62,7 @@ export interface PromptInfo {
   readonly arguments: ReadonlyArray<{ readonly name: string; readonly required: boolean }>
 }
 
-/** What a server can do besides tools. */
+/** Abilities of a server besides tools. */
 export interface Offers {
   readonly tools: boolean
   readonly resources: boolean
@@ -99,7 +99,7 @@ export interface Connection {
   readonly closed: Effect.Effect<McpError>
 }
 
-/** How servers are connected. */
+/** Connects servers. */
 export interface Service {
   readonly connect: (config: ServerConfig) => Effect.Effect<Connection, McpError, Scope.Scope>
 }

@@ -31,13 +31,13 @@ const schemaValue = (value: unknown, named: boolean, depth: number): unknown => 
   ]))
 }
 
-/** What is told of a tool. */
+/** Description of a tool as a model may read it. */
 export interface SanitizedDescription {
   readonly description: string
   readonly inputSchema: Descriptor["inputSchema"]
 }
 
-/** What a server says of its tools, as a model may read it. `fallback` stands where the server says nothing. */
+/** Sanitises a server's description of its tools. `fallback` stands where the server says nothing. */
 export const of = ({ description, inputSchema, name }: Descriptor, fallback: string): SanitizedDescription => ({
   description: description === undefined
     ? fallback

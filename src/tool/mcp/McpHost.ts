@@ -20,7 +20,7 @@ export interface Offered {
   readonly run: (args: Readonly<Record<string, unknown>>) => Effect.Effect<string, string>
 }
 
-/** What a server talks over. */
+/** The transport of a server. */
 export interface Wire<E> {
   readonly input: Stream.Stream<Uint8Array, E>
   readonly write: (text: string) => Effect.Effect<void>

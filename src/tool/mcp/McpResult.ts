@@ -24,12 +24,12 @@ export const WithMedia = Schema.Struct({ text: Schema.String, media: Schema.Arra
 /** See {@link WithMedia}. */
 export type WithMedia = typeof WithMedia.Type
 
-/** What a tool of a server gives: its text, or text and images. */
+/** Result of a tool of a server: its text, or text and images. */
 export const Success = Schema.Union([Schema.String, WithMedia])
 /** See {@link Success}. */
 export type Success = typeof Success.Type
 
-/** What the model gets when a call failed. */
+/** Result for the model of a call that failed. */
 export const Failure = Schema.Struct({ error: Schema.String })
 /** See {@link Failure}. */
 export type Failure = typeof Failure.Type

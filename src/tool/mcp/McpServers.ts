@@ -41,12 +41,12 @@ export const maxReconnects = 5
 /** Tools of one server that are offered as they are. */
 export const lazyAbove = 64
 
-/** How a server is. */
+/** State of a server. */
 export interface Status {
   readonly name: string
   readonly state: "connected" | "failed" | "disabled" | "reconnecting"
   readonly tools: number
-  /** What is wrong. */
+  /** The problem, when there is one. */
   readonly message: string | undefined
 }
 
@@ -86,7 +86,7 @@ const reconnecting = Schedule.exponential("1 second").pipe(Schedule.upTo({ times
 const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig, tell: (status: Omit<Status, "name">) => void) {
   const connector = yield* McpConnector
   const whole = yield* Effect.scope
-  // What is connected goes after the fiber that would connect it again.
+  // Connections are closed after the fiber that would connect them again.
   const parent = yield* Scope.fork(whole, "sequential")
   const { leave, put } = yield* place(parent)
   const turns = yield* Semaphore.make(config.parallel ? Number.MAX_SAFE_INTEGER : 1)

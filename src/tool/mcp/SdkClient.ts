@@ -105,7 +105,7 @@ const newest = "2026-07-28"
 const plain = (values: Http["headers"]): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, Redacted.value(value)]))
 
-/** What a resource holds. */
+/** Converts the content of a resource. */
 const contentBlock = (content: ReadResourceResult["contents"][number]): Block =>
   "text" in content
     ? { type: "text", text: content.text }
@@ -233,7 +233,7 @@ const connectBy = Effect.fnUntraced(function*(sdk: Sdk, config: ServerConfig, wa
         }
       })
     ),
-    // What a server says while it is left is nobody's concern.
+    // Failures of closing do not matter to a connection that is left.
     (client) => Effect.ignore(Effect.tryPromise(() => client.close()))
   )
   const questions = Questions.make(config)

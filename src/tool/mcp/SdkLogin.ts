@@ -18,20 +18,20 @@ import type { Login, Service as Logins } from "./McpLogins.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
 
-/** What is asked of the user, and where they come back to. */
+/** Address for the user, and the one that they come back to. */
 interface Asking {
   readonly redirectUrl: string
   readonly state: string
   readonly open: (url: URL) => void
 }
 
-/** What a run comes back to: nowhere. */
+/** Address that a run comes back to: none that answers. */
 const nowhere = "http://127.0.0.1/callback"
 
 type Client = Awaited<ReturnType<OAuthClientProvider["clientInformation"]>>
 type Tokens = Awaited<ReturnType<OAuthClientProvider["tokens"]>>
 
-/** What the client asks of a login and gives to it. The promises are those of the client. */
+/** Makes the client's login provider. The promises are those of the client. */
 const providerOf = (
   { name }: Pick<ServerConfig, "name">,
   { oauth = {}, url }: Pick<Http, "oauth" | "url">,
@@ -58,7 +58,7 @@ const providerOf = (
     ...(asking === undefined ? {} : { state: () => asking.state }),
     clientInformation: () =>
       clientId === undefined
-        // What was saved is what the client gave.
+        // The saved value is the one that the client gave.
         ? Effect.runPromise(Effect.map(saved, ({ client }) => client as Client))
         : { client_id: clientId, ...(clientSecret === undefined ? {} : { client_secret: Redacted.value(clientSecret) }) },
     ...(clientId === undefined ? { saveClientInformation: (client: unknown) => change({ client }) } : {}),
@@ -80,15 +80,15 @@ const providerOf = (
 export const stored = (config: ServerConfig, http: Http, logins: Logins): OAuthClientProvider =>
   providerOf(config, http, logins, undefined)
 
-/** What a login needs of its surroundings. */
+/** Surroundings of a login. */
 export interface Browser {
-  /** Where the user comes back to. */
+  /** Address that the user comes back to. */
   readonly redirectUrl: string
   /** Nobody can guess it. */
   readonly state: string
   /** Shows the page to the user. */
   readonly open: (url: URL) => void
-  /** What the user came back with. */
+  /** Parameters with which the user came back. */
   readonly returned: Effect.Effect<URLSearchParams>
 }
 

@@ -30,11 +30,11 @@ export interface Http {
   readonly _tag: "Http"
   readonly url: URL
   readonly headers: Secrets
-  /** What is known of its login; undefined where it needs none. */
+  /** Settings of its login; undefined where it needs none. */
   readonly oauth: OAuth | undefined
 }
 
-/** What the configuration says of a login. */
+/** Settings of a login. */
 export interface OAuth {
   readonly clientId?: string | undefined
   readonly clientSecret?: Redacted.Redacted | undefined
@@ -42,7 +42,7 @@ export interface OAuth {
   readonly redirectPort?: number | undefined
 }
 
-/** What the configuration says of one MCP server, checked. Times are milliseconds. */
+/** Settings of one MCP server, checked. Times are milliseconds. */
 export interface ServerConfig {
   readonly name: string
   readonly transport: Stdio | Http
@@ -95,7 +95,7 @@ const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
   return (name, { destructiveHint, readOnlyHint }) => readOnlyHint === true || destructiveHint === false || named(name)
 }
 
-/** What the configuration says of one MCP server, checked. */
+/** Checks the settings of one MCP server. */
 export const of = (name: string, section: Section): Effect.Effect<ServerConfig, McpError> =>
   Effect.map(transportOf(name, section), (transport) => ({
     name,

@@ -27,7 +27,7 @@ import type { ServerConfig } from "./ServerConfig.ts"
 export interface Questions {
   readonly elicit: (request: Request, signal: AbortSignal) => Promise<Answer>
   readonly sample: (request: SamplingRequest, signal: AbortSignal) => Promise<string>
-  /** What is asked while a call runs is asked of whom that call could ask. */
+  /** Routes requests that arrive during a call to whoever that call could ask. */
   readonly during: <A, E>(call: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
@@ -97,14 +97,14 @@ export interface Request {
   readonly message: string
   /** The fields that are wanted, as a JSON schema of an object. */
   readonly requestedSchema?: unknown
-  /** Where the user shall go instead of answering. */
+  /** Address to which the user is sent instead of answering. */
   readonly url?: string | undefined
 }
 
 /** A value of a field. */
 export type Value = string | number | boolean | Array<string>
 
-/** What the server gets. */
+/** Answer for the server. */
 export interface Answer {
   readonly action: "accept" | "decline" | "cancel"
   readonly content?: Record<string, Value>

@@ -78,7 +78,7 @@ const dynamic = (config: ServerConfig, { description, hints, name, own, paramete
     .annotate(Tool.Destructive, readOnlyHint !== true && destructiveHint !== false)
     .annotate(Annotations.OwnApproval, true)
     .annotate(Annotations.ApprovalRemedy, `to run it unasked, list ${own} in mcp_servers.${config.name}.trust.tools`)
-    // What comes of a server is data, whatever it says.
+    // Results of a server are data, whatever they say.
     .annotate(Tool.OpenWorld, true)
   return idempotentHint === undefined ? tool : tool.annotate(Tool.Idempotent, idempotentHint)
 }

@@ -44,7 +44,7 @@ const stderrChars = 2000
 const forceKillAfter = "2 seconds"
 const leaveAfter = "500 millis"
 
-/** Who is told what comes out of the program. */
+/** Listeners for the output of the program. */
 export interface Listener {
   readonly message: (message: unknown) => void
   readonly closed: (error: McpError) => void
@@ -82,7 +82,7 @@ const startFailure = (server: string, command: string, error: PlatformError): Mc
     cause: error
   })
 
-/** What a message is to the bookkeeping of open requests. */
+/** Reads the fields of a message that the bookkeeping of open requests needs. */
 const idOf = (message: unknown): { readonly id: unknown; readonly isRequest: boolean } =>
   typeof message === "object" && message !== null && "id" in message
     ? { id: message.id, isRequest: "method" in message }
@@ -108,7 +108,7 @@ const reader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: 
     for (const line of frame(chunk)) {
       if (line._tag === "TooLong") {
         const id = Framing.answered(line)
-        // Which request it was can not be told: none of them may wait for an answer that does not come.
+        // The request cannot be told from the others: none of them may wait for an answer that does not come.
         for (const lost of id !== undefined && open.has(id) ? [id] : [...open]) tell(tooLarge(lost))
         continue
       }
@@ -184,7 +184,7 @@ export const open = Effect.fnUntraced(function*(
     })).pipe(Effect.ignore, Effect.forkScoped) // a broken pipe is an end like any other
   yield* Stream.runForEach(handle.stdout, (chunk) => Effect.sync(() => read(chunk))).pipe(
     Effect.ignore,
-    // What it complained about before it left may still be on its way.
+    // Complaints that it made before it left may still be on their way.
     Effect.andThen(Effect.timeoutOption(Fiber.await(errors), leaveAfter)),
     Effect.andThen(Effect.sync(() => close("closed", "went away"))),
     Effect.forkScoped

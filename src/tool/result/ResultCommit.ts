@@ -17,7 +17,7 @@ export interface Work<A, B, E, R> {
   readonly work: ReadonlyArray<Effect.Effect<A, E, R>>
   readonly concurrency: number
   readonly limits: Bounds.Limits
-  /** What the limits are told of a result. */
+  /** Measures a result for the limits. */
   readonly measure: (ended: A) => Bounds.Result
   /** Closes a call with the text that the model gets. */
   readonly close: (ended: A, text: string) => Effect.Effect<B, E, R>

@@ -60,9 +60,9 @@ export interface Made {
   readonly modelOutput: ToolOutput["modelOutput"]
 }
 
-/** What is done to the texts of a tool's results. */
+/** Rules for the texts of a tool's results. */
 export interface Rules extends Pick<Facts, "foreign"> {
-  /** What `Redaction.RedactSecrets` says. */
+  /** Value of `Redaction.RedactSecrets`. */
   readonly redact: boolean
 }
 
@@ -86,6 +86,6 @@ export const of = ({ modelOutput, output }: ToolOutput, rules: Rules): Made => {
   return { output: Json.toText(rules.foreign ? warned(safe) : safe), modelOutput: parts }
 }
 
-/** What a tool reports before it ends. */
+/** Makes text of what a tool reports before it ends. */
 export const progress = (output: unknown, redact: boolean): string =>
   of({ output, isFailure: false }, { foreign: false, redact }).output

@@ -7,7 +7,7 @@ export type Part =
   | {
     readonly _tag: "Variable"
     readonly name: string
-    /** What follows the name in `${name…}` up to its operand: `:-`, `:`, `%%`, `""`. `!` stands for indirection. */
+    /** Operator after the name in `${name…}` up to its operand: `:-`, `:`, `%%`, `""`. `!` stands for indirection. */
     readonly operator: string
     readonly operand: Word
     readonly quoted: boolean
@@ -17,7 +17,7 @@ export type Part =
 /** One word before expansion. */
 export type Word = ReadonlyArray<Part>
 
-/** What stands between a simple command and the next one; `""` at the end. */
+/** Separator between a simple command and the next one; `""` at the end. */
 export type Terminator = "" | ";" | "&" | "&&" | "||" | "|"
 
 /** `> file`, `<<< text`, or a here-document, whose target is its body. */
@@ -61,7 +61,7 @@ const simpleEscapes: Readonly<Record<string, string>> = {
   a: "\u0007", b: "\b", e: "\u001b", E: "\u001b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v"
 }
 
-/** What stands behind a backslash in `$'…'` and in `printf`: how many characters it takes, and what it means. */
+/** Reads the text behind a backslash in `$'…'` and in `printf`: number of characters taken, and their value. */
 export const escape = (after: string): readonly [taken: number, value: string] => {
   const coded = /^(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3}))/.exec(after)
   if (coded !== null) {

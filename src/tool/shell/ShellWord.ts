@@ -33,7 +33,7 @@ export const ansi = (cursor: Cursor): string => {
   }
 }
 
-/** Where `((` is closed by `))`; a shell that finds anything else there reads it as two groups. */
+/** Finds the `))` that closes `((`; a shell that finds anything else there reads it as two groups. */
 const arithmeticEnd = (cursor: Cursor, start: number): number | undefined => {
   const limit = Math.min(cursor.text.length, start + maxArithmetic)
   let open = 2
@@ -197,7 +197,7 @@ const braced = (cursor: Cursor, quoted: boolean): Part => {
   return { _tag: "Variable", name, operator: said, operand, quoted }
 }
 
-/** What starts with `$` or a backquote; `undefined`, one character further, when it is a plain dollar. */
+/** Reads an expansion that starts with `$` or a backquote; `undefined`, one character further, for a plain dollar. */
 export const expansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
   const text = cursor.text
   if (text.charAt(cursor.at) === "`") return backquoted(cursor, quoted)

@@ -22,7 +22,7 @@ const maxUnread = 16
 
 type Answer = { readonly result: unknown } | { readonly error: string }
 
-/** What a failed call says. */
+/** Text of a failed call. */
 const errorOf = (output: unknown): string => {
   const value = typeof output === "string" ? Option.getOrElse(Json.parse(output), () => output) : output
   return Predicate.hasProperty(value, "error") && typeof value.error === "string" ? value.error : Json.toText(value)

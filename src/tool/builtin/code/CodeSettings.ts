@@ -7,7 +7,7 @@ import type * as Effect from "effect/Effect"
 import type { ToolContext } from "../../ToolContext.ts"
 import type { Exceptions } from "../terminal/ShellEnvironment.ts"
 
-/** What a call gave. */
+/** Outcome of a call. */
 export interface Outcome {
   readonly output: unknown
   readonly isFailure: boolean

@@ -25,7 +25,7 @@ const byExtension: ReadonlyMap<string, string> = new Map(
   Object.entries(kinds).flatMap(([kind, extensions]) => extensions.map((extension) => [extension, kind] as const))
 )
 
-/** What a file name says of a file that is not text. */
+/** Names the kind of a file that is no text, by its name. */
 export const kindOfName = (name: string): string | undefined => {
   const dot = name.lastIndexOf(".")
   return dot <= 0 ? undefined : byExtension.get(name.slice(dot + 1).toLowerCase())
@@ -41,7 +41,7 @@ const utf16 = (bytes: Uint8Array): boolean =>
 const pem = new TextEncoder().encode("-----BEGIN ")
 const privateKey = /^-----BEGIN ([A-Z0-9 ]+ )?PRIVATE KEY/
 
-/** What the first bytes of a file say of a file that is not text to be shown. */
+/** Names the kind of a file that is no text to be shown, by its first bytes. */
 export const kindOfBytes = (bytes: Uint8Array): string | undefined => {
   if (utf16(bytes)) return "UTF-16 text (convert it to UTF-8 first, for example with iconv)"
   if (bytes.subarray(0, sniffLength).includes(0)) return "a binary file"

@@ -13,7 +13,7 @@
 
 import { redactStart } from "../../../domain/Redaction.ts"
 
-/** Which lines, and how much of them. */
+/** Range of lines, and the bounds of each. */
 export interface Options {
   /** Number of the first line, from 1. */
   readonly offset: number
@@ -26,7 +26,7 @@ export interface Options {
   readonly redact: boolean
 }
 
-/** What was seen. */
+/** Lines that were read. */
 export interface Window {
   readonly content: string
   /** Lines in `content`. */

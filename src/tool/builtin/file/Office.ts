@@ -30,7 +30,7 @@ export const isDocument = (name: string): boolean => formatOf(name) !== undefine
 const sharedStrings = "xl/sharedStrings.xml"
 const order = new Intl.Collator("en", { numeric: true }).compare
 
-/** What a pass over the events of one part collects: lines of text, and for a sheet the index of shared texts. */
+/** Collects from the events of one part: lines of text, and for a sheet the index of shared texts. */
 type Visit = (event: Xml.Event) => void
 
 /** Text between paragraph ends: `w:t` of Word and `a:t` of PowerPoint. */

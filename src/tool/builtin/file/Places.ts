@@ -66,7 +66,7 @@ export const canonical: (
 
 /** The directories of this machine that the path rules speak of. */
 export interface Service {
-  /** What `~` stands for. */
+  /** Directory that `~` stands for. */
   readonly home: string | undefined
   readonly homes: ReadonlyArray<string>
   readonly agentHomes: ReadonlyArray<string>
@@ -76,7 +76,7 @@ export interface Service {
   readonly inherited?: ReadonlyArray<string> | undefined
 }
 
-/** What a machine says of itself; absolute paths. */
+/** Directories that a machine names; absolute paths. */
 export interface Named {
   readonly home?: string | undefined
   readonly agentHome?: string | undefined

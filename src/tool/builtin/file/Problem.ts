@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import type { PlatformError } from "effect/PlatformError"
 import * as Schema from "effect/Schema"
 
-/** What accompanies an error, each only where it says something. */
+/** Details of an error, each only where it has something to say. */
 const details = {
   hint: Schema.optionalKey(Schema.String),
   similar_files: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -22,7 +22,7 @@ const details = {
   file_size: Schema.optionalKey(Schema.Natural)
 }
 
-/** What the model gets when a tool could not do what was asked. */
+/** Result for the model when a tool could not do what was asked. */
 export const Failure = Schema.Struct({ success: Schema.Literal(false), error: Schema.String, ...details })
 /** See {@link Failure}. */
 export type Failure = typeof Failure.Type

@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Problem from "./Problem.ts"
 
-/** What the check says: `output` tells where and why it failed. */
+/** Result of the check: `output` says where and why it failed. */
 export const Lint = Schema.Struct({
   status: Schema.Literals(["ok", "error"]),
   output: Schema.optionalKey(Schema.String)
@@ -33,7 +33,7 @@ const attempt = (parse: () => unknown): Lint | undefined => {
   }
 }
 
-/** What the check of a text says of it, or `undefined` where there is none for files of this name. */
+/** Checks the syntax of a text; `undefined` where there is no check for files of this name. */
 export const check = (name: string, text: string): Effect.Effect<Lint | undefined> => {
   if (text.length > maxChars) return Effect.undefined
   const path = name.replaceAll("\\", "/").toLowerCase()

@@ -18,7 +18,7 @@ import * as Problem from "./Problem.ts"
 
 const maxPathChars = 4_096
 
-/** What is going to happen to a file. `edit` shows what it held, so it must be readable too. */
+/** Access to a file. `edit` shows what it held, so it must be readable too. */
 export type Access = "read" | "write" | "edit"
 
 /** A file that may be touched. */

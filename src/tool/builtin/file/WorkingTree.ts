@@ -85,7 +85,7 @@ export const make: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Pat
       const named = home !== undefined && /^~(?:\/|$)/.test(given) ? path.join(home, given.slice(1)) : given
       const literal = path.resolve(around.cwd, named)
       const followed = yield* real(literal)
-      // What the fence refuses is not asked about: no answer would change it.
+      // Paths that the fence refuses are not asked about: no answer would change it.
       if (places !== undefined && [literal, followed].some((name) => Fence.judgeWrite(name, places) !== undefined)) continue
       const reason = Boundary.judge(literal, around) ?? Boundary.judge(followed, around)
       if (reason !== undefined) {

@@ -23,7 +23,7 @@ import * as Problem from "./Problem.ts"
 
 type Files = FileSystem.FileSystem | Path.Path
 
-/** What a write did. */
+/** Result of a write. */
 export interface Written {
   readonly stamp: Stamp
   /** Directories that were made, outermost first. */

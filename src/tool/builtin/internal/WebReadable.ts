@@ -12,7 +12,7 @@ import { within } from "../../../platform/TimeLimit.ts"
 /** Time that a page may take. */
 export const maxMillis = 2000
 
-/** What is used of a DOM node. linkedom's own types want those of a browser. */
+/** Members of a DOM node that are used. linkedom's own types want those of a browser. */
 interface Node {
   readonly nodeType: number
   readonly nodeName: string

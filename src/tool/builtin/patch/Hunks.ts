@@ -24,7 +24,7 @@ const plain = (line: string): string =>
   line.replace(/[\u2018\u2019\u2032]/g, "'").replace(/[\u201C\u201D\u2033]/g, "\"").replace(/[\u2010-\u2015\u2212]/g, "-")
     .normalize("NFKD").replace(/\s+/g, " ").trim()
 
-/** How lines are compared, strictest first. */
+/** Normal forms in which lines are compared, strictest first. */
 const forms: ReadonlyArray<(line: string) => string> = [
   (line) => line,
   (line) => line.trimEnd(),
@@ -47,7 +47,7 @@ const places = (lines: ReadonlyArray<string>, block: ReadonlyArray<string>, from
   return []
 }
 
-/** Where a marker stands: the line itself, or else lines that begin with it. */
+/** Finds the places of a marker: lines that are equal to it, or else lines that begin with it. */
 const markerPlaces = (lines: ReadonlyArray<string>, marker: string, from: number): ReadonlyArray<number> => {
   const same = places(lines, [marker], from)
   if (same.length > 0) return same

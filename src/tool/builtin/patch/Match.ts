@@ -26,7 +26,7 @@ const pairs = (
   return map
 }
 
-/** What indentation `from` becomes: as a known one did, or by the longest known one that it begins with or ends. */
+/** Maps indentation `from`: as a known one, or by the longest known one that it begins with or ends. */
 const moved = (from: string, known: ReadonlyMap<string, string>): string => {
   const direct = known.get(from)
   if (direct !== undefined) return direct
@@ -45,7 +45,7 @@ const moved = (from: string, known: ReadonlyMap<string, string>): string => {
   return from
 }
 
-/** How a replacement of the lines `written` fits the lines `found`. */
+/** Adapts a replacement, written with the indentation of `written`, to the lines `found`. */
 export const indentAdapter = (
   written: ReadonlyArray<string>,
   found: ReadonlyArray<string>

@@ -38,7 +38,7 @@ export const steps = [
   { name: "context_aware", find: contextAware, several: false }
 ] as const satisfies ReadonlyArray<Step>
 
-/** What was done. */
+/** Result of a replacement. */
 export interface Replaced {
   readonly text: string
   readonly count: number
@@ -54,7 +54,7 @@ export type Refused =
   | { readonly _tag: "NotFound"; readonly closest: number | undefined; readonly applied: boolean }
   | { readonly _tag: "Ambiguous"; readonly lines: ReadonlyArray<number>; readonly step: Replaced["step"] }
 
-/** What is to be replaced by what. */
+/** A replacement to be made. */
 export interface Request {
   readonly wanted: string
   readonly replacement: string

@@ -53,7 +53,7 @@ const pieceBefore = (pieces: ReadonlyArray<Piece>, at: number): Piece | undefine
   return pieces[low - 1]
 }
 
-/** Where a unit of a folded text came from, and whether it is the first and the last of its piece. */
+/** Origin of a unit of a folded text, with marks for the first and the last of its piece. */
 const origin = ({ pieces }: Folded, at: number) => {
   const piece = pieceBefore(pieces, at)
   if (piece === undefined) return { start: at, end: at + 1, first: true, last: true }
@@ -65,7 +65,7 @@ const origin = ({ pieces }: Folded, at: number) => {
   return { start, end: start + 1, first: true, last: true }
 }
 
-/** Where a folded text holds `wanted`, as places of the original. A place never begins or ends inside of a piece. */
+/** Finds `wanted` in a folded text, as places of the original. A place never begins or ends inside of a piece. */
 const unfolded = (folded: Folded, wanted: string): ReadonlyArray<{ readonly start: number; readonly end: number }> =>
   occurrences(folded.text, wanted).flatMap((at) => {
     const head = origin(folded, at)
@@ -218,7 +218,7 @@ export const indentationFlexible: Matcher = blocks(
 
 const maxCompared = 400
 
-/** How alike two lines are, 0 to 1; of long lines the beginning counts. */
+/** Likeness of two lines, 0 to 1; of long lines the beginning counts. */
 const alike = (a: Line, b: Line): number =>
   a.trimmed === b.trimmed ? 1 : similarity(a.trimmed.slice(0, maxCompared), b.trimmed.slice(0, maxCompared))
 

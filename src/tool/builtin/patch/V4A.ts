@@ -42,7 +42,7 @@ export interface Hunk {
   readonly endOfFile: boolean
 }
 
-/** What is asked to be done to a file. */
+/** Operation on a file. */
 export type Operation =
   | { readonly _tag: "Add"; readonly path: string; readonly content: string }
   | { readonly _tag: "Delete"; readonly path: string }
@@ -147,7 +147,7 @@ const updated = (path: string, body: ReadonlyArray<string>, first: number): Resu
   })
 }
 
-/** What a patch text asks for, in its order, or one line that says what is wrong with it. */
+/** Reads the operations of a patch text, in its order; fails with one line that names the mistake. */
 export const parse = (text: string): Result.Result<ReadonlyArray<Operation>, string> => {
   const all = text.split("\n").map((line) => line.replace(/\r$/, ""))
   const begin = all.findIndex((line) => line.trim() === "*** Begin Patch")

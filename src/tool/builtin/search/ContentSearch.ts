@@ -24,7 +24,7 @@ import { within } from "../../../platform/TimeLimit.ts"
 export interface Pattern {
   /** Indices of the lines that match, or `undefined` where matching took too long. */
   readonly matching: (lines: ReadonlyArray<string>) => ReadonlyArray<number> | undefined
-  /** Where the first match of a line begins; 0 where there is none. */
+  /** Index of the first match in a line; 0 where there is none. */
   readonly indexIn: (line: string) => number
 }
 
@@ -34,7 +34,7 @@ export const maxLineChars = 16_384
 const maxMillis = 1_000
 
 const inlineFlags = /^\(\?([ims]+)\)/
-/** What is no repetition and no group: escapes, classes, and group heads with their `?`. */
+/** Parts of a pattern that are no repetition and no group: escapes, classes, and group heads with their `?`. */
 const inert = /\\[^]|\[(?:\\[^]|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]|<[^>]*>|[ims-]*:)/g
 const repetition = /[*+?]|\{\d*,?\d*\}/g
 const repeatedGroup = /\)(?:[*+]|\{\d)/
@@ -87,7 +87,7 @@ export interface Hit {
   readonly after: Array<string>
 }
 
-/** What is wanted of a file. */
+/** Options of a search in one file. */
 export interface Options {
   readonly pattern: Pattern
   /** Lines before and after a hit. */
@@ -100,7 +100,7 @@ export interface Options {
   readonly redact: boolean
 }
 
-/** What was found. `tooSlow` is the line from which on matching took too long. */
+/** Matches of one file. `tooSlow` is the line from which on matching took too long. */
 export interface Found {
   readonly count: number
   readonly hits: ReadonlyArray<Hit>

@@ -85,7 +85,7 @@ export interface Entry {
   readonly link: boolean
 }
 
-/** What a walk passed over, counted as it goes. */
+/** Entries that a walk passed over, counted as it goes. */
 export interface Tally {
   unreadable: number
   /** True when the walk ended at `maxEntries`. */

@@ -41,7 +41,7 @@ export interface Result {
   readonly found: ContentSearch.Found
 }
 
-/** What a search passed over, and why it ended early if it did. */
+/** Files that a search passed over, and the reason if it ended early. */
 export interface Notes {
   readonly unreadable: number
   readonly exhausted: boolean
@@ -78,7 +78,7 @@ export const files = (scope: Scope, name: string, max: number) => {
   return within(tally, entries(scope, name, tally), () => ++count >= max)
 }
 
-/** What is found in one file; nothing in one that is not text. */
+/** Searches one file; nothing is found in one that is not text. */
 const scan = Effect.fnUntraced(function*(entry: FileWalk.Entry, options: ContentSearch.Options) {
   const scanner = ContentSearch.make(options)
   let first = true

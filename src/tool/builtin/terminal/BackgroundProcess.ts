@@ -17,7 +17,7 @@ import type * as ProcessEvents from "./ProcessEvents.ts"
 import type * as Shell from "./Shell.ts"
 import * as WatchPatterns from "./WatchPatterns.ts"
 
-/** What to run, and for whom. */
+/** Command to run, with its owner. */
 export interface Options {
   readonly command: string
   readonly cwd: string
@@ -29,7 +29,7 @@ export interface Options {
   readonly watchPatterns: ReadonlyArray<string>
 }
 
-/** How a process ended. Times are milliseconds since the epoch. */
+/** End of a process. Times are milliseconds since the epoch. */
 export interface Ended {
   readonly exit: Shell.Exit
   readonly reason: "exited" | "killed"

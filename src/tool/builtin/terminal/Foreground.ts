@@ -15,7 +15,7 @@ import { StopRequested, TerminalSettings } from "./ShellEnvironment.ts"
 const progressInterval = "500 millis"
 const progressChars = 2000
 
-/** What to run. */
+/** Command to run. */
 export interface Options {
   readonly command: string
   readonly cwd: string
@@ -24,7 +24,7 @@ export interface Options {
   readonly onProgress: (output: string) => Effect.Effect<void>
 }
 
-/** How the wait ended. */
+/** Outcome of waiting for a command. */
 export type Outcome =
   | { readonly _tag: "Exited"; readonly exit: Shell.Exit }
   | { readonly _tag: "TimedOut" }
@@ -48,7 +48,7 @@ const progress = (
   }).pipe(Effect.delay(progressInterval), Effect.forever)
 }
 
-/** What a run's listeners make of an output; the output itself when nobody listens. */
+/** Lets a run's listeners rewrite an output; the output itself when nobody listens. */
 const transformed = Effect.fnUntraced(function*(command: string, output: string, returncode: number) {
   const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
   if (hooks === undefined || !hooks.has("transform_terminal_output")) return output

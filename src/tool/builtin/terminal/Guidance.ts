@@ -104,7 +104,7 @@ const packageManagers = new Set(["npm", "pnpm", "yarn", "bun", "deno"])
 const runsPackage = new Set(["npx", "bunx", "pnpx"])
 const takesValue = new Set(["--prefix", "-C", "--dir", "--cwd", "-w", "--workspace", "-F", "--filter", "-p", "--package"])
 
-/** What follows the flags in front, with their values. */
+/** Returns the arguments after the flags in front and their values. */
 const afterFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   let index = 0
   while (args[index]?.startsWith("-") === true) index += takesValue.has(args[index] ?? "") ? 2 : 1

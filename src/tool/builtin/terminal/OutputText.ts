@@ -11,7 +11,7 @@
 import { redactText } from "../../../domain/Redaction.ts"
 import { current } from "../../../domain/Secrets.ts"
 
-/** What a buffer still has. */
+/** Bytes that a buffer still has. */
 export interface Kept {
   readonly head: Uint8Array
   readonly tail: Uint8Array
@@ -119,7 +119,7 @@ const notice = (left: number, total: number): string =>
   `\n\n[... ${left} of ${total} bytes of output left out here. ` +
   "Narrow the command, or redirect its output to a file and read the part that you need. ...]\n\n"
 
-/** Where the last word before `at` begins, not more than {@link gapChars} before it. */
+/** Finds the beginning of the last word before `at`, not more than {@link gapChars} before it. */
 const wordStart = (text: string, at: number): number => {
   let start = at
   while (start > 0 && at - start < gapChars && !/\s/.test(text.charAt(start - 1))) start--
@@ -183,7 +183,7 @@ export const bounded = (kept: Kept, limit: number, redact: boolean): string => {
   return (head + notice(total - shown, total) + tail).toWellFormed()
 }
 
-/** How a text is read of an output. */
+/** Options of reading a text from an output. */
 export interface Reading {
   /** `Redaction.RedactSecrets`. */
   readonly redact: boolean
@@ -191,7 +191,7 @@ export interface Reading {
   readonly goesOn: boolean
 }
 
-/** What was kept behind the gap, redacted where `redact` says so. */
+/** Reads the text behind the gap, redacted where `redact` says so. */
 export const kept = (bytes: Kept, { goesOn, redact }: Reading): string => {
   const [head, tail = head] = texts(bytes, redact)
   if (!redact) return tail

@@ -47,13 +47,13 @@ export interface WatchDemoted extends Base {
   readonly _tag: "WatchDemoted"
 }
 
-/** What background processes have to tell their session while nobody asks. */
+/** An event of a background process that its session has not heard of. */
 export type ProcessEvent = ProcessCompleted | WatchMatched | WatchDemoted
 
 /** Events that wait at most. */
 export const capacity = 256
 
-/** What background processes have to tell their session while nobody asks. */
+/** Keeps events of background processes until their session takes them. */
 export interface Service {
   readonly publish: (event: ProcessEvent) => Effect.Effect<void>
   /** Takes what waits for a session, oldest first, without waiting. */
@@ -64,7 +64,7 @@ export interface Service {
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
 }
 
-/** What background processes have to tell their session while nobody asks. */
+/** The service that keeps events of background processes. */
 export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {
   static readonly make: Effect.Effect<Service> = Effect.sync(() => {
     let waiting: ReadonlyArray<ProcessEvent> = []

@@ -44,7 +44,7 @@ export class NotStarted extends Schema.TaggedError<NotStarted>("hermes-effect/te
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** What to start. */
+/** Command to start. */
 export interface Command {
   readonly command: string
   /** An absolute path of a directory that exists. */
@@ -55,7 +55,7 @@ export interface Command {
   readonly mark?: string | undefined
 }
 
-/** How a command ended. A command that died of a signal has the code that a shell gives it, 128 + its number. */
+/** Exit of a command. One that died of a signal has the code that a shell gives it, 128 + the signal's number. */
 export interface Exit {
   readonly code: number
   readonly signal: string | undefined
@@ -146,7 +146,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
   const fs = yield* FileSystem.FileSystem
   const shell = yield* Effect.cached(
     fs.exists("/bin/bash").pipe(
-      // What can not be looked at can not be run either.
+      // A file that cannot be looked at cannot be run either.
       Effect.orElseSucceed(() => false),
       Effect.map((exists) => exists ? "/bin/bash" : "/bin/sh")
     )

@@ -57,7 +57,7 @@ const collect = (script: Script, depth: number, out: Array<SimpleCommand>): void
   for (const simple of script.commands) {
     for (const word of substituting(simple)) {
       for (const part of word) {
-        // What a substitution within quotes runs is quoted too, and not reported.
+        // Commands of a substitution within quotes are quoted too, and not reported.
         if (part._tag === "Substitution" && !part.quoted) collect(part.script, depth + 1, out)
       }
     }

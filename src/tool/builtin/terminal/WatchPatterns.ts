@@ -11,7 +11,7 @@ import * as OutputText from "./OutputText.ts"
 const windowMillis = 15_000
 const maxStrikes = 3
 
-/** Where a watch stands. */
+/** State of a watch. */
 export interface State {
   /** Matches before this time are not reported. */
   readonly quietUntil: number
@@ -25,7 +25,7 @@ export interface State {
 /** A watch that has seen nothing. */
 export const initial: State = { quietUntil: 0, suppressed: 0, strikes: 0, demoted: false }
 
-/** What to do about a match. */
+/** Decision about a match. */
 export type Decision =
   | { readonly _tag: "Notify"; readonly suppressed: number }
   | { readonly _tag: "Demote" }

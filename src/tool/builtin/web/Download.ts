@@ -31,7 +31,7 @@ const headers = {
   "accept-language": "en;q=0.8,*;q=0.5"
 }
 
-/** What was read, and where it came from in the end. */
+/** Content, with the address that it came from in the end. */
 export interface Downloaded {
   readonly url: URL
   readonly type: string
@@ -39,7 +39,7 @@ export interface Downloaded {
   readonly truncated: boolean
 }
 
-/** What an address answers with success. */
+/** Downloads the content of an address; only success counts. */
 export const bytes = (url: string, most: number): Effect.Effect<Fetch.Fetched, WebError> =>
   Fetch.fetch(url, { headers, maxBytes: most }).pipe(
     Effect.catchTags({

@@ -48,7 +48,7 @@ export const WebSearch = Context.Reference<SearchProvider | undefined>("hermes-e
   defaultValue: () => undefined
 })
 
-/** How one engine is asked. Pure. */
+/** Requests and answers of one engine. Pure. */
 interface Engine {
   readonly variable: string
   readonly address: string
@@ -67,7 +67,7 @@ const plain = (text: string | null | undefined): string => (text ?? "").replaceA
 const titleChars = 300
 const descriptionChars = 1_000
 
-/** What an engine says at length is cut: the page itself is for `web_extract`. */
+/** Long texts of an engine are cut: the page itself is for `web_extract`. */
 const bounded = ({ description, title, url }: Found): Found => ({
   title: TextCut.head(title, titleChars),
   url,

@@ -10,7 +10,7 @@ const change = (what: string): Finding => ask("configuration tampering", `change
 
 const template = /\.(?:example|sample|template|dist|defaults)(?:\.\w+)?$/
 
-/** Where nothing is unpacked but parts of a system. */
+/** True for a directory into which only parts of a system are unpacked. */
 const unpacksSystem = (path: string): boolean => path === "/" || PathClass.configuration(path) !== undefined
 
 /** Files that a command writes as an argument, the names of unknown variables in place of their values. */

@@ -36,7 +36,7 @@ const secretRead: Rule = (command) => {
 export const blind = named("ls stat test [ [[ file du echo printf hermes cd mkdir pushd touch chmod chown wc rm rmdir git")
 export const interpreting = /^(?:python[\d.]*|pypy3?|perl|ruby|node|nodejs|deno|bun|tsx|php|lua|osascript|awk|gawk|mawk|sqlite3?)$/
 
-/** Where a command may read from: its operands, values of flags, and its input. */
+/** Returns paths that a command may read: its operands, values of flags, and its input. */
 export const sources = ({ fields, redirects }: Command): ReadonlyArray<string> => [
   ...fields.flatMap(({ shown }) => {
     const value = shown.slice(Math.max(shown.lastIndexOf("="), shown.lastIndexOf("@")) + 1)
@@ -86,7 +86,7 @@ const metadataAccess: Rule = ({ args, program }) =>
 
 const dataFlag = /^(?:-d|-F|-T|--data(?:-\w+)*|--form(?:-string)?|--upload-file|--json|--post-(?:file|data)|--body-(?:file|data)|--url-query)$/
 
-/** What a client is told to send: values of data flags, and the addresses. */
+/** Returns what a client is told to send: values of data flags, and the addresses. */
 const sent = ({ args, fields }: Command) =>
   fields.filter(({ text }, index) => {
     const flag = args[index - 1] ?? ""

@@ -25,7 +25,7 @@ const readsInput = ({ args, program }: Command): boolean => {
   if (program === "at" || program === "batch" || /^(?:iex|invoke-expression)$/.test(program)) return true
   if (program === "crontab") return args.includes("-")
   if (args.includes("-") || args.includes("-s") || args.includes("/dev/stdin")) return true
-  // What follows a script's flags is the script; with `-c` there is another one.
+  // The word after a script's flags is the script; with `-c` there is another one.
   return !args.some((arg, index) => !arg.startsWith("-") && !/^-[oO]$/.test(args[index - 1] ?? "")) &&
     !args.some((arg) => /^-[a-z]*[cem]$|^--(?:eval|print|help|version)/.test(arg))
 }

@@ -1,0 +1,163 @@
+/**
+ * Approvals for hosts: asks before a host is reached that nobody approved, where the policy of addresses says so
+ * (`security.unknown_hosts: ask`).
+ *
+ * **Details**
+ *
+ * Asked about are the addresses of `web_extract` and `vision_analyze`, and `curl` and `wget` with one clear address. An
+ * approval holds for that host and port, for no subdomain and no other port. A client whose destination cannot be read from
+ * its command (several addresses, a variable, a proxy, a configuration file, an unknown flag) is asked about as that command.
+ * An address that the fence refuses is not asked about: no answer would change it.
+ *
+ * **Gotchas**: defence in depth, not a boundary: other programs reach what they want, and a redirect that `curl` or `wget`
+ * follows is not seen. The web tools do not follow one to another host.
+ *
+ * Source: `ARCHITECTURE.md` §7 (approvals), `hermes-llm.md` §19.5.
+ */
+import * as Effect from "effect/Effect"
+import type { ToolArguments } from "../../middleware/Kind.ts"
+import type { Concern } from "../approval/Question.ts"
+import type { Command } from "../danger/Command.ts"
+import { named } from "../danger/DangerFinding.ts"
+import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
+import * as Toolset from "../Toolset.ts"
+import * as Urls from "./Urls.ts"
+
+const concernOf = (host: string): Concern => ({
+  key: `request to ${host}, a host that is not approved`,
+  permanent: true,
+  target: { kind: "host", text: host }
+})
+
+const unclear: Concern = { key: "request to a host that cannot be read from the command", permanent: true }
+
+const distinct = (concerns: ReadonlyArray<Concern>): ReadonlyArray<Concern> =>
+  Array.from(new Map(concerns.map((concern) => [concern.key, concern])).values())
+
+/** Concerns about addresses that a tool is asked to read. */
+export const ofAddresses = (addresses: ReadonlyArray<string>, policy: Urls.Policy): ReadonlyArray<Concern> =>
+  distinct(addresses.flatMap((address) => {
+    const known = Urls.read(address, policy)
+    return known instanceof Urls.UrlBlocked ? [] : [concernOf(Urls.hostWithPort(known.url))]
+  }))
+
+interface Client {
+  /** Letters of short flags without a value, and with one. */
+  readonly short: string
+  readonly shortValued: string
+  readonly long: ReadonlySet<string>
+  readonly longValued: ReadonlySet<string>
+}
+
+const curl: Client = {
+  short: "sSLkvifIgGOJN#46q0R",
+  shortValued: "odHXAbceumwFTrCyYzDE",
+  long: named(`
+    silent show-error location insecure verbose include head fail fail-with-body globoff get remote-name remote-name-all compressed
+    ipv4 ipv6 http1.0 http1.1 http2 no-progress-meter progress-bar create-dirs remote-header-name no-buffer tlsv1.2 tlsv1.3
+    retry-all-errors retry-connrefused no-clobber fail-early
+  `),
+  longValued: named(`
+    output data data-raw data-binary data-urlencode data-ascii json header request user-agent cookie cookie-jar referer user max-time
+    connect-timeout write-out form form-string upload-file range continue-at dump-header cert key cacert capath retry retry-delay
+    retry-max-time limit-rate max-filesize max-redirs oauth2-bearer output-dir url-query speed-limit speed-time
+  `)
+}
+
+const wget: Client = {
+  short: "qvcNS46x",
+  shortValued: "OPoatTUw",
+  long: named(`
+    quiet verbose no-verbose continue timestamping server-response no-check-certificate content-disposition no-clobber show-progress spider
+    no-cache https-only inet4-only inet6-only no-directories
+  `),
+  longValued: named(`
+    output-document directory-prefix output-file append-output header user-agent referer post-data post-file method body-data body-file
+    timeout tries wait limit-rate user password load-cookies save-cookies
+  `)
+}
+
+const others = named("http https xh xhs aria2c axel lynx w3m links elinks fetch iwr irm invoke-webrequest invoke-restmethod httpie curlie")
+const appending = named("xargs parallel")
+
+/** The address that `curl` and its like are given, as it is written; undefined where there is not exactly one. */
+const addressOf = ({ args }: Command, { long, longValued, short, shortValued }: Client): string | undefined => {
+  const found: Array<string> = []
+  for (let index = 0; index < args.length; index++) {
+    const arg = args[index] ?? ""
+    if (!arg.startsWith("-") || arg === "-") found.push(arg)
+    else if (arg.startsWith("--")) {
+      const at = arg.indexOf("=")
+      const name = arg.slice(2, at === -1 ? undefined : at)
+      if (name === "url") found.push(at === -1 ? args[++index] ?? "" : arg.slice(at + 1))
+      else if (longValued.has(name)) index += at === -1 ? 1 : 0
+      else if (!long.has(name)) return undefined
+    } else if (!/^-n[vcdpH]$/.test(arg)) {
+      const letters = Array.from(arg.slice(1))
+      const valued = letters.findIndex((letter) => shortValued.includes(letter))
+      if (!letters.slice(0, valued === -1 ? undefined : valued).every((letter) => short.includes(letter))) return undefined
+      if (valued !== -1 && valued === letters.length - 1) index++
+    }
+  }
+  return found.length === 1 ? found[0] : undefined
+}
+
+/** Characters of a name in the DNS. */
+const maxHost = 253
+
+/** Host and port of an address that every client reads in the same way; undefined where that is not certain. */
+const hostOf = (address: string): string | undefined => {
+  const parts = /^(?:(https?):\/\/)?([a-z0-9][a-z0-9.-]*|\[[0-9a-f:.]+\])(:\d{1,5})?(?:[/?#][!-~]*)?$/i.exec(address)
+  const [, scheme = "http", host = "", port = ""] = parts ?? []
+  if (parts === null || host.length > maxHost || /[\\@`{}]/.test(address.split(/[?#]/, 1)[0] ?? "")) return undefined
+  const text = `${scheme.toLowerCase()}://${host}${port}/`
+  if (!URL.canParse(text)) return undefined
+  const url = new URL(text)
+  return url.hostname === host.toLowerCase() ? Urls.hostWithPort(url) : undefined
+}
+
+const ofCommand = (command: Command): Concern | undefined => {
+  const client = command.program === "curl" ? curl : command.program === "wget" ? wget : undefined
+  if (client === undefined) return others.has(command.program) ? unclear : undefined
+  if (command.args.length === 0 || command.args.length === 1 && /^(?:-V|-h|--version|--help)$/.test(command.args[0] ?? "")) return undefined
+  const isWritten = command.assignments.length === 0 &&
+    // A query (`?a=b`) is no pattern that could name another host.
+    command.fields.every(({ commands, glob, text, unknown }) => !unknown && commands.length === 0 && (!glob || /^https?:\/\/[^/?#*[]+\//i.test(text))) &&
+    !command.wrappers.some((wrapper) => appending.has(wrapper))
+  const address = isWritten ? addressOf(command, client) : undefined
+  const host = address === undefined ? undefined : hostOf(address)
+  return host === undefined ? unclear : concernOf(host)
+}
+
+/** Concerns about the hosts that the clients in a command line reach. */
+export const ofLine = (line: string): ReadonlyArray<Concern> => {
+  const { commands } = ScriptInterpreter.read(line)
+  const concerns = commands.flatMap((command) => ofCommand(command) ?? [])
+  // A proxy, or a client under another name, makes every destination another one.
+  const isRedirected = concerns.length > 0 &&
+    commands.some(({ args, assignments, inside, program }) =>
+      program === "alias" || inside.length > 0 || [...args, ...assignments.map(([name]) => name)].some((text) => /^-*[\w-]*proxy\b/i.test(text)))
+  return distinct(isRedirected ? [...concerns, unclear] : concerns)
+}
+
+const none = Effect.succeed<ReadonlyArray<Concern>>([])
+
+const guard = <E, R>(
+  toolset: Toolset.Toolset<E, R>,
+  concerns: (tool: string, args: ToolArguments, policy: Urls.Policy) => ReadonlyArray<Concern>
+): Toolset.Toolset<E, R> =>
+  Toolset.withConcerns(
+    toolset,
+    Effect.map(Urls.UrlPolicy, (policy) => (tool, args) => policy.unknownHosts === "ask" ? Effect.sync(() => concerns(tool, args, policy)) : none)
+  )
+
+/** A toolset whose tools read addresses of the web: their hosts are asked about. */
+export const guardAddresses = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R> =>
+  guard(toolset, (tool, args, policy) => {
+    const given: unknown = tool === "web_extract" ? args["urls"] : tool === "vision_analyze" ? [args["image_url"]] : []
+    return ofAddresses(Array.isArray(given) ? given.filter((address) => typeof address === "string") : [], policy)
+  })
+
+/** A `terminal` toolset: the hosts of its clients are asked about. */
+export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Toolset<E, R> =>
+  guard(toolset, (tool, { command }) => tool === "terminal" && typeof command === "string" ? ofLine(command) : [])
