@@ -1,22 +1,29 @@
 // A file that is read again: "unchanged" is said to the conversation that has the text, and to nobody else.
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import * as TestClock from "effect/testing/TestClock"
 import * as Agent from "../../src/agent/Agent.ts"
+import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import { Provider } from "../../src/provider/Provider.ts"
+import * as CompactionPort from "../../src/routing/CompactionPort.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { NestedCalls } from "../../src/tool/builtin/code/CodeSettings.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import { ToolContext } from "../../src/tool/ToolContext.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
+import { fails, http } from "../routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
+import { machine } from "../support/hermes.ts"
 
 const Script = Tool.make("script", {
   parameters: Schema.Struct({ path: Schema.String, times: Schema.Int }),
@@ -45,14 +52,19 @@ const script = (path: string, times = 1) => Fake.calls(Fake.call("c1", "script",
 /** One agent over a file; `turns` are what its model does, the last of each run is a text. */
 const scene = Effect.fnUntraced(function*(
   turns: (path: string) => ReadonlyArray<Fake.Turn>,
-  more: { readonly hooks?: ReadonlyArray<ReturnType<typeof transform>> } = {}
+  { compaction = CompactionPort.none, ...more }: {
+    readonly hooks?: ReadonlyArray<Hook>
+    readonly compaction?: CompactionPort.Service
+  } = {}
 ) {
   const fs = yield* FileSystem.FileSystem
   const directory = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-read-" })
   const path = `${directory}/a.txt`
   yield* fs.writeFileString(path, "some words of the file\nand more of them\n")
   const fake = Fake.make(...turns(path))
-  const context = yield* Layer.build(Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), tools: [Files.toolset, scripts], ...more }))
+  const context = yield* Layer.build(Runtime.layer({ provider: Layer.succeed(Provider, fake.provider), tools: [Files.toolset, scripts], ...more }).pipe(
+    Layer.provide(Layer.succeed(CompactionPort.CompactionPort, compaction))
+  ))
   const agent = yield* Effect.provideContext(Agent.Agent, context)
   /** What the model was told of its calls in the newest request. */
   const told = () =>
@@ -110,6 +122,61 @@ describe("a file that is read again", () => {
       yield* agent.run({ prompt: "go" })
       assert.deepStrictEqual(told(), [], "another conversation")
     }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.effect("after a compaction took its text away is given, in the same run and in the next one", () =>
+    Effect.gen(function*() {
+      const overflow = fails(http(400, "This model's maximum context length is 32768 tokens. However, your messages resulted in 40000 tokens."))
+      const waits = yield* Deferred.make<void>()
+      // Keeps the system message and the question.
+      const compaction: CompactionPort.Service = {
+        compact: ({ messages }) => Effect.succeed(messages.filter(({ role }) => role === "system" || role === "user"))
+      }
+      const { agent, told } = yield* scene(
+        (path) => [read(path), overflow, read(path, "c2"), read(path, "c3"), done, read(path, "c4"), done],
+        { compaction }
+      )
+      const fiber = yield* Effect.forkChild(agent.run({
+        prompt: "go",
+        onEvent: (events) => events.some(({ _tag }) => _tag === "Waiting") ? Effect.asVoid(Deferred.succeed(waits, undefined)) : Effect.void
+      }))
+      yield* Deferred.await(waits)
+      yield* TestClock.adjust("1 minute")
+      const { sessionId } = yield* Fiber.join(fiber)
+      assert.deepStrictEqual(told(), ["text", "unchanged"])
+      yield* agent.run({ prompt: "again", sessionId })
+      // The stored conversation is whole: what it holds is not given a second time.
+      assert.deepStrictEqual(told(), ["text", "text", "unchanged", "unchanged"])
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.effect("after a run was cut before it had the text is given", () =>
+    Effect.gen(function*() {
+      const reached = Deferred.makeUnsafe<void>()
+      const cut = { on: true }
+      const hook = Hooks.on("transform_tool_result", () => cut.on ? Effect.andThen(Deferred.succeed(reached, undefined), Effect.never) : Effect.succeed(undefined))
+      const { agent, told } = yield* scene((path) => [read(path), read(path, "c2"), done], { hooks: [hook] })
+      const fiber = yield* Effect.forkChild(agent.run({ prompt: "go", sessionId: "s1" }))
+      yield* Deferred.await(reached)
+      yield* Fiber.interrupt(fiber)
+      cut.on = false
+      yield* agent.run({ prompt: "again", sessionId: "s1" })
+      assert.deepStrictEqual(told(), ["other", "text"])
+    }).pipe(Effect.provide(NodeServices.layer)))
+
+  it.live("in a session that another process resumes is given, first, and then not again", () =>
+    Effect.gen(function*() {
+      const { hermes, put } = yield* machine
+      put("a.txt", "some words of the file\n")
+      const turns = (count: number): string =>
+        JSON.stringify({ turns: [...Array.from({ length: count }, () => ({ tool_calls: [{ name: "read_file", arguments: { path: "a.txt" } }] })), { text: "done" }] })
+      const results = Effect.fnUntraced(function*(count: number, ...args: ReadonlyArray<string>) {
+        put("turns.yaml", turns(count))
+        const { stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json", ...args])
+        return stdout.split("\n").filter((line) => line.includes("\"tool_result\"")).map((line) => kindOf(String(JSON.parse(line).output)))
+      })
+      assert.deepStrictEqual(yield* results(2), ["text", "unchanged"])
+      assert.deepStrictEqual(yield* results(2, "--continue"), ["text", "unchanged"])
+      assert.deepStrictEqual(yield* results(1, "--continue"), ["text"])
+    }).pipe(Effect.scoped), 60_000)
 
   it.effect("after a hook put something else in its place is given", () =>
     Effect.gen(function*() {
