@@ -59,7 +59,6 @@ import * as Delegation from "./Delegation.ts"
 import type { Lineage } from "./Lineage.ts"
 import * as Loop from "./Loop.ts"
 import * as RunStart from "./RunStart.ts"
-import * as RejectedMessage from "./RejectedMessage.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
 import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -137,7 +136,7 @@ const conduct = Effect.fnUntraced(function*<E>(
         ? Effect.void
         // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
         : Effect.catch(
-          Effect.andThen(RejectedMessage.takeBack(services, run, exit), RunEnd.settle(services, run, RunEnd.reasonOf(exit))),
+          Effect.andThen(RunEnd.takeBackRejected(services, run, exit), RunEnd.settle(services, run, RunEnd.reasonOf(exit))),
           (error) => Effect.logError(error.message)
         )
     )

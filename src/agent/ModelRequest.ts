@@ -16,7 +16,7 @@ import type { RouteInfo } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { ModelAnswer } from "../middleware/Middleware.ts"
-import * as Prefill from "../prompt/Prefill.ts"
+import { insertPrefill } from "../prompt/PromptPrefix.ts"
 import { type AttemptLog, callModel, newLog } from "../routing/ModelRouter.ts"
 import type { Delivered } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "./AnswerText.ts"
@@ -166,7 +166,7 @@ const send = Effect.fnUntraced(function*<E>(
   progress: Progress
 ): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
   const call: ModelCall = {
-    messages: Prefill.insert(last === undefined ? run.messages : [...run.messages, last], settings.prefill),
+    messages: insertPrefill(last === undefined ? run.messages : [...run.messages, last], settings.prefill),
     tools,
     toolChoice,
     responseFormat: { type: "text" },

@@ -8,13 +8,17 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Predicate from "effect/Predicate"
+import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import { CompressionExhausted, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { Failure } from "../domain/RecordEvent.ts"
+import * as Refused from "../domain/Refused.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
+import * as CallSize from "../routing/CallSize.ts"
+import * as Evidence from "../routing/classification/Evidence.ts"
 import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -145,3 +149,29 @@ export const announceEnd =
       platform: run.platform
     }))
   }
+
+/** A conversation beyond either is large. */
+const large = { tokens: 50_000, messages: 80 }
+
+/** Reason for which the message is taken back; undefined where it is not. */
+const rejection = ({ messages }: RunState, error: unknown): string | undefined => {
+  if (error instanceof CompressionExhausted) return "the conversation does not fit into the model"
+  if (!AiError.isAiError(error) || Evidence.of(error).status !== 400) return undefined
+  return messages.length > large.messages || CallSize.tokens({ messages }) > large.tokens ? "bad request" : undefined
+}
+
+/**
+ * Takes back the user's message when a provider refused it, so that the conversation does not grow by it: when the first call of a
+ * run was a bad request (400) and the conversation is large, or when it does not fit and nothing makes it smaller. What a run has
+ * done before it was refused stays as it is.
+ *
+ * Source: `hermes-llm.md` §16.5 (15).
+ */
+export const takeBackRejected = <E>(
+  services: Pick<Services, "store">,
+  run: RunState,
+  exit: Exit.Exit<unknown, E>
+): Effect.Effect<void, SessionStoreError> => {
+  const why = run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? rejection(run, Cause.squash(exit.cause)) : undefined
+  return why === undefined ? Effect.void : storeMessages(services, run, [Refused.note(why)])
+}

@@ -11,7 +11,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
-import { InvalidInput, type SessionStoreError } from "../domain/AgentError.ts"
+import { type ConfigError, InvalidInput, type SessionStoreError } from "../domain/AgentError.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as RecordEvent from "../domain/RecordEvent.ts"
@@ -21,7 +21,9 @@ import * as RunRecorder from "../domain/RunRecorder.ts"
 import * as TextFences from "../domain/TextFences.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as Digest from "../platform/Digest.ts"
-import * as SystemPrompt from "../prompt/SystemPrompt.ts"
+import * as PromptPrefix from "../prompt/PromptPrefix.ts"
+import * as ContextWindow from "../routing/ContextWindow.ts"
+import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
@@ -29,7 +31,6 @@ import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import type { Lineage } from "./Lineage.ts"
-import * as MainModel from "./MainModel.ts"
 import type { RunOptions } from "./RunInput.ts"
 import { noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -118,7 +119,7 @@ const openSession = Effect.fnUntraced(function*(
     const history = yield* store.messages(id)
     return { id, systemPrompt: known.value.systemPrompt, history, closing: yield* closingOf(services, id, history) }
   }
-  const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? (yield* SystemPrompt.build({
+  const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? (yield* PromptPrefix.systemPrompt({
     identity: settings.identity,
     instructions: settings.instructions,
     ...place
@@ -183,13 +184,31 @@ const recorderOf = (
       sink: record.append
     }))
 
+/**
+ * Checks the model that a run is about to ask, and gives the user's warning, once for each model. A model that holds too little
+ * is refused before anything is stored, unless the user named the number or the number was learnt from a refusal: then the run
+ * has been working with it. Children may have smaller models.
+ *
+ * Source: `hermes-llm.md` §10.1.
+ */
+const checkModel = Effect.fnUntraced(function*(
+  { catalogue, primary, primaryRoute }: ModelRouter,
+  { onEvent, route }: RunOptions
+): Effect.fn.Return<string | undefined, ConfigError> {
+  if (catalogue === undefined) return undefined
+  const asked = route ?? (yield* primaryRoute ?? primary)
+  const { window: { source, tokens } } = yield* catalogue.known(asked)
+  yield* ContextWindow.require(asked, tokens, source === "config" || source === "learnt")
+  return onEvent === undefined ? undefined : yield* catalogue.notice(asked)
+})
+
 /** Begins a run on the session `id`, which the caller owns. */
 export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { settings, store } = services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleaned(input.prompt)
   const user = yield* userMessage(prompt)
-  const notice = lineage === undefined ? yield* MainModel.check(services.router, input) : undefined
+  const notice = lineage === undefined ? yield* checkModel(services.router, input) : undefined
   const route = input.route === undefined ? yield* services.router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
   const session = yield* openSession(services, id, input, {

@@ -16,10 +16,11 @@ import * as Normalise from "../tool/calls/Normalise.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
 import { ConversationHistory, type ToolContext } from "../tool/ToolContext.ts"
 import type { Snapshot } from "../tool/ToolRegistry.ts"
+import * as Bounds from "../tool/Bounds.ts"
+import * as ContextOverflow from "./ContextOverflow.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import type { Outcome } from "./Outcome.ts"
 import * as Budget from "./Budget.ts"
-import * as ResultLimits from "./ResultLimits.ts"
 import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
@@ -56,6 +57,23 @@ export const append = (
   return storeMessages(services, run, messages)
 }
 
+/**
+ * Bounds of a step's tool results in characters: what the agent is set up with, else what fits the window of the run's model.
+ *
+ * Source: `hermes-llm.md` §19.9.
+ */
+const resultLimits = <E>(services: Services<E>, run: RunState): Effect.Effect<Bounds.Limits> => {
+  const { router: { catalogue }, settings } = services
+  if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
+  return catalogue === undefined
+    ? Effect.succeed(Bounds.defaultLimits)
+    : ContextOverflow.asking(services, run, run.routeWanted).pipe(
+      Effect.flatMap(catalogue.known),
+      // A window that nobody knows is no reason to give less.
+      Effect.map(({ window: { source, tokens } }) => Bounds.limitsFor(source === "default" ? undefined : tokens))
+    )
+}
+
 const runTools = Effect.fnUntraced(function*<E>(
   services: Services<E>,
   run: RunState,
@@ -79,7 +97,7 @@ const runTools = Effect.fnUntraced(function*<E>(
     interceptors,
     guard: run.guard,
     approvals,
-    limits: yield* ResultLimits.of(services, run),
+    limits: yield* resultLimits(services, run),
     messages: run.messages,
     ids: {
       sessionId: run.sessionId,

@@ -14,8 +14,7 @@ import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import * as Json from "../domain/Json.ts"
 import { nearest } from "../domain/Similarity.ts"
-import * as JsonSchemas from "../hooks/JsonSchemas.ts"
-import { isHookName, names } from "../hooks/Payloads.ts"
+import { isHookName, jsonSchema, names } from "../hooks/Payloads.ts"
 import type { Ran } from "../hooks/ShellHookProcess.ts"
 import * as ShellHooks from "../hooks/ShellHooks.ts"
 import { load, surroundings } from "./CommandSettings.ts"
@@ -150,7 +149,7 @@ const schema = Command.make("schema", {
 }, Effect.fn("hermes hooks schema")(function*({ event, output }) {
   const name = Option.getOrUndefined(event)
   if (name !== undefined && !isHookName(name)) return yield* unknownEvent(name)
-  const documents = name === undefined ? JsonSchemas.documents() : [{ name, schema: JsonSchemas.document(name) }]
+  const documents = (name === undefined ? names : [name]).map((name) => ({ name, schema: jsonSchema(name) }))
   if (output === undefined) {
     const printed = name === undefined ? Object.fromEntries(documents.map(({ name, schema }) => [name, schema])) : documents[0]?.schema
     return yield* line(SafeText.json(printed, 2))

@@ -22,12 +22,29 @@
  *
  * Source: the observer document, `hermes-contract.md` §2.2, §2.3 and §2.6.
  */
+import type * as JsonSchema from "effect/JsonSchema"
+import * as Schema from "effect/Schema"
+import { observerVersion } from "./PayloadFields.ts"
 import { ApiRequestError, PostApiRequest, PreApiRequest } from "./PayloadsApi.ts"
-import { PostApprovalResponse, PreApprovalRequest } from "./PayloadsApproval.ts"
-import { OnSessionEnd, OnSessionFinalize, OnSessionReset, OnSessionStart } from "./PayloadsSession.ts"
-import { SubagentStart, SubagentStop } from "./PayloadsSubagent.ts"
-import { PostToolCall, PreToolCall, TransformTerminalOutput, TransformToolResult } from "./PayloadsTool.ts"
-import { PostLlmCall, PreLlmCall, TransformLlmOutput } from "./PayloadsTurn.ts"
+import {
+  OnSessionEnd,
+  OnSessionFinalize,
+  OnSessionReset,
+  OnSessionStart,
+  PostLlmCall,
+  PreLlmCall,
+  SubagentStart,
+  SubagentStop,
+  TransformLlmOutput
+} from "./PayloadsRun.ts"
+import {
+  PostApprovalResponse,
+  PostToolCall,
+  PreApprovalRequest,
+  PreToolCall,
+  TransformTerminalOutput,
+  TransformToolResult
+} from "./PayloadsTool.ts"
 
 /** The payload of each hook. */
 export interface HookEvents {
@@ -82,6 +99,18 @@ export const names = Object.keys(schemas) as ReadonlyArray<HookName>
 
 /** True when a name is one that this runtime emits. */
 export const isHookName = (name: string): name is HookName => Object.hasOwn(schemas, name)
+
+/** The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Made anew on each call. */
+export const jsonSchema = (name: HookName): JsonSchema.JsonSchema => {
+  const { definitions, schema } = Schema.toJsonSchemaDocument(schemas[name])
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    $id: `${observerVersion}/${name}`,
+    title: name,
+    ...schema,
+    ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions })
+  }
+}
 
 /** A directive that stops a tool call. */
 export interface Block {

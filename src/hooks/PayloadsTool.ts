@@ -1,13 +1,18 @@
 /**
- * Payloads of single tool calls. Each `pre_tool_call` is closed by exactly one `post_tool_call`, also when the call was
- * blocked or cancelled.
+ * Payloads of single tool calls, and of the questions to the user whether something dangerous may run.
  *
- * Source: the observer document ("Tool Lifecycle"), `hermes-contract.md` §2.3 and §2.9, `ARCHITECTURE.md` §7.
+ * **Details**
+ *
+ * Each `pre_tool_call` is closed by exactly one `post_tool_call`, also when the call was blocked or cancelled. Listeners of
+ * approvals are observers only: they cannot answer.
+ *
+ * Source: the observer document ("Tool Lifecycle", "Approval Lifecycle"), `hermes-contract.md` §2.3 and §2.9, `ARCHITECTURE.md`
+ * §7 (`session_id`).
  */
 import * as Schema from "effect/Schema"
-import { TaskId } from "../domain/Ids.ts"
+import { SessionId, TaskId, ToolCallId, TurnId } from "../domain/Ids.ts"
 import { ToolStatus } from "../domain/RunEvent.ts"
-import { call, JsonObject, trace, version } from "./PayloadFields.ts"
+import { call, JsonObject, orEmpty, trace, version } from "./PayloadFields.ts"
 
 /** Before a tool runs. A listener may answer with a directive that blocks it. */
 export const PreToolCall = Schema.Struct({
@@ -59,3 +64,46 @@ export const TransformTerminalOutput = Schema.Struct({
 })
 /** See {@link TransformTerminalOutput}. */
 export type TransformTerminalOutput = typeof TransformTerminalOutput.Type
+
+const question = {
+  session_id: orEmpty(SessionId),
+  turn_id: orEmpty(TurnId),
+  tool_call_id: orEmpty(ToolCallId),
+  command: Schema.String,
+  description: Schema.String,
+  pattern_key: Schema.String,
+  pattern_keys: Schema.Array(Schema.String),
+  /** Meaning of "for this session" where the question is asked. */
+  session_key: Schema.String,
+  /** `cli`, `smart`, or where else the question is shown. */
+  surface: Schema.String
+}
+
+/** Before the question is shown. */
+export const PreApprovalRequest = Schema.Struct({ ...version, ...question })
+/** See {@link PreApprovalRequest}. */
+export type PreApprovalRequest = typeof PreApprovalRequest.Type
+
+/** The answer. No answer, and an answer that says nothing, are `timeout`. */
+export const ApprovalChoice = Schema.Literals([
+  "once",
+  "session",
+  "always",
+  "deny",
+  "timeout",
+  "smart_approve",
+  "smart_deny"
+])
+/** See {@link ApprovalChoice}. */
+export type ApprovalChoice = typeof ApprovalChoice.Type
+
+/** The user answered, or did not in time. */
+export const PostApprovalResponse = Schema.Struct({
+  ...version,
+  ...question,
+  choice: ApprovalChoice,
+  /** `aux_llm` when a model judged. */
+  decided_by: Schema.optionalKey(Schema.String)
+})
+/** See {@link PostApprovalResponse}. */
+export type PostApprovalResponse = typeof PostApprovalResponse.Type

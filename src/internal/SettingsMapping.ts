@@ -14,7 +14,7 @@ import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
-import * as Prefill from "../prompt/Prefill.ts"
+import { readPrefill } from "../prompt/PromptPrefix.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
 import { TerminalSettings } from "../tool/builtin/terminal/ShellEnvironment.ts"
@@ -57,7 +57,7 @@ export const tools = (settings: Values, inherited: InheritedLimits.Limits | unde
 
 /** Example messages of every call. */
 export const prefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
-  Prefill.read(prefillMessagesFile, {
+  readPrefill(prefillMessagesFile, {
     agentHome: home.root,
     userHome: environment.get("HOME") ?? environment.get("USERPROFILE")
   })

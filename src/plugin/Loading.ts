@@ -23,6 +23,7 @@ import * as Scope from "effect/Scope"
 import { HiddenVariables } from "../config/Environment.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
+import * as IsolatedCall from "../hooks/IsolatedCall.ts"
 import * as Faults from "../middleware/Faults.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
@@ -31,7 +32,6 @@ import { type Candidate, directoryOf, type Source } from "./Candidate.ts"
 import * as Commands from "./Commands.ts"
 import * as Contributions from "./Contributions.ts"
 import * as Enablement from "./Enablement.ts"
-import * as AbandonableTimeout from "./AbandonableTimeout.ts"
 import type { MessageInjection } from "./MessageInjection.ts"
 import type { Kind } from "./Manifest.ts"
 import * as Opening from "./Opening.ts"
@@ -166,7 +166,7 @@ const load = Effect.fnUntraced(function*(
   return yield* Registration.register({ key, reserved, mayOverride }, read.contribution)
 })
 
-const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(AbandonableTimeout.after(work, unloadDeadline))
+const bounded = (work: Effect.Effect<void>): Effect.Effect<void> => Effect.asVoid(IsolatedCall.interruptible(work, unloadDeadline))
 
 /** Describes a failure, in one line without secrets. */
 const describe = (cause: Cause.Cause<unknown>): string => {
@@ -179,7 +179,7 @@ const describe = (cause: Cause.Cause<unknown>): string => {
 const loadOne = Effect.fnUntraced(function*(candidate: Candidate, options: Options) {
   const scope = yield* Scope.make()
   yield* Effect.addFinalizer((exit) => bounded(Scope.close(scope, exit)))
-  const exit = yield* AbandonableTimeout.after(Effect.provideService(load(candidate, options), Scope.Scope, scope), deadline)
+  const exit = yield* IsolatedCall.interruptible(Effect.provideService(load(candidate, options), Scope.Scope, scope), deadline)
   if (exit !== undefined && Exit.isSuccess(exit)) return outcome(candidate, true, undefined, exit.value)
   const error = exit === undefined
     ? `it was not ready after ${Duration.format(deadline)} and is given up`

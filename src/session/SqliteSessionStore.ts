@@ -43,13 +43,13 @@ import { openOnce } from "../platform/OpenOnce.ts"
 import { masking, RunRecord } from "./RunRecord.ts"
 import { SessionSearch } from "./SessionSearch.ts"
 import { SessionStore } from "./SessionStore.ts"
-import type { Backend } from "./sqlite/Backend.ts"
+import type { Backend } from "./sqlite/SqliteStore.ts"
 
 /** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
 export const layer = (options: { readonly path: string }): Layer.Layer<SessionStore | SessionSearch | RunRecord> =>
   Layer.effectContext(Effect.gen(function*() {
     const backend = yield* openOnce(
-      Effect.flatMap(Effect.promise(() => import("./sqlite/Backend.ts")), ({ open }) => open(options.path))
+      Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteStore.ts")), ({ open }) => open(options.path))
     )
     const use = <A, E>(f: (backend: Backend) => Effect.Effect<A, E>) => Effect.flatMap(backend, f)
 

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as ApiPayload from "../../src/hooks/ApiPayload.ts"
-import * as JsonSchemas from "../../src/hooks/JsonSchemas.ts"
 import * as Payload from "../../src/hooks/Payload.ts"
 import * as Payloads from "../../src/hooks/Payloads.ts"
 import * as Sanitizer from "../../src/hooks/Sanitizer.ts"
@@ -94,9 +93,9 @@ describe("ApiPayload", () => {
   })
 })
 
-describe("JsonSchemas", () => {
+describe("JSON Schemas", () => {
   it("there is one document per hook, and its required fields are those of the contract", () => {
-    const documents = JsonSchemas.documents()
+    const documents = Payloads.names.map((name) => ({ name, schema: Payloads.jsonSchema(name) }))
     assert.deepStrictEqual(documents.map(({ name }) => name), [...Payloads.names])
     for (const { name, schema } of documents) {
       assert.strictEqual(schema["title"], name)

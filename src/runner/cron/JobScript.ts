@@ -14,7 +14,6 @@ import * as Schema from "effect/Schema"
 import * as Ids from "../../domain/Ids.ts"
 import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
-import { node } from "./internal/Programs.ts"
 
 /** Characters of its output that are kept. */
 export const outputChars = 50_000
@@ -24,6 +23,9 @@ const errorChars = 2_000
 export class ScriptFailed extends Schema.TaggedError<ScriptFailed>("hermes-effect/runner/ScriptFailed")("ScriptFailed", {
   message: Schema.String
 }) {}
+
+/** Path of Node. */
+const node = process.execPath
 
 const programs: Readonly<Record<string, string>> = {
   ".py": "python3",

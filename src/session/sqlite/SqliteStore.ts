@@ -15,12 +15,14 @@ import * as Envelope from "../Envelope.ts"
 import * as MaskedMessage from "../MaskedMessage.ts"
 import * as Reference from "../Reference.ts"
 import * as SearchText from "../SearchText.ts"
-import { hiddenSources } from "../SessionSearch.ts"
+import { hiddenSources, type Service as SessionSearch } from "../SessionSearch.ts"
 import * as SessionStore from "../SessionStore.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
-import type { Database } from "./Database.ts"
+import { type Database, open as openDatabase } from "./Database.ts"
 import * as Rows from "./Rows.ts"
+import * as SqliteRunRecord from "./SqliteRunRecord.ts"
+import * as SqliteSearch from "./SqliteSearch.ts"
 
 /** The columns of a new message. */
 const encode = (message: Prompt.Message): Effect.Effect<Rows.NewMessage, SessionStoreError> =>
@@ -247,3 +249,18 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       )
   })
 }
+
+/** Store, search and run record on one database. */
+export interface Backend {
+  readonly record: SqliteRunRecord.Rows
+  readonly store: SessionStore.Service
+  readonly search: SessionSearch
+}
+
+/** Opens the store, the search and the run record on the database in a file, which is closed with the scope. */
+export const open = (path: string) =>
+  Effect.map(openDatabase(path), (database): Backend => ({
+    record: SqliteRunRecord.make(database),
+    store: make(database),
+    search: SqliteSearch.make(database)
+  }))

@@ -1,2 +1,0 @@
-/** The program that runs JavaScript: the one that runs this. */
-export const node = process.execPath
