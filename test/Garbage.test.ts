@@ -29,7 +29,7 @@ import * as ResponsesStream from "../src/provider/responses/Stream.ts"
 import * as SearchQuery from "../src/session/SearchQuery.ts"
 import * as V4A from "../src/tool/builtin/patch/V4A.ts"
 import * as Fence from "../src/tool/builtin/file/Fence.ts"
-import * as ShellCommands from "../src/tool/builtin/terminal/ShellCommands.ts"
+import * as Guidance from "../src/tool/builtin/terminal/Guidance.ts"
 import * as ArgumentRepair from "../src/tool/calls/ArgumentRepair.ts"
 import * as Injection from "../src/tool/fence/Injection.ts"
 import * as Urls from "../src/tool/fence/Urls.ts"
@@ -230,7 +230,7 @@ describe("readers of calls and texts", () => {
   prop("command lines, search queries and fences", [Schema.String, Schema.Array(Schema.Literals(["\"", "'", "\\", "(", ")", "*", "AND", "OR", "NOT", "-", "|", "&", ";", "$", "`", "\n", "a", "NEAR", "^", ":"]))], ([noise, tokens]) => {
     const places = { home: "/home/a", homes: ["/home/a"], agentHomes: ["/home/a/.hermes"], safeRoots: [] }
     for (const text of [noise, tokens.join(" "), tokens.join("")]) {
-      ShellCommands.parse(text)
+      Guidance.parse(text)
       SearchQuery.parse(text)
       TextFences.strip(text)
       Redaction.redactText(text)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
-import { coerce } from "../../src/tool/calls/Coercion.ts"
+import { coerce } from "../../src/tool/calls/ArgumentRepair.ts"
 import { prop } from "../support/property.ts"
 
 const schema = {

@@ -2,20 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { lineNumber, sourceOf } from "../../src/tool/builtin/patch/Match.ts"
-import type { Matcher } from "../../src/tool/builtin/patch/Match.ts"
+import { lineNumber, type Matcher, sourceOf } from "../../src/tool/builtin/patch/Match.ts"
 import * as Replace from "../../src/tool/builtin/patch/Replace.ts"
-import {
-  blockAnchor,
-  contextAware,
-  escapeNormalised,
-  exact,
-  indentationFlexible,
-  lineTrimmed,
-  trimmedBoundary,
-  unicodeNormalised,
-  whitespaceNormalised
-} from "../../src/tool/builtin/patch/TextMatchers.ts"
+import { blockAnchor, contextAware, escapeNormalised, exact, indentationFlexible, lineTrimmed, trimmedBoundary, unicodeNormalised, whitespaceNormalised } from "../../src/tool/builtin/patch/Replace.ts"
 import { effectProp } from "../support/property.ts"
 
 /** The texts that a matcher finds. */

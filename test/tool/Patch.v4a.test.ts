@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as TextDiff from "effect/TextDiff"
-import * as Hunks from "../../src/tool/builtin/patch/Hunks.ts"
 import * as V4A from "../../src/tool/builtin/patch/V4A.ts"
 import { effectProp } from "../support/property.ts"
 
@@ -16,7 +15,7 @@ const hunksOf = (...lines: ReadonlyArray<string>): ReadonlyArray<V4A.Hunk> => {
 }
 
 const apply = (text: string, ...lines: ReadonlyArray<string>): string => {
-  const result = Hunks.apply(text, hunksOf(...lines))
+  const result = V4A.apply(text, hunksOf(...lines))
   return Result.isSuccess(result) ? result.success : `! ${result.failure._tag}`
 }
 
@@ -120,7 +119,7 @@ describe("hunks", () => {
 
   it("come in the order of the file", () => {
     assert.strictEqual(apply("a\nb\n", "-a", "+A", "@@", "-b", "+B"), "A\nB\n")
-    const result = Hunks.apply("a\nb\n", hunksOf("-b", "+B", "@@", "-a", "+A"))
+    const result = V4A.apply("a\nb\n", hunksOf("-b", "+B", "@@", "-a", "+A"))
     assert.deepInclude(Result.isFailure(result) ? result.failure : {}, { _tag: "NotFound", above: true })
   })
 
@@ -161,7 +160,7 @@ describe("properties", () => {
       if (before === after) return
       for (const [from, to] of [[before, after], [after, before]] as const) {
         const [operation] = Result.getOrThrow(V4A.parse(patchOf(from, to)))
-        const result = Hunks.apply(from, operation?._tag === "Update" ? operation.hunks : [])
+        const result = V4A.apply(from, operation?._tag === "Update" ? operation.hunks : [])
         assert.deepStrictEqual(result, Result.succeed(to))
       }
     }))
@@ -175,7 +174,7 @@ describe("properties", () => {
         if (line === undefined) return
         const context = lines[index - 1]
         const hunk = [...(context === undefined ? [] : [` ${context}`]), `-${line}`, `+${replacement}`]
-        const result = Hunks.apply(textOf(lines), hunksOf(...hunk))
+        const result = V4A.apply(textOf(lines), hunksOf(...hunk))
         if (Result.isFailure(result)) assert.strictEqual(result.failure._tag, "Ambiguous")
         else assert.strictEqual(result.success, textOf(lines.map((old, at) => at === index ? replacement : old)))
       })

@@ -4,11 +4,10 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as ContentSearch from "../../src/tool/builtin/search/ContentSearch.ts"
 import * as Ignore from "../../src/tool/builtin/search/FileWalk.ts"
-import * as Pattern from "../../src/tool/builtin/search/ContentSearch.ts"
 import * as Render from "../../src/tool/builtin/SearchFiles.ts"
 import { effectProp } from "../support/property.ts"
 
-const compiled = (source: string): Pattern.Pattern => Result.getOrThrow(Pattern.compile(source))
+const compiled = (source: string): ContentSearch.Pattern => Result.getOrThrow(ContentSearch.compile(source))
 
 const scan = (text: string, source: string, options: Partial<ContentSearch.Options> = {}, piece = text.length + 1) => {
   const scanner = ContentSearch.make({
@@ -27,17 +26,17 @@ const scan = (text: string, source: string, options: Partial<ContentSearch.Optio
 describe("the pattern", () => {
   it("knows which expressions are bounded by the length of a line", () => {
     for (const source of ["foo", "foo.*", "class \\w+", "a|b|c", "[a-z]+", "x{2,3}", "(?:a|b)c*", "a\\+b\\*c+", "f\\(.*?\\)"]) {
-      assert.isTrue(Pattern.isBounded(source), source)
+      assert.isTrue(ContentSearch.isBounded(source), source)
     }
     for (const source of ["(a+)+", "(a|a)*", "(a|a)+$", "a*a*b", "(a?){30}", "(\\w+)\\1", "(?<x>a)\\k<x>", "(?:a|b){2,}"]) {
-      assert.isFalse(Pattern.isBounded(source), source)
+      assert.isFalse(ContentSearch.isBounded(source), source)
     }
   })
 
   it("understands inline flags, and says what is wrong with an expression that is none", () => {
     assert.deepStrictEqual(compiled("(?i)FOO").matching(["foo", "bar"]), [0])
     assert.deepStrictEqual(compiled("^\\p{Lu}").matching(["Äpfel", "birnen"]), [0])
-    const wrong = Pattern.compile("f(")
+    const wrong = ContentSearch.compile("f(")
     assert.include(Result.isFailure(wrong) ? wrong.failure : "", "Unterminated group")
   })
 

@@ -1,10 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ExitMeaning from "../../src/tool/builtin/terminal/Guidance.ts"
 import * as Guidance from "../../src/tool/builtin/terminal/Guidance.ts"
-import * as ShellCommands from "../../src/tool/builtin/terminal/ShellCommands.ts"
 
 describe("ShellCommands", () => {
-  const show = ({ depth, terminator, words }: ShellCommands.SimpleCommand): string =>
+  const show = ({ depth, terminator, words }: Guidance.SimpleCommand): string =>
     `${"$".repeat(depth)}[${words.join("|")}]${terminator}`
 
   const table: ReadonlyArray<readonly [command: string, expected: string]> = [
@@ -31,13 +29,13 @@ describe("ShellCommands", () => {
   ]
   for (const [command, expected] of table) {
     it(`reads ${JSON.stringify(command)}`, () => {
-      assert.strictEqual(ShellCommands.parse(command).map(show).join(" "), expected)
+      assert.strictEqual(Guidance.parse(command).map(show).join(" "), expected)
     })
   }
 
   it("reads text that nests deeper than any command", () => {
     for (const unit of ["(", "$(", "`", "\"$(", "<(", "${x:-", "$(case a in a) "]) {
-      assert.isArray(ShellCommands.parse(unit.repeat(20_000)), unit)
+      assert.isArray(Guidance.parse(unit.repeat(20_000)), unit)
     }
   })
 
@@ -50,14 +48,14 @@ describe("ShellCommands", () => {
     }
     for (let round = 0; round < 3000; round++) {
       const text = Array.from({ length: next(14) }, () => parts[next(parts.length)]).join("")
-      assert.isArray(ShellCommands.parse(text), JSON.stringify(text))
+      assert.isArray(Guidance.parse(text), JSON.stringify(text))
     }
   })
 })
 
 describe("Guidance", () => {
-  const foreground = (command: string) => Guidance.foreground(ShellCommands.parse(command))
-  const background = (command: string) => Guidance.background(ShellCommands.parse(command))
+  const foreground = (command: string) => Guidance.foreground(Guidance.parse(command))
+  const background = (command: string) => Guidance.background(Guidance.parse(command))
 
   for (
     const command of [
@@ -151,7 +149,7 @@ describe("Guidance", () => {
 })
 
 describe("ExitMeaning", () => {
-  const of = (command: string, code: number) => ExitMeaning.exitMeaning(ShellCommands.parse(command), { code, signal: undefined })
+  const of = (command: string, code: number) => Guidance.exitMeaning(Guidance.parse(command), { code, signal: undefined })
 
   for (
     const [command, code] of [
@@ -195,6 +193,6 @@ describe("ExitMeaning", () => {
   })
 
   it("names the signal that ended a command", () => {
-    assert.include(ExitMeaning.exitMeaning([], { code: 139, signal: "SIGSEGV" }) ?? "", "SIGSEGV")
+    assert.include(Guidance.exitMeaning([], { code: 139, signal: "SIGSEGV" }) ?? "", "SIGSEGV")
   })
 })

@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as OutputBuffer from "../../src/tool/builtin/terminal/OutputText.ts"
 import * as Effect from "effect/Effect"
-import * as Secrets from "../../src/domain/Secrets.ts"
 import * as OutputText from "../../src/tool/builtin/terminal/OutputText.ts"
-import * as WatchPatterns from "../../src/tool/builtin/terminal/WatchPatterns.ts"
+import * as Secrets from "../../src/domain/Secrets.ts"
+import * as BackgroundProcess from "../../src/tool/builtin/terminal/BackgroundProcess.ts"
 
 const esc = "\u001b"
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -13,7 +12,7 @@ describe("OutputBuffer", () => {
     const all = Uint8Array.from({ length: 997 }, (_, index) => index % 251)
     for (const size of [1, 2, 3, 7, 10, 11, 30, 64, 997]) {
       for (const [head, tail] of [[0, 10], [5, 10], [64, 3], [500, 600], [2000, 10]] as const) {
-        const buffer = OutputBuffer.make({ head, tail })
+        const buffer = OutputText.make({ head, tail })
         const reused = new Uint8Array(size)
         for (let at = 0; at < all.length; at += size) {
           const part = all.subarray(at, at + size)
@@ -131,18 +130,18 @@ describe("OutputText", () => {
 
 describe("WatchPatterns", () => {
   it("reports one match per 15 seconds, and counts those in between", () => {
-    const [a, first] = WatchPatterns.onMatch(WatchPatterns.initial, 1000)
+    const [a, first] = BackgroundProcess.onMatch(BackgroundProcess.unwatched, 1000)
     assert.deepStrictEqual(first, { _tag: "Notify", suppressed: 0 })
-    const [b, second] = WatchPatterns.onMatch(a, 15_999)
-    const [c, third] = WatchPatterns.onMatch(b, 15_999)
+    const [b, second] = BackgroundProcess.onMatch(a, 15_999)
+    const [c, third] = BackgroundProcess.onMatch(b, 15_999)
     assert.deepStrictEqual([second._tag, third._tag], ["Nothing", "Nothing"])
-    assert.deepStrictEqual(WatchPatterns.onMatch(c, 16_000)[1], { _tag: "Notify", suppressed: 2 })
+    assert.deepStrictEqual(BackgroundProcess.onMatch(c, 16_000)[1], { _tag: "Notify", suppressed: 2 })
   })
 
   const replay = (times: ReadonlyArray<number>): ReadonlyArray<string> => {
-    let state = WatchPatterns.initial
+    let state = BackgroundProcess.unwatched
     return times.map((time) => {
-      const [next, decision] = WatchPatterns.onMatch(state, time * 1000)
+      const [next, decision] = BackgroundProcess.onMatch(state, time * 1000)
       state = next
       return decision._tag
     })
@@ -178,7 +177,7 @@ describe("WatchPatterns", () => {
   })
 
   it("finds a pattern in any line, over chunk borders, in an unfinished line once", () => {
-    const match = WatchPatterns.matcher(["ready", "FAIL"])
+    const match = BackgroundProcess.matcher(["ready", "FAIL"])
     assert.isUndefined(match(utf8("start\nrea")))
     assert.deepStrictEqual(match(utf8("dy to go")), { pattern: "ready", lines: ["ready to go"] })
     assert.isUndefined(match(utf8(" now\nother\n")))

@@ -44,15 +44,11 @@ import * as InteractiveMode from "../approval/InteractiveMode.ts"
 import * as CronContext from "../cron/CronContext.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
-import * as Bridge from "./code/Bridge.ts"
-import { CodeSettings } from "./code/CodeSettings.ts"
-import { NestedCalls } from "./code/CodeSettings.ts"
+import { CodeSettings, NestedCalls } from "./code/CodeSettings.ts"
+import * as ScriptBridge from "./code/ScriptBridge.ts"
 import * as Problem from "./file/Problem.ts"
-import * as CodePreludes from "./internal/CodePreludes.ts"
-import * as CodeRuntime from "./internal/CodePreludes.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as ProcessTree from "./internal/ProcessTree.ts"
-import * as OutputBuffer from "./terminal/OutputText.ts"
 import * as OutputText from "./terminal/OutputText.ts"
 import * as ShellEnvironment from "./terminal/ShellEnvironment.ts"
 import { StopRequested } from "./terminal/ShellEnvironment.ts"
@@ -70,7 +66,7 @@ const Language = Schema.Literals(["javascript", "typescript", "python"])
 /** The toolset `code_execution`. */
 export const tool = Tool.make("execute_code", {
   description: "Runs a script that can call tools, for work of three or more calls with logic in between: loops, filters, " +
-    `large outputs of which you need little. The script has the functions ${CodePreludes.callable.join(", ")}, each with the ` +
+    `large outputs of which you need little. The script has the functions ${ScriptBridge.callable.join(", ")}, each with the ` +
     "arguments of the tool: `read_file({ path: \"a.txt\" })`, in Python also `read_file(path=\"a.txt\")`. They return what " +
     "the tool returns, at once, and throw its errors. Print what you want to see. Limits: 300 s, 50 tool calls, 50 KB of output.",
   parameters: Schema.Struct({
@@ -90,21 +86,21 @@ export const tool = Tool.make("execute_code", {
 }).annotate(Tool.Readonly, false).annotate(Tool.Destructive, true)
 
 const files: Readonly<Record<typeof Language.Type, { readonly script: string; readonly prelude: string; readonly start: string }>> = {
-  javascript: { script: "script.mjs", prelude: "prelude.mjs", start: CodePreludes.javascript },
-  typescript: { script: "script.mts", prelude: "prelude.mjs", start: CodePreludes.javascript },
-  python: { script: "script.py", prelude: "prelude.py", start: CodePreludes.python }
+  javascript: { script: "script.mjs", prelude: "prelude.mjs", start: ScriptBridge.javascript },
+  typescript: { script: "script.mts", prelude: "prelude.mjs", start: ScriptBridge.javascript },
+  python: { script: "script.py", prelude: "prelude.py", start: ScriptBridge.python }
 }
 
 /** The part of an output that is kept, with a note of what is missing. */
-const shown = (buffer: OutputBuffer.OutputBuffer): string => {
+const shown = (buffer: OutputText.OutputBuffer): string => {
   const { head, omitted, tail } = buffer.kept()
   const text = (bytes: Uint8Array): string => OutputText.stripAnsi(OutputText.decode(bytes))
   return omitted === 0 ? text(head) + text(tail) : `${text(head)}\n[… ${omitted} bytes left out …]\n${text(tail)}`
 }
 
 const buffers = () => ({
-  stdout: OutputBuffer.make({ head: stdoutBytes * 0.4, tail: stdoutBytes * 0.6 }),
-  stderr: OutputBuffer.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
+  stdout: OutputText.make({ head: stdoutBytes * 0.4, tail: stdoutBytes * 0.6 }),
+  stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
 })
 
 const environmentOf = (
@@ -123,7 +119,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   const settings = yield* CodeSettings
   const environment = yield* ProcessEnvironment
   const { cwd } = yield* ToolContext
-  const bridge = yield* Bridge.make(yield* NestedCalls, settings.maxToolCalls)
+  const bridge = yield* ScriptBridge.make(yield* NestedCalls, settings.maxToolCalls)
   const { prelude, script, start } = files[language]
 
   const directory = yield* fs.makeTempDirectoryScoped({ prefix: "hermes-code-" })
@@ -132,7 +128,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   yield* fs.writeFileString(scriptPath, code)
   const [command, args] = language === "python"
     ? ["python3", [preludePath, scriptPath]] as const
-    : [CodeRuntime.node, ["--import", preludePath, scriptPath]] as const
+    : [ScriptBridge.node, ["--import", preludePath, scriptPath]] as const
 
   const mark = yield* Ids.hex(12)
   const started = yield* Clock.currentTimeMillis
@@ -166,7 +162,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   )
 
   const { stderr, stdout } = buffers()
-  const collect = (stream: typeof handle.stdout, buffer: OutputBuffer.OutputBuffer) =>
+  const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>
     Stream.runForEach(stream, (chunk) => Effect.sync(() => buffer.push(chunk))).pipe(
       // The pipe broke: the output ends here, and the exit code still tells how the script ended.
       Effect.ignore,

@@ -14,7 +14,6 @@ import { ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
 import * as ExitMeaning from "./terminal/Guidance.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
-import * as ShellCommands from "./terminal/ShellCommands.ts"
 import { StopRequested, TerminalSettings } from "./terminal/ShellEnvironment.ts"
 
 const maxWaitSeconds = 600
@@ -118,7 +117,7 @@ const statusOf = (process: BackgroundProcess): typeof Status.Type => process.end
 const exitOf = (process: BackgroundProcess) => {
   const ended = process.ended()
   if (ended === undefined) return {}
-  const meaning = ExitMeaning.exitMeaning(ShellCommands.parse(process.options.command), ended.exit)
+  const meaning = ExitMeaning.exitMeaning(ExitMeaning.parse(process.options.command), ended.exit)
   return { exit_code: ended.exit.code, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
 }
 

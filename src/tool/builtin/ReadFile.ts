@@ -24,7 +24,6 @@ import { RedactSecrets } from "../../domain/Redaction.ts"
 import { closest, similarity } from "../../domain/Similarity.ts"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
-import * as Binary from "./file/FileContent.ts"
 import { FileLimits } from "./file/FileLimits.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as LineWindow from "./file/LineWindow.ts"
@@ -151,7 +150,7 @@ const windowOf = Effect.fnUntraced(function*(target: Target, options: LineWindow
   let kind: string | undefined
   let first = true
   yield* FileContent.forEachPiece(target.real, (bytes) => {
-    if (first) kind = Binary.kindOfBytes(bytes)
+    if (first) kind = FileContent.kindOfBytes(bytes)
     first = false
     if (kind === undefined) reader.push(bytes)
     return kind === undefined
@@ -253,7 +252,7 @@ export const make = Effect.gen(function*() {
         })
       }
       if (info.type !== "File") return yield* Problem.fail(`${target.given} is not a regular file (${info.type})`)
-      const known = Binary.kindOfName(path.basename(target.path))
+      const known = FileContent.kindOfName(path.basename(target.path))
       if (known !== undefined) return yield* refuseKind(target, known)
 
       const window = yield* windowOf(target, options)

@@ -29,7 +29,6 @@ import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Target.ts"
 import * as Pattern from "./search/ContentSearch.ts"
-import * as Search from "./search/Search.ts"
 import type { Entry } from "./search/FileWalk.ts"
 
 /** A matching line of a file. */
@@ -180,10 +179,10 @@ const nameTest = (pattern: string): (entry: Entry) => boolean => {
   return ({ name }) => name.toLowerCase().includes(part)
 }
 
-const hintOf = (page: Page, more: boolean, notes: Search.Notes, empty: string | undefined): string | undefined => {
+const hintOf = (page: Page, more: boolean, notes: Pattern.Notes, empty: string | undefined): string | undefined => {
   const hints = [
     more ? `There is more: go on with offset ${page.offset + page.limit}, or narrow the search.` : undefined,
-    notes.late ? `Stopped after ${Search.deadline}: narrow path or file_glob.` : undefined,
+    notes.late ? `Stopped after ${Pattern.deadline}: narrow path or file_glob.` : undefined,
     notes.exhausted ? "Stopped: too many files. Narrow path." : undefined,
     notes.unreadable > 0 ? `Could not be read: ${notes.unreadable} files or directories.` : undefined,
     empty
@@ -192,7 +191,7 @@ const hintOf = (page: Page, more: boolean, notes: Search.Notes, empty: string | 
 }
 
 /** Adds the fields that every answer has beside its results. */
-const frame = (page: Page, total: number, more: boolean, notes: Search.Notes, empty?: string) => {
+const frame = (page: Page, total: number, more: boolean, notes: Pattern.Notes, empty?: string) => {
   const hint = hintOf(page, more, notes, total === 0 ? empty : undefined)
   return {
     total_count: total,
@@ -232,7 +231,7 @@ export const make = Effect.gen(function*() {
 
   const byName = Effect.fnUntraced(function*(params: Params, page: Page) {
     const { name, shown, single, top } = yield* scopeOf(params)
-    const { all, notes } = yield* Search.files({ top, single, wanted: nameTest(params.pattern) }, name, needed(page))
+    const { all, notes } = yield* Pattern.files({ top, single, wanted: nameTest(params.pattern) }, name, needed(page))
     const more = all.length > page.offset + page.limit
     return { ...frame(page, all.length, more, notes), files: pageOf(all, page).map(shown) }
   })
@@ -247,7 +246,7 @@ export const make = Effect.gen(function*() {
     }
     const { name, readable, shown, single, top } = yield* scopeOf(params)
     const fits = params.file_glob === undefined ? () => true : globTest(params.file_glob)
-    const scope: Search.Scope = { top, single, wanted: (entry) => fits(entry) && readable(entry) }
+    const scope: Pattern.Scope = { top, single, wanted: (entry) => fits(entry) && readable(entry) }
     const empty = params.pattern.includes("\\n") ? "Patterns match within single lines: \\n never matches." : undefined
     return { pattern: pattern.success, scope, name, shown, empty }
   })
@@ -258,7 +257,7 @@ export const make = Effect.gen(function*() {
     let count = 0
     let chars = 0
     const options = { pattern, context, maxMatches: needed(page), keepLines: true, redact: yield* RedactSecrets }
-    const { all, notes } = yield* Search.contents(scope, name, options, ({ entry, found }) => {
+    const { all, notes } = yield* Pattern.contents(scope, name, options, ({ entry, found }) => {
       for (const hit of found.hits) if (count++ >= page.offset) chars += charsOf(shown(entry), hit)
       return count >= needed(page) || chars > maxChars
     })
@@ -283,7 +282,7 @@ export const make = Effect.gen(function*() {
     const counting = params.output_mode === "count"
     const maxMatches = counting ? Number.POSITIVE_INFINITY : 1
     let files = 0
-    const { all, notes } = yield* Search.contents(
+    const { all, notes } = yield* Pattern.contents(
       scope,
       name,
       { pattern, context: 0, maxMatches, keepLines: false, redact: false },

@@ -32,55 +32,121 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Schema from "effect/Schema"
+import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Toolset from "../Toolset.ts"
+import { expandHome } from "./file/Places.ts"
 import * as WorkingTree from "./file/WorkingTree.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as Process from "./Process.ts"
-import * as ExitMeaning from "./terminal/Guidance.ts"
-import * as Foreground from "./terminal/Foreground.ts"
 import * as Guidance from "./terminal/Guidance.ts"
+import * as OutputText from "./terminal/OutputText.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
-import * as ShellCommands from "./terminal/ShellCommands.ts"
-import { TerminalSettings } from "./terminal/ShellEnvironment.ts"
+import { StopRequested, TerminalSettings } from "./terminal/ShellEnvironment.ts"
 
-// The directory that a command runs in.
+// One command that is waited for: until it ends, its time is over, or the user asks the run to stop. However it ends,
+// nothing of its process tree is left.
 
-/**
- * The absolute path of `workdir`, taken relative to `base` (`~` is the home directory), or of `base` when there is none.
- * It fails when that is no directory.
- */
-const workingDirectory = Effect.fnUntraced(function*(
-  fs: FileSystem.FileSystem,
-  path: Path.Path,
-  base: string,
-  workdir: string | undefined
-): Effect.fn.Return<string, Shell.NotStarted> {
-  const home = (yield* ProcessEnvironment)()["HOME"]
-  const given = workdir ?? base
-  const directory = path.resolve(base, home !== undefined && /^~(?:\/|$)/.test(given) ? home + given.slice(1) : given)
-  const remedy = workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${base}`
-  const info = yield* fs.stat(directory).pipe(
-    Effect.mapError((error) =>
-      new Shell.NotStarted({
-        message: error.reason._tag === "PermissionDenied"
-          ? `workdir ${directory} can not be entered: permission denied`
-          : `workdir ${directory} does not exist: ${remedy}`,
-        cause: error
-      })
-    )
-  )
-  return info.type === "Directory"
-    ? directory
-    : yield* new Shell.NotStarted({
-      message: `workdir ${directory} is not a directory: name the directory that holds it`
+const progressInterval = "500 millis"
+const progressChars = 2000
+
+/** Command to run. */
+interface ForegroundOptions {
+  readonly command: string
+  readonly cwd: string
+  readonly seconds: number
+  /** Told the end of the output while it grows, at most twice a second. */
+  readonly onProgress: (output: string) => Effect.Effect<void>
+}
+
+/** Outcome of waiting for a command. */
+type Outcome =
+  | { readonly _tag: "Exited"; readonly exit: Shell.Exit }
+  | { readonly _tag: "TimedOut" }
+  | { readonly _tag: "Stopped" }
+
+/** A command that was run. */
+interface Finished {
+  readonly outcome: Outcome
+  readonly output: string
+}
+
+const progress = (
+  output: OutputText.OutputBuffer,
+  onProgress: ForegroundOptions["onProgress"]
+): Effect.Effect<never> => {
+  let seen = 0
+  return Effect.suspend(() => {
+    if (output.total() === seen) return Effect.void
+    seen = output.total()
+    return onProgress(OutputText.last(output.kept(), progressChars, { redact: true, goesOn: true }))
+  }).pipe(Effect.delay(progressInterval), Effect.forever)
+}
+
+/** Lets a run's listeners rewrite an output; the output itself when nobody listens. */
+const transformed = Effect.fnUntraced(function*(command: string, output: string, returncode: number) {
+  const hooks = Option.getOrUndefined(yield* Effect.serviceOption(Hooks.Hooks))
+  if (hooks === undefined || !hooks.has("transform_terminal_output")) return output
+  const { taskId } = yield* ToolContext
+  const replacement = yield* hooks.ask("transform_terminal_output", () => ({
+    command,
+    output,
+    returncode,
+    task_id: taskId,
+    env_type: "local"
+  }))
+  return replacement ?? output
+})
+
+/** The code that a command's end is told as. */
+const exitCode = (outcome: Outcome): number => {
+  switch (outcome._tag) {
+    case "Exited":
+      return outcome.exit.code
+    case "TimedOut":
+      return 124
+    case "Stopped":
+      return 130
+  }
+}
+
+/** One command that is waited for. */
+const runForeground = Effect.fnUntraced(function*(
+  shell: Shell.Shell,
+  { command, cwd, onProgress, seconds }: ForegroundOptions
+): Effect.fn.Return<Finished, Shell.NotStarted, ToolContext> {
+  const { outputChars } = yield* TerminalSettings
+  const stopRequested = yield* StopRequested
+  const redact = yield* RedactSecrets
+  const output = OutputText.buffer(outputChars)
+  const outcome = yield* Effect.scoped(Effect.gen(function*() {
+    const running = yield* shell.start({
+      command,
+      cwd,
+      stdin: "ignore",
+      onOutput: (chunks) => Effect.sync(() => chunks.forEach(output.push))
     })
+    yield* Effect.forkScoped(progress(output, onProgress))
+    return yield* Effect.raceAllFirst<Effect.Effect<Outcome>>([
+      Effect.map(running.exit, (exit) => ({ _tag: "Exited", exit })),
+      Effect.as(Effect.sleep(seconds * 1000), { _tag: "TimedOut" }),
+      Effect.as(stopRequested, { _tag: "Stopped" })
+    ])
+  }))
+  const own = OutputText.bounded(output.kept(), outputChars, redact).trimEnd()
+  const shown = yield* transformed(command, own, exitCode(outcome))
+  if (shown === own) return { outcome, output: own }
+  const replaced = OutputText.buffer(outputChars)
+  replaced.push(new TextEncoder().encode(shown))
+  return { outcome, output: OutputText.bounded(replaced.kept(), outputChars, redact).trimEnd() }
 })
 
 const maxForegroundSeconds = 600
@@ -181,22 +247,22 @@ const withMarker = (output: string, marker: string): string => output === "" ? m
 
 /** The result of a command that was run. */
 const resultOf = (
-  { outcome, output }: Foreground.Finished,
-  commands: ReadonlyArray<ShellCommands.SimpleCommand>,
+  { outcome, output }: Finished,
+  commands: ReadonlyArray<Guidance.SimpleCommand>,
   seconds: number
 ): Result => {
   switch (outcome._tag) {
     case "TimedOut":
       return {
         output: withMarker(output, `[Command timed out after ${seconds} s and was stopped]`),
-        exit_code: Foreground.exitCode(outcome),
+        exit_code: exitCode(outcome),
         error: null
       }
     case "Stopped":
-      return { output: withMarker(output, "[Command interrupted]"), exit_code: Foreground.exitCode(outcome), error: null }
+      return { output: withMarker(output, "[Command interrupted]"), exit_code: exitCode(outcome), error: null }
     case "Exited": {
       const { code } = outcome.exit
-      const meaning = ExitMeaning.exitMeaning(commands, outcome.exit)
+      const meaning = Guidance.exitMeaning(commands, outcome.exit)
       return { output, exit_code: code, error: null, ...(meaning === undefined ? {} : { exit_code_meaning: meaning }) }
     }
   }
@@ -210,15 +276,34 @@ const make = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
 
-  /** The directory to run in, once there is nothing against running: `objection` is what the model is told. */
-  const admit = Effect.fnUntraced(function*(params: typeof Parameters.Type, objection: string | undefined) {
+  /**
+   * The directory to run in, once there is nothing against running: `workdir` relative to the call's own. `objection` is what
+   * the model is told.
+   */
+  const admit = Effect.fnUntraced(function*({ workdir }: typeof Parameters.Type, objection: string | undefined) {
     const { cwd } = yield* ToolContext
     if (objection !== undefined) return yield* new Shell.NotStarted({ message: objection })
-    return yield* workingDirectory(fs, path, cwd, params.workdir)
+    const directory = path.resolve(cwd, expandHome(workdir ?? cwd, (yield* ProcessEnvironment)()["HOME"]))
+    const remedy = workdir === undefined ? "pass a workdir that does" : `create it first, or leave it out to run in ${cwd}`
+    const info = yield* fs.stat(directory).pipe(
+      Effect.mapError((error) =>
+        new Shell.NotStarted({
+          message: error.reason._tag === "PermissionDenied"
+            ? `workdir ${directory} can not be entered: permission denied`
+            : `workdir ${directory} does not exist: ${remedy}`,
+          cause: error
+        })
+      )
+    )
+    return info.type === "Directory"
+      ? directory
+      : yield* new Shell.NotStarted({
+        message: `workdir ${directory} is not a directory: name the directory that holds it`
+      })
   })
 
   const background = Effect.fnUntraced(function*(params: typeof Parameters.Type): Handled {
-    const cwd = yield* admit(params, Guidance.background(ShellCommands.parse(params.command)))
+    const cwd = yield* admit(params, Guidance.background(Guidance.parse(params.command)))
     const { sessionId, taskId } = yield* ToolContext
     const notify = params.notify_on_complete ?? false
     const patterns = params.watch_patterns ?? []
@@ -251,9 +336,9 @@ const make = Effect.gen(function*() {
   ): Handled {
     const { timeoutSeconds } = yield* TerminalSettings
     const seconds = params.timeout ?? Math.min(timeoutSeconds, maxForegroundSeconds)
-    const commands = ShellCommands.parse(params.command)
+    const commands = Guidance.parse(params.command)
     const cwd = yield* admit(params, seconds > maxForegroundSeconds ? tooLong(seconds) : Guidance.foreground(commands))
-    const finished = yield* Foreground.run(shell, {
+    const finished = yield* runForeground(shell, {
       command: params.command,
       cwd,
       seconds,

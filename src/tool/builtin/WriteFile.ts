@@ -25,7 +25,7 @@ import { FileState, stampOf } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import * as SyntaxCheck from "./file/SyntaxCheck.ts"
 import { Targets } from "./file/Target.ts"
-import * as Write from "./file/Write.ts"
+import * as Change from "./patch/Change.ts"
 
 /** `write_file`. */
 export const tool = Tool.make("write_file", {
@@ -77,7 +77,7 @@ export const make = Effect.gen(function*() {
       const changed = before !== undefined &&
         (yield* state.changedSinceSeen(sessionId, target.real, stampOf(before)))
       const bytes = new TextEncoder().encode(params.content)
-      const written = yield* Write.replace(target.real, bytes, before?.mode)
+      const written = yield* Change.replaceFile(target.real, bytes, before?.mode)
       yield* state.wrote(sessionId, target.real, written.stamp)
       yield* state.otherToolRan(sessionId)
       const lint = yield* SyntaxCheck.check(target.path, params.content)

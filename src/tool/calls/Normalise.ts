@@ -14,7 +14,6 @@
 import type { ContentPart } from "../../domain/Model.ts"
 import type { Snapshot } from "../ToolRegistry.ts"
 import * as ArgumentRepair from "./ArgumentRepair.ts"
-import * as Coercion from "./Coercion.ts"
 import * as NameRepair from "./NameRepair.ts"
 
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
@@ -81,7 +80,7 @@ const repairArguments: Step = (call) => {
 
 const coerceValues = (tools: Snapshot): Step => (call) => {
   const bound = tools.get(call.name)
-  const params = bound === undefined ? call.params : Coercion.coerce(call.params, bound.definition.parameters)
+  const params = bound === undefined ? call.params : ArgumentRepair.coerce(call.params, bound.definition.parameters)
   return params === call.params
     ? same
     : { _tag: "Changed", call: { ...call, params }, change: `values of ${call.name} turned into the types of its schema` }
@@ -116,7 +115,7 @@ export const argumentsOf = (name: string, params: unknown, tools: Snapshot): unk
   const repaired = typeof params === "string" ? ArgumentRepair.repair(params) : undefined
   const args = repaired?._tag === "Repaired" ? repaired.args : params
   const bound = tools.get(name)
-  return bound === undefined ? args : Coercion.coerce(args, bound.definition.parameters)
+  return bound === undefined ? args : ArgumentRepair.coerce(args, bound.definition.parameters)
 }
 
 /** True when nothing of this answer needs a second look: the common case, and a cheap question. */
@@ -126,7 +125,7 @@ const isFine = (parts: ReadonlyArray<ContentPart>, tools: Snapshot): boolean => 
     if (!isCall(part)) continue
     const bound = tools.get(part.name)
     if (++calls > 1 || bound === undefined || typeof part.params === "string") return false
-    if (Coercion.coerce(part.params, bound.definition.parameters) !== part.params) return false
+    if (ArgumentRepair.coerce(part.params, bound.definition.parameters) !== part.params) return false
   }
   return true
 }

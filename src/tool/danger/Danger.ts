@@ -21,7 +21,7 @@
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
  */
 import type { Command } from "./Command.ts"
-import { ask, type Finding, floor } from "./DangerFinding.ts"
+import { ask, type Finding, floor, type Rule } from "./DangerFinding.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 import * as AgentRules from "./rules/AgentRules.ts"
 import * as CodeRules from "./rules/CodeRules.ts"
@@ -33,7 +33,6 @@ import * as GitRules from "./rules/GitRules.ts"
 import * as PrivilegeRules from "./rules/PrivilegeRules.ts"
 import * as ProcessRules from "./rules/ProcessRules.ts"
 import * as RemoteCodeRules from "./rules/RemoteCodeRules.ts"
-import type { Rule } from "./DangerFinding.ts"
 
 // Takes the disguises off a command that need no understanding of the shell: escape sequences of terminals, invisible and
 // compatibility characters, letters of other scripts that look like Latin ones.

@@ -14,7 +14,7 @@ import * as Semaphore from "effect/Semaphore"
 import { Home } from "../../config/Home.ts"
 import { registered } from "../../domain/Secrets.ts"
 import * as HomeFile from "../../routing/catalogue/HomeFile.ts"
-import { McpError } from "./McpError.ts"
+import { McpError } from "./Connection.ts"
 
 /** A login, as the client that made it wants it back. */
 export const Login = Schema.Struct({

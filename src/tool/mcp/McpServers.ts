@@ -29,11 +29,9 @@ import * as Semaphore from "effect/Semaphore"
 import type { Values } from "../../config/Settings.ts"
 import { ToolRegistry } from "../ToolRegistry.ts"
 import type * as Toolset from "../Toolset.ts"
-import { type Connection, McpConnector } from "./Connection.ts"
-import * as LazyTools from "./LazyTools.ts"
-import { McpError } from "./McpError.ts"
-import * as ServerConfig from "./ServerConfig.ts"
+import { type Connection, McpConnector, McpError } from "./Connection.ts"
 import * as ServerTools from "./ServerTools.ts"
+import * as ServerConfig from "./ServerConfig.ts"
 
 /** Times that a server which went away is connected again without success. */
 export const maxReconnects = 5
@@ -118,7 +116,7 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
     const utilities = ServerTools.utilities(config, use, connected)
     const offer = (list: ReadonlyArray<ServerTools.Entry>) => put(ServerTools.toolset(config, list))
     if (own.length > lazyAbove) {
-      const lazy: ServerTools.Entry = LazyTools.make(config, own, wanted, (found) => offer([lazy, ...found, ...utilities]))
+      const lazy: ServerTools.Entry = ServerTools.searchTool(config, own, wanted, (found) => offer([lazy, ...found, ...utilities]))
       yield* offer([lazy, ...own.filter(({ tool }) => wanted.has(tool.name)), ...utilities])
     } else {
       yield* offer([...own, ...utilities])

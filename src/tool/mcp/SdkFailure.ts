@@ -3,7 +3,7 @@
  * client need be loaded here: a protocol error has a number for a code, one of the client a word, an HTTP answer a status.
  */
 import * as Predicate from "effect/Predicate"
-import { McpError, oneLine, type Reason } from "./McpError.ts"
+import { McpError, oneLine, type Reason } from "./Connection.ts"
 
 const reasons: ReadonlyMap<unknown, Reason> = new Map<unknown, Reason>([
   ["REQUEST_TIMEOUT", "timeout"],

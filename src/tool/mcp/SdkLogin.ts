@@ -13,7 +13,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { OAuthClientProvider } from "@modelcontextprotocol/client"
-import { McpError } from "./McpError.ts"
+import { McpError } from "./Connection.ts"
 import type { Login, Service as Logins } from "./McpLogins.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"

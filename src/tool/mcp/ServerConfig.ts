@@ -6,8 +6,7 @@
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type { Values } from "../../config/Settings.ts"
-import type { Hints } from "./Connection.ts"
-import { McpError } from "./McpError.ts"
+import { type Hints, McpError } from "./Connection.ts"
 import * as McpNames from "./McpNames.ts"
 
 /** `mcp_servers.<name>` as it was read. */

@@ -17,7 +17,7 @@ import * as Predicate from "effect/Predicate"
 import { type Ask, Clarifier } from "../builtin/clarify/Clarifier.ts"
 import { SideModel } from "../builtin/vision/SideModel.ts"
 import { ToolContext } from "../ToolContext.ts"
-import { McpError, oneLine } from "./McpError.ts"
+import { McpError, oneLine } from "./Connection.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
 
 /**

@@ -20,14 +20,57 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { redactKeys } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
+import * as TextHygiene from "../../domain/TextHygiene.ts"
+import * as Injection from "../fence/Injection.ts"
 import * as Toolset from "../Toolset.ts"
-import type { CallResult, Connection, Descriptor, Hints } from "./Connection.ts"
-import { McpError } from "./McpError.ts"
+import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./Connection.ts"
 import * as McpNames from "./McpNames.ts"
 import * as McpResult from "./McpResult.ts"
 import type { ServerConfig } from "./ServerConfig.ts"
-import * as DescriptionSanitizer from "./DescriptionSanitizer.ts"
+
+// Sanitises what a server says of its tools: a text that wants to command the model is left out, in the
+// description of the tool and in its schema, and so are keys.
+//
+// Source: `hermes-llm.md` §19.3 (patterns), `ARCHITECTURE.md` §5.
+
+const maxDepth = 32
+
+/** Members sanitizedDescription a JSON Schema that are prose. */
+const prose = new Set(["description", "title", "$comment", "examples", "default", "markdownDescription"])
+
+/** A text, or texts, sanitizedDescription prose without keys. */
+const withoutKeys = (value: unknown): unknown =>
+  typeof value === "string" ? redactKeys(value) : Array.isArray(value) ? value.map(withoutKeys) : value
+
+/** A schema without the prose that is suspicious; the names sanitizedDescription its properties are data, and stay. */
+const schemaValue = (value: unknown, named: boolean, depth: number): unknown => {
+  if (typeof value !== "object" || value === null || depth >= maxDepth) return value
+  if (Array.isArray(value)) return value.map((item: unknown) => schemaValue(item, false, depth + 1))
+  const kept = Object.entries(value).filter(([key, item]) =>
+    named || !prose.has(key) || Injection.scan(JSON.stringify(item) ?? "", "tool description").length === 0
+  )
+  return Object.fromEntries(kept.map(([key, item]) => [
+    key,
+    schemaValue(!named && prose.has(key) ? withoutKeys(item) : item, key === "properties" && !named, depth + 1)
+  ]))
+}
+
+/** Description of a tool as a model may read it. */
+export interface SanitizedDescription {
+  readonly description: string
+  readonly inputSchema: Descriptor["inputSchema"]
+}
+
+/** Sanitises a server's description of its tools. `fallback` stands where the server says nothing. */
+export const sanitizedDescription = ({ description, inputSchema, name }: Descriptor, fallback: string): SanitizedDescription => ({
+  description: description === undefined
+    ? fallback
+    : Injection.toolDescription(name, redactKeys(TextHygiene.withoutControls(TextHygiene.wellFormed(description)))).text,
+  // A schema stays one: only prose is taken out sanitizedDescription it.
+  inputSchema: schemaValue(TextHygiene.wellFormedValue(inputSchema), false, 0) as Descriptor["inputSchema"]
+})
 
 /** Characters of a result that the model gets of a server's tool. */
 const resultBound = 50_000
@@ -89,7 +132,7 @@ export const entries = (config: ServerConfig, use: Use, descriptors: ReadonlyArr
   const chosen = descriptors.filter(({ name }) => offered(name))
   const names = McpNames.tools(config.name, chosen.map(({ name }) => name))
   return chosen.map((descriptor, index) => {
-    const told = DescriptionSanitizer.of(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
+    const told = sanitizedDescription(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
     return {
       tool: dynamic(config, {
         own: descriptor.name,
@@ -206,3 +249,69 @@ export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Tools
   const made = Toolset.make(McpNames.toolset(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
   return { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
 }
+
+// The one tool that stands for the many of a large server: it searches among them, and what it finds is offered.
+//
+// **Details**
+//
+// The tools that were found stay offered for as long as the runtime lives, to all its sessions. Words are looked for in names
+// and descriptions; a name counts more.
+//
+// Source: the delegation and MCP document (lazy schema loading).
+
+/** Tools that one search offers at most. */
+export const maxFound = 10
+
+const words = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
+
+const score = (entry: Entry, wanted: ReadonlyArray<string>): number => {
+  const name = entry.tool.name.toLowerCase()
+  const description = (Tool.getDescription(entry.tool) ?? "").toLowerCase()
+  return wanted.reduce((sum, word) => sum + (name.includes(word) ? 3 : 0) + (description.includes(word) ? 1 : 0), 0)
+}
+
+/** Those that fit best, the best first; an exact name is the best of all. */
+export const search = (entries: ReadonlyArray<Entry>, query: string): ReadonlyArray<Entry> => {
+  const wanted = words(query)
+  const exact = entries.filter(({ tool }) => query.split(/[\s,]+/).includes(tool.name))
+  const others = entries
+    .filter((entry) => !exact.includes(entry))
+    .map((entry) => ({ entry, score: score(entry, wanted) }))
+    .filter(({ score }) => score > 0)
+    .toSorted((a, b) => b.score - a.score)
+  return [...exact, ...others.map(({ entry }) => entry)].slice(0, maxFound)
+}
+
+const queryOf = (params: unknown): string =>
+  typeof params === "object" && params !== null && "query" in params && typeof params.query === "string" ? params.query : ""
+
+/** The search tool of a server. Names that it finds go to `wanted`; `offer` gets all tools that are wanted. */
+export const searchTool = (
+  config: ServerConfig,
+  entries: ReadonlyArray<Entry>,
+  wanted: Set<string>,
+  offer: (found: ReadonlyArray<Entry>) => Effect.Effect<unknown>
+): Entry => ({
+  tool: Tool.dynamic(McpNames.tool(config.name, "search_tools"), {
+    description: `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
+      "(or exact names) and makes them available: call the ones that you need in your next step.",
+    parameters: {
+      type: "object",
+      properties: { query: { type: "string", description: "What the tool should do, in a few words" } },
+      required: ["query"]
+    },
+    success: McpResult.Success,
+    failure: McpResult.Failure,
+    failureMode: "return"
+  }).annotate(Tool.Readonly, true).annotate(Tool.Strict, false),
+  handler: Effect.fnUntraced(function*(params) {
+    const hits = search(entries, queryOf(params))
+    const isNew = hits.some(({ tool }) => !wanted.has(tool.name))
+    hits.forEach(({ tool }) => wanted.add(tool.name))
+    if (isNew) yield* offer(entries.filter(({ tool }) => wanted.has(tool.name)))
+    return JSON.stringify({
+      available: hits.map(({ tool }) => ({ name: tool.name, description: Tool.getDescription(tool) })),
+      ...(hits.length === 0 ? { hint: "nothing fits: try other words" } : {})
+    })
+  })
+})

@@ -33,7 +33,7 @@ import * as Json from "../../domain/Json.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as ProcessTree from "../builtin/internal/ProcessTree.ts"
 import * as Framing from "./Framing.ts"
-import { McpError, oneLine, type Reason } from "./McpError.ts"
+import { McpError, oneLine, type Reason } from "./Connection.ts"
 import type { Stdio } from "./ServerConfig.ts"
 
 /** Bytes of one message at most. */

@@ -8,10 +8,8 @@
  * One pass, one character at a time; a depth beyond `Cursor.maxDepth` and quoting that is not closed are a `fault`, on which
  * the floor fails closed. A here-document without its end reaches to the end of the text, as in the shell.
  */
-import { isWord, literal, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
-import { Cursor } from "./ShellTree.ts"
-import { arithmetic, closesArithmetic, quotedTo } from "./ShellWord.ts"
-import { array, word } from "./ShellWord.ts"
+import { Cursor, isWord, literal, type Script, type Simple, type Terminator, type Word } from "./ShellTree.ts"
+import { arithmetic, array, closesArithmetic, quotedTo, word } from "./ShellWord.ts"
 
 const arrayStart = /^[A-Za-z_]\w*\+?=$/
 

@@ -18,11 +18,10 @@ import * as JobFiles from "../../../src/runner/cron/JobFiles.ts"
 import { Delivery, type Shown } from "../../../src/runner/cron/JobRun.ts"
 import * as Tick from "../../../src/runner/cron/Tick.ts"
 import { InteractiveMode } from "../../../src/tool/approval/InteractiveMode.ts"
-import { leaseMillis } from "../../../src/tool/cron/JobClaim.ts"
+import { type Job, leaseMillis } from "../../../src/tool/cron/Job.ts"
 import { InsideJob } from "../../../src/tool/cron/CronContext.ts"
 import { layer as leasesIn, type Leases } from "../../../src/platform/Leases.ts"
 import * as CronJobs from "../../../src/tool/cron/CronJobs.ts"
-import type { Job } from "../../../src/tool/cron/Job.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
 const minutes = (count: number) => TestClock.adjust(count * 60_000)

@@ -38,6 +38,10 @@ import * as Problem from "./Problem.ts"
 // Resolution of a path: symbolic links and `..` followed as far as the path exists, the rest taken as written. A
 // link whose target does not exist yet counts as its target, because that is where a write through it would land.
 
+/** A path with the home directory in the place of a leading `~`; as it is where none is known. */
+export const expandHome = (name: string, home: string | undefined): string =>
+  home !== undefined && /^~(?:\/|$)/.test(name) ? home + name.slice(1) : name
+
 const maxLinks = 40
 
 const isMissing = (error: PlatformError): boolean => error.reason._tag === "NotFound"

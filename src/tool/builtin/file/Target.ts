@@ -11,9 +11,8 @@ import * as Layer from "effect/Layer"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import { ToolContext } from "../../ToolContext.ts"
-import { canonical } from "./Places.ts"
+import { canonical, expandHome, Places } from "./Places.ts"
 import * as Fence from "./Fence.ts"
-import { Places } from "./Places.ts"
 import * as Problem from "./Problem.ts"
 
 const maxPathChars = 4_096
@@ -51,10 +50,6 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
       const places = yield* Places
       const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
 
-      const expanded = (given: string): string =>
-        places.home !== undefined && (given === "~" || given.startsWith("~/"))
-          ? path.join(places.home, given.slice(1))
-          : given
       const slashed = (name: string): string => path.sep === "/" ? name : name.replaceAll(path.sep, "/")
       const judge = (name: string, access: Access): Fence.Denial | undefined =>
         (access === "write" ? undefined : Fence.judgeRead(slashed(name), places)) ??
@@ -65,7 +60,7 @@ export class Targets extends Context.Service<Targets, Service>()("hermes-effect/
         if (given.length > maxPathChars) return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
         if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
         const { cwd } = yield* ToolContext
-        const literal = path.resolve(cwd, expanded(given))
+        const literal = path.resolve(cwd, expandHome(given, places.home))
         const refuse = ({ reason, advice }: Fence.Denial) =>
           Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
         const denied = judge(literal, access)

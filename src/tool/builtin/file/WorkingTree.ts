@@ -18,9 +18,8 @@ import { ToolContext } from "../../ToolContext.ts"
 import * as Toolset from "../../Toolset.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as V4A from "../patch/V4A.ts"
-import { canonical } from "./Places.ts"
+import { canonical, expandHome, Places } from "./Places.ts"
 import * as Fence from "./Fence.ts"
-import { Places } from "./Places.ts"
 
 const systemTemporary = ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp", "/var/folders", "/private/var/folders"]
 
@@ -67,7 +66,7 @@ export const make: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Pat
     const { cwd } = yield* ToolContext
     const tree = yield* treeOf(cwd)
     const temporary = environment()["TMPDIR"]
-    const at = directory === undefined ? cwd : path.resolve(cwd, home !== undefined && /^~(?:\/|$)/.test(directory) ? home + directory.slice(1) : directory)
+    const at = directory === undefined ? cwd : path.resolve(cwd, expandHome(directory, home))
     return {
       cwd: at,
       roots: [tree, yield* real(tree), ...places?.safeRoots ?? []],
@@ -82,8 +81,7 @@ export const make: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Pat
     const around = yield* surroundings(undefined)
     const concerns: Array<Concern> = []
     for (const given of paths) {
-      const named = home !== undefined && /^~(?:\/|$)/.test(given) ? path.join(home, given.slice(1)) : given
-      const literal = path.resolve(around.cwd, named)
+      const literal = path.resolve(around.cwd, expandHome(given, home))
       const followed = yield* real(literal)
       // Paths that the fence refuses are not asked about: no answer would change it.
       if (places !== undefined && [literal, followed].some((name) => Fence.judgeWrite(name, places) !== undefined)) continue

@@ -11,11 +11,9 @@ import * as Result from "effect/Result"
 import type { ToolContext } from "../../ToolContext.ts"
 import * as Binary from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
-import { Targets } from "../file/Target.ts"
-import type { Target } from "../file/Target.ts"
-import * as Text from "../file/FileContent.ts"
+import { type Target, Targets } from "../file/Target.ts"
 import * as Change from "./Change.ts"
-import * as Hunks from "./Hunks.ts"
+import * as V4A from "./V4A.ts"
 import type { Hunk, Operation } from "./V4A.ts"
 
 type Needs = FileSystem.FileSystem | Targets | ToolContext
@@ -29,10 +27,10 @@ interface Planned {
 }
 
 /** The text of a file that is to be edited. */
-export const textOf = (given: string, bytes: Uint8Array): Effect.Effect<Text.Text, Problem.Problem> => {
+export const textOf = (given: string, bytes: Uint8Array): Effect.Effect<Binary.Text, Problem.Problem> => {
   const kind = Binary.kindOfBytes(bytes)
   if (kind !== undefined) return Problem.fail(`${given} is ${kind} and can not be edited as text`)
-  const text = Text.decode(bytes)
+  const text = Binary.decode(bytes)
   return text === undefined
     ? Problem.fail(`${given} is not UTF-8: an edit would change bytes that it does not name`, {
       hint: "Convert it to UTF-8 first, for example with iconv in the terminal."
@@ -40,7 +38,7 @@ export const textOf = (given: string, bytes: Uint8Array): Effect.Effect<Text.Tex
     : Effect.succeed(text)
 }
 
-const refusal = (given: string, refused: Hunks.Refused): Effect.Effect<never, Problem.Problem> => {
+const refusal = (given: string, refused: V4A.HunkRefused): Effect.Effect<never, Problem.Problem> => {
   const { hunk } = refused
   const where = `the hunk at line ${hunk.at} of the patch`
   switch (refused._tag) {
@@ -70,9 +68,9 @@ const refusal = (given: string, refused: Hunks.Refused): Effect.Effect<never, Pr
 
 const edited = (given: string, bytes: Uint8Array, hunks: ReadonlyArray<Hunk>): Effect.Effect<Uint8Array, Problem.Problem> =>
   Effect.flatMap(textOf(given, bytes), (text) => {
-    const result = Hunks.apply(text.text, hunks)
+    const result = V4A.apply(text.text, hunks)
     if (Result.isFailure(result)) return refusal(given, result.failure)
-    return Effect.succeed(Text.encode({ ...text, text: result.success }))
+    return Effect.succeed(Binary.encode({ ...text, text: result.success }))
   })
 
 /** A file that goes away must be a file: removing what a link leads to is not what was asked. */
@@ -110,7 +108,7 @@ export const plan: (
     if (operation._tag === "Add") {
       const file = yield* at(operation.path, "write")
       yield* absent(file, operation.path)
-      set(file, Text.encode(Text.plain(operation.content)))
+      set(file, Binary.encode(Binary.plain(operation.content)))
       continue
     }
     const file = yield* at(operation.path, "edit")

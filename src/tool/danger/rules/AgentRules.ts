@@ -9,8 +9,7 @@
  * inherited limits out of its environment.
  */
 import { type Command, operands } from "../Command.ts"
-import { ask, type Finding } from "../DangerFinding.ts"
-import { asksForHelp, named, type Rule } from "../DangerFinding.ts"
+import { ask, asksForHelp, type Finding, named, type Rule } from "../DangerFinding.ts"
 
 const changed: Finding = ask("configuration tampering", "change of the agent's own configuration")
 

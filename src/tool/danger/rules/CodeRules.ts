@@ -2,10 +2,9 @@
  * Code inside a command: scripts of shells and interpreters, statements for databases, orders for container engines.
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Finding } from "../DangerFinding.ts"
+import { ask, type Finding, named, type Rule } from "../DangerFinding.ts"
 import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule } from "../DangerFinding.ts"
 
 const inline: Rule = ({ args, program }) => {
   if (Wrappers.shells.has(program) || program === "cmd") {

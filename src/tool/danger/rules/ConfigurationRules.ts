@@ -2,9 +2,8 @@
  * Configuration: files that decide how the machine, the shell or the agent behaves, schedules, firewalls, protection.
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Finding } from "../DangerFinding.ts"
+import { ask, asksForHelp, type Finding, type Rule, written } from "../DangerFinding.ts"
 import * as PathClass from "../PathClass.ts"
-import { asksForHelp, type Rule, written } from "../DangerFinding.ts"
 
 const change = (what: string): Finding => ask("configuration tampering", `change of ${what}`)
 

@@ -2,9 +2,8 @@
  * Disks: making file systems, writing raw devices, changing partitions.
  */
 import { hasFlag, operands } from "../Command.ts"
-import { ask, floor } from "../DangerFinding.ts"
+import { ask, asksForHelp, floor, type Rule, written } from "../DangerFinding.ts"
 import * as PathClass from "../PathClass.ts"
-import { asksForHelp, type Rule, written } from "../DangerFinding.ts"
 
 const raw = "write to a raw disk device"
 

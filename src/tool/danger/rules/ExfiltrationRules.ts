@@ -2,10 +2,9 @@
  * Data that leaves: secrets read or sent, files sent to other machines, addresses that hand out credentials.
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask } from "../DangerFinding.ts"
+import { ask, named, type Rule, written } from "../DangerFinding.ts"
 import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule, written } from "../DangerFinding.ts"
 
 const readers = named(`
   cat bat batcat less more most head tail tac nl rev sort uniq strings xxd od hexdump base64 base32 cut awk gawk

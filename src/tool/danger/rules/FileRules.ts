@@ -2,9 +2,8 @@
  * Destruction of files: deletion of trees, of what searches find, of what input names; emptying and overwriting.
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Finding, floor } from "../DangerFinding.ts"
+import { ask, asksForHelp, type Finding, floor, type Rule } from "../DangerFinding.ts"
 import * as PathClass from "../PathClass.ts"
-import { asksForHelp, type Rule } from "../DangerFinding.ts"
 
 const deleters = new Set(["rm", "srm", "grm", "remove-item", "ri", "rd", "rmdir", "del", "erase", "unlink", "shred", "trash", "rimraf", "wipe"])
 

@@ -2,8 +2,7 @@
  * History that can not be brought back: of repositories, and the record of what was done.
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask } from "../DangerFinding.ts"
-import { type Rule, written } from "../DangerFinding.ts"
+import { ask, type Rule, written } from "../DangerFinding.ts"
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 

@@ -2,10 +2,9 @@
  * Privileges: permissions for everybody, ownership of root, root shells, users and groups.
  */
 import { hasFlag, operands } from "../Command.ts"
-import { ask } from "../DangerFinding.ts"
+import { ask, asksForHelp, type Rule } from "../DangerFinding.ts"
 import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { asksForHelp, type Rule } from "../DangerFinding.ts"
 
 const elevators = new Set(["sudo", "doas", "pkexec", "su", "runuser", "gosu", "su-exec"])
 

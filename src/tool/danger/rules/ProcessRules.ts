@@ -2,8 +2,7 @@
  * Processes and the machine itself: killing everything, fork bombs, shutting down, services.
  */
 import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, floor } from "../DangerFinding.ts"
-import { asksForHelp, type Rule, written } from "../DangerFinding.ts"
+import { ask, asksForHelp, floor, type Rule, written } from "../DangerFinding.ts"
 
 const everybody = "kill of every process"
 

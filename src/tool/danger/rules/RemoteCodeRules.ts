@@ -2,9 +2,8 @@
  * Code that comes from elsewhere: downloads that are run, decoded text that is run, connections that run a shell.
  */
 import { type Command, hasFlag, operands, programName } from "../Command.ts"
-import { ask, type Finding } from "../DangerFinding.ts"
+import { ask, type Finding, named, type Rule } from "../DangerFinding.ts"
 import * as Wrappers from "../Wrappers.ts"
-import { named, type Rule } from "../DangerFinding.ts"
 
 const downloaders = named(`
   curl wget aria2c fetch http https xh lynx w3m nc ncat netcat socat scp ftp tftp iwr irm invoke-webrequest invoke-
