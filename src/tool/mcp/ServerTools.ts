@@ -37,14 +37,14 @@ import type { ServerConfig } from "./ServerConfig.ts"
 
 const maxDepth = 32
 
-/** Members sanitizedDescription a JSON Schema that are prose. */
+/** Members of a JSON Schema that are prose. */
 const prose = new Set(["description", "title", "$comment", "examples", "default", "markdownDescription"])
 
-/** A text, or texts, sanitizedDescription prose without keys. */
+/** A text, or texts, of prose without keys. */
 const withoutKeys = (value: unknown): unknown =>
   typeof value === "string" ? redactKeys(value) : Array.isArray(value) ? value.map(withoutKeys) : value
 
-/** A schema without the prose that is suspicious; the names sanitizedDescription its properties are data, and stay. */
+/** A schema without the prose that is suspicious; the names of its properties are data, and stay. */
 const schemaValue = (value: unknown, named: boolean, depth: number): unknown => {
   if (typeof value !== "object" || value === null || depth >= maxDepth) return value
   if (Array.isArray(value)) return value.map((item: unknown) => schemaValue(item, false, depth + 1))
@@ -68,7 +68,7 @@ export const sanitizedDescription = ({ description, inputSchema, name }: Descrip
   description: description === undefined
     ? fallback
     : Injection.toolDescription(name, redactKeys(TextHygiene.withoutControls(TextHygiene.wellFormed(description)))).text,
-  // A schema stays one: only prose is taken out sanitizedDescription it.
+  // A schema stays one: only prose is taken out of it.
   inputSchema: schemaValue(TextHygiene.wellFormedValue(inputSchema), false, 0) as Descriptor["inputSchema"]
 })
 
