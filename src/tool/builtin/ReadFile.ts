@@ -20,63 +20,148 @@ import * as Hash from "effect/Hash"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
-import { RedactSecrets } from "../../domain/Redaction.ts"
+import { RedactSecrets, redactStart } from "../../domain/Redaction.ts"
 import { closest, similarity } from "../../domain/Similarity.ts"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileLimits } from "./file/FileLimits.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
-import * as LineWindow from "./file/LineWindow.ts"
-import * as Office from "./file/Office.ts"
+import * as DocumentText from "./file/DocumentText.ts"
 import * as FileContent from "./file/FileContent.ts"
 import * as Problem from "./file/Problem.ts"
 import { type Target, Targets } from "./file/Target.ts"
 
-// The readable part of a Jupyter notebook: its cells in order with their text outputs. Pure.
+// A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file.
 //
-// Source: `hermes-product.md` §2.3 ("notebooks are extracted").
+// **Details**
+//
+// A line is its number, right-aligned to six columns, a bar and the text: `     1|text`. Six columns keep the text of a
+// file of up to 999 999 lines aligned, so that the model sees the indentation as it is. A line keeps its line end only if
+// it has one: a missing final newline shows. CRLF is shown as LF, a byte order mark is not shown, bytes that are not
+// UTF-8 show as U+FFFD. Lines before and after the window are only counted.
+//
+// Source: `hermes-product.md` §2.3 (`N|text`); the observability document prints the result of a read.
 
-/** Text as notebooks keep it: whole or in lines. */
-const NotebookSource = Schema.Union([Schema.String, Schema.Array(Schema.String)])
-
-const NotebookOutput = Schema.Struct({
-  output_type: Schema.optionalKey(Schema.String),
-  text: Schema.optionalKey(NotebookSource),
-  data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
-  ename: Schema.optionalKey(Schema.String),
-  evalue: Schema.optionalKey(Schema.String)
-})
-
-const NotebookFile = Schema.fromJsonString(Schema.Struct({
-  cells: Schema.Array(Schema.Struct({
-    cell_type: Schema.String,
-    source: NotebookSource,
-    outputs: Schema.optionalKey(Schema.Array(NotebookOutput))
-  }))
-}))
-
-const decodeNotebook = Schema.decodeUnknownOption(NotebookFile)
-const isNotebookSource = Schema.is(NotebookSource)
-
-const joined = (source: typeof NotebookSource.Type): string => typeof source === "string" ? source : source.join("")
-
-const outputText = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.Type): string => {
-  if (text !== undefined) return joined(text)
-  if (ename !== undefined) return `${ename}: ${evalue ?? ""}`
-  const shown = data["text/plain"]
-  if (isNotebookSource(shown)) return joined(shown)
-  return `[${Object.keys(data).join(", ") || "no text"}]`
+/** Range of lines, and the bounds of each. */
+export interface WindowOptions {
+  /** Number of the first line, from 1. */
+  readonly offset: number
+  readonly limit: number
+  /** Characters of the numbered text at most; beyond, `overflow` is set and the rest is only counted. */
+  readonly maxChars: number
+  /** Characters of one line at most; the rest is left out and marked. */
+  readonly maxLineChars: number
+  /** `Redaction.RedactSecrets`: a line is redacted before it is cut. */
+  readonly redact: boolean
 }
 
-/** The cells of a notebook as text, or none where the text is not a notebook. */
-const notebookText = (json: string): Option.Option<string> =>
-  Option.map(decodeNotebook(json), ({ cells }) =>
-    cells.map(({ cell_type, source, outputs = [] }, index) => {
-      const head = `# [cell ${index + 1}: ${cell_type}]\n${joined(source).trimEnd()}\n`
-      return outputs.length === 0
-        ? head
-        : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => outputText(output).trimEnd()).join("\n")}\n`
-    }).join("\n"))
+/** Lines that were read. */
+export interface LineWindow {
+  readonly content: string
+  /** Lines in `content`. */
+  readonly shown: number
+  readonly totalLines: number
+  readonly overflow: boolean
+  /** Numbers of the lines that were cut. */
+  readonly cut: ReadonlyArray<number>
+  /** True when a shown line has bytes that are not UTF-8. */
+  readonly invalid: boolean
+}
+
+/** Takes the bytes piece by piece; a piece may be reused by the caller afterwards. */
+export interface LineReader {
+  readonly push: (bytes: Uint8Array) => void
+  readonly end: () => LineWindow
+}
+
+const newline = 0x0a
+const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
+/** A UTF-16 unit takes three bytes of UTF-8 at most; one more character tells a cut line from a whole one. */
+const bytesFor = (chars: number): number => chars * 3 + 4
+
+const numbered = (line: number, text: string): string => `${String(line).padStart(6)}|${text}`
+
+/** A window of numbered lines out of a stream of bytes, in memory that depends on the window and not on the file. */
+export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: WindowOptions): LineReader => {
+  const last = offset + limit - 1
+  const kept = new Uint8Array(bytesFor(maxLineChars))
+  const lines: Array<string> = []
+  const cut: Array<number> = []
+  let chars = 0
+  let overflow = false
+  let invalid = false
+  /** The line that is being read, its bytes kept so far, and how many bytes it has. */
+  let current = 1
+  let held = 0
+  let length = 0
+  let endsWithNewline = false
+
+  const decode = (bytes: Uint8Array): string => {
+    try {
+      return exact.decode(bytes)
+    } catch {
+      // A line that is longer than what was kept may have been cut inside a character: that alone is not invalid.
+      invalid ||= length <= kept.length
+      return lenient.decode(bytes)
+    }
+  }
+
+  const finish = (): void => {
+    if (current >= offset && current <= last && !overflow) {
+      let text = decode(kept.subarray(0, held))
+      if (current === 1 && text.startsWith("\uFEFF")) text = text.slice(1)
+      if (text.endsWith("\r")) text = text.slice(0, -1)
+      if (text.length > maxLineChars) {
+        const start = redact ? redactStart(text, maxLineChars) : text.slice(0, maxLineChars)
+        text = `${start.replace(/[\uD800-\uDBFF]$/, "")}… [line cut: ${length} bytes]`
+        cut.push(current)
+      }
+      const line = numbered(current, text)
+      chars += line.length + 1
+      if (chars > maxChars) overflow = true
+      else lines.push(line)
+    }
+    current++
+    held = 0
+    length = 0
+  }
+
+  const keep = (bytes: Uint8Array, from: number, to: number): void => {
+    if (current >= offset && current <= last) {
+      const room = Math.min(to - from, kept.length - held)
+      kept.set(bytes.subarray(from, from + room), held)
+      held += room
+    }
+    length += to - from
+  }
+
+  return {
+    push: (bytes) => {
+      let from = 0
+      for (let at = bytes.indexOf(newline); at !== -1; at = bytes.indexOf(newline, from)) {
+        keep(bytes, from, at)
+        finish()
+        from = at + 1
+      }
+      keep(bytes, from, bytes.length)
+      if (bytes.length > 0) endsWithNewline = from === bytes.length
+    },
+    end: () => {
+      if (length > 0) finish()
+      const totalLines = current - 1
+      const closed = lines.length > 0 && (offset + lines.length - 1 < totalLines || endsWithNewline)
+      return {
+        content: lines.join("\n") + (closed ? "\n" : ""),
+        shown: lines.length,
+        totalLines,
+        overflow,
+        cut,
+        invalid
+      }
+    }
+  }
+}
 
 const defaultLimit = 500
 /** Bytes of a document (notebook, office) that is read as a whole to extract its text. */
@@ -133,15 +218,15 @@ export const tool = Tool.make("read_file", {
   .annotate(PathArguments, ["path"])
 
 /** Reads a window of lines, from the bytes of a file or from the text extracted from it. */
-const windowOf = Effect.fnUntraced(function*(target: Target, options: LineWindow.Options) {
-  const reader = LineWindow.make(options)
+const windowOf = Effect.fnUntraced(function*(target: Target, options: WindowOptions) {
+  const reader = lineWindow(options)
   const name = target.path.toLowerCase()
   const text = name.endsWith(".ipynb")
     ? Option.getOrUndefined(
-      notebookText(new TextDecoder().decode(yield* FileContent.whole(target.real, target.given, maxDocument)))
+      DocumentText.notebookText(new TextDecoder().decode(yield* FileContent.whole(target.real, target.given, maxDocument)))
     )
-    : Office.isDocument(name)
-    ? yield* Office.extract(name, yield* FileContent.whole(target.real, target.given, maxDocument))
+    : DocumentText.isDocument(name)
+    ? yield* DocumentText.extract(name, yield* FileContent.whole(target.real, target.given, maxDocument))
     : undefined
   if (text !== undefined) {
     reader.push(new TextEncoder().encode(text))
@@ -195,7 +280,7 @@ const missing = Effect.fnUntraced(function*({ given, path }: Target) {
   )
 })
 
-const hintOf = (window: LineWindow.Window, { offset, limit, maxLineChars }: LineWindow.Options): string | undefined => {
+const hintOf = (window: LineWindow, { offset, limit, maxLineChars }: WindowOptions): string | undefined => {
   const last = offset + window.shown - 1
   const hints = [
     window.totalLines === 0 ? "The file is empty." : undefined,
@@ -227,7 +312,7 @@ export const make = Effect.gen(function*() {
       const holds = yield* ConversationHistory
       const { chars, lineChars, lines } = yield* FileLimits
       const target = yield* targets.resolve(params.path, "read")
-      const options: LineWindow.Options = {
+      const options: WindowOptions = {
         offset: Math.max(1, params.offset ?? 1),
         limit: Math.min(lines, params.limit ?? defaultLimit),
         maxChars: chars,

@@ -23,12 +23,10 @@
 import type { Command } from "./Command.ts"
 import { ask, type Finding, floor, type Rule } from "./DangerFinding.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
-import * as AgentRules from "./rules/AgentRules.ts"
-import * as CodeRules from "./rules/CodeRules.ts"
 import * as ConfigurationRules from "./rules/ConfigurationRules.ts"
-import * as DiskRules from "./rules/DiskRules.ts"
-import * as ExfiltrationRules from "./rules/ExfiltrationRules.ts"
+import * as CodeRules from "./rules/CodeRules.ts"
 import * as FileRules from "./rules/FileRules.ts"
+import * as ExfiltrationRules from "./rules/ExfiltrationRules.ts"
 import * as GitRules from "./rules/GitRules.ts"
 import * as PrivilegeRules from "./rules/PrivilegeRules.ts"
 import * as ProcessRules from "./rules/ProcessRules.ts"
@@ -90,7 +88,7 @@ export interface Verdict {
 export const maxLength = 131_072
 
 const rules: ReadonlyArray<Rule> = [
-  ...DiskRules.rules,
+  ...FileRules.diskRules,
   ...ProcessRules.rules,
   ...FileRules.rules,
   ...PrivilegeRules.rules,
@@ -98,7 +96,6 @@ const rules: ReadonlyArray<Rule> = [
   ...GitRules.rules,
   ...RemoteCodeRules.rules,
   ...ConfigurationRules.rules,
-  ...AgentRules.rules,
   ...CodeRules.rules
 ]
 

@@ -1,11 +1,14 @@
 /**
- * The text of the XML office formats: paragraphs of `.docx`, rows of `.xlsx` with tabs between the cells, slides of
- * `.pptx`. Layout, formulas, comments and pictures are left out. The parsers are loaded when a document is read.
+ * Text of documents. Of the XML office formats: paragraphs of `.docx`, rows of `.xlsx` with tabs between the cells, slides of
+ * `.pptx`; layout, formulas, comments and pictures are left out, and the parsers are loaded when a document is read. Of
+ * Jupyter notebooks: their cells in order with their text outputs.
  *
- * Source: `hermes-product.md` §2.3 ("office documents are extracted").
+ * Source: `hermes-product.md` §2.3 ("office documents are extracted", "notebooks are extracted").
  */
 import * as Bytes from "effect/Bytes"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type * as Xml from "effect/encoding/Xml"
 import * as Problem from "./Problem.ts"
@@ -158,3 +161,45 @@ export const extract: (name: string, bytes: Uint8Array) => Effect.Effect<string,
     XmlError: ({ message }) => Problem.fail(`the document is damaged: ${message}`)
   })
 )
+
+/** Text as notebooks keep it: whole or in lines. */
+const NotebookSource = Schema.Union([Schema.String, Schema.Array(Schema.String)])
+
+const NotebookOutput = Schema.Struct({
+  output_type: Schema.optionalKey(Schema.String),
+  text: Schema.optionalKey(NotebookSource),
+  data: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
+  ename: Schema.optionalKey(Schema.String),
+  evalue: Schema.optionalKey(Schema.String)
+})
+
+const NotebookFile = Schema.fromJsonString(Schema.Struct({
+  cells: Schema.Array(Schema.Struct({
+    cell_type: Schema.String,
+    source: NotebookSource,
+    outputs: Schema.optionalKey(Schema.Array(NotebookOutput))
+  }))
+}))
+
+const decodeNotebook = Schema.decodeUnknownOption(NotebookFile)
+const isNotebookSource = Schema.is(NotebookSource)
+
+const joined = (source: typeof NotebookSource.Type): string => typeof source === "string" ? source : source.join("")
+
+const outputText = ({ text, data = {}, ename, evalue }: typeof NotebookOutput.Type): string => {
+  if (text !== undefined) return joined(text)
+  if (ename !== undefined) return `${ename}: ${evalue ?? ""}`
+  const shown = data["text/plain"]
+  if (isNotebookSource(shown)) return joined(shown)
+  return `[${Object.keys(data).join(", ") || "no text"}]`
+}
+
+/** The cells of a notebook as text, or none where the text is not a notebook. */
+export const notebookText = (json: string): Option.Option<string> =>
+  Option.map(decodeNotebook(json), ({ cells }) =>
+    cells.map(({ cell_type, source, outputs = [] }, index) => {
+      const head = `# [cell ${index + 1}: ${cell_type}]\n${joined(source).trimEnd()}\n`
+      return outputs.length === 0
+        ? head
+        : `${head}# [output of cell ${index + 1}]\n${outputs.map((output) => outputText(output).trimEnd()).join("\n")}\n`
+    }).join("\n"))
