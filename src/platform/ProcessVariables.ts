@@ -40,6 +40,8 @@ export interface Hidden {
   /** Hides more variables, which commands do not get either. Names that are not set are left out. */
   readonly hide: (names: Iterable<string>) => void
   readonly isHidden: (name: string) => boolean
+  /** True when any variable is hidden. */
+  readonly hasAny: () => boolean
   /** Names of hidden variables that the system still shows to other processes of the user. */
   readonly exposed: () => ReadonlyArray<string>
   /**
@@ -51,7 +53,7 @@ export interface Hidden {
 
 /** Those of the program; an application hides nothing. */
 export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform/HiddenVariables", {
-  defaultValue: () => ({ hide: () => {}, isHidden: () => false, exposed: () => [], lend: () => Effect.void })
+  defaultValue: () => ({ hide: () => {}, isHidden: () => false, hasAny: () => false, exposed: () => [], lend: () => Effect.void })
 })
 
 /** Indices behind the name of the program in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
@@ -144,6 +146,7 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
     },
     hide,
     isHidden: (name) => hidden.has(name),
+    hasAny: () => hidden.size > 0,
     exposed: () => Array.from(exposed),
     lend: (names) =>
       Effect.asVoid(Effect.acquireRelease(

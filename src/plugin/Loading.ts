@@ -17,8 +17,8 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as FileSystem from "effect/FileSystem"
-import type * as Path from "effect/Path"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
 import * as Scope from "effect/Scope"
 import { HiddenVariables } from "../config/Environment.ts"
 import * as Redaction from "../domain/Redaction.ts"
@@ -33,7 +33,7 @@ import * as Commands from "./Commands.ts"
 import * as Contributions from "./Contributions.ts"
 import * as Enablement from "./Enablement.ts"
 import type { MessageInjection } from "./MessageInjection.ts"
-import type { Kind } from "./Manifest.ts"
+import * as Manifest from "./Manifest.ts"
 import * as Opening from "./Opening.ts"
 import type { CliCommand, Command, ProviderSource } from "./Plugin.ts"
 import { PluginError } from "./PluginError.ts"
@@ -51,7 +51,7 @@ export const unloadDeadline = Duration.seconds(10)
 export interface PluginInfo {
   readonly name: string
   readonly key: string
-  readonly kind: Kind
+  readonly kind: Manifest.Kind
   readonly version: string
   readonly description: string
   readonly source: Source
@@ -146,6 +146,48 @@ const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["con
   return { config: Frozen.copy(config), warn, inject, dispatch: toolAccess.call, complete: toolAccess.complete } satisfies Host
 })
 
+/** Bounds of the source files of a plugin that are looked at, besides its module. */
+const sourceFiles = { depth: 3, count: 64, bytes: 256 * 1024 } as const
+
+const isSource = (name: string): boolean => /\.[cm]?[jt]s$/.test(name) && !name.endsWith(".d.ts")
+
+/** Paths of the source files below a directory, without those of packages. */
+const sourcesIn = (directory: string, depth: number): Effect.Effect<ReadonlyArray<string>, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.gen(function*() {
+    const fs = yield* FileSystem.FileSystem
+    const paths = yield* Path.Path
+    const names = (yield* fs.readDirectory(directory)).filter((name) => !name.startsWith(".") && name !== "node_modules").sort()
+    const found: Array<string> = []
+    for (const name of names) {
+      if (found.length >= sourceFiles.count) break
+      const path = paths.join(directory, name)
+      if (isSource(name)) found.push(path)
+      else if (depth > 1 && paths.extname(name) === "") found.push(...yield* sourcesIn(path, depth - 1))
+    }
+    return found.slice(0, sourceFiles.count)
+    // What is no directory, or cannot be read, has no source files.
+  }).pipe(Effect.orElseSucceed(() => []))
+
+/** Variables that a source reads by their names, in any of the ways in which code gets at `process.env`. */
+const variablesIn = (source: string): ReadonlyArray<string> =>
+  /\benv\b/.test(source) ? source.match(/(?<![\w$])[A-Za-z_]\w{2,127}(?![\w$])/g) ?? [] : []
+
+/** Hidden variables that the code of a plugin on disk names and its manifest does not declare: it finds them unset. */
+const undeclared = Effect.fnUntraced(function*({ manifest, origin }: Candidate) {
+  const hidden = yield* HiddenVariables
+  if (origin._tag === "Value" || !hidden.hasAny()) return []
+  const fs = yield* FileSystem.FileSystem
+  const declared = new Set(manifest.requiresEnv.map(({ name }) => name))
+  const files = [...origin.module === undefined ? [] : [origin.module], ...yield* sourcesIn(origin.directory, sourceFiles.depth)]
+  const named = yield* Effect.forEach(Array.from(new Set(files)), (file) =>
+    fs.stat(file).pipe(
+      Effect.flatMap(({ size }) => Number(size) > sourceFiles.bytes ? Effect.succeed("") : fs.readFileString(file)),
+      Effect.map(variablesIn),
+      Effect.orElseSucceed(() => [])
+    ))
+  return Array.from(new Set(named.flat())).filter((name) => hidden.isHidden(name) && !declared.has(name)).sort()
+})
+
 /** Everything that loading a plugin means, in the scope that it gets. */
 const load = Effect.fnUntraced(function*(
   candidate: Candidate,
@@ -156,6 +198,12 @@ const load = Effect.fnUntraced(function*(
   const host = yield* hostOf(candidate, config, { toolAccess, injection })
   // Code from disk reads `process.env`: it gets what its manifest declares, and nothing else that is secret.
   yield* (yield* HiddenVariables).lend(candidate.manifest.requiresEnv.map(({ name }) => name))
+  for (const name of yield* undeclared(candidate)) {
+    host.warn(
+      `its code names ${name}, which is set but kept out of process.env because it holds a secret. ` +
+        `If the plugin needs it, add it to requires_env in ${Manifest.fileNames[0]}.`
+    )
+  }
   const plugin = yield* Opening.open(candidate, host, generation)
   // Whoever loads a plugin has what its type asks for; of one from disk nobody knows, and what is missing is its failure.
   const built = yield* plugin.build as Effect.Effect<unknown, unknown, Scope.Scope>

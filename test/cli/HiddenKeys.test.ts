@@ -162,6 +162,32 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
       for (const { headers } of traces) assert.strictEqual(headers["x-collector-key"], "kPv93-collector-Xs")
     }), 60_000)
 
+  it.live("are named in one warning where the code of a plugin names them and its manifest does not", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      keep("plugins/peek/plugin.yaml", "name: peek\nrequires_env: [PEEK_TOKEN]\n")
+      keep("plugins/peek/index.mjs", [
+        "import { token } from './lib/keys.mjs'",
+        "export const register = () => { void [token, process.env.PEEK_TOKEN, process.env.SOME_SETTING, process.env.UNSET_TOKEN] }",
+        ""
+      ].join("\n"))
+      keep("plugins/peek/lib/keys.mjs", "const { GITHUB_TOKEN } = process.env\nexport const token = GITHUB_TOKEN ?? process.env['my_db_password'] ?? process.env.GITHUB_TOKEN\n")
+      keep("plugins/peek/node_modules/other/index.js", "process.env.ANTHROPIC_API_KEY\n")
+      keep("plugins/quiet/plugin.yaml", "name: quiet\n")
+      keep("plugins/quiet/index.mjs", "// GITHUB_TOKEN is not read here\nexport const register = () => {}\n")
+      keep("config.yaml", "plugins: { enabled: [peek, quiet] }\n")
+      const { code, stderr } = yield* hermes(["-q", "Reply exactly hello"], { env: { ...planted, ...other } })
+      assert.strictEqual(code, 0, stderr)
+      const warning = (name: string): string =>
+        `plugin peek: its code names ${name}, which is set but kept out of process.env because it holds a secret. ` +
+        "If the plugin needs it, add it to requires_env in plugin.yaml."
+      const warned = stderr.split("\n").filter((line) => line.includes("plugin "))
+      assert.deepStrictEqual(warned.map((line) => line.slice(line.indexOf("plugin "))), [warning("GITHUB_TOKEN"), warning("my_db_password")])
+      assert.deepStrictEqual(found(stderr), [])
+      const nothing = yield* hermes(["-q", "Reply exactly hello"], { env: other })
+      assert.notInclude(nothing.stderr, "requires_env")
+    }), 60_000)
+
   it.live("sign requests to AWS, and no command has them while they do", () =>
     Effect.gen(function*() {
       const { requests, seen } = yield* everything("bedrock_converse", (url) =>
