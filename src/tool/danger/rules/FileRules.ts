@@ -7,17 +7,17 @@ import * as PathClass from "../PathClass.ts"
 
 // Disks: making file systems, writing raw devices, changing partitions.
 
-const raw = "write to a raw disk onDevice"
+const raw = "write to a raw disk device"
 
-const formatting: Rule = ({ args, program }) => {
+const format: Rule = ({ args, program }) => {
   if (/^(?:mkfs(?:\..+)?|mke2fs|mkswap|newfs(?:_.+)?|mkdosfs|mkntfs|mkexfatfs)$/.test(program) && !asksForHelp(args)) {
     return program === "mkswap" && !args.some(PathClass.isRawDevice)
       ? ask("disk", "making of a file system")
       : floor("disk", "making of a file system")
   }
   if (
-    program === "formatting" && args.some((arg) => /^[a-z]:$/i.test(arg)) ||
-    program === "formatting-volume" ||
+    program === "format" && args.some((arg) => /^[a-z]:$/i.test(arg)) ||
+    program === "format-volume" ||
     program === "clear-disk"
   ) {
     return floor("disk", "making of a file system")
@@ -31,7 +31,7 @@ const formatting: Rule = ({ args, program }) => {
   return undefined
 }
 
-const onDevice: Rule = (command) => {
+const device: Rule = (command) => {
   const { args, program } = command
   if (written(command).some(PathClass.isRawDevice)) return floor("disk", raw)
   if (/^(?:dd|gdd|dcfldd|dc3dd|pv)$/.test(program)) {
@@ -49,8 +49,8 @@ const onDevice: Rule = (command) => {
   if (program === "hdparm" && args.some((arg) => /^--(?:security-erase|trim-sector|write-sector|fwdownload)/.test(arg))) {
     return floor("disk", raw)
   }
-  if (program === "nvme" && /^(?:formatting|sanitize)$/.test(targets[0] ?? "")) return floor("disk", raw)
-  return program === "cryptsetup" && /^(?:luks(?:formatting|erase|killslot)|erase)$/i.test(targets[0] ?? "")
+  if (program === "nvme" && /^(?:format|sanitize)$/.test(targets[0] ?? "")) return floor("disk", raw)
+  return program === "cryptsetup" && /^(?:luks(?:format|erase|killslot)|erase)$/i.test(targets[0] ?? "")
     ? floor("disk", raw)
     : undefined
 }
@@ -81,7 +81,7 @@ const partitions: Rule = ({ args, program }) => {
 }
 
 /** Disks. */
-export const diskRules: ReadonlyArray<Rule> = [formatting, onDevice, partitions]
+export const diskRules: ReadonlyArray<Rule> = [format, device, partitions]
 
 const deleters = new Set(["rm", "srm", "grm", "remove-item", "ri", "rd", "rmdir", "del", "erase", "unlink", "shred", "trash", "rimraf", "wipe"])
 
