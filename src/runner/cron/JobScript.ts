@@ -18,6 +18,8 @@ import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 /** Characters of its output that are kept. */
 export const outputChars = 50_000
 const errorChars = 2_000
+/** Bytes of stderr that are kept: its beginning may be the end of a secret, and is left out. */
+const errorBytes = 16_384
 
 /** The script gave no result. */
 export class ScriptFailed extends Schema.TaggedError<ScriptFailed>("hermes-effect/runner/ScriptFailed")("ScriptFailed", {
@@ -41,7 +43,7 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 /** Its stdout stays stdout; of stderr, which may be endless too, only the end goes to a file, and the exit code to another. */
 const commandOf = (path: string, extension: string, errors: string, code: string): string => {
   const program = quoted(programs[extension.toLowerCase()] ?? "bash")
-  return `{ { ${program} ${quoted(path)} 3>&- 4>&-; echo $? >&4; } 2>&1 1>&3 | tail -c ${errorChars} > ${quoted(errors)}; } 3>&1 4> ${quoted(code)}`
+  return `{ { ${program} ${quoted(path)} 3>&- 4>&-; echo $? >&4; } 2>&1 1>&3 | tail -c ${errorBytes} > ${quoted(errors)}; } 3>&1 4> ${quoted(code)}`
 }
 
 /** Output of the script. */
@@ -66,6 +68,8 @@ export const run = Effect.fnUntraced(function*(path: string, cwd: string | undef
   const output = OutputText.bounded(buffer.kept(), outputChars, true).trim()
   const exitCode = (yield* fs.readFileString(code)).trim()
   if (exitCode === "0") return output
-  const said = (yield* fs.readFileString(errors)).trim()
+  const tail = yield* fs.readFile(errors)
+  const kept = { head: new Uint8Array(0), omitted: tail.length < errorBytes ? 0 : 1, tail }
+  const said = OutputText.last(kept, errorChars, { redact: true, goesOn: false }).trim()
   return yield* new ScriptFailed({ message: `the script ended with exit code ${exitCode}${said === "" ? "" : `: ${said}`}` })
 }, Effect.scoped, Effect.catchTag(["NotStarted", "PlatformError"], ({ message }) => Effect.fail(new ScriptFailed({ message }))))
