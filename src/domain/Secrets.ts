@@ -8,7 +8,8 @@
  * know nothing of each other. Text is searched for all values at once, in one pass (Aho-Corasick), for: the value itself,
  * each line of it, its characters in reverse, base64 and base64url at all three alignments, hexadecimal, percent-encoding,
  * and escapes of JSON strings, once and twice. White space inside of a value in the text does not hide it (`base64` and
- * `xxd -p` break lines), nor do line numbers in front of its lines, with or without a file name (`cat -n`, `grep -n`).
+ * `xxd -p` break lines), nor do escapes of white space (the same in a string of JSON), nor line numbers in front of its lines,
+ * with or without a file name (`cat -n`, `grep -n`).
  *
  * A short word or a placeholder (`ollama`, `no-key-required`, `true`) is not registered: it would be masked everywhere.
  *
@@ -185,6 +186,14 @@ const withoutLineNumbers = (text: string): string | undefined => {
   return count < 2 ? undefined : out
 }
 
+const whiteEscape = /\\{1,4}[nrt]/g
+
+/** A text whose escapes of white space are blanks, of the same length; undefined when it has none. */
+const withoutEscapes = (text: string): string | undefined => {
+  const out = text.includes("\\") ? text.replace(whiteEscape, (escape) => " ".repeat(escape.length)) : text
+  return out === text ? undefined : out
+}
+
 /** Offset of the last `count` characters before `end`, white space not counted. */
 const startOf = (text: string, end: number, count: number): number => {
   let at = end
@@ -250,24 +259,32 @@ export const make = (): Registry => {
     version: () => values.size,
     mask: (given) => {
       if (values.size === 0 || given.length < shortestForm) return given
-      const masked = replaced(given, given)
-      const bare = withoutLineNumbers(masked)
-      return bare === undefined ? masked : replaced(masked, bare)
+      let masked = replaced(given, given)
+      for (const without of [withoutEscapes, withoutLineNumbers]) {
+        const bare = without(masked)
+        if (bare !== undefined) masked = replaced(masked, bare)
+      }
+      return masked
     },
     cut: (text, wanted) => {
       if (values.size === 0) return wanted
       const { depth, found, step } = compiled()
       const places: Array<readonly [from: number, end: number]> = []
-      let state = 0
-      for (let at = 0; at < text.length; at++) {
-        const code = text.charCodeAt(at)
-        if (isBlank(code)) continue
-        state = step(state, code)
-        const index = found[state] ?? -1
-        const needle = index < 0 ? undefined : needles[index]
-        if (needle !== undefined) places.push([startOf(text, at + 1, needle.text.length), at + 1])
+      const search = (text: string): void => {
+        let state = 0
+        for (let at = 0; at < text.length; at++) {
+          const code = text.charCodeAt(at)
+          if (isBlank(code)) continue
+          state = step(state, code)
+          const index = found[state] ?? -1
+          const needle = index < 0 ? undefined : needles[index]
+          if (needle !== undefined) places.push([startOf(text, at + 1, needle.text.length), at + 1])
+        }
+        if (state !== 0) places.push([startOf(text, text.length, depth[state] ?? 0), text.length + 1])
       }
-      if (state !== 0) places.push([startOf(text, text.length, depth[state] ?? 0), text.length + 1])
+      search(text)
+      const bare = withoutEscapes(text)
+      if (bare !== undefined) search(bare)
       // Places that overlap are left one by one.
       for (let before = -1, at = wanted;; before = at) {
         for (const [from, end] of places) if (from < at && end > at) at = from

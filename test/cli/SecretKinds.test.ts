@@ -7,7 +7,7 @@ import { chmodSync } from "node:fs"
 import { collector } from "../observability/support/collector.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { machine, sessionIdOf } from "../support/hermes.ts"
-import { plantedKeys } from "../support/plantedKeys.ts"
+import { selectedKeys as plantedKeys } from "../support/plantedKeys.ts"
 import { everything, filesOf, found, foundInFiles, plantedText } from "../support/secretSearch.ts"
 import { protocols, type WireCall } from "../support/wireModel.ts"
 
@@ -54,7 +54,7 @@ interface Asked {
 const call = (id: string, name: string, args: object): WireCall => ({ id, name, args: JSON.stringify(args) })
 
 /** The files that the values stand in, each short enough to be read whole. */
-const pages = Array.from({ length: 6 }, (_, at) => plantedText(at * 20, at * 20 + 20))
+const pages = Array.from({ length: 6 }, (_, at) => plantedText(at * plantedKeys.length / 6, (at + 1) * plantedKeys.length / 6))
 
 const world = Effect.gen(function*() {
   const made = yield* machine
@@ -203,7 +203,7 @@ describe("95 kinds of keys", () => {
       const { at, cwd, hermes, home, keep } = yield* machine
       const judged: Array<string> = []
       // A command as a model may write it; the longest is shown in part.
-      const commands = [0, 1, 2].map((part) => `rm -r ./scratch; cat <<'END'\n${plantedText(part * 30, part * 30 + 12)}\nEND`)
+      const commands = [0, 1, 2].map((part) => `rm -r ./scratch; cat <<'END'\n${plantedText(part * plantedKeys.length / 3, part * plantedKeys.length / 3 + 12)}\nEND`)
       const server = yield* HttpServer.make(({ body, url }, response) => {
         if (!url.endsWith("/chat/completions")) return HttpServer.json(response, 404, { error: { message: "not here" } })
         const { messages, stream } = JSON.parse(body) as Asked

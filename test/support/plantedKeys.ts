@@ -61,6 +61,19 @@ export const plantedKeys: Keys = keysFrom(1)
 /** Other keys of the same kinds in the same order: those that no runtime holds. */
 export const foreignKeys: Keys = keysFrom(1_001)
 
+/** One of each make: vendor prefixes long and short, an address, parts with separators, base64 with its signs, nothing to know it by. */
+const representative = new Set([
+  "openai", "anthropic admin", "github fine-grained", "aws", "bedrock", "slack webhook", "telegram", "stripe live", "1password", "jwt", "azure devops", "maxmind"
+])
+
+const isSelected = ([kind]: Keys[number]): boolean => process.env["HERMES_TEST_SECRETS"] !== undefined || representative.has(kind)
+
+/** {@link plantedKeys} that are searched for in sinks: one of each make, or every one where `HERMES_TEST_SECRETS` is set. */
+export const selectedKeys: Keys = plantedKeys.filter(isSelected)
+
+/** {@link foreignKeys} of the same kinds as {@link selectedKeys}. */
+export const selectedForeignKeys: Keys = foreignKeys.filter(isSelected)
+
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
 
 /** The forms that a value takes on its way through a shell or a model. */
@@ -77,6 +90,7 @@ export const encoded: Readonly<Record<string, (value: string) => string>> = {
   "percent-encoded, every byte": (value) => Array.from(Buffer.from(value), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join(""),
   "a string of JSON": (value) => JSON.stringify({ x: value }),
   "a string of JSON in one of JSON": (value) => JSON.stringify(JSON.stringify({ x: value })),
+  "base64, wrapped, in a string of JSON": (value) => JSON.stringify(base64(`KEY=${value}\n`).replaceAll(/.{20}/g, "$&\n")),
   "in reverse": (value) => Array.from(value).reverse().join(""),
   "wrapped at eight characters": (value) => value.replaceAll(/.{8}/g, "$&\n")
 }

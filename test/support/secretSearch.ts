@@ -1,7 +1,7 @@
 // Searches bytes for planted values, in every form, whole and in parts: twelve characters in a row that belong to one value are a find.
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { encoded, foreignKeys, plantedKeys } from "./plantedKeys.ts"
+import { encoded, selectedForeignKeys as foreignKeys, selectedKeys as plantedKeys } from "./plantedKeys.ts"
 
 const length = 12
 
@@ -60,5 +60,5 @@ export const plantedText = (from: number, to: number): string =>
     ...foreignKeys.slice(from, to).map(([kind, key]) => `${kind}: ${key}`)
   ].join("\n")
 
-/** {@link plantedText} of all kinds. */
+/** {@link plantedText} of all kinds that are selected. */
 export const everything = plantedText(0, plantedKeys.length)
