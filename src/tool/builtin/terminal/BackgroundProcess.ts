@@ -73,6 +73,16 @@ const maxLineChars = 8192
 const maxLines = 20
 const maxShownChars = 500
 
+/** Characters of several lines that are taken for the first part of a value which goes on. */
+const shortestPart = 8
+
+/** End of the lines that can be looked at now: a value of several lines that may have begun at `cut` waits for its end. */
+const settled = (text: string, cut: number): number => {
+  const part = text.slice(cut)
+  const isPart = part.includes("\n") && part.replaceAll(/\s/g, "").length >= shortestPart
+  return isPart ? text.lastIndexOf("\n", cut - 1) + 1 : text.length
+}
+
 /**
  * Cuts a stream of bytes into lines and looks for the patterns (plain text, case matters) in each. A line that has not
  * ended yet (a prompt) is looked at too, and reported once.
@@ -82,7 +92,11 @@ export const matcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) =>
   let rest = ""
   let restReported = false
   return (chunk) => {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n")
+    const secrets = current()
+    // Masked before it is cut into lines: a value may be broken over several.
+    const seen = secrets.mask(rest + decoder.decode(chunk, { stream: true }))
+    const end = settled(seen, secrets.cut(seen, seen.length))
+    const lines = seen.slice(0, end).split("\n")
     let found: string | undefined
     const matched: Array<string> = []
     for (const [index, line] of lines.entries()) {
@@ -97,8 +111,12 @@ export const matcher = (patterns: ReadonlyArray<string>): (chunk: Uint8Array) =>
       if (pattern === undefined) continue
       found ??= pattern
       // Redacted before it is cut, and without what may be the first part of a secret.
-      const whole = isRest ? text.slice(0, current().cut(text, text.length)) : text
-      if (matched.length < maxLines) matched.push(redactText(whole).slice(0, maxShownChars).trimEnd())
+      const whole = isRest ? text.slice(0, secrets.cut(text, text.length)) : text
+      if (matched.length < maxLines) matched.push(redactText(whole, secrets).slice(0, maxShownChars).trimEnd())
+    }
+    if (end < seen.length) {
+      rest = seen.slice(end)
+      restReported = end === 0 && restReported
     }
     // A line that never ends is looked at in pieces, so that it takes no more than so much memory.
     if (rest.length > maxLineChars) {
