@@ -16,10 +16,13 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import { SessionId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
-import { RedactSecrets } from "../domain/Redaction.ts"
+import { RedactSecrets, redactStart } from "../domain/Redaction.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
 import * as ResultText from "../tool/result/ResultText.ts"
 import type { Delivery, Service as Children } from "./Children.ts"
+
+/** Characters of a goal or an error. */
+const longest = 300
 
 /** Contents of a report. */
 interface BackgroundReport {
@@ -30,15 +33,17 @@ interface BackgroundReport {
   readonly summary: string
 }
 
-const short = (text: string): string => {
+/** The beginning of a text in one line; what is cut has no secrets in it, as a part of one is known by nothing. */
+const short = (text: string, redact: boolean): string => {
   const line = text.replaceAll(/\s+/g, " ").trim()
-  return line.length > 300 ? `${line.slice(0, 300)}…` : line
+  if (line.length <= longest) return line
+  return `${redact ? redactStart(line, longest) : line.slice(0, longest)}…`
 }
 
-const written = ({ delegationId, facts, goal, status, summary }: BackgroundReport): string =>
+const written = ({ delegationId, facts, goal, status, summary }: BackgroundReport, redact: boolean): string =>
   [
     `[Report of the background delegation ${delegationId}: ${status}]`,
-    `Goal: ${short(goal)}`,
+    `Goal: ${short(goal, redact)}`,
     facts.join(" · "),
     "",
     summary === "" ? "It left no summary." : summary
@@ -47,8 +52,8 @@ const written = ({ delegationId, facts, goal, status, summary }: BackgroundRepor
 /** So many of something, in words. */
 export const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-/** A report as a message. */
-export const message = ({ delegationId, goal, report }: Delivery): string =>
+/** A report as a message; `redact` is what `Redaction.RedactSecrets` says. */
+export const message = ({ delegationId, goal, report }: Delivery, redact: boolean): string =>
   written({
     delegationId,
     goal,
@@ -60,10 +65,10 @@ export const message = ({ delegationId, goal, report }: Delivery): string =>
       counted(report.tool_trace.length, "tool call"),
       `${Math.round(report.duration_seconds)} s`,
       `session ${report.session_id}`,
-      ...(report.error === undefined ? [] : [`error: ${short(report.error)}`]),
+      ...(report.error === undefined ? [] : [`error: ${short(report.error, redact)}`]),
       ...(report.stale_paths === undefined ? [] : [`changed since you read them: ${report.stale_paths.join(", ")}`])
     ]
-  })
+  }, redact)
 
 interface Sent {
   readonly delegationId: string
@@ -98,7 +103,7 @@ const textOf = (message: Prompt.Message): string =>
     : ""
 
 /** Report, from the store, of a child that reported to nobody. */
-const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: Sent) {
+const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationId, goal, sessionId }: Sent, redact: boolean) {
   const id = SessionId.make(sessionId)
   const session = Option.getOrUndefined(yield* store.get(id))
   const messages = session === undefined ? [] : yield* store.messages(id)
@@ -114,7 +119,7 @@ const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationI
       ...(reason === undefined ? ["the process that it worked in ended before it did: look what is done before you use it"] : []),
       `session ${sessionId}`
     ]
-  })
+  }, redact)
 })
 
 /** Reports that a session has not been told of, for the run that begins with `prompt`. */
@@ -131,12 +136,12 @@ export const missed = Effect.fnUntraced(function*(
   if (untold.length === 0) return []
   const waiting = yield* children.take(sessionId)
   const working = new Set((yield* children.list).map(({ delegationId }) => delegationId))
+  const redact = yield* RedactSecrets
   const texts = yield* Effect.forEach(untold, (child): Effect.Effect<ReadonlyArray<string>, SessionStoreError> => {
     const delivery = waiting.find(({ delegationId }) => delegationId === child.delegationId)
-    if (delivery !== undefined) return Effect.succeed([message(delivery)])
-    return working.has(child.delegationId) ? Effect.succeed([]) : Effect.map(recovered(store, child), (text) => [text])
+    if (delivery !== undefined) return Effect.succeed([message(delivery, redact)])
+    return working.has(child.delegationId) ? Effect.succeed([]) : Effect.map(recovered(store, child, redact), (text) => [text])
   })
-  const redact = yield* RedactSecrets
   return texts.flat().map((said) =>
     Prompt.userMessage({ content: [Prompt.textPart({ text: ResultText.text(said, { foreign: false, redact }) })] }))
 })

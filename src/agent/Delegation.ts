@@ -20,7 +20,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Ids from "../domain/Ids.ts"
-import { RedactSecrets } from "../domain/Redaction.ts"
+import { redactKeys, RedactSecrets } from "../domain/Redaction.ts"
+import { Secrets } from "../domain/Secrets.ts"
 import { Correlation } from "../hooks/Correlation.ts"
 import * as Delegator from "../tool/Delegator.ts"
 import * as ResultText from "../tool/result/ResultText.ts"
@@ -42,6 +43,13 @@ const refused = (message: string) => Effect.fail(new Delegator.DelegationRefused
 const dispatchedNote =
   "The child works in the background. Go on with something else, or end your turn: its report comes as a message of its own. " +
   "Do not wait for it, and do not do its work."
+
+/** A task without secrets: a model wrote it, and it is what the child is told, stored with, and known by. */
+const withoutSecrets = Effect.fnUntraced(function*(task: Delegator.Task): Effect.fn.Return<Delegator.Task> {
+  const secrets = yield* Secrets
+  const mask = (yield* RedactSecrets) ? (text: string) => redactKeys(text, secrets) : secrets.mask
+  return { ...task, goal: mask(task.goal), context: task.context === undefined ? undefined : mask(task.context) }
+})
 
 /** The port for one run. */
 export const make = <E>(
@@ -141,7 +149,10 @@ export const make = <E>(
   })
 
   return {
-    delegate: (tasks) => Effect.flatMap(admit(tasks), (registered) => Effect.scoped(all(tasks, registered))),
-    dispatch
+    delegate: Effect.fnUntraced(function*(tasks) {
+      const registered = yield* admit(tasks)
+      return yield* Effect.scoped(all(yield* Effect.forEach(tasks, withoutSecrets), registered))
+    }),
+    dispatch: (task) => Effect.flatMap(withoutSecrets(task), dispatch)
   }
 }

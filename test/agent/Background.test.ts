@@ -64,7 +64,7 @@ describe("delegation in the background", () => {
       yield* children.arrived(s1)
       const [delivery] = yield* children.take(s1)
       if (delivery === undefined) return assert.fail("no report")
-      yield* Agent.run({ prompt: Background.message(delivery), sessionId: "s1" })
+      yield* Agent.run({ prompt: Background.message(delivery, true), sessionId: "s1" })
       yield* Agent.run({ prompt: "more", sessionId: "s1" })
       const users = (yield* (yield* SessionStore).messages(s1)).filter(({ role }) => role === "user")
       assert.strictEqual(users.length, 3)
