@@ -13,6 +13,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import * as Tool from "effect/ai/Tool"
+import { redactKeys } from "../domain/Redaction.ts"
+import { type Registry, Secrets } from "../domain/Secrets.ts"
 import { ToolFailed, type ToolOutput } from "../domain/ToolOutput.ts"
 import * as Frozen from "../middleware/Frozen.ts"
 import * as PlainReturn from "../middleware/PlainReturn.ts"
@@ -129,6 +131,24 @@ const availableWith = ({ available }: PlainTool): Effect.Effect<boolean, unknown
     (answer) => answer === true
   )
 
+const maxDepth = 32
+
+/** A JSON value with every string changed; the names of members stay. */
+const withStrings = (value: unknown, change: (text: string) => string, depth = 0): unknown => {
+  if (typeof value === "string") return change(value)
+  if (typeof value !== "object" || value === null || depth >= maxDepth) return value
+  if (Array.isArray(value)) return value.map((item: unknown) => withStrings(item, change, depth + 1))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withStrings(item, change, depth + 1)]))
+}
+
+/** What a model is told of a tool: no keys. */
+const definitionOf = ({ description, name, parameters }: BoundTool["definition"], secrets: Registry): BoundTool["definition"] => ({
+  name,
+  description: redactKeys(description, secrets),
+  // Strings became strings.
+  parameters: withStrings(parameters, (text) => redactKeys(text, secrets)) as BoundTool["definition"]["parameters"]
+})
+
 /** The toolset of one plain tool. */
 export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknown> => {
   const { description = "", idempotent, name, parameters = noParameters, pathArguments = [], readonly } = plain
@@ -148,7 +168,8 @@ export const toolset = (plain: PlainTool, plugin: string): Toolset<never, unknow
         Effect.updateContext(bound.run(params, callId), (input: Context.Context<ToolContext>) => Context.merge(context, input))
       const check = bound.facts.available
       const available = check && Effect.updateContext(check, (input: Context.Context<never>) => Context.merge(context, input))
-      return Effect.succeed([{ ...bound, run, facts: { ...bound.facts, available } }])
+      const definition = definitionOf(bound.definition, Context.get(context, Secrets))
+      return Effect.succeed([{ ...bound, definition, run, facts: { ...bound.facts, available } }])
     })
   )
 }
