@@ -8,6 +8,7 @@ import * as Duration from "effect/Duration"
 import * as AiError from "effect/ai/AiError"
 import { ConfigError, InvalidInput, SessionNotFound } from "../domain/AgentError.ts"
 import * as Redaction from "../domain/Redaction.ts"
+import { current, type Registry } from "../domain/Secrets.ts"
 import { PluginError } from "../plugin/PluginError.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { failed, Failure, unusable } from "./Failure.ts"
@@ -18,7 +19,8 @@ export interface ExitLine {
   readonly line: string
 }
 
-const oneLine = (text: string): string => Redaction.redactText(SafeText.line(SafeText.plain(text)))
+/** A text as one line without secrets and control sequences. Outside of a fiber the secrets of the runtime are to be given. */
+export const oneLine = (text: string, secrets = current()): string => Redaction.redactText(SafeText.line(SafeText.plain(text)), secrets)
 
 const sentence = (description: string | undefined, otherwise: string): string => description?.trim() || otherwise
 
@@ -66,26 +68,26 @@ const reasonOf = (reason: AiError.AiErrorReason): string => {
 /** A key that is not there is no mistake in the configuration: nothing was asked wrongly, the work cannot be done. */
 const isAboutKey = (path: string): boolean => path === "model.api_key" || /^[A-Z0-9_]*(?:KEY|TOKEN)$/.test(path)
 
-const configuration = ({ message, path }: ConfigError): ExitLine => {
+const configuration = ({ message, path }: ConfigError, secrets: Registry): ExitLine => {
   const [first = "", ...more] = message.split("\n")
   const rest = more.length === 0 ? "" : ` (and ${more.length} more: run \`hermes config check\`)`
-  return { code: isAboutKey(path) ? failed : unusable, line: oneLine(first) + rest }
+  return { code: isAboutKey(path) ? failed : unusable, line: oneLine(first, secrets) + rest }
 }
 
 const isInput = (error: unknown): boolean =>
   error instanceof InvalidInput || error instanceof SessionNotFound || (error instanceof PluginError && error.input === true)
 
 /** Anything that was not foreseen is told by its message, and is a failure of the program. */
-export const of = (error: unknown): ExitLine => {
-  if (error instanceof Failure) return { code: error.code, line: oneLine(error.message) }
-  if (error instanceof ConfigError) return configuration(error)
-  if (AiError.isAiError(error)) return { code: failed, line: oneLine(reasonOf(error.reason)) }
+export const of = (error: unknown, secrets = current()): ExitLine => {
+  if (error instanceof Failure) return { code: error.code, line: oneLine(error.message, secrets) }
+  if (error instanceof ConfigError) return configuration(error, secrets)
+  if (AiError.isAiError(error)) return { code: failed, line: oneLine(reasonOf(error.reason), secrets) }
   const code = isInput(error) ? unusable : failed
-  return { code, line: oneLine(error instanceof Error ? error.message || error.name : String(error)) }
+  return { code, line: oneLine(error instanceof Error ? error.message || error.name : String(error), secrets) }
 }
 
 /** {@link of} for a cause that is no interruption. */
-export const ofCause = (cause: Cause.Cause<unknown>): ExitLine => of(Cause.squash(cause))
+export const ofCause = (cause: Cause.Cause<unknown>, secrets = current()): ExitLine => of(Cause.squash(cause), secrets)
 
 /** The line as it stands on stderr. */
 export const render = (line: string): string => `Error: ${line}\n`

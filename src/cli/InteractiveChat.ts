@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
+import * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
 import { Agent } from "../agent/Agent.ts"
 import { BackgroundWork } from "../agent/BackgroundWork.ts"
@@ -15,6 +16,7 @@ import { Home } from "../config/Home.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
+import * as Redaction from "../domain/Redaction.ts"
 import { Hooks } from "../hooks/Hooks.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import { Auxiliary } from "../routing/Auxiliary.ts"
@@ -32,6 +34,7 @@ import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
 import * as SafeText from "./render/SafeText.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import * as PluginsDialog from "./PluginsDialog.ts"
+import { Output } from "./ProgramOutput.ts"
 import { Program, type Start } from "./Program.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import { version } from "./Version.ts"
@@ -39,17 +42,23 @@ import { version } from "./Version.ts"
 const historyFile = "history.jsonl"
 
 /** Asks whether a program of the configuration may run. */
-const confirmHook: Effect.Effect<Start["confirmHook"], never, Prompt.Environment> = Effect.map(
-  Effect.context<Prompt.Environment>(),
-  (context) => (hook, consent) => {
-    const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${SafeText.line(hook.command)}" on ${hook.event}?`
+const confirmHook = Effect.gen(function*() {
+  const context = yield* Effect.context<Prompt.Environment>()
+  const { streams } = yield* Output
+  const own = yield* Terminal.Terminal
+  // What plugins print meanwhile goes elsewhere; a question of the program's own does not.
+  const terminal = Terminal.make({ ...own, display: (text) => Effect.sync(() => streams.answer.write(text)) })
+  return ((hook, consent) => {
+    const command = Redaction.redactText(SafeText.line(hook.command))
+    const message = `${consent === "changed" ? "The program changed since it was approved. " : ""}Run "${command}" on ${hook.event}?`
     return Prompt.run(Prompt.Confirm({ message, initial: false })).pipe(
+      Effect.provideService(Terminal.Terminal, terminal),
       Effect.provideContext(context),
       // Leaving the question is no consent.
       Effect.orElseSucceed(() => false)
     )
-  }
-)
+  }) satisfies Start["confirmHook"]
+})
 
 const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
   const settings = yield* Settings
@@ -59,6 +68,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   const router = yield* ModelRouter
   const plugins = yield* Plugins
   const { model, provider } = yield* router.primary
+  const { printOn, streams } = yield* Output
   const input = yield* RunOptions.prepare(flags, settings)
   return yield* Interactive.run({
     agent: yield* Agent,
@@ -67,7 +77,8 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     registry: yield* ToolRegistry,
     shell: yield* Shell.make,
     history: yield* InputHistory.file(paths.join(home.root, historyFile)),
-    terminal: yield* NodeTerminal.make,
+    terminal: yield* NodeTerminal.make({ stdout: streams.answer.write, stderr: streams.aside.write }),
+    printed: printOn,
     display: settings.display,
     about: { version, provider, model, cwd: workingDirectory() },
     routes: Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))?.routes,

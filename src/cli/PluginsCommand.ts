@@ -290,9 +290,11 @@ export const run = Effect.fnUntraced(function*(
     withoutModel: true,
     reserved: { commands: [], cliCommands: reserved }
   })
+  // What its command prints is the answer.
+  yield* (yield* Output).masked
   return yield* Effect.gen(function*() {
     const { cliCommands } = yield* Plugins.use(({ loaded }) => loaded)
     const command = cliCommands.find(({ name }) => name === nameOf(word))
     return command === undefined ? undefined : (yield* command.run(args)) ?? 0
   }).pipe(Effect.provide(runtime))
-}, Effect.provide(surroundings))
+}, Effect.scoped, Effect.provide(surroundings))

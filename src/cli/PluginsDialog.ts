@@ -7,6 +7,7 @@ import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Redaction from "../domain/Redaction.ts"
 import type { Command } from "../plugin/Plugin.ts"
 import type { Reserved } from "../plugin/Registration.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -31,7 +32,7 @@ const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCom
   name,
   aliases: [],
   usage: SafeText.line(argsHint ?? ""),
-  help: SafeText.line(description ?? ""),
+  help: Redaction.redactText(SafeText.line(description ?? "")),
   run: (argument, dialog) =>
     Effect.suspend(() => run(argument)).pipe(
       Effect.timeoutOption(deadline),
@@ -43,7 +44,7 @@ const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCom
         onSuccess: (said) =>
           Effect.sync(() => {
             if (Option.isNone(said)) complain(dialog, `/${name} took longer than ${Duration.format(deadline)} and was stopped`)
-            else if (typeof said.value === "string" && said.value !== "") say(dialog, SafeText.text(said.value), "")
+            else if (typeof said.value === "string" && said.value !== "") say(dialog, Redaction.redactText(SafeText.text(said.value)), "")
           })
       }),
       Effect.as(stay)

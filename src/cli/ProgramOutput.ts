@@ -22,8 +22,15 @@ export interface Service {
     /** Kind of a stdin that may hold input although nobody types there; absent for a terminal, a device, a closed one. */
     readonly piped?: "file" | "pipe" | "socket" | undefined
   }
-  /** As long as the scope lives, whatever else in this process prints to stdout goes to stderr: plugins, libraries. */
+  /**
+   * As long as the scope lives, whatever else in this process prints to stdout goes to stderr, without secrets: plugins,
+   * libraries. The program does it wherever it makes a runtime; a command that wants it earlier does it itself.
+   */
   readonly protect: Effect.Effect<void, never, Scope.Scope>
+  /** The same, but what is printed to stdout stays there: it is the answer of a plugin's command. */
+  readonly masked: Effect.Effect<void, never, Scope.Scope>
+  /** As long as the scope lives, what {@link protect} sends to stderr is given to a screen instead, masked, in pieces of any cut. */
+  readonly printOn: (show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>
   /**
    * As long as the scope lives, calls `last` when the process ends in the middle of the work: a signal that nothing reacted to
    * in time, a plugin that ends the process. It writes at once, and returns the exit code.

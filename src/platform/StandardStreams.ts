@@ -5,7 +5,7 @@
  *
  * The guard sends to stderr what plugins and libraries write to stdout, whichever way they write: the stream, the descriptor 1
  * through `node:fs`, or a child process that inherits it. What they write to either stream or descriptor in one piece has no
- * secrets in it.
+ * secrets in it. A screen on the terminal takes what goes to the streams in place of stderr.
  *
  * **Gotchas**
  *
@@ -64,30 +64,51 @@ const maskedWith = (mask: (text: string) => string) => (written: unknown): unkno
   return typeof written === "string" ? filled(safe, text) : Buffer.from(filled(safe, text))
 }
 
+/** What is done with what is written. */
+export interface Guarded {
+  readonly mask: (text: string) => string
+  /** The descriptor that gets what is written to stdout: 1 where that is the answer of the command. */
+  readonly stdoutTo: 1 | 2
+  /** Takes what is written to the streams, and masks it itself; undefined while stderr gets it. */
+  readonly screen: () => ((text: string) => void) | undefined
+}
+
 /** Guards stdout, masks what is written; returns the function that lifts the guard again. */
-export const guard = (mask: (text: string) => string): () => void => {
+export const guard = ({ mask, screen, stdoutTo }: Guarded): () => void => {
   const { stderr, stdout } = process
   const toStderr = stderr.write.bind(stderr)
   const masked = maskedWith(mask)
-  const aside = (): Callable => (written, ...rest) => Reflect.apply(toStderr, stderr, [masked(written), ...rest])
+  const toStdout = stdout.write.bind(stdout)
+  const aside = (descriptor: 1 | 2): Callable => (written, ...rest) => {
+    const shown = screen()
+    if (shown === undefined) {
+      return descriptor === 1 && stdoutTo === 1
+        ? Reflect.apply(toStdout, stdout, [masked(written), ...rest])
+        : Reflect.apply(toStderr, stderr, [masked(written), ...rest])
+    }
+    shown(typeof written === "string" ? written : written instanceof Uint8Array ? Buffer.from(written).toString("utf8") : "")
+    const done = rest.find((one) => typeof one === "function")
+    if (typeof done === "function") process.nextTick(() => Reflect.apply(done, undefined, []))
+    return true
+  }
   const undo = [
-    replace(stdout, "write", aside),
-    replace(stderr, "write", aside),
+    replace(stdout, "write", () => aside(1)),
+    replace(stderr, "write", () => aside(2)),
     ...writers.map((name) =>
       replace(fs, name, (original) =>
         function(this: unknown, target, written, ...rest) {
           if (target !== 1 && target !== 2) return Reflect.apply(original, this, [target, written, ...rest])
-          return Reflect.apply(original, this, [2, masked(written), ...rest])
+          return Reflect.apply(original, this, [target === 1 ? stdoutTo : 2, masked(written), ...rest])
         })),
     ...synchronous.map((name) =>
       replace(childProcess, name, (original) =>
         function(this: unknown, ...args) {
-          return Reflect.apply(original, this, args.map(withStdio))
+          return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
         })),
     // Every asynchronous way to start a child ends here, its options in one record.
     replace(childProcess.ChildProcess.prototype, "spawn", (original) =>
       function(this: unknown, ...args) {
-        return Reflect.apply(original, this, args.map(withStdio))
+        return Reflect.apply(original, this, stdoutTo === 1 ? args : args.map(withStdio))
       })
   ]
   syncBuiltinESMExports()

@@ -32,6 +32,8 @@ export const capture = (): Captured => {
       },
       terminal: { input: false },
       protect: Effect.void,
+      masked: Effect.void,
+      printOn: () => Effect.void,
       onExit: () => Effect.void
     }
   }

@@ -22,7 +22,7 @@ const program = Effect.gen(function*() {
     store: yield* SessionStore,
     hooks: yield* Hooks,
     registry: yield* ToolRegistry,
-    terminal: yield* NodeTerminal.make,
+    terminal: yield* NodeTerminal.make(),
     shell: yield* Shell.make,
     history: InputHistory.memory(),
     display: display({ finalResponseMarkdown: mode === "strip" ? "strip" : "render", showCost: true }),

@@ -32,14 +32,14 @@ const patienceMillis = 45_000
 
 const breathe = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 10)))
 
-/** Runs a line of the shell on a terminal of 80 columns. */
-export const open = (launch: Launch, line: string, env: Readonly<Record<string, string>> = {}) =>
+/** Runs a line of the shell on a terminal of so many columns. */
+export const open = (launch: Launch, line: string, env: Readonly<Record<string, string>> = {}, columns = 80) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
-        const [command, ...args] = launch(`stty cols 80 rows 24; ${line}`)
+        const [command, ...args] = launch(`stty cols ${columns} rows 24; ${line}`)
         const child = spawn(command, args, { env: { ...process.env, TERM: "xterm", ...env } })
-        const terminal = Virtual.make(80)
+        const terminal = Virtual.make(columns)
         child.stdout.setEncoding("utf8")
         child.stdout.on("data", (text: string) => terminal.write(text))
         const exited = new Promise<number | null>((resolve) => child.once("close", resolve))

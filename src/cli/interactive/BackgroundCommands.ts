@@ -10,6 +10,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Item } from "../../agent/BackgroundWork.ts"
+import * as Redaction from "../../domain/Redaction.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as Width from "../render/Width.ts"
@@ -23,7 +24,7 @@ const tell = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
 const line = (dialog: Dialog, { at, id, since, what }: Item, now: number): string => {
   const facts = ` · ${at} · ${ToolText.elapsed(now - since)}`
   const room = Math.max(10, dialog.screen.size().columns - Width.of(id) - Width.of(facts) - 3)
-  return `${id}  ${Width.cut(SafeText.line(what), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
+  return `${id}  ${Width.cut(SafeText.line(Redaction.redactText(what)), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
 }
 
 const nothing = "No background work."

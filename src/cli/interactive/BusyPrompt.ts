@@ -15,6 +15,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Redaction from "../../domain/Redaction.ts"
 import { frameMillis } from "../render/EventPrinter.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
@@ -129,7 +130,7 @@ const watch = Effect.fnUntraced(function*<A, E>(
   const answer = Effect.fnUntraced(function*(pending: Questions.Pending, line: string) {
     const answer = Questions.read(pending.question, line)
     if (answer === undefined) return
-    dialog.note(PromptLine.mark(screen.asidePaint) + SafeText.line(answer.join(", ")))
+    dialog.note(PromptLine.mark(screen.asidePaint) + SafeText.line(Redaction.redactText(answer.join(", "))))
     yield* pending.answer(answer)
   })
 

@@ -77,6 +77,8 @@ export interface InteractiveOptions {
   readonly commands?: ReadonlyArray<DialogCommand> | undefined
   /** The user's own commands (`quick_commands`). */
   readonly quickCommands?: Values["quickCommands"] | undefined
+  /** Takes what plugins and libraries print while the session lasts, without secrets, in pieces of any cut. */
+  readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** Lets plugins speak in this conversation as long as it lasts. */
   readonly attach?: ((conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** The directory that a resumed session works in; the program's where undefined. */

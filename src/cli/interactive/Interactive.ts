@@ -18,10 +18,12 @@ import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
+import { redactText } from "../../domain/Redaction.ts"
 import * as LogLine from "../LogLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
+import * as Wrap from "../render/Wrap.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
 import { complain, type Dialog, type DialogCommand, type InteractiveOptions, say } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
@@ -52,7 +54,7 @@ const quickCommandsOf = (quickCommands: Values["quickCommands"]): ReadonlyArray<
       name,
       aliases: [],
       usage: "",
-      help: `Same as ${line}`,
+      help: `Same as ${redactText(line)}`,
       run: (argument) => Effect.succeed<Next>({ _tag: "Type", line: `${line} ${argument}`.trimEnd() })
     }]
   })
@@ -107,6 +109,20 @@ const logger = (dialog: Dialog): Logger.Logger<unknown, void> =>
     const line = Width.cut(SafeText.line(LogLine.render(logLevel, message)), dialog.screen.size().columns - 1)
     dialog.note(dialog.screen.asidePaint.text(line, "yellow"))
   })
+
+/** Shows what plugins print, line by line. */
+const prints = (dialog: Dialog): (text: string) => void => {
+  const { asidePaint, size } = dialog.screen
+  let rest = ""
+  return (text) => {
+    // Nothing more comes behind an empty piece.
+    const lines = SafeText.plain(rest + text + (text === "" && rest !== "" ? "\n" : "")).split("\n")
+    rest = lines.pop() ?? ""
+    for (const line of lines) {
+      for (const row of Wrap.lines([{ text: line, style: { attributes: ["dim"] } }], size().columns - 1, asidePaint)) dialog.note(row)
+    }
+  }
+}
 
 const either = (names: ReadonlyArray<string>): string => {
   const slashed = names.map((name) => `/${name}`)
@@ -222,6 +238,7 @@ const open = Effect.fnUntraced(function*(dialog: Dialog) {
 export const run = (options: InteractiveOptions): Effect.Effect<number> =>
   Effect.gen(function*() {
     const dialog = yield* make(options)
+    if (options.printed !== undefined) yield* options.printed(prints(dialog))
     if (options.attach !== undefined) yield* options.attach(dialog.injected.conversation)
     return yield* open(dialog).pipe(
       Effect.andThen(converse(dialog)),

@@ -9,6 +9,8 @@ import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import type { Ask, Question } from "../../tool/builtin/clarify/Clarifier.ts"
+import { redactText } from "../../domain/Redaction.ts"
+import { Secrets } from "../../domain/Secrets.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { type Paint, plainStyle } from "../render/Paint.ts"
 import * as Wrap from "../render/Wrap.ts"
@@ -17,6 +19,8 @@ import * as Editor from "./Editor.ts"
 /** A question that waits for its answer. */
 export interface Pending {
   readonly question: Question
+  /** The question and its choices as they are shown: without secrets. */
+  readonly shown: Pick<Question, "question" | "choices">
   /** Line below the choices that says what may be typed. */
   readonly hint: string
   readonly askedAt: number
@@ -32,17 +36,22 @@ export interface Questions {
 }
 
 /** `onChange` is told which question is asked from now on, if one is. */
-export const make = (onChange: (question: Question | undefined) => void): Questions => {
+export const make = (onChange: (question: Pending["shown"] | undefined) => void): Questions => {
   let waiting: ReadonlyArray<Pending> = []
   const change = (next: ReadonlyArray<Pending>): void => {
     const before = waiting[0]
     waiting = next
-    if (waiting[0] !== before) onChange(waiting[0]?.question)
+    if (waiting[0] !== before) onChange(waiting[0]?.shown)
   }
   const ask = Effect.fnUntraced(function*(question: Question, hint = hintOf(question)): Effect.fn.Return<ReadonlyArray<string>> {
     const answered = yield* Deferred.make<ReadonlyArray<string>>()
+    const secrets = yield* Secrets
     const pending: Pending = {
       question,
+      shown: {
+        question: redactText(question.question, secrets),
+        choices: question.choices.map((choice) => redactText(choice, secrets))
+      },
       hint,
       askedAt: yield* Clock.currentTimeMillis,
       editor: Editor.empty,
@@ -84,12 +93,12 @@ const behind = (mark: string, indent: number, text: string, columns: number, pai
 }
 
 /** A question, as it stands between other lines. */
-export const lines = ({ question }: Question, columns: number, paint: Paint): ReadonlyArray<string> =>
+export const lines = ({ question }: Pick<Question, "question">, columns: number, paint: Paint): ReadonlyArray<string> =>
   behind(`${paint.text("?", "bold", "yellow")} `, 2, question, columns, paint)
 
 /** Returns the choices of a question and the hint below them. */
-export const choices = ({ hint, question }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
-  ...question.choices.flatMap((choice, index) =>
+export const choices = ({ hint, shown }: Pending, columns: number, paint: Paint): ReadonlyArray<string> => [
+  ...shown.choices.flatMap((choice, index) =>
     behind(`  ${paint.text(String(index + 1), "cyan")} `, 4, SafeText.line(choice), columns, paint)),
   paint.text(`  ${hint}`, "dim")
 ]

@@ -5,6 +5,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../domain/Conversation.ts"
+import * as Redaction from "../../domain/Redaction.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Paint } from "../render/Paint.ts"
 import { counted } from "../render/UsageText.ts"
@@ -52,9 +53,10 @@ export const exchanges = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArra
   return found
 }
 
+/** The beginning of a text, without its secrets: those that a user typed are stored as typed. */
 const cut = (text: string, chars: number): string => {
-  const all = Array.from(text)
-  return all.length > chars ? `${all.slice(0, chars).join("").trimEnd()}…` : text
+  const all = Array.from(Redaction.redactText(text))
+  return all.length > chars ? `${all.slice(0, chars).join("").trimEnd()}…` : all.join("")
 }
 
 /** Lines of at most so many columns, and as many as are allowed. */

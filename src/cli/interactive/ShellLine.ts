@@ -1,7 +1,7 @@
 /**
  * `!command`: the user's own command, run in the shell without the model. What it prints is shown, and how it ended.
  *
- * It gets no input, and nothing of it is part of the conversation. Ctrl+C ends it with all that it started. It needs no
+ * It gets no input, and nothing of it is part of the conversation. Secrets in what it prints are masked, as everywhere. Ctrl+C ends it with all that it started. It needs no
  * approval, as the user typed it; what nothing can allow does not run here either.
  *
  * Source: `hermes-product.md` §1.8.
@@ -10,6 +10,7 @@ import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as RedactionStream from "../../domain/RedactionStream.ts"
 import * as Danger from "../../tool/danger/Danger.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { elapsed } from "../render/ToolText.ts"
@@ -28,6 +29,8 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
   }
   const decoder = new TextDecoder()
   const harmless = SafeText.stream()
+  const hidden = RedactionStream.make()
+  const show = (text: string): void => screen.say(harmless.push(hidden.push(text)))
   const startedAt = yield* Clock.currentTimeMillis
   const worked = yield* BusyPrompt.during(dialog, {
     run: Effect.scoped(Effect.flatMap(
@@ -37,7 +40,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
         stdin: "ignore",
         onOutput: (chunks) =>
           Effect.sync(() => {
-            for (const chunk of chunks) screen.say(harmless.push(decoder.decode(chunk, { stream: true })))
+            for (const chunk of chunks) show(decoder.decode(chunk, { stream: true }))
           })
       }),
       ({ exit }) => exit
@@ -47,7 +50,8 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
     view: (_, now) =>
       now - startedAt < 1000 ? [] : [screen.asidePaint.text(`┊ running · ${elapsed(now - startedAt)} · Ctrl+C stops`, "dim")]
   })
-  screen.say(harmless.push(decoder.decode()) + harmless.end())
+  show(decoder.decode())
+  screen.say(harmless.push(hidden.end()) + harmless.end())
   screen.endLine()
   if (worked._tag === "Leave") {
     Dialogs.say(dialog, "")

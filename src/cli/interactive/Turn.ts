@@ -54,7 +54,7 @@ const titleAfterFirst = (dialog: Dialog.Dialog, prompt: string, result: RunResul
       maxOutputTokens: 512,
       context: { sessionId: result.sessionId, taskId: TaskId.make(result.sessionId), turnId: result.turnId }
     })
-    const title = titleOf(answer.text)
+    const title = titleOf(Redaction.redactText(answer.text))
     const now = yield* Effect.map(store.get(result.sessionId), (found) => found._tag === "Some" ? found.value.title : undefined)
     if (title !== undefined && now === undefined) yield* store.rename(result.sessionId, title)
   })

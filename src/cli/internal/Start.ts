@@ -22,7 +22,7 @@ import { holdsSecret } from "../../domain/CredentialNames.ts"
 import * as ChildProcesses from "../../platform/ChildProcesses.ts"
 import { HiddenVariables, ProcessEnvironment, ProcessVariables, takeOver } from "../../platform/ProcessVariables.ts"
 import * as Secrets from "../../domain/Secrets.ts"
-import { ofCause, render } from "../ErrorLine.ts"
+import { ofCause, oneLine, render } from "../ErrorLine.ts"
 import { execute } from "../CommandRunner.ts"
 import { failed, InterruptCode } from "../Failure.ts"
 import { Output } from "../ProgramOutput.ts"
@@ -43,10 +43,10 @@ const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 /** A setting under a name like that of a secret (`HERMES_REDACT_SECRETS=false`). */
 const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off)$/i.test(value.trim())
 
-const warnOfRejections = (say: (text: string) => void): void => {
+const warnOfRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
   const told = new Set<string>()
   process.on("unhandledRejection", (reason) => {
-    const line = LogLine.render("Warn", `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`)
+    const line = LogLine.render("Warn", `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`, secrets)
     if (told.has(line)) return
     told.add(line)
     say(line)
@@ -64,7 +64,8 @@ export const start = (
   let signalled: number | undefined
   const program: Runtime = {
     layer: (settings, start) =>
-      Layer.unwrap(Effect.map(Effect.promise(runtime), ({ program }) => program(settings, start)))
+      // Before plugins are loaded.
+      Layer.unwrap(Effect.map(Effect.andThen(output.protect, Effect.promise(runtime)), ({ program }) => program(settings, start)))
   }
   const log = Logger.make<unknown, void>(({ logLevel, message }) => say(LogLine.render(logLevel, message)))
 
@@ -97,9 +98,11 @@ export const start = (
       setTimeout(() => abandon(code), graceMillis).unref()
     })
   }
-  warnOfRejections((line) => say(secrets.mask(line)))
+  warnOfRejections(say, secrets)
   process.on("uncaughtException", (error) => {
-    say(secrets.mask(render(`a plugin or a library failed outside of any call: ${error.message}`)))
+    // Anything can be thrown.
+    const message: unknown = error instanceof Error ? error.message : error
+    say(render(oneLine(`a plugin or a library failed outside of any call: ${String(message)}`, secrets)))
     abandon(signalled ?? failed)
   })
 
@@ -107,7 +110,7 @@ export const start = (
   const alive = setInterval(() => undefined, forever)
   fiber.addObserver((exit) => {
     clearInterval(alive)
-    if (Exit.isFailure(exit) && signalled === undefined) say(secrets.mask(render(ofCause(exit.cause).line)))
+    if (Exit.isFailure(exit) && signalled === undefined) say(render(ofCause(exit.cause, secrets).line))
     const code = signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
     void flushed().then((written) => process.exit(code === 0 && !written ? failed : code))
   })

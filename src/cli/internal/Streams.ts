@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import type { Service } from "../ProgramOutput.ts"
 import { redactText } from "../../domain/Redaction.ts"
+import * as RedactionStream from "../../domain/RedactionStream.ts"
 import type { Registry } from "../../domain/Secrets.ts"
 import { guard, stdinKind } from "../../platform/StandardStreams.ts"
 import * as ErrorLine from "../ErrorLine.ts"
@@ -66,7 +67,22 @@ export const make = (secrets: Registry): Streams => {
   }
   stdout.on("error", failed("stdout"))
   stderr.on("error", failed("stderr"))
-  const redirect = Effect.acquireRelease(Effect.sync(() => guard((text) => redactText(text, secrets))), (lift) => Effect.sync(lift))
+  let screen: ((text: string) => void) | undefined
+  let isGuarded = false
+  /** Whoever guards first decides where stdout goes. */
+  const guarded = (stdoutTo: 1 | 2) =>
+    Effect.asVoid(Effect.acquireRelease(
+      Effect.sync(() => {
+        if (isGuarded) return () => undefined
+        isGuarded = true
+        const lift = guard({ mask: (text) => redactText(text, secrets), stdoutTo, screen: () => screen })
+        return () => {
+          lift()
+          isGuarded = false
+        }
+      }),
+      (lift) => Effect.sync(lift)
+    ))
   return {
     say,
     flushed: async () => {
@@ -87,7 +103,21 @@ export const make = (secrets: Registry): Streams => {
         }
       },
       terminal: { input: process.stdin.isTTY === true, piped: stdinKind() },
-      protect: Effect.asVoid(redirect),
+      protect: guarded(2),
+      masked: guarded(1),
+      printOn: (show) =>
+        Effect.asVoid(Effect.acquireRelease(
+          Effect.sync(() => {
+            const hidden = RedactionStream.make(secrets)
+            screen = (text) => show(hidden.push(text))
+            return hidden
+          }),
+          (hidden) =>
+            Effect.sync(() => {
+              screen = undefined
+              show(hidden.end())
+            })
+        )),
       onExit: (last) =>
         Effect.asVoid(Effect.acquireRelease(
           Effect.sync(() => {

@@ -14,13 +14,23 @@ import type { Terminal, TerminalEvent } from "../TerminalDevice.ts"
 
 const showCursor = "\u001b[?25h"
 
+/** Writes to the process's two streams as they are, past what redirects plugins and libraries. */
+export interface Writes {
+  readonly stdout: (text: string) => void
+  readonly stderr: (text: string) => void
+}
+
+const ofProcess = ({ stderr, stdout }: NodeJS.Process): Writes => ({
+  stdout: stdout.write.bind(stdout),
+  stderr: stderr.write.bind(stderr)
+})
+
 /** Takes the terminal for as long as the scope lives. */
-export const make: Effect.Effect<Terminal, never, Scope.Scope> = Effect.gen(function*() {
+export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess(process)): Effect.fn.Return<Terminal, never, Scope.Scope> {
   const { stderr, stdin, stdout } = process
   const screen = stdout.isTTY || !stderr.isTTY ? stdout : stderr
   const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
-  // Whoever redirects stdout later (what plugins print) does not redirect the session.
-  const write = screen.write.bind(screen)
+  const write = screen === stdout ? writes.stdout : writes.stderr
 
   const put = (text: string): void => {
     if (!screen.destroyed) write(text)
