@@ -12,8 +12,10 @@ import type { WireTurn } from "../support/wireModel.ts"
 
 const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`
 
+const sequence = new RegExp(String.raw`\u001b(?:\[[\d;?]*[A-Za-z]|\]8;;[^\u001b]*\u001b\\)`, "g")
+
 /** What was drawn, without colours and movements of the cursor. */
-const drawn = (written: string): string => written.replaceAll(/\u001b(?:\[[\d;?]*[A-Za-z]|\]8;;[^\u001b]*\u001b\\)/g, "")
+const drawn = (written: string): string => written.replaceAll(sequence, "")
 
 const held = (kind: string): string => selectedKeys.find(([name]) => name === kind)?.[1] ?? ""
 const foreign = (kind: string): string => selectedForeignKeys.find(([name]) => name === kind)?.[1] ?? ""
