@@ -267,8 +267,9 @@ export const run = <E>(family: Family<E>, child: Child): Effect.Effect<Delegator
     delegationId: child.delegationId,
     progress: child.watched
   }
-  const recorded = Effect.sync(() =>
-    parent.recorder?.write({
+  const { recorder } = parent
+  const recorded = recorder === undefined ? Effect.void : Effect.suspend(() => {
+    recorder.write({
       _tag: "ChildStarted",
       ...(child.lineage.callId === undefined ? {} : { callId: child.lineage.callId }),
       subagentId: child.lineage.subagentId,
@@ -276,7 +277,10 @@ export const run = <E>(family: Family<E>, child: Child): Effect.Effect<Delegator
       goal: task.goal,
       role: task.role,
       background: child.delegationId !== undefined
-    }))
+    })
+    // The record of a parent tells of its child before the child's own does.
+    return recorder.flush
+  })
   return Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
     Effect.provideService(InteractiveMode, unattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settle(family, child, exit)),

@@ -1,0 +1,420 @@
+/**
+ * The tree of what happened, made of the run record: runs, their steps, the attempts of a step, its tool calls, the approvals of
+ * a call and the children and calls that it made. Every exporter and every view of runs is a function of it, the same for a run
+ * that is under way and for one that was stored.
+ *
+ * **Details**
+ *
+ * {@link make} takes entries in their order and tells what each opened, closed or added. The tree holds what the record says
+ * and nothing that was cut; a view bounds for itself. What an attempt was sent is resolved from the references of the record
+ * by {@link Tree.request}.
+ *
+ * - A run without an end was killed, or still runs: `endedAt` is undefined.
+ * - A call without `start` was never begun: its name and arguments are those of the model's answer.
+ * - A child stands under the call that made it, and is a root of its own where that call is not in the record.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record).
+ */
+import type * as Prompt from "effect/ai/Prompt"
+import * as Conversation from "../domain/Conversation.ts"
+import type { ToolDefinition } from "../domain/Model.ts"
+import type * as Record from "../domain/RecordEvent.ts"
+
+type Tagged<Tag extends Record.Kind> = Extract<Record.RecordEvent, { readonly _tag: Tag }>
+
+/** A message and its place. */
+export interface Message {
+  readonly at: number
+  readonly origin: Record.Origin
+  /** Position in the session; undefined of a message that is sent and not stored. */
+  readonly position: number | undefined
+  /** Undefined where the session's copy cannot be read any more. */
+  readonly message: Prompt.Message | undefined
+}
+
+/** What happened between attempts: a wait, another route, a notice, a rewritten context, lost entries. */
+export interface Aside {
+  readonly at: number
+  /** The step that was under way; 0 before the first. */
+  readonly step: number
+  readonly event: Tagged<"Waiting" | "RouteChanged" | "Notice" | "ContextRewritten" | "Gap" | "AnswerAdapted">
+}
+
+/** A request to a provider and its answer. */
+export interface Attempt {
+  readonly kind: "attempt"
+  readonly run: Run
+  /** Undefined of a side task. */
+  readonly step: Step | undefined
+  readonly startedAt: number
+  readonly start: Tagged<"AttemptStarted">
+  endedAt: number | undefined
+  end: Tagged<"AttemptEnded"> | undefined
+}
+
+/** An approval that a call needed. */
+export interface Approval {
+  readonly kind: "approval"
+  readonly call: Call
+  readonly endedAt: number
+  readonly event: Tagged<"ApprovalDecided">
+}
+
+/** A tool call. */
+export interface Call {
+  readonly kind: "call"
+  readonly run: Run
+  readonly step: Step | undefined
+  /** The call whose tool made it; undefined where the model did. */
+  readonly parent: Call | undefined
+  readonly id: string
+  readonly name: string
+  readonly args: unknown
+  startedAt: number
+  start: Tagged<"CallStarted"> | undefined
+  endedAt: number | undefined
+  end: Tagged<"CallEnded"> | undefined
+  /** The result as the model gets it. */
+  result: Prompt.ToolResultPart | undefined
+  readonly approvals: Array<Approval>
+  readonly children: Array<Child>
+  /** Calls that its tool made. */
+  readonly calls: Array<Call>
+}
+
+/** A child agent; its run begins a little later, under a session of its own. */
+export interface Child {
+  readonly kind: "child"
+  readonly parent: Run
+  readonly call: Call | undefined
+  readonly startedAt: number
+  readonly start: Tagged<"ChildStarted">
+  endedAt: number | undefined
+  end: Tagged<"ChildEnded"> | undefined
+  run: Run | undefined
+}
+
+/** One pass of the loop. */
+export interface Step {
+  readonly kind: "step"
+  readonly run: Run
+  readonly number: number
+  readonly startedAt: number
+  endedAt: number | undefined
+  readonly attempts: Array<Attempt>
+  /** Calls of its answer, in model order. */
+  readonly calls: Array<Call>
+  /** The answer as it was stored. */
+  message: Message | undefined
+}
+
+/** A run. */
+export interface Run {
+  readonly kind: "run"
+  readonly sessionId: string
+  readonly turnId: string
+  readonly startedAt: number
+  /** Undefined where the beginning is not in the record. */
+  readonly start: Tagged<"RunStarted"> | undefined
+  endedAt: number | undefined
+  end: Tagged<"RunEnded"> | undefined
+  /** Of a child's run. */
+  readonly child: Child | undefined
+  /** Messages that it added, in order. */
+  readonly messages: Array<Message>
+  readonly steps: Array<Step>
+  /** Attempts of side tasks (a title, a judgement, a summary), which are no steps. */
+  readonly sideTasks: Array<Attempt>
+  readonly asides: Array<Aside>
+  /** Children that no call of the record made. */
+  readonly children: Array<Child>
+}
+
+/** A part of the tree that has a beginning and an end. */
+export type Node = Run | Step | Attempt | Call | Approval | Child
+
+/** What an entry did to the tree, in order; `noted` of what is neither a beginning nor an end. */
+export type Change =
+  | { readonly _tag: "Opened" | "Closed"; readonly at: number; readonly node: Node }
+  | { readonly _tag: "Noted"; readonly at: number; readonly run: Run; readonly event: Record.RecordEvent }
+
+/** What an attempt was sent. A message that cannot be resolved is undefined: the record has lost it. */
+export interface Request {
+  readonly messages: ReadonlyArray<Prompt.Message | undefined>
+  readonly tools: ReadonlyArray<ToolDefinition>
+  /** Names the message of a position, to tell what is new in a request. */
+  readonly positions: ReadonlyArray<number | undefined>
+}
+
+/** The tree so far. */
+export interface Tree {
+  readonly add: (entry: Record.Entry) => ReadonlyArray<Change>
+  /** Runs that are no child of another run in the tree, in order. */
+  readonly roots: ReadonlyArray<Run>
+  readonly request: (attempt: Attempt) => Request
+  /** All messages of a session that the record has, by position. */
+  readonly conversation: (sessionId: string) => ReadonlyArray<Message>
+  /** Forgets a root that has ended, its children and its session's contents if no other run of it is in the tree. */
+  readonly forget: (root: Run) => void
+}
+
+/** Contents of a session, by how attempts refer to them. */
+interface Contents {
+  readonly positions: Map<number, Message>
+  readonly named: Map<string, Prompt.Message | undefined>
+  readonly tools: Map<string, ReadonlyArray<ToolDefinition>>
+}
+
+interface Open {
+  readonly run: Run
+  readonly attempts: Map<string, Attempt>
+  readonly calls: Map<string, Call>
+  step: Step | undefined
+}
+
+const resultsOf = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.ToolResultPart> =>
+  message?.role === "tool" ? message.content.filter((part) => part.type === "tool-result") : []
+
+const callsOf = (message: Prompt.Message | undefined): ReadonlyArray<Prompt.ToolCallPart> =>
+  message === undefined ? [] : Conversation.toolCalls(message)
+
+/** An empty tree. */
+export const make = (): Tree => {
+  const roots: Array<Run> = []
+  const open = new Map<string, Open>()
+  const contents = new Map<string, Contents>()
+  /** Children by their session, until their run begins and after. */
+  const children = new Map<string, Child>()
+  let changes: Array<Change> = []
+
+  const contentsOf = (sessionId: string): Contents => {
+    const known = contents.get(sessionId) ?? { positions: new Map(), named: new Map(), tools: new Map() }
+    contents.set(sessionId, known)
+    return known
+  }
+  const opened = (node: Node, at: number): void => void changes.push({ _tag: "Opened", at, node })
+  const closed = (node: Node, at: number): void => void changes.push({ _tag: "Closed", at, node })
+
+  const beginRun = ({ at, sessionId, turnId }: Record.Entry, start: Run["start"]): Open => {
+    const child = children.get(sessionId)
+    const isFirst = child !== undefined && child.run === undefined
+    const run: Run = {
+      kind: "run",
+      sessionId,
+      turnId,
+      startedAt: at,
+      start,
+      endedAt: undefined,
+      end: undefined,
+      child: isFirst ? child : undefined,
+      messages: [],
+      steps: [],
+      sideTasks: [],
+      asides: [],
+      children: []
+    }
+    if (isFirst) child.run = run
+    else roots.push(run)
+    const state: Open = { run, attempts: new Map(), calls: new Map(), step: undefined }
+    open.set(turnId, state)
+    opened(run, at)
+    return state
+  }
+  const of = (entry: Record.Entry): Open => open.get(entry.turnId) ?? beginRun(entry, undefined)
+
+  const endStep = (state: Open, at: number): void => {
+    const { step } = state
+    if (step === undefined) return
+    state.step = undefined
+    step.endedAt = at
+    closed(step, at)
+  }
+  const stepOf = (state: Open, number: number, at: number): Step => {
+    if (state.step?.number === number) return state.step
+    endStep(state, at)
+    const step: Step = {
+      kind: "step",
+      run: state.run,
+      number,
+      startedAt: at,
+      endedAt: undefined,
+      attempts: [],
+      calls: [],
+      message: undefined
+    }
+    state.step = step
+    state.run.steps.push(step)
+    opened(step, at)
+    return step
+  }
+
+  const call = (state: Open, at: number, { args, id, name, parent }: Pick<Call, "args" | "id" | "name"> & { readonly parent?: Call | undefined }): Call => {
+    const made: Call = {
+      kind: "call",
+      run: state.run,
+      step: state.step,
+      parent,
+      id,
+      name,
+      args,
+      startedAt: at,
+      start: undefined,
+      endedAt: undefined,
+      end: undefined,
+      result: undefined,
+      approvals: [],
+      children: [],
+      calls: []
+    }
+    state.calls.set(id, made)
+    if (parent === undefined) state.step?.calls.push(made)
+    else parent.calls.push(made)
+    return made
+  }
+
+  const appended = (state: Open, entry: Record.Entry, event: Tagged<"MessageAppended">): void => {
+    const known = contentsOf(entry.sessionId)
+    const { id, message, origin, position } = event
+    const kept: Message = { at: entry.at, origin, position, message }
+    if (position !== undefined) known.positions.set(position, kept)
+    if (id !== undefined) known.named.set(id, message)
+    if (position === undefined) return
+    state.run.messages.push(kept)
+    if (origin === "model" && state.step !== undefined && state.step.message === undefined) {
+      state.step.message = kept
+      for (const { id, name, params } of callsOf(message)) call(state, entry.at, { id, name, args: params })
+    }
+    for (const result of resultsOf(message)) {
+      const answered = state.calls.get(result.id)
+      if (answered !== undefined) answered.result = result
+    }
+  }
+
+  const started = (state: Open, at: number, event: Tagged<"CallStarted">): void => {
+    const parent = event.parentCallId === undefined ? undefined : state.calls.get(event.parentCallId)
+    const begun = state.calls.get(event.callId) ?? call(state, at, { id: event.callId, name: event.name, args: event.args, parent })
+    begun.start = event
+    begun.startedAt = at
+    opened(begun, at)
+  }
+  const ended = (state: Open, at: number, event: Tagged<"CallEnded">): void => {
+    const over = state.calls.get(event.callId) ?? call(state, at, { id: event.callId, name: event.name, args: undefined })
+    if (over.start === undefined) {
+      over.startedAt = at
+      opened(over, at)
+    }
+    over.end = event
+    over.endedAt = at
+    closed(over, at)
+  }
+
+  const handle = (entry: Record.Entry): void => {
+    const { at, event } = entry
+    if (event._tag === "RunStarted") return void beginRun(entry, event)
+    const state = of(entry)
+    const { run } = state
+    switch (event._tag) {
+      case "MessageAppended":
+        return appended(state, entry, event)
+      case "ToolsOffered":
+        // Definitions in the record are those that a model was given.
+        return void contentsOf(entry.sessionId).tools.set(event.hash, event.definitions as ReadonlyArray<ToolDefinition>)
+      case "AttemptStarted": {
+        const step = event.task === undefined ? stepOf(state, event.step, at) : undefined
+        const attempt: Attempt = { kind: "attempt", run, step, startedAt: at, start: event, endedAt: undefined, end: undefined }
+        state.attempts.set(event.apiRequestId, attempt)
+        ;(step === undefined ? run.sideTasks : step.attempts).push(attempt)
+        return opened(attempt, at)
+      }
+      case "AttemptEnded": {
+        const attempt = state.attempts.get(event.apiRequestId)
+        if (attempt === undefined) return
+        state.attempts.delete(event.apiRequestId)
+        attempt.end = event
+        attempt.endedAt = at
+        return closed(attempt, at)
+      }
+      case "CallStarted":
+        return started(state, at, event)
+      case "CallEnded":
+        return ended(state, at, event)
+      case "ApprovalDecided": {
+        const asking = state.calls.get(event.callId)
+        if (asking === undefined) return void changes.push({ _tag: "Noted", at, run, event })
+        const approval: Approval = { kind: "approval", call: asking, endedAt: at, event }
+        asking.approvals.push(approval)
+        opened(approval, at - event.waitedMillis)
+        return closed(approval, at)
+      }
+      case "ChildStarted": {
+        const by = event.callId === undefined ? undefined : state.calls.get(event.callId)
+        const child: Child = { kind: "child", parent: run, call: by, startedAt: at, start: event, endedAt: undefined, end: undefined, run: undefined }
+        children.set(event.sessionId, child)
+        ;(by ?? run).children.push(child)
+        return opened(child, at)
+      }
+      case "ChildEnded": {
+        const child = children.get(event.sessionId)
+        if (child === undefined) return
+        child.end = event
+        child.endedAt = at
+        return closed(child, at)
+      }
+      case "RunEnded": {
+        endStep(state, at)
+        run.end = event
+        run.endedAt = at
+        return closed(run, at)
+      }
+      default:
+        run.asides.push({ at, step: state.step?.number ?? 0, event })
+        changes.push({ _tag: "Noted", at, run, event })
+    }
+  }
+
+  const expand = (reference: Record.Reference): ReadonlyArray<number | string> =>
+    typeof reference === "object"
+      ? Array.from({ length: reference[1] - reference[0] + 1 }, (_, index) => reference[0] + index)
+      : [reference]
+
+  return {
+    add: (entry) => {
+      changes = []
+      handle(entry)
+      return changes
+    },
+    roots,
+    request: ({ run, start }) => {
+      const { named, positions, tools } = contentsOf(run.sessionId)
+      const names = start.messages.flatMap(expand)
+      return {
+        messages: names.map((name) => typeof name === "number" ? positions.get(name)?.message : named.get(name)),
+        positions: names.map((name) => typeof name === "number" ? name : undefined),
+        tools: start.tools === undefined ? [] : tools.get(start.tools) ?? []
+      }
+    },
+    conversation: (sessionId) =>
+      Array.from(contentsOf(sessionId).positions.values()).toSorted((a, b) => (a.position ?? 0) - (b.position ?? 0)),
+    forget: (root) => {
+      const index = roots.indexOf(root)
+      if (index >= 0) roots.splice(index, 1)
+      const drop = (run: Run): void => {
+        open.delete(run.turnId)
+        const below = [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap((call) => call.children))]
+        for (const { run: inner, start: { sessionId } } of below) {
+          children.delete(sessionId)
+          if (inner !== undefined) drop(inner)
+        }
+        if (!roots.some(({ sessionId }) => sessionId === run.sessionId)) contents.delete(run.sessionId)
+      }
+      drop(root)
+    }
+  }
+}
+
+/** The tree of stored entries. */
+export const of = (entries: Iterable<Record.Entry>): Tree => {
+  const tree = make()
+  for (const entry of entries) tree.add(entry)
+  return tree
+}

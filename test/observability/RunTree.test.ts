@@ -1,0 +1,108 @@
+// The tree of a run's record: what stands where, what an attempt was sent, and the same tree entry by entry and from a store.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as AiError from "effect/ai/AiError"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Agent, Delegate, RunRecord, Runtime, Scripted, Toolset } from "../../src/index.ts"
+import * as RunTree from "../../src/observability/RunTree.ts"
+
+const Echo = Tool.make("echo", {
+  description: "Says it again",
+  parameters: Schema.Struct({ text: Schema.String }),
+  success: Schema.String
+}).annotate(Tool.Readonly, true)
+const toolkit = Toolkit.make(Echo)
+const echo = Toolset.make("echo", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))
+
+const recorded = (turns: ReadonlyArray<Scripted.Turn>, prompts: ReadonlyArray<string> = ["go"]) =>
+  Effect.gen(function*() {
+    let sessionId: string | undefined
+    for (const prompt of prompts) {
+      const result: { readonly sessionId: string } = yield* Agent.run({ prompt, ...(sessionId === undefined ? {} : { sessionId }) })
+      sessionId = result.sessionId
+    }
+    return yield* RunRecord.RunRecord.use((record) => Stream.runCollect(record.read()))
+  }).pipe(Effect.provide(Runtime.layer({
+    provider: Scripted.layer(turns),
+    tools: [echo, Delegate.toolset],
+    retry: { backoff: { base: 0, cap: 0 } }
+  })))
+
+describe("RunTree", () => {
+  it.effect("steps hold their attempts and calls; a failed attempt and its repetition are one step", () =>
+    Effect.gen(function*() {
+      const { roots } = RunTree.of(yield* recorded([
+        Scripted.fail(new AiError.InternalProviderError({ description: "busy" })),
+        Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }, { name: "nope", params: {} }] }),
+        Scripted.complete("done")
+      ]))
+      const [run] = roots
+      assert.strictEqual(roots.length, 1)
+      assert.deepStrictEqual(run?.steps.map(({ attempts, calls, number }) => [number, attempts.map(({ end }) => end?.status), calls.map(({ name }) => name)]), [
+        [1, ["failed", "answered"], ["echo", "nope"]],
+        [2, ["answered"], []]
+      ])
+      const calls = run?.steps[0]?.calls ?? []
+      assert.deepStrictEqual(calls.map(({ end, result, start }) => [start !== undefined, end?.status, result?.isFailure]), [
+        [true, "ok", false],
+        [false, "error", true]
+      ])
+      assert.strictEqual(run?.end?.exit, "text_response")
+      assert.isAbove(run?.asides.length ?? 0, 0)
+    }))
+
+  it.effect("a request resolves to the messages and tools that were sent", () =>
+    Effect.gen(function*() {
+      const tree = RunTree.of(yield* recorded([
+        Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }] }),
+        Scripted.complete("one"),
+        Scripted.complete("two")
+      ], ["1", "2"]))
+      const last = tree.roots[1]?.steps[0]?.attempts[0]
+      assert.isDefined(last)
+      if (last === undefined) return
+      const { messages, positions, tools } = tree.request(last)
+      assert.deepStrictEqual(messages.map((message) => message?.role), ["system", "user", "assistant", "tool", "assistant", "user"])
+      assert.deepStrictEqual(positions, [undefined, 0, 1, 2, 3, 4])
+      assert.includeMembers(tools.map(({ name }) => name), ["echo", "delegate_task"])
+      assert.deepStrictEqual(tree.conversation(last.run.sessionId).map(({ origin }) => origin), ["user", "model", "tool", "model", "user", "model"])
+    }))
+
+  it.effect("a child stands under its call, and what it did in its own run", () =>
+    Effect.gen(function*() {
+      const { roots } = RunTree.of(yield* recorded([
+        Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "look" } }] }),
+        Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "b" } }] }),
+        Scripted.complete("found"),
+        Scripted.complete("done")
+      ]))
+      assert.strictEqual(roots.length, 1)
+      const [child] = roots[0]?.steps[0]?.calls[0]?.children ?? []
+      assert.strictEqual(child?.end?.status, "completed")
+      assert.deepStrictEqual(child?.run?.steps.map(({ calls }) => calls.map(({ name }) => name)), [["echo"], []])
+      assert.strictEqual(child?.run?.child, child)
+    }))
+
+  it.effect("every node is opened once and closed once", () =>
+    Effect.gen(function*() {
+      const entries = yield* recorded([
+        Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "look" } }, { name: "echo", params: { text: "a" } }] }),
+        Scripted.complete("found"),
+        Scripted.complete("done")
+      ])
+      const tree = RunTree.make()
+      const changes = entries.flatMap((entry) => tree.add(entry))
+      const nodes = (tag: "Opened" | "Closed") => changes.flatMap((change) => change._tag === tag ? [change.node] : [])
+      assert.strictEqual(new Set(nodes("Opened")).size, nodes("Opened").length)
+      assert.strictEqual(new Set(nodes("Closed")).size, nodes("Closed").length)
+      const over = new Set(nodes("Closed"))
+      assert.deepStrictEqual(nodes("Opened").filter((node) => !over.has(node)).map(({ kind }) => kind), [])
+      assert.strictEqual(over.size, nodes("Opened").length)
+      const [root] = tree.roots
+      if (root !== undefined) tree.forget(root)
+      assert.strictEqual(tree.roots.length, 0)
+    }))
+})
