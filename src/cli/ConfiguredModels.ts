@@ -28,8 +28,7 @@ import type { Route } from "../domain/Route.ts"
 import type { ProviderSource } from "../plugin/Plugin.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
-import { Catalogue } from "../routing/Catalogue.ts"
-import * as HomeCatalogue from "../routing/catalogue/HomeCatalogue.ts"
+import { Catalogue, layerHome } from "../routing/Catalogue.ts"
 import * as Classification from "../routing/Classification.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { Logins } from "../routing/Logins.ts"
@@ -142,7 +141,7 @@ export interface Candidate {
 }
 
 const settingsOf = ({ baseUrl, key, model, provider }: Candidate) =>
-  HomeCatalogue.layer.pipe(Layer.provideMerge(Config.layerAll({
+  layerHome.pipe(Layer.provideMerge(Config.layerAll({
     ignoreUserConfig: true,
     flags: [
       { name: "the provider", key: "model.provider", value: provider },

@@ -23,8 +23,7 @@ import { Environment } from "../config/Environment.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings } from "../config/Settings.ts"
 import type { Route } from "../domain/Route.ts"
-import { Catalogue, type ModelFacts } from "../routing/Catalogue.ts"
-import * as HomeCatalogue from "../routing/catalogue/HomeCatalogue.ts"
+import { Catalogue, layerHome, type ModelFacts } from "../routing/Catalogue.ts"
 import type { Invitation } from "../routing/CodexLogin.ts"
 import * as Directory from "../routing/ProviderDirectory.ts"
 import { noKey } from "../routing/RouteKeys.ts"
@@ -45,7 +44,7 @@ interface AsJson {
 
 /** Settings under the flags, and what is known of models. */
 const surroundings = (flags: Flags.Globals) =>
-  HomeCatalogue.layer.pipe(
+  layerHome.pipe(
     Layer.provideMerge(Config.layerAll(Flags.configOptions(flags)))
   )
 

@@ -113,17 +113,16 @@ const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder,
       (ProviderSources.find(providers, route.provider)?.open ?? known)(guarded))
   const [first, ...further] = entries
   if (further.length === 0 && first.route.provider === "offline" && delegated === undefined) return one(recorded(yield* standIn))
-  const [{ layer }, PoolStore, HomeCatalogue, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
+  const [{ layer }, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
     Promise.all([
       import("../routing/RoutedModelRouter.ts"),
-      import("../routing/pool/PoolStore.ts"),
-      import("../routing/catalogue/HomeCatalogue.ts"),
+      import("../routing/PoolStore.ts"),
       import("../routing/catalogue/EndpointMemory.ts"),
       import("../routing/RateGuard.ts")
     ])
   )
   const endpoints = yield* EndpointMemory.file(home.root)
-  const catalogue = yield* HomeCatalogue.make(home.root, settings, endpoints)
+  const catalogue = yield* Catalogue.home(home.root, settings, endpoints)
   const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
   return layer({
     chain: entries,

@@ -75,7 +75,7 @@ const changes: Readonly<Record<Exclude<Change, "with_smaller_images">, (call: Mo
 }
 
 /** Changes of calls for a route. */
-export interface Adaptations {
+interface Adaptations {
   readonly changes: ReadonlySet<Change>
   /** The longest answer to ask for. */
   readonly outputCap: number | undefined

@@ -36,21 +36,19 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
-import * as Option from "effect/Option"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
-import type { Values } from "../config/Settings.ts"
+import { Home } from "../config/Home.ts"
+import { Settings, type Values } from "../config/Settings.ts"
 import * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Usage } from "../domain/Usage.ts"
 import * as ModelAbilities from "../provider/ModelAbilities.ts"
-import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
-import * as Families from "./catalogue/Families.ts"
-import * as LocalServer from "./catalogue/LocalServer.ts"
-import * as ModelId from "./catalogue/ModelId.ts"
-import * as ModelList from "./catalogue/ModelList.ts"
+import * as EndpointMemory from "./catalogue/EndpointMemory.ts"
+import * as ModelTables from "./catalogue/ModelTables.ts"
 import * as ModelLists from "./catalogue/ModelLists.ts"
-import * as ModelOverrides from "./catalogue/ModelOverrides.ts"
 import * as ContextWindow from "./ContextWindow.ts"
 import * as Detection from "./Detection.ts"
 import * as Pricing from "./Pricing.ts"
@@ -67,7 +65,7 @@ export interface Window {
 }
 
 /** Facts about a model. */
-export interface ModelFacts extends Families.Abilities {
+export interface ModelFacts extends ModelTables.Abilities {
   readonly window: Window
   /** Tokens of one answer at most; undefined where nobody said. */
   readonly output: number | undefined
@@ -99,7 +97,7 @@ export interface Service {
   /** Once for each model that nobody described: what the user should know. */
   readonly notice: (route: Asked) => Effect.Effect<string | undefined>
   /** The models that a route's endpoint lists. */
-  readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelList.Listed>>
+  readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelLists.Listed>>
   /** Fields that requests on a route must carry so that its model has its full window: Ollama's `num_ctx`. */
   readonly extraBody: (route: Asked) => Effect.Effect<Route["extraBody"]>
   /** Windows learnt from refusals; {@link window} and {@link known} use them. */
@@ -117,13 +115,13 @@ export interface Options {
   readonly get: ModelLists.GetJson
   readonly post: ModelLists.PostJson
   /** Remembers which endpoints say nothing; the process alone does when absent. */
-  readonly endpoints?: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined
+  readonly endpoints?: Pick<EndpointMemory.EndpointMemory, "isSilent" | "setSilent"> | undefined
   /** Scope of questions to endpoints that go on beside the calls; they go on until they are answered when absent. */
   readonly scope?: Scope.Scope | undefined
 }
 
 /**
- * The catalogue of a runtime. `catalogue/HomeCatalogue` makes the one of a program.
+ * The catalogue of a runtime. {@link layerHome} makes the one of a program.
  *
  * @see {@link Service} for its members.
  */
@@ -134,9 +132,6 @@ const lifetime = 300_000
 
 /** Longest wait of a call for the list of a service of models. */
 const patience = "5 seconds"
-
-/** Longest wait of a call for what a user's own endpoint says about its models. */
-const endpointPatience = "1 second"
 
 const openRouter = "https://openrouter.ai/api/v1"
 
@@ -159,80 +154,37 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   const noticed = new Set<string>()
   const memory = new WeakMap<Asked, { readonly until: number; readonly late: number; readonly known: Known }>()
   /** Answers of local servers, which must not be asked before each call. */
-  const local = new Map<string, LocalServer.Served | undefined>()
+  const local = new Map<string, ModelLists.Served | undefined>()
 
-  /** Questions to endpoints that are under way, by what they ask. */
-  const asking = new Map<string, Fiber.Fiber<unknown>>()
-  const silentHere = new Set<string>()
-  /** Goes up when an endpoint has said something after its call went on without it. */
-  let late = 0
-
-  const isSilent = (baseUrl: string): Effect.Effect<boolean> =>
-    endpoints === undefined ? Effect.sync(() => silentHere.has(baseUrl)) : endpoints.isSilent(baseUrl)
-
-  const setSilent = (baseUrl: string, silent: boolean): Effect.Effect<void> => {
-    if (endpoints !== undefined) return endpoints.setSilent(baseUrl, silent)
-    return Effect.sync(() => void (silent ? silentHere.add(baseUrl) : silentHere.delete(baseUrl)))
-  }
-
-  /**
-   * Asks an endpoint. One that takes long is asked on beside the call, and by no other call for a while: it counts as silent
-   * until it has answered.
-   */
-  const askedOf = <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>): Effect.Effect<A | undefined> =>
-    Effect.gen(function*() {
-      if (yield* isSilent(baseUrl)) return undefined
-      const key = `${what}@${baseUrl}`
-      let told = false
-      const work = Effect.ensuring(
-        Effect.tap(ask, (found) => {
-          if (!told || found === undefined) return Effect.void
-          late++
-          return setSilent(baseUrl, false)
-        }),
-        Effect.sync(() => asking.delete(key))
-      )
-      // Of the same question, and so with the same answer.
-      let fiber = asking.get(key) as Fiber.Fiber<A | undefined> | undefined
-      if (fiber === undefined) {
-        const now = { startImmediately: true }
-        fiber = yield* scope === undefined ? Effect.forkDetach(work, now) : Effect.forkIn(work, scope, now)
-        if (fiber.pollUnsafe() === undefined) asking.set(key, fiber)
-      }
-      const found = yield* Effect.timeoutOption(Fiber.join(fiber), endpointPatience)
-      if (Option.isSome(found)) return found.value
-      told = true
-      yield* setSilent(baseUrl, true)
-      return undefined
-    })
+  const { askedOf, late } = EndpointMemory.asker(endpoints, scope)
 
   const atEndpoint = (route: Asked): boolean => {
     const { host } = Detection.address(route.baseUrl)
     return host !== "" && (Directory.atHost(host) === undefined)
   }
 
-  const served = (route: Asked): Effect.Effect<LocalServer.Served | undefined> =>
+  const served = (route: Asked): Effect.Effect<ModelLists.Served | undefined> =>
     Effect.suspend(() => {
       if (!Detection.isLocal(Detection.address(route.baseUrl).host)) return Effect.succeed(undefined)
       const { baseUrl = "", model } = route
       const key = `${model}@${baseUrl}`
       if (local.has(key)) return Effect.succeed(local.get(key))
-      const window = Effect.tap(LocalServer.window(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
+      const window = Effect.tap(ModelLists.localWindow(route, get, post), (found) => Effect.sync(() => local.set(key, found)))
       return askedOf(baseUrl, `window of ${model}`, window)
     })
 
   /** Finds the model in the list of its endpoint, where one is asked at all. */
-  const listing = (route: Asked): Effect.Effect<ModelList.Listed | undefined> => {
+  const listing = (route: Asked): Effect.Effect<ModelLists.Listed | undefined> => {
     const { apiKey, baseUrl, model, provider } = route
-    if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, model))
-    if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelList.findBySuffix(models, ModelId.bare(model)))
+    if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
+    if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, ModelTables.bare(model)))
     return baseUrl !== undefined && atEndpoint(route)
-      ? Effect.map(askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)), (models) => models && ModelList.find(models, model))
+      ? Effect.map(askedOf(baseUrl, "list", lists.at(baseUrl, apiKey)), (models) => models && ModelLists.findModel(models, model))
       : Effect.succeed(undefined)
   }
 
   const described = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Window> {
-    const own = ModelOverrides.window(settings, route)
+    const own = ContextWindow.configured(settings, route)
     if (own !== undefined) return { tokens: own, source: "config" }
     const learnt = yield* windows.get(route)
     if (learnt !== undefined) return { tokens: learnt, source: "learnt" }
@@ -243,7 +195,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     if (listed?.window !== undefined) {
       return { tokens: listed.window, source: route.provider === "openrouter" || route.provider === "nous" ? "openrouter" : "endpoint" }
     }
-    const family = Families.of(route.model)
+    const family = ModelTables.familyOf(route.model)
     return family === undefined ? { tokens: defaultWindow, source: "default" } : { tokens: family.window, source: "table" }
   })
 
@@ -256,14 +208,14 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   const window = (route: Asked): Effect.Effect<Window> =>
     Effect.map(described(route), (window) => heeding(route, window))
 
-  const priceOf = (route: Asked, listed: ModelList.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
+  const priceOf = (route: Asked, listed: ModelLists.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
     switch (Pricing.billing(route)) {
       case "official_docs_snapshot":
         return Effect.succeed(Pricing.tabledPrice(route))
       case "official_models_api":
         return route.provider === "nous" && route.baseUrl !== undefined
-          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => ModelOverrides.price(ModelList.find(models, route.model), route.baseUrl))
-          : Effect.succeed(ModelOverrides.price(listed, route.baseUrl))
+          ? Effect.map(lists.at(route.baseUrl, route.apiKey), (models) => Pricing.listedPrice(ModelLists.findModel(models, route.model), route.baseUrl))
+          : Effect.succeed(Pricing.listedPrice(listed, route.baseUrl))
       default:
         return Effect.succeed(undefined)
     }
@@ -271,7 +223,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
 
   const facts = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<ModelFacts> {
     const listed = yield* listing(route)
-    const family = Families.of(route.model)
+    const family = ModelTables.familyOf(route.model)
     return {
       window: yield* window(route),
       output: listed?.output ?? (isClaude(route.model) ? ModelAbilities.outputLimit(route.model) : family?.output),
@@ -286,7 +238,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
 
   /** Reads the facts about a route from the tables alone. */
   const tabled = (route: Asked): Known => {
-    const family = Families.of(route.model)
+    const family = ModelTables.familyOf(route.model)
     const billing = Pricing.billing(route)
     const price = billing === "official_docs_snapshot" ? Pricing.tabledPrice(route) : undefined
     return {
@@ -306,9 +258,9 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   const known = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Known> {
     const now = yield* Clock.currentTimeMillis
     const found = memory.get(route)
-    if (found !== undefined && now < found.until && found.late === late) return { ...found.known, window: heeding(route, found.known.window) }
+    if (found !== undefined && now < found.until && found.late === late()) return { ...found.known, window: heeding(route, found.known.window) }
     const fresh = yield* lookUp(route)
-    memory.set(route, { until: now + lifetime, late, known: fresh })
+    memory.set(route, { until: now + lifetime, late: late(), known: fresh })
     return { ...fresh, window: heeding(route, fresh.window) }
   })
 
@@ -322,8 +274,8 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   })
 
   const extraBody = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Route["extraBody"]> {
-    const contextLength = ModelOverrides.window(settings, route)
-    const ollamaNumCtx = ModelOverrides.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
+    const contextLength = ContextWindow.configured(settings, route)
+    const ollamaNumCtx = ContextWindow.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
     const found = ollamaNumCtx === undefined
       ? yield* Effect.timeoutOrElse(served(route), { duration: patience, orElse: () => Effect.succeed(undefined) })
       : undefined
@@ -365,3 +317,31 @@ export const bundled = (model: Partial<Values["model"]> = {}): Service => ({
   }),
   notice: () => Effect.succeed(undefined)
 })
+
+/** The catalogue of a program. Nothing is read or asked before it is wanted; the scope ends what is still being asked. */
+export const home = Effect.fnUntraced(function*(
+  directory: string,
+  settings: Options["settings"],
+  endpoints: EndpointMemory.EndpointMemory
+): Effect.fn.Return<Service, never, FileSystem.FileSystem | Path.Path | Scope.Scope> {
+  const { get, post } = yield* ModelLists.lazy
+  return make({
+    settings,
+    windows: yield* ContextWindow.file(directory),
+    lists: yield* ModelLists.make(directory, get),
+    get,
+    post,
+    endpoints,
+    scope: yield* Effect.scope
+  })
+})
+
+/** {@link home} for the settings and the home directory of the surroundings. */
+export const layerHome: Layer.Layer<Catalogue, never, Settings | Home | FileSystem.FileSystem | Path.Path> = Layer
+  .effect(
+    Catalogue,
+    Effect.gen(function*() {
+      const { root } = yield* Home
+      return yield* home(root, yield* Settings, yield* EndpointMemory.file(root))
+    })
+  )

@@ -6,10 +6,9 @@
  */
 import type * as AiError from "effect/ai/AiError"
 import * as Evidence from "./classification/Evidence.ts"
-import * as OutputCap from "./classification/OutputCap.ts"
-import type { Reason } from "./Recovery.ts"
+import type { WrongAddress } from "./classification/Evidence.ts"
 import * as Rules from "./classification/Rules.ts"
-import type { WrongAddress } from "./classification/WrongAddress.ts"
+import type { Reason } from "./Recovery.ts"
 import * as Recovery from "./Recovery.ts"
 
 export type { Facts } from "./classification/Evidence.ts"
@@ -51,7 +50,7 @@ export const classify = (error: AiError.AiError, facts: Evidence.Facts = {}): De
     rule = name
     break
   }
-  const outputCap = reason === "output_cap" ? OutputCap.parse(evidence.text) : undefined
+  const outputCap = reason === "output_cap" ? Rules.parseOutputCap(evidence.text) : undefined
   const { parameters, retryAfter, unreachable } = evidence
   const wrongAddress = Recovery.mayBeAddress.has(reason) ? evidence.wrongAddress : undefined
   const recoveries = Recovery.of(reason, { retryAfter, outputCap, unreachable, parameters, wrongAddress: wrongAddress !== undefined })

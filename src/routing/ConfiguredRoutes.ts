@@ -275,11 +275,7 @@ const fallbacks = (configured: Configured) =>
     return { at, fallback, entry: Result.mapError(entryOf(configured, said), relocated(at)) }
   })
 
-const keyOf = ({ apiKey }: Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
-
-const isSame = ({ route: a }: ChainEntry, { route: b }: ChainEntry): boolean =>
-  a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
-  && keyOf(a) === keyOf(b)
+const isSame = (a: ChainEntry, b: ChainEntry): boolean => Routes.isSame(a.route, b.route)
 
 const nameOf = ({ route }: ChainEntry): string => `${route.provider} (${route.model})`
 

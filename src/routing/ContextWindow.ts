@@ -14,11 +14,16 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Semaphore from "effect/Semaphore"
+import * as RouteStatement from "../config/RouteStatement.ts"
+import type { Values } from "../config/Settings.ts"
 import * as Yaml from "../config/Yaml.ts"
 import { ConfigError } from "../domain/AgentError.ts"
+import * as EndpointAddress from "../domain/EndpointAddress.ts"
 import type { Route } from "../domain/Route.ts"
-import * as HomeFile from "./catalogue/HomeFile.ts"
-import * as ModelList from "./catalogue/ModelList.ts"
+import * as ModelTables from "./catalogue/ModelTables.ts"
+import * as HomeFile from "./HomeFile.ts"
+import * as ModelLists from "./catalogue/ModelLists.ts"
+import * as Directory from "./ProviderDirectory.ts"
 
 /** The name of the file in the home directory. */
 export const fileName = "context_length_cache.yaml"
@@ -50,7 +55,7 @@ const entries = (value: unknown): Map<string, number> =>
   new Map(
     typeof value === "object" && value !== null && !Array.isArray(value)
       ? Object.entries(value).flatMap(([key, tokens]): ReadonlyArray<[string, number]> => {
-        const plausible = ModelList.plausible(tokens)
+        const plausible = ModelLists.plausible(tokens)
         return plausible === undefined ? [] : [[key, plausible]]
       })
       : []
@@ -83,6 +88,32 @@ export const file = (home: string): Effect.Effect<ContextWindows, never, FileSys
         }))
     }
   })
+
+type Place = Pick<Route, "provider" | "model" | "baseUrl">
+
+/** Returns whether a route is at the provider and address that the section names; a plugin's provider has names only the plugin knows. */
+const isThere = ({ baseUrl, provider }: Values["model"], route: Place): boolean => {
+  const isNamed = provider === "auto" || provider === "custom" || Directory.find(provider) !== undefined
+  const own = { provider, baseUrl: EndpointAddress.address(baseUrl).baseUrl }
+  const other = { provider: isNamed ? route.provider : undefined, baseUrl: baseUrl === undefined ? undefined : route.baseUrl }
+  return !RouteStatement.superseded(own, other).includes("contextLength")
+}
+
+/** Returns whether a route is the main model's: its model, under any form of its id, where the section says that it is served. */
+export const isMain = (section: Values["model"], route: Place): boolean => {
+  const { default: main } = section
+  const { model } = route
+  return main !== undefined && (main === model || ModelTables.bare(main) === model || ModelTables.withoutProvider(main) === model) && isThere(section, route)
+}
+
+/** The window that the user names for a route: of the main model, or of a model of a named endpoint. */
+export const configured = ({ customProviders, model }: Pick<Values, "model" | "customProviders">, route: Place): number | undefined => {
+  const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
+  const endpoint = customProviders.find((endpoint) =>
+    endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
+  const own = endpoint !== undefined && Object.hasOwn(endpoint.models, route.model) ? endpoint.models[route.model] : undefined
+  return (isMain(model, route) ? model.contextLength : undefined) ?? own?.contextLength
+}
 
 /** The least that an agent can work with. */
 export const minimum = 64_000

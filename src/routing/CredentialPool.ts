@@ -32,7 +32,7 @@ import * as Semaphore from "effect/Semaphore"
 import type * as AiError from "effect/ai/AiError"
 import type { Reason } from "./Recovery.ts"
 import { fingerprint } from "../platform/Digest.ts"
-import * as PoolStore from "./pool/PoolStore.ts"
+import * as PoolStore from "./PoolStore.ts"
 import * as Evidence from "./classification/Evidence.ts"
 
 /** A key as it is configured. */
@@ -296,7 +296,7 @@ export const resetAfter = (error: AiError.AiError, now: number): Duration.Durati
 export type Strategy = "fill_first" | "round_robin" | "random" | "least_used"
 
 /** A key that could be used. */
-export interface Candidate {
+interface Candidate {
   /** Its place in the pool, from 0: the smaller, the sooner it is used. */
   readonly place: number
   /** Calls that are using it now. */

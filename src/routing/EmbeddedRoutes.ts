@@ -84,16 +84,13 @@ const entryOf = (route: ModelRoute, index: number): Result.Result<Entry, ConfigE
   })
 }
 
-const isSame = ({ route: a }: Entry, { route: b }: Entry): boolean =>
-  a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
-
 /** Resolves the routes of an application, or names the first mistake in them. */
 export const chain = (routes: ReadonlyArray<ModelRoute>): Result.Result<Chain, ConfigError> =>
   Result.gen(function*() {
     const entries: Array<Entry> = []
     for (const [index, route] of routes.entries()) {
       const entry = yield* entryOf(route, index)
-      const earlier = entries.findIndex((other) => isSame(other, entry))
+      const earlier = entries.findIndex((other) => Routes.isSamePlace(other.route, entry.route))
       if (earlier !== -1) {
         const path = `routes[${index}]`
         const name = `${entry.route.provider} (${entry.route.model})`

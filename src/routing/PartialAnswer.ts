@@ -30,7 +30,7 @@ export interface Delivered {
 }
 
 /** The text that streamed by, and whether anything did. */
-export interface Shown {
+interface Shown {
   readonly text: string
   readonly anything: boolean
 }

@@ -18,7 +18,9 @@ import * as BigDecimal from "effect/BigDecimal"
 import * as Option from "effect/Option"
 import type { Route } from "../domain/Route.ts"
 import * as Detection from "./Detection.ts"
-import * as PriceTable from "./catalogue/PriceTable.ts"
+import type { Listed } from "./catalogue/ModelLists.ts"
+import * as ModelData from "./catalogue/ModelData.ts"
+import * as ModelTables from "./catalogue/ModelTables.ts"
 import { type Cost, included, label, type Source as CostSource, unknown } from "../domain/Cost.ts"
 import type { Usage } from "../domain/Usage.ts"
 
@@ -26,7 +28,7 @@ import type { Usage } from "../domain/Usage.ts"
 export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
 
 /** Source of a route's prices. */
-export type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
+type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
 
 /** Place in which a price was found. */
 export type Source = Exclude<CostSource, "none" | "subagent" | "provider_usage">
@@ -52,6 +54,26 @@ export const decimal = (value: unknown): BigDecimal.BigDecimal | undefined => {
   return number === undefined || BigDecimal.isNegative(number) ? undefined : number
 }
 
+const perMillion = (price: string | undefined): BigDecimal.BigDecimal | undefined => {
+  const amount = decimal(price)
+  return amount === undefined ? undefined : BigDecimal.make(amount.value, amount.scale - 6)
+}
+
+/** The price that a list of models names. */
+export const listedPrice = (listed: Listed | undefined, url: string | undefined): Pricing | undefined => {
+  const prices = listed?.prices
+  return prices === undefined ? undefined : {
+    input: perMillion(prices.input),
+    output: perMillion(prices.output),
+    cacheRead: perMillion(prices.cacheRead),
+    cacheWrite: perMillion(prices.cacheWrite),
+    request: decimal(prices.request),
+    source: "provider_models_api",
+    url,
+    version: undefined
+  }
+}
+
 const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "minimax", "minimax-cn", "bedrock"])
 const isTabled = (provider: string): boolean => tabled.has(provider)
 
@@ -75,7 +97,7 @@ const tableOf = ({ model, provider }: Asked): string => {
 
 /** The price in the bundled table. */
 export const tabledPrice = (route: Asked): Pricing | undefined => {
-  const found = PriceTable.find(tableOf(route), route.model)
+  const found = ModelTables.priceOf(tableOf(route), route.model)
   if (found === undefined) return undefined
   const { row, url } = found
   return {
@@ -86,7 +108,7 @@ export const tabledPrice = (route: Asked): Pricing | undefined => {
     request: undefined,
     source: "official_docs_snapshot",
     url,
-    version: PriceTable.date
+    version: ModelData.date
   }
 }
 

@@ -14,7 +14,7 @@
  *
  * A turn compacts three times at most; going on to another provider gives it three again. When neither the window nor the
  * conversation got smaller, asking again would be refused again: it is over, as it is at once where nobody compacts. An
- * answer that was asked to be too long is another matter, see `classification/OutputCap`: the window and the conversation
+ * answer that was asked to be too long is another matter, see `classification/Rules`: the window and the conversation
  * stay as they are.
  *
  * The decisions are pure; {@link make} keeps what was learnt, {@link recover} takes one step with a `CompactionPort`.
@@ -38,7 +38,7 @@ import * as Classification from "./Classification.ts"
 import * as CallSize from "./CallSize.ts"
 import * as CompactionPort from "./CompactionPort.ts"
 import * as ContextWindow from "./ContextWindow.ts"
-import * as ModelList from "./catalogue/ModelList.ts"
+import * as ModelLists from "./catalogue/ModelLists.ts"
 
 /** Windows to guess, largest first. */
 export const tiers: ReadonlyArray<number> = [128_000, 64_000, 32_000, 16_000, 8_000]
@@ -229,7 +229,7 @@ const excess = /context window exceeds limit|exceeds? (?:the )?(?:context|limit)
 const first = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
   for (const pattern of patterns) {
     const found = pattern.exec(text)?.[1]
-    const tokens = found === undefined ? undefined : ModelList.plausible(Number(found.replaceAll(/[,_]/g, "")))
+    const tokens = found === undefined ? undefined : ModelLists.plausible(Number(found.replaceAll(/[,_]/g, "")))
     if (tokens !== undefined) return tokens
   }
   return undefined

@@ -69,7 +69,7 @@ export const named = <A extends Named>(some: ReadonlyArray<A>, name: string): A 
 }
 
 /** Returns whether a host is one of the provider's own. */
-export const owns = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))
+const owns = (entry: Entry, host: string): boolean => entry.domains.some((domain) => isUnder(host, domain))
 
 /** Names of this very machine. */
 const loopback = new Set(["127.0.0.1", "localhost", "[::1]"])

@@ -19,7 +19,7 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import * as HomeFile from "./catalogue/HomeFile.ts"
+import * as HomeFile from "./HomeFile.ts"
 
 /** Accounts that have used up their limits. Keys are fingerprints. */
 export interface RateGuard {
@@ -52,27 +52,18 @@ type Until = (typeof Saved.Type)["until"]
 /** A guard over a file of a home directory, which need not exist yet. */
 export const file = (home: string): Effect.Effect<RateGuard, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
-    const stored = yield* HomeFile.make(home, fileName)
+    const { load, save } = yield* HomeFile.memory(home, fileName, Saved, { version: 1, until: {} }, "warning")
     const changing = yield* Semaphore.make(1)
-
-    const read: Effect.Effect<Until> = stored.read.pipe(
-      Effect.flatMap((text) =>
-        text === undefined ? Effect.succeed({}) : Effect.map(Schema.decodeUnknownEffect(Saved)(text), ({ until }) => until)
-      ),
-      Effect.catch((error) => Effect.as(Effect.logWarning(`${stored.path} is not used, remove it: ${error.message}`), {}))
-    )
 
     const change = (next: (until: Until, now: number) => Until | undefined): Effect.Effect<void> =>
       changing.withPermit(Effect.gen(function*() {
-        const until = next(yield* read, yield* Clock.currentTimeMillis)
-        if (until === undefined) return
-        const text = yield* Schema.encodeEffect(Saved)({ version: 1, until })
-        yield* stored.write(`${text}\n`)
-      })).pipe(Effect.catch((error) => Effect.logWarning(`${stored.path} cannot be written: ${error.message}`)))
+        const until = next((yield* load).until, yield* Clock.currentTimeMillis)
+        if (until !== undefined) yield* save({ version: 1, until })
+      }))
 
     return {
       closedFor: (key) =>
-        Effect.map(Effect.all([read, Clock.currentTimeMillis]), ([until, now]) => {
+        Effect.map(Effect.all([load, Clock.currentTimeMillis]), ([{ until }, now]) => {
           const end = Object.hasOwn(until, key) ? until[key] ?? 0 : 0
           return end > now ? end - now : undefined
         }),

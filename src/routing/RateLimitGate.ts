@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import * as Backoff from "./Backoff.ts"
 import * as CallSize from "./CallSize.ts"
-import * as Buckets from "./rate/Buckets.ts"
+import * as RequestPacing from "./RequestPacing.ts"
 import { type RouteCallState, takeNext, wait, waiting } from "./RouteCallState.ts"
 
 /** A wait that is over sooner is waited for, even where there is another route. */
@@ -93,7 +93,7 @@ export const release = (state: RouteCallState): void => {
 }
 
 /** Learns from the headers of the answer that begins. */
-export const readHeaders = ({ shared, slot }: RouteCallState, get: Buckets.GetHeader): Effect.Effect<void> =>
+export const readHeaders = ({ shared, slot }: RouteCallState, get: RequestPacing.GetHeader): Effect.Effect<void> =>
   slot === undefined ? Effect.void : shared.limits.accepted(slot, get)
 
 /** Returns whether a refusal for the rate costs no attempt: the run still has time, or the key is known to be answered. */
@@ -117,7 +117,7 @@ export const judge = Effect.fnUntraced(function*(state: RouteCallState, { reason
   }
   const key = route.guardKey(lease)
   if (key === undefined) return
-  const millis = Buckets.exhaustion(yield* shared.limits.left(route.limitKey(lease)))
+  const millis = RequestPacing.exhaustion(yield* shared.limits.left(route.limitKey(lease)))
   state.spent = millis !== undefined
   if (millis !== undefined) yield* shared.guard.close(key, millis)
 })

@@ -11,7 +11,7 @@
  *
  * Where a connection is refused there is nobody to spare: it is asked again after two seconds, and a new client, which the
  * specification has for every fault of a connection, would find nobody either. An address that will never serve a model
- * (`classification/WrongAddress`) is not asked again.
+ * (`classification/Evidence`) is not asked again.
  *
  * Source: `hermes-llm.md` §16.2, §16.5 and §17, `ARCHITECTURE.md` §7 (D3, D4).
  */
@@ -84,7 +84,7 @@ const adapt = (change: Change): Recovery => ({ _tag: "Adapt", change })
 /** Facts that a recovery may depend on besides the reason. */
 export interface Details {
   readonly retryAfter: Duration.Duration | undefined
-  /** See `OutputCap`. */
+  /** Output limit to ask for instead. */
   readonly outputCap: number | undefined
   /** There was nobody to talk to. */
   readonly unreachable: boolean

@@ -56,7 +56,7 @@ export interface ManagedRoute {
 }
 
 /** Parts of a managed route. */
-export interface ManagedRouteOptions {
+interface ManagedRouteOptions {
   readonly route: Route.Route
   readonly pool: CredentialPool | undefined
   readonly limits: StreamTimeout.Limits | undefined
@@ -230,7 +230,7 @@ export const notice = (state: RouteCallState, message: string): Effect.Effect<vo
   tell(state, { _tag: "Notice", level: "info", message })
 
 /** A wait, and the attempt that follows it. */
-export interface Wait {
+interface Wait {
   readonly reason: string
   readonly duration: Duration.Duration
   readonly attempt: number

@@ -34,7 +34,7 @@ export type Lookup = (name: string, source?: VariableLevel) => Redacted.Redacted
 export const noKey = Redacted.make("no-key-required")
 
 /** Credential of a login, in place of a key. */
-export interface Login {
+interface Login {
   readonly key: Redacted.Redacted<string>
   /** The address of the service that issued it; the provider's own when absent. */
   readonly issuer?: string | undefined
@@ -63,7 +63,7 @@ export interface Given {
 }
 
 /** A key and the name of its source. */
-export interface Found {
+interface Found {
   readonly key: Route["apiKey"]
   readonly from: string
 }

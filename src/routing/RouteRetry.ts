@@ -23,7 +23,7 @@ import * as Attempt from "./Attempt.ts"
 import * as Backoff from "./Backoff.ts"
 import type { Decision, Failure } from "./Classification.ts"
 import * as Parameters from "./classification/Parameters.ts"
-import * as WrongAddress from "./classification/WrongAddress.ts"
+import * as Evidence from "./classification/Evidence.ts"
 import * as CredentialPool from "./CredentialPool.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateLimitGate from "./RateLimitGate.ts"
@@ -284,7 +284,7 @@ const attempts = Effect.fnUntraced(function*<E>(state: RouteCallState): Effect.f
     if (onward === "again") continue
     const { status, wrongAddress } = decision
     const { provider } = route.info
-    const error = wrongAddress === undefined ? result : WrongAddress.explain(result, wrongAddress, { provider, status })
+    const error = wrongAddress === undefined ? result : Evidence.explainWrongAddress(result, wrongAddress, { provider, status })
     return { _tag: onward === "next route" ? "NextRoute" : "GivenUp", error, decision }
   }
 })

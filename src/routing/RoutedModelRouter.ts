@@ -40,11 +40,12 @@ import * as RouteRetry from "./RouteRetry.ts"
 import { ModelRouter, newLog, type Question, RouterStatus, type Service } from "./ModelRouter.ts"
 import * as OpenProviders from "./OpenProviders.ts"
 import type { Open } from "./OpenRoute.ts"
-import type { PoolStore } from "./pool/PoolStore.ts"
+import type { PoolStore } from "./PoolStore.ts"
 import type { Strategy } from "./CredentialPool.ts"
 import * as PartialAnswer from "./PartialAnswer.ts"
 import * as RateGuard from "./RateGuard.ts"
 import * as RateLimits from "./RateLimits.ts"
+import * as Routes from "./Routes.ts"
 import type * as StreamTimeout from "./StreamTimeout.ts"
 
 /** A route of the chain with its keys. */
@@ -96,11 +97,6 @@ const poolName = (provider: string, pools: ReadonlyMap<string, unknown>): string
   return others === 0 ? provider : `${provider}#${others + 1}`
 }
 
-const keyOf = ({ apiKey }: Route.Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
-
-const isSame = (a: Route.Route, b: Route.Route): boolean =>
-  a.provider === b.provider && a.model === b.model && a.apiMode === b.apiMode && a.baseUrl === b.baseUrl && keyOf(a) === keyOf(b)
-
 const managed = Effect.fnUntraced(function*({ apart = [], chain, store }: Options) {
   const pools = new Map<string, CredentialPool.CredentialPool>()
   const make = Effect.fnUntraced(function*(entry: ChainEntry) {
@@ -149,7 +145,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
   const managedOf = (route: Route.Route): ManagedRoute => {
     const known = own.get(route)
     if (known !== undefined) return known
-    const made = apart.find((one) => isSame(one.route, route)) ?? manageRoute({ route, pool: undefined, limits: undefined })
+    const made = apart.find((one) => Routes.isSame(one.route, route)) ?? manageRoute({ route, pool: undefined, limits: undefined })
     own.set(route, made)
     return made
   }

@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * Which key goes where is the matter of `RouteKeys`, which headers an endpoint wants of `Profiles`.
+ * Which key goes where is the matter of `RouteKeys`, which headers an endpoint wants of `OpenRoute`.
  *
  * Source: `hermes-llm.md` §2.2 to §2.4, §5.1.
  */
@@ -56,7 +56,7 @@ export interface ModelSettings {
 }
 
 /** A route, with the names of the sources of its address and key. */
-export interface Traced {
+interface Traced {
   readonly route: Route
   readonly address: string
   readonly key: string
@@ -297,3 +297,12 @@ export const trace = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Tr
 /** {@link trace}, the route alone. */
 export const resolve = (settings: ModelSettings, lookup: Keys.Lookup): Resolved<Route> =>
   Result.map(trace(settings, lookup), ({ route }) => route)
+
+/** Returns whether two routes lead to the same model at the same place, whatever their keys. */
+export const isSamePlace = (a: Route, b: Route): boolean =>
+  a.provider === b.provider && a.model === b.model && a.baseUrl === b.baseUrl && a.apiMode === b.apiMode
+
+const keyOf = ({ apiKey }: Route): string => apiKey === undefined ? "" : Redacted.value(apiKey)
+
+/** Returns whether two routes are the same, keys included. */
+export const isSame = (a: Route, b: Route): boolean => isSamePlace(a, b) && keyOf(a) === keyOf(b)

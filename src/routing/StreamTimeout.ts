@@ -114,7 +114,7 @@ const streamTable: Table = [[100_000, 300_000], [50_000, 240_000], [0, 180_000]]
 const callTable: Table = [[100_000, 600_000], [50_000, 450_000], [0, 300_000]]
 
 /** Interval of the events that report that a silent model is still waited for. */
-export const heartbeatMillis = 30_000
+const heartbeatMillis = 30_000
 
 const isLocal = ({ baseUrl }: { readonly baseUrl?: string | undefined }): boolean =>
   Detection.isLocal(Detection.address(baseUrl).host)

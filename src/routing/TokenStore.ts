@@ -39,7 +39,7 @@ import * as Semaphore from "effect/Semaphore"
 import { Home } from "../config/Home.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import { registered } from "../domain/Secrets.ts"
-import * as HomeFile from "./catalogue/HomeFile.ts"
+import * as HomeFile from "./HomeFile.ts"
 
 /** The tokens of one login. */
 export interface Tokens {

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as BigDecimal from "effect/BigDecimal"
 import * as Costs from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
-import * as PriceTable from "../../src/routing/catalogue/PriceTable.ts"
+import * as ModelTables from "../../src/routing/catalogue/ModelTables.ts"
 import * as Pricing from "../../src/routing/Pricing.ts"
 
 const rates = (input: string, output: string, cacheRead?: string, cacheWrite?: string): Pricing.Pricing => ({
@@ -48,12 +48,12 @@ describe("hermes-llm catalogue and cost", () => {
   })
 
   it("T86 ids are found in the form of every provider", () => {
-    assert.deepInclude(PriceTable.find("anthropic", "anthropic/claude-opus-4.6")?.row, { input: "5", output: "25" })
-    assert.deepInclude(PriceTable.find("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.row, { input: "3" })
-    assert.deepInclude(PriceTable.find("bedrock", "anthropic.claude-3-haiku-20240307-v1:0")?.row, { input: "0.25" })
-    assert.deepInclude(PriceTable.find("anthropic", "claude-3-5-sonnet-20241022")?.row, { output: "15" })
-    assert.deepInclude(PriceTable.find("bedrock", "amazon.nova-pro-v1:0")?.row, { input: "0.80" })
-    assert.isUndefined(PriceTable.find("anthropic", "claude-opus-9"))
+    assert.deepInclude(ModelTables.priceOf("anthropic", "anthropic/claude-opus-4.6")?.row, { input: "5", output: "25" })
+    assert.deepInclude(ModelTables.priceOf("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.row, { input: "3" })
+    assert.deepInclude(ModelTables.priceOf("bedrock", "anthropic.claude-3-haiku-20240307-v1:0")?.row, { input: "0.25" })
+    assert.deepInclude(ModelTables.priceOf("anthropic", "claude-3-5-sonnet-20241022")?.row, { output: "15" })
+    assert.deepInclude(ModelTables.priceOf("bedrock", "amazon.nova-pro-v1:0")?.row, { input: "0.80" })
+    assert.isUndefined(ModelTables.priceOf("anthropic", "claude-opus-9"))
   })
 
   it("T88 labels below a cent have four decimals", () => {

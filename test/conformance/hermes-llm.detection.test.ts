@@ -3,7 +3,7 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Detection from "../../src/routing/Detection.ts"
 import type * as RouteKeys from "../../src/routing/RouteKeys.ts"
-import * as Profiles from "../../src/routing/Profiles.ts"
+import * as OpenRoute from "../../src/routing/OpenRoute.ts"
 import * as Routes from "../../src/routing/Routes.ts"
 
 const lookup = (variables: Readonly<Record<string, string>>): RouteKeys.Lookup => (name) => {
@@ -66,7 +66,7 @@ describe("hermes-llm detection", () => {
   it("T10 Claude on OpenRouter carries the tool streaming beta once, appended to what is there", () => {
     const betas = (model: string, own?: Readonly<Record<string, string>>) => {
       const route = Routes.resolve({ provider: "openrouter", model, headers: own }, lookup({ OPENROUTER_API_KEY: "or" }))
-      const { headers = {} } = Profiles.apply(Result.getOrThrow(route))
+      const { headers = {} } = OpenRoute.withProfile(Result.getOrThrow(route))
       return Object.entries(headers).flatMap(([name, value]) => name.toLowerCase() === "x-anthropic-beta" ? [value] : [])
     }
     const beta = "fine-grained-tool-streaming-2025-05-14"

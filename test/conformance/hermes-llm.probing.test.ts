@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
-import * as OutputCap from "../../src/routing/classification/OutputCap.ts"
+import * as Rules from "../../src/routing/classification/Rules.ts"
 import type * as CompactionPort from "../../src/routing/CompactionPort.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
 import * as Probing from "../../src/routing/Probing.ts"
@@ -85,7 +85,7 @@ describe("hermes-llm probing", () => {
       const { fail } = scene(200_000, talk)
       assert.deepStrictEqual(yield* fail(refusal(message)), { _tag: "NotAboutSize" })
       assert.deepStrictEqual(talk.asked, [])
-      assert.strictEqual(OutputCap.parse(message), 9_936)
+      assert.strictEqual(Rules.parseOutputCap(message), 9_936)
     }))
 
   it.effect("T74 the fourth overflow of a turn ends it, and another provider begins anew", () =>

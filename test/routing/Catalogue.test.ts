@@ -12,10 +12,7 @@ import type { Route } from "../../src/domain/Route.ts"
 import * as Usage from "../../src/domain/Usage.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
-import * as Families from "../../src/routing/catalogue/Families.ts"
-import * as LocalServer from "../../src/routing/catalogue/LocalServer.ts"
-import * as ModelId from "../../src/routing/catalogue/ModelId.ts"
-import * as ModelList from "../../src/routing/catalogue/ModelList.ts"
+import * as ModelTables from "../../src/routing/catalogue/ModelTables.ts"
 import * as ModelLists from "../../src/routing/catalogue/ModelLists.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 
@@ -93,7 +90,7 @@ describe("Catalogue", () => {
       assert.deepStrictEqual(yield* own.window(route("anthropic", "claude-haiku-4-5")), { tokens: 200_000, source: "table" })
 
       const windows = ContextWindow.memory()
-      const learnt = make({ windows, lists: { at: () => Effect.succeed(ModelList.read(openRouterBody)) } })
+      const learnt = make({ windows, lists: { at: () => Effect.succeed(ModelLists.readList(openRouterBody)) } })
       const opus = route("openrouter", "anthropic/claude-opus-4.6", "https://openrouter.ai/api/v1")
       assert.deepStrictEqual(yield* learnt.window(opus), { tokens: 1_000_000, source: "openrouter" })
       yield* windows.confirm(opus, 123_456)
@@ -115,7 +112,7 @@ describe("Catalogue", () => {
 
   it.effect("facts and price of a listed model are the list's, exactly", () =>
     Effect.gen(function*() {
-      const catalogue = make({ lists: { at: () => Effect.succeed(ModelList.read(openRouterBody)) } })
+      const catalogue = make({ lists: { at: () => Effect.succeed(ModelLists.readList(openRouterBody)) } })
       const opus = route("openrouter", "anthropic/claude-opus-4.6", "https://openrouter.ai/api/v1")
       const facts = yield* catalogue.facts(opus)
       assert.deepInclude(facts, { output: 128_000, vision: true, reasoning: true, tools: true, known: true })
@@ -158,7 +155,7 @@ describe("Catalogue", () => {
   it.effect("an endpoint that answers late is heeded from then on", () =>
     Effect.gen(function*() {
       let asked = 0
-      const listed = Effect.succeed(ModelList.read({ data: [{ id: "m", context_length: 50_000 }] }))
+      const listed = Effect.succeed(ModelLists.readList({ data: [{ id: "m", context_length: 50_000 }] }))
       const catalogue = make({ lists: { at: () => Effect.suspend(() => asked++ === 0 ? Effect.delay(listed, "3 seconds") : listed) } })
       const at = route("custom", "m", "https://models.example/v1")
       const first = yield* Effect.forkChild(catalogue.known(at), { startImmediately: true })
@@ -171,7 +168,7 @@ describe("Catalogue", () => {
   it.effect("what is known of a route is looked up again after five minutes, and a refusal counts at once", () =>
     Effect.gen(function*() {
       let asked = 0
-      const lists = { at: () => Effect.sync(() => (asked++, ModelList.read(openRouterBody))) }
+      const lists = { at: () => Effect.sync(() => (asked++, ModelLists.readList(openRouterBody))) }
       const catalogue = make({ lists })
       const opus = route("openrouter", "anthropic/claude-opus-4.6", "https://openrouter.ai/api/v1")
       yield* catalogue.known(opus)
@@ -186,23 +183,23 @@ describe("Catalogue", () => {
     }))
 
   it("the longest part of the id counts, and never the reverse", () => {
-    assert.strictEqual(Families.of("gpt-4o-2024-11-20")?.window, 128_000)
-    assert.strictEqual(Families.of("gpt-4-0613")?.window, 8_192)
-    assert.strictEqual(Families.of("openai/gpt-4.1-mini")?.window, 1_047_576)
-    assert.strictEqual(Families.of("us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.window, 200_000)
-    assert.isUndefined(Families.of("gpt"))
+    assert.strictEqual(ModelTables.familyOf("gpt-4o-2024-11-20")?.window, 128_000)
+    assert.strictEqual(ModelTables.familyOf("gpt-4-0613")?.window, 8_192)
+    assert.strictEqual(ModelTables.familyOf("openai/gpt-4.1-mini")?.window, 1_047_576)
+    assert.strictEqual(ModelTables.familyOf("us.anthropic.claude-sonnet-4-5-20250929-v1:0")?.window, 200_000)
+    assert.isUndefined(ModelTables.familyOf("gpt"))
   })
 
   it("the name of a provider before the id is taken off, the tag of a local model is not", () => {
-    assert.strictEqual(ModelId.withoutProvider("anthropic:claude-opus-4.6"), "claude-opus-4.6")
-    assert.strictEqual(ModelId.withoutProvider("qwen:7b"), "qwen:7b")
-    assert.strictEqual(ModelId.withoutProvider("deepseek:latest"), "deepseek:latest")
-    assert.strictEqual(ModelId.withoutProvider("qwen:q4_K_M"), "qwen:q4_K_M")
-    assert.strictEqual(ModelId.withoutProvider("llama3:custom"), "llama3:custom")
+    assert.strictEqual(ModelTables.withoutProvider("anthropic:claude-opus-4.6"), "claude-opus-4.6")
+    assert.strictEqual(ModelTables.withoutProvider("qwen:7b"), "qwen:7b")
+    assert.strictEqual(ModelTables.withoutProvider("deepseek:latest"), "deepseek:latest")
+    assert.strictEqual(ModelTables.withoutProvider("qwen:q4_K_M"), "qwen:q4_K_M")
+    assert.strictEqual(ModelTables.withoutProvider("llama3:custom"), "llama3:custom")
   })
 
   it("a window is found under every name that servers have for it, when it is plausible", () => {
-    const window = (entry: object) => ModelList.read({ data: [{ id: "m", ...entry }] })[0]?.window
+    const window = (entry: object) => ModelLists.readList({ data: [{ id: "m", ...entry }] })[0]?.window
     assert.strictEqual(window({ max_model_len: 32_768 }), 32_768)
     assert.strictEqual(window({ meta: { n_ctx_train: 131_072 } }), 131_072)
     assert.strictEqual(window({ context_window: "65536" }), 65_536)
@@ -211,14 +208,14 @@ describe("Catalogue", () => {
   })
 
   it("local servers say what they were started with before what the model could hold", () => {
-    assert.strictEqual(LocalServer.ofProps({ default_generation_settings: { n_ctx: 16_384 } }), 16_384)
+    assert.strictEqual(ModelLists.ofProps({ default_generation_settings: { n_ctx: 16_384 } }), 16_384)
     assert.strictEqual(
-      LocalServer.ofShow({ parameters: "stop x\nnum_ctx 8192", model_info: { "llama.context_length": 131_072 } }),
+      ModelLists.ofShow({ parameters: "stop x\nnum_ctx 8192", model_info: { "llama.context_length": 131_072 } }),
       8_192
     )
-    assert.strictEqual(LocalServer.ofShow({ model_info: { "llama.context_length": 131_072 } }), 131_072)
+    assert.strictEqual(ModelLists.ofShow({ model_info: { "llama.context_length": 131_072 } }), 131_072)
     const data = [{ id: "m", loaded_context_length: 4_096, max_context_length: 32_768 }]
-    assert.strictEqual(LocalServer.ofStudio({ data }, "m"), 4_096)
+    assert.strictEqual(ModelLists.ofStudio({ data }, "m"), 4_096)
   })
 
   it.live("a local server is asked in its own ways, once", () =>

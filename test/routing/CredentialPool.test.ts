@@ -10,7 +10,7 @@ import * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
 import * as CredentialPool from "../../src/routing/CredentialPool.ts"
-import * as PoolStore from "../../src/routing/pool/PoolStore.ts"
+import * as PoolStore from "../../src/routing/PoolStore.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as AiError from "effect/ai/AiError"
 import * as Parameters from "../../src/routing/classification/Parameters.ts"
-import * as WrongAddress from "../../src/routing/classification/WrongAddress.ts"
+import * as Evidence from "../../src/routing/classification/Evidence.ts"
 import * as Classification from "../../src/routing/Classification.ts"
 import * as NetworkReason from "../../src/provider/NetworkReason.ts"
 import * as S from "./support.ts"
@@ -83,7 +83,7 @@ describe("wrong addresses", () => {
     const page = "<html><title>Bad Gateway</title></html>"
     for (const status of [500, 502, 503, 504]) assert.isTrue(Classification.classify(S.http(status, page)).retryable, String(status))
     assert.strictEqual(Classification.classify(S.http(401, page)).reason, "auth")
-    assert.isUndefined(WrongAddress.of(S.http(403, page).reason, 403))
+    assert.isUndefined(Evidence.wrongAddressOf(S.http(403, page).reason, 403))
   })
   it("a model that is not there is the model's matter", () =>
     assert.isUndefined(Classification.classify(S.http(404, "The model `x` does not exist")).wrongAddress))

@@ -9,8 +9,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as AiError from "effect/ai/AiError"
 import type { OnHeaders } from "../../src/domain/Model.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
-import * as Buckets from "../../src/routing/rate/Buckets.ts"
-import * as RequestPacing from "../../src/routing/rate/RequestPacing.ts"
+import * as RequestPacing from "../../src/routing/RequestPacing.ts"
 import * as RateGuard from "../../src/routing/RateGuard.ts"
 import * as Ask from "../provider/Ask.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
@@ -19,11 +18,11 @@ import * as S from "./support.ts"
 
 type Headers = Readonly<Record<string, string>>
 
-const getter = (headers: Headers): Buckets.GetHeader => (name) => headers[name]
+const getter = (headers: Headers): RequestPacing.GetHeader => (name) => headers[name]
 const now = Date.UTC(2026, 0, 1)
 
 describe("what providers say of their limits", () => {
-  const cases: ReadonlyArray<readonly [who: string, Headers, ReadonlyArray<Buckets.Bucket>]> = [
+  const cases: ReadonlyArray<readonly [who: string, Headers, ReadonlyArray<RequestPacing.Bucket>]> = [
     ["OpenAI", {
       "x-ratelimit-limit-requests": "500",
       "x-ratelimit-remaining-requests": "499",
@@ -60,15 +59,15 @@ describe("what providers say of their limits", () => {
     }, []]
   ]
   for (const [who, headers, expected] of cases) {
-    it(`${who} says it so`, () => assert.deepStrictEqual(Buckets.read(getter(headers), now), expected))
+    it(`${who} says it so`, () => assert.deepStrictEqual(RequestPacing.readBuckets(getter(headers), now), expected))
   }
 
   it("an account is at its limit when one is used up for a minute or more", () => {
-    const bucket = (remaining: number, resetMillis: number): Buckets.Bucket =>
+    const bucket = (remaining: number, resetMillis: number): RequestPacing.Bucket =>
       ({ kind: "requests", limit: 10, remaining, resetMillis, refills: false })
-    assert.isUndefined(Buckets.exhaustion([]))
-    assert.isUndefined(Buckets.exhaustion([bucket(1, 3_600_000), bucket(0, 59_999)]))
-    assert.strictEqual(Buckets.exhaustion([bucket(0, 60_000), bucket(0, 3_000_000), bucket(5, 4_000_000)]), 3_000_000)
+    assert.isUndefined(RequestPacing.exhaustion([]))
+    assert.isUndefined(RequestPacing.exhaustion([bucket(1, 3_600_000), bucket(0, 59_999)]))
+    assert.strictEqual(RequestPacing.exhaustion([bucket(0, 60_000), bucket(0, 3_000_000), bucket(5, 4_000_000)]), 3_000_000)
   })
 })
 
@@ -126,7 +125,7 @@ describe("calls", () => {
       )
       const provider = yield* ChatCompletions.make({ provider: "custom", model: "m", apiMode: "chat_completions", baseUrl: server.url })
       const told: Array<unknown> = []
-      const onHeaders: OnHeaders = (get) => Effect.sync(() => void told.push(Buckets.read(get, 0).map(({ remaining, resetMillis }) => [remaining, resetMillis])))
+      const onHeaders: OnHeaders = (get) => Effect.sync(() => void told.push(RequestPacing.readBuckets(get, 0).map(({ remaining, resetMillis }) => [remaining, resetMillis])))
       for (const stream of [true, false]) yield* provider.execute(yield* provider.prepare(Ask.call("Hi", { stream })), { onHeaders })
       assert.deepStrictEqual(told, [[[0, 7_000]], [[0, 7_000]]])
     }))

@@ -33,7 +33,7 @@ import type { Values } from "../../config/Settings.ts"
 import type { ConfigError } from "../../domain/AgentError.ts"
 import type { Configurable } from "../../domain/ApiMode.ts"
 import type { Route, RouteInfo } from "../../domain/Route.ts"
-import * as Families from "../catalogue/Families.ts"
+import * as ModelTables from "../catalogue/ModelTables.ts"
 import * as ConfiguredRoutes from "../ConfiguredRoutes.ts"
 import * as Detection from "../Detection.ts"
 import * as Directory from "../ProviderDirectory.ts"
@@ -171,7 +171,7 @@ const mainForImages = (world: World, task: Task): ReadonlyArray<Candidate> => {
   if (model === "") return []
   const own = modelOf(visionModels, provider)
   if (own !== undefined) return atProvider(world, task, provider)
-  return Families.of(model)?.vision === false ? [] : [mainCandidate]
+  return ModelTables.familyOf(model)?.vision === false ? [] : [mainCandidate]
 }
 
 const distinct = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =>

@@ -12,11 +12,14 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
+import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { ParameterChanges } from "../classification/Parameters.ts"
-import * as HomeFile from "./HomeFile.ts"
+import * as HomeFile from "../HomeFile.ts"
 
 /** The memory of endpoints. Addresses are base URLs; routes are named by their id. */
 export interface EndpointMemory {
@@ -51,10 +54,7 @@ const young = <A extends { readonly at: number }>(all: Readonly<Record<string, A
 
 const own = <A>(all: Readonly<Record<string, A>>, key: string): A | undefined => Object.hasOwn(all, key) ? all[key] : undefined
 
-const over = (
-  load: Effect.Effect<Known>,
-  save: (known: Known) => Effect.Effect<void>
-): Effect.Effect<EndpointMemory> =>
+const over = ({ load, save }: HomeFile.Memory<Known>): Effect.Effect<EndpointMemory> =>
   Effect.gen(function*() {
     const writing = yield* Semaphore.make(1)
     const first = yield* Effect.cached(load)
@@ -105,19 +105,65 @@ const over = (
   })
 
 /** Remembers as long as the process runs. */
-export const memory: Effect.Effect<EndpointMemory> = over(Effect.succeed(nothing), () => Effect.void)
+export const memory: Effect.Effect<EndpointMemory> = over({ load: Effect.succeed(nothing), save: () => Effect.void })
 
 /** The file in a home directory, which need not exist yet; read when it is first asked. */
 export const file = (home: string): Effect.Effect<EndpointMemory, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.flatMap(HomeFile.make(home, "cache/endpoints.json"), (stored) =>
-    over(
-      stored.read.pipe(
-        Effect.flatMap((text) => text === undefined ? Effect.succeed(nothing) : Schema.decodeUnknownEffect(KnownText)(text)),
-        Effect.catch((error) => Effect.as(Effect.logDebug(`${stored.path} is not used: ${error.message}`), nothing))
-      ),
-      (known) =>
-        Schema.encodeEffect(KnownText)(known).pipe(
-          Effect.flatMap((text) => stored.write(`${text}\n`)),
-          Effect.catch((error) => Effect.logDebug(`${stored.path} cannot be written: ${error.message}`))
+  Effect.flatMap(HomeFile.memory(home, "cache/endpoints.json", KnownText, nothing), over)
+
+/** Longest wait of a call for what a user's own endpoint says about its models. */
+const patience = "1 second"
+
+/** Questions to endpoints. */
+interface Asker {
+  /**
+   * Asks an endpoint. One that takes long is asked on beside the call, and by no other call for a while: it counts as silent
+   * until it has answered.
+   */
+  readonly askedOf: <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>) => Effect.Effect<A | undefined>
+  /** Number of endpoints that have said something after their call went on without it. */
+  readonly late: () => number
+}
+
+/** Makes an asker; `scope` ends the questions that go on beside the calls. Without a memory the asker has its own. */
+export const asker = (
+  endpoints: Pick<EndpointMemory, "isSilent" | "setSilent"> | undefined,
+  scope: Scope.Scope | undefined
+): Asker => {
+  /** Questions that are under way, by what they ask. */
+  const asking = new Map<string, Fiber.Fiber<unknown>>()
+  const silentHere = new Set<string>()
+  let late = 0
+  const isSilent = endpoints?.isSilent ?? ((baseUrl) => Effect.sync(() => silentHere.has(baseUrl)))
+  const setSilent = endpoints?.setSilent ?? ((baseUrl, silent) =>
+    Effect.sync(() => void (silent ? silentHere.add(baseUrl) : silentHere.delete(baseUrl))))
+  return {
+    late: () => late,
+    askedOf: <A>(baseUrl: string, what: string, ask: Effect.Effect<A | undefined>) =>
+      Effect.gen(function*() {
+        if (yield* isSilent(baseUrl)) return undefined
+        const key = `${what}@${baseUrl}`
+        let told = false
+        const work = Effect.ensuring(
+          Effect.tap(ask, (found) => {
+            if (!told || found === undefined) return Effect.void
+            late++
+            return setSilent(baseUrl, false)
+          }),
+          Effect.sync(() => asking.delete(key))
         )
-    ))
+        // Of the same question, and so with the same answer.
+        let fiber = asking.get(key) as Fiber.Fiber<A | undefined> | undefined
+        if (fiber === undefined) {
+          const now = { startImmediately: true }
+          fiber = yield* scope === undefined ? Effect.forkDetach(work, now) : Effect.forkIn(work, scope, now)
+          if (fiber.pollUnsafe() === undefined) asking.set(key, fiber)
+        }
+        const found = yield* Effect.timeoutOption(Fiber.join(fiber), patience)
+        if (Option.isSome(found)) return found.value
+        told = true
+        yield* setSilent(baseUrl, true)
+        return undefined
+      })
+  }
+}

@@ -7,7 +7,13 @@
  * One that cannot be had within five seconds is replaced by the last one that is known, however old, else by none; it
  * is not asked for again for five minutes. A call is never failed, nor held up longer, by a list.
  *
- * Source: `hermes-llm.md` §10.1 (cached an hour).
+ * A window is looked for under ten names anywhere in an entry and counts when it is between 1 024 and 10 000 000. Prices
+ * are for one token in the list and for a million here; negative ones ("it depends") count as none.
+ *
+ * Asked in this order: llama.cpp (`/v1/props`), Ollama (`/api/show`: `num_ctx` of the model file before the model's maximum),
+ * LM Studio (`/api/v0/models`: the loaded instance before the maximum), vLLM and everybody else (`/models`).
+ *
+ * Source: `hermes-llm.md` §10.1 (cached an hour); `hermes-llm.md` §10.1, §12.3.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -16,12 +22,137 @@ import type * as Path from "effect/Path"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import * as Detection from "../Detection.ts"
-import * as HomeFile from "./HomeFile.ts"
-import * as ModelList from "./ModelList.ts"
 import type * as HttpClient from "effect/http/HttpClient"
 import type { HttpClientError } from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import type { Route } from "../../domain/Route.ts"
+import * as Detection from "../Detection.ts"
+import * as HomeFile from "../HomeFile.ts"
+
+/** One model of a list. Everything but the id may be missing. */
+export const Listed = Schema.Struct({
+  id: Schema.String,
+  window: Schema.optionalKey(Schema.Int),
+  output: Schema.optionalKey(Schema.Int),
+  vision: Schema.optionalKey(Schema.Boolean),
+  reasoning: Schema.optionalKey(Schema.Boolean),
+  tools: Schema.optionalKey(Schema.Boolean),
+  /** US dollars for a token, as the list says it. */
+  prices: Schema.optionalKey(Schema.Struct({
+    input: Schema.optionalKey(Schema.String),
+    output: Schema.optionalKey(Schema.String),
+    cacheRead: Schema.optionalKey(Schema.String),
+    cacheWrite: Schema.optionalKey(Schema.String),
+    request: Schema.optionalKey(Schema.String)
+  }))
+})
+/** One of {@link Listed}. */
+export type Listed = typeof Listed.Type
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const fields = (value: unknown): Fields => isFields(value) ? value : {}
+
+const windowNames = [
+  "context_length",
+  "context_window",
+  "max_context_length",
+  "max_position_embeddings",
+  "max_model_len",
+  "max_input_tokens",
+  "max_sequence_length",
+  "max_seq_len",
+  "n_ctx_train",
+  "n_ctx"
+]
+
+/** A number of tokens that a window can be. */
+export const plausible = (value: unknown): number | undefined => {
+  const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value
+  return typeof number === "number" && Number.isInteger(number) && number >= 1_024 && number <= 10_000_000 ? number : undefined
+}
+
+/** The first of some names that has a plausible value, at any depth; an outer one before inner ones. */
+const deep = (value: unknown, names: ReadonlyArray<string>, depth = 0): number | undefined => {
+  if (!isFields(value) || depth > 4) return undefined
+  for (const name of names) {
+    const found = plausible(value[name])
+    if (found !== undefined) return found
+  }
+  for (const inner of Object.values(value)) {
+    const found = deep(inner, names, depth + 1)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+const texts = (value: unknown): ReadonlyArray<string> | undefined =>
+  Array.isArray(value) ? value.filter((item) => typeof item === "string") : undefined
+
+const price = (prices: Fields, names: ReadonlyArray<string>): string | undefined => {
+  const found = names.map((name) => prices[name]).find((value) => typeof value === "string" || typeof value === "number")
+  return found === undefined ? undefined : String(found)
+}
+
+const present = <A extends object>(given: A): { readonly [K in keyof A]?: Exclude<A[K], undefined> } =>
+  // Exactly the entries whose value is undefined are left out.
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as never
+
+const pricesOf = (entry: Fields): Listed["prices"] => {
+  const pricing = fields(entry["pricing"])
+  const prices = present({
+    input: price(pricing, ["prompt", "input"]),
+    output: price(pricing, ["completion", "output"]),
+    cacheRead: price(pricing, ["cache_read", "cached_prompt", "input_cache_read"]),
+    cacheWrite: price(pricing, ["cache_write", "cache_creation", "input_cache_write"]),
+    request: price(pricing, ["request"])
+  })
+  return Object.keys(prices).length === 0 ? undefined : prices
+}
+
+const entriesOf = (value: unknown): ReadonlyArray<Listed> => {
+  const entry = fields(value)
+  const id = entry["id"] ?? entry["name"] ?? entry["model"]
+  if (typeof id !== "string" || id === "") return []
+  const inputs = texts(fields(entry["architecture"])["input_modalities"])
+  const parameters = texts(entry["supported_parameters"])
+  const output = fields(entry["top_provider"])["max_completion_tokens"] ?? entry["max_output_tokens"]
+  return [{
+    id,
+    ...present({
+      window: deep(entry, windowNames),
+      output: typeof output === "number" && Number.isInteger(output) && output > 0 ? output : undefined,
+      vision: inputs?.includes("image"),
+      reasoning: parameters?.some((name) => name === "reasoning" || name === "include_reasoning"),
+      tools: parameters?.includes("tools"),
+      prices: pricesOf(entry)
+    })
+  }]
+}
+
+/** The models of a body; none when it is no list. */
+export const readList = (body: unknown): ReadonlyArray<Listed> => {
+  const list = Array.isArray(body) ? body : fields(body)["data"] ?? fields(body)["models"]
+  return Array.isArray(list) ? list.flatMap(entriesOf) : []
+}
+
+/** The entry for a model: its exact id, or the only one there is, or one whose id contains the other. */
+export const findModel = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
+  const wanted = model.toLowerCase()
+  const [only] = models
+  return models.find(({ id }) => id.toLowerCase() === wanted) ??
+    (models.length === 1 ? only : undefined) ??
+    models.find(({ id }) => id.toLowerCase().includes(wanted) || wanted.includes(id.toLowerCase()))
+}
+
+/** The entry of a list of everybody's models for a bare id: its exact id, or what stands behind the vendor. */
+export const findBySuffix = (models: ReadonlyArray<Listed>, model: string): Listed | undefined => {
+  const wanted = model.toLowerCase()
+  return models.find(({ id }) => id.toLowerCase() === wanted) ??
+    models.find(({ id }) => id.toLowerCase().endsWith(`/${wanted}`))
+}
 
 /** Asks an address for JSON: undefined when there is no answer, or one that is no success. */
 export type GetJson = (url: string, key: Redacted.Redacted<string> | undefined) => Effect.Effect<unknown>
@@ -32,10 +163,10 @@ export interface ModelLists {
   readonly at: (
     baseUrl: string,
     key?: Redacted.Redacted<string> | undefined
-  ) => Effect.Effect<ReadonlyArray<ModelList.Listed>>
+  ) => Effect.Effect<ReadonlyArray<Listed>>
 }
 
-const Entry = Schema.Struct({ at: Schema.Finite, models: Schema.Array(ModelList.Listed) })
+const Entry = Schema.Struct({ at: Schema.Finite, models: Schema.Array(Listed) })
 type Entry = typeof Entry.Type
 const Saved = Schema.fromJsonString(Schema.Struct({ version: Schema.Literal(1), lists: Schema.Record(Schema.String, Entry) }))
 type Saved = typeof Saved.Type
@@ -49,12 +180,6 @@ export type PostJson = (url: string, body: unknown) => Effect.Effect<unknown>
 /** Nothing is listed anywhere. */
 export const none: ModelLists = { at: () => Effect.succeed([]) }
 
-/** Place where lists outlive the process. */
-interface Storage {
-  readonly load: Effect.Effect<Saved>
-  readonly save: (url: string, entry: Entry) => Effect.Effect<void>
-}
-
 const nothing: Saved = { version: 1, lists: {} }
 
 /** Lists that are kept in memory alone. */
@@ -66,27 +191,14 @@ export const make = (
   home: string,
   get: GetJson
 ): Effect.Effect<ModelLists, never, FileSystem.FileSystem | Path.Path> =>
-  Effect.gen(function*() {
-    const file = yield* HomeFile.make(home, "cache/models.json")
-    const load: Effect.Effect<Saved> = file.read.pipe(
-      Effect.flatMap((text) => text === undefined ? Effect.succeed(undefined) : Schema.decodeUnknownEffect(Saved)(text)),
-      Effect.catch((error) => Effect.as(Effect.logDebug(`${file.path} is not used: ${error.message}`), undefined)),
-      Effect.map((saved) => saved ?? nothing)
-    )
-    const save = (url: string, entry: Entry): Effect.Effect<void> =>
-      Effect.gen(function*() {
-        const saved = yield* load
-        yield* file.write(yield* Schema.encodeEffect(Saved)({ version: 1, lists: { ...saved.lists, [url]: entry } }))
-      }).pipe(Effect.catch((error) => Effect.logDebug(`${file.path} cannot be written: ${error.message}`)))
-    return yield* over({ load, save }, get)
-  })
+  Effect.flatMap(HomeFile.memory(home, "cache/models.json", Saved, nothing), (stored) => over(stored, get))
 
-const over = ({ load, save }: Storage, get: GetJson): Effect.Effect<ModelLists> =>
+const over = ({ load, save }: HomeFile.Memory<Saved>, get: GetJson): Effect.Effect<ModelLists> =>
   Effect.gen(function*() {
     const memory = new Map<string, Entry>()
     const asking = yield* Semaphore.make(1)
 
-    const keep = (url: string, entry: Entry): ReadonlyArray<ModelList.Listed> => {
+    const keep = (url: string, entry: Entry): ReadonlyArray<Listed> => {
       memory.set(url, entry)
       return entry.models
     }
@@ -99,10 +211,10 @@ const over = ({ load, save }: Storage, get: GetJson): Effect.Effect<ModelLists> 
       const isLocal = Detection.isLocal(Detection.address(url).host)
       const saved = isLocal ? undefined : (yield* load).lists[url]
       if (saved !== undefined && isFresh(saved)) return keep(url, saved)
-      const models = ModelList.read(yield* get(`${url}/models`, key))
+      const models = readList(yield* get(`${url}/models`, key))
       if (models.length === 0) return keep(url, { at: now - hour + again, models: known?.models ?? saved?.models ?? [] })
       const entry = { at: now, models }
-      if (!isLocal) yield* save(url, entry)
+      if (!isLocal) yield* save({ version: 1, lists: { ...(yield* load).lists, [url]: entry } })
       return keep(url, entry)
     })
 
@@ -117,7 +229,7 @@ const over = ({ load, save }: Storage, get: GetJson): Effect.Effect<ModelLists> 
   })
 
 /** Both ways of asking. */
-export interface Asking {
+interface Asking {
   readonly get: GetJson
   readonly post: PostJson
 }
@@ -153,3 +265,54 @@ export const lazy: Effect.Effect<Asking> = Effect.map(Effect.cached(client), (cl
   get: (url, key) => Effect.flatMap(client, (client) => getJson(client)(url, key)),
   post: (url, body) => Effect.flatMap(client, (client) => postJson(client)(url, body))
 }))
+
+const rootOf = (baseUrl: string): string => baseUrl.replace(/\/v1$/, "")
+
+/** llama.cpp: what the server was started with. */
+export const ofProps = (body: unknown): number | undefined => {
+  const props = fields(body)
+  return plausible(fields(props["default_generation_settings"])["n_ctx"]) ?? plausible(props["n_ctx"])
+}
+
+/** Ollama: `num_ctx` of the model's parameters, else its maximum. */
+export const ofShow = (body: unknown): number | undefined => {
+  const { model_info, parameters } = fields(body)
+  const set = typeof parameters === "string" ? /^num_ctx\s+(\d+)/m.exec(parameters)?.[1] : undefined
+  const most = Object.entries(fields(model_info)).find(([name]) => name.endsWith(".context_length"))?.[1]
+  return plausible(set) ?? plausible(most)
+}
+
+/** LM Studio: what the loaded instance holds, else the model's maximum. */
+export const ofStudio = (body: unknown, model: string): number | undefined => {
+  const { data } = fields(body)
+  const entry = Array.isArray(data) ? fields(data.find((item) => fields(item)["id"] === model)) : {}
+  return plausible(entry["loaded_context_length"]) ?? plausible(entry["max_context_length"])
+}
+
+/** Window that a server gives a model, and whether it is Ollama, which has to be told. */
+export interface Served {
+  readonly tokens: number
+  readonly isOllama: boolean
+}
+
+const servedElsewhere = (tokens: number): Served => ({ tokens, isOllama: false })
+
+/** Asks a local server; undefined when none of the ways knows. */
+export const localWindow = (
+  route: Pick<Route, "apiKey" | "baseUrl" | "model">,
+  get: GetJson,
+  post: PostJson
+): Effect.Effect<Served | undefined> =>
+  Effect.gen(function*() {
+    const { apiKey, baseUrl, model } = route
+    if (baseUrl === undefined) return undefined
+    const root = rootOf(baseUrl)
+    const props = ofProps(yield* get(`${root}/v1/props`, apiKey))
+    if (props !== undefined) return servedElsewhere(props)
+    const show = ofShow(yield* post(`${root}/api/show`, { model, name: model }))
+    if (show !== undefined) return { tokens: show, isOllama: true }
+    const studio = ofStudio(yield* get(`${root}/api/v0/models`, apiKey), model)
+    if (studio !== undefined) return servedElsewhere(studio)
+    const listed = findModel(readList(yield* get(`${baseUrl}/models`, apiKey)), model)?.window
+    return listed === undefined ? undefined : servedElsewhere(listed)
+  })

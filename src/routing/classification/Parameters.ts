@@ -79,7 +79,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** Returns whether a request has the parameter. */
-export const isIn = (request: ModelRequest, name: string): boolean =>
+const isIn = (request: ModelRequest, name: string): boolean =>
   [request, ...nested.map((place) => request[place])].some((fields) => isRecord(fields) && Object.hasOwn(fields, name))
 
 /** Needed in every request of the protocol. */

@@ -8,13 +8,72 @@
  * then wordings, then the kind of the connection's end. Where it gives several generations, the later one is taken if it
  * is the safer: an overload that comes as 429 costs no key, a spent quota that comes as 429 is not waited for.
  *
- * Source: `hermes-llm.md` §16.2 and §16.3.
+ * Providers say it in three ways: how many tokens are available, how long an answer of the model may be, or how the window
+ * would have been divided. Of a division it is the output that is at fault as long as the input leaves room for an answer.
+ *
+ * Source: `hermes-llm.md` §11.2, §16.2, §16.3.
  */
+import type { Reason } from "../Recovery.ts"
 import type { Evidence, Facts } from "./Evidence.ts"
-import * as OutputCap from "./OutputCap.ts"
 import * as Patterns from "./Patterns.ts"
 import { speaksOf } from "./Patterns.ts"
-import type { Reason } from "../Recovery.ts"
+
+/** Kept free below a limit that was counted by somebody else's tokenizer. */
+const margin = 64
+/** With less room than this it is the conversation that has to shrink. */
+const leastRoom = 256
+
+const countOf = (text: string | undefined): number => Number((text ?? "").replaceAll(/[,_]/g, ""))
+
+/** Names of the parameter, as they stand in messages. */
+const parameterNames = /max_(completion_|output_)?tokens|maxtokens|max_new_tokens/
+
+const available = [/available[_ ]tokens['"`]?\s*[:=]\s*([\d,]+)/, /=\s*([\d,]+)\D*$/]
+
+const longest = [
+  /max_tokens: [\d,]+ > ([\d,]+), which is the maximum/,
+  /supports at most ([\d,]+) (?:completion|output) tokens/,
+  /valid range of max_tokens is \[\d+,\s*([\d,]+)\]/,
+  /tokens['"`]? must be less than or equal to ['"`]?([\d,]+)/,
+  /exceeds? the (?:model'?s? )?(?:limit|maximum) of ([\d,]+)(?: output| completion)? tokens.*max/
+]
+
+const divisions: ReadonlyArray<(text: string) => readonly [input: number, window: number] | undefined> = [
+  (text) => {
+    const found = /exceed context limit: ([\d,]+) \+ [\d,]+ > ([\d,]+)/.exec(text)
+    return found === null ? undefined : [countOf(found[1]), countOf(found[2])]
+  },
+  (text) => {
+    const found = /context length is ([\d,]+) tokens.*\(([\d,]+) (?:in the messages|in your prompt|of text input)/.exec(text)
+    return found === null ? undefined : [countOf(found[2]), countOf(found[1])]
+  },
+  (text) => {
+    const found = /context length is ([\d,]+) tokens.*has ([\d,]+) input tokens/.exec(text)
+    return found === null ? undefined : [countOf(found[2]), countOf(found[1])]
+  }
+]
+
+const firstCount = (patterns: ReadonlyArray<RegExp>, text: string): number | undefined => {
+  for (const pattern of patterns) {
+    const found = countOf(pattern.exec(text)?.[1])
+    if (found > 0) return found
+  }
+  return undefined
+}
+
+/** The output limit to ask for instead, from a lower-cased message; undefined when the message is about something else. */
+export const parseOutputCap = (text: string): number | undefined => {
+  const most = firstCount(longest, text)
+  if (most !== undefined) return most
+  for (const divide of divisions) {
+    const found = divide(text)
+    if (found === undefined) continue
+    const room = found[1] - found[0]
+    return room >= leastRoom ? room - margin : undefined
+  }
+  const room = parameterNames.test(text) ? firstCount(available, text) : undefined
+  return room === undefined ? undefined : Math.max(1, room - margin)
+}
 
 /** One rule; `name` is what an explanation says. */
 export interface Rule {
@@ -41,7 +100,7 @@ const isRefusal = ({ status }: Evidence): boolean => status === undefined || sta
 
 const outputCap = (name: string): Rule => ({
   name,
-  judge: ({ text }) => OutputCap.parse(text) === undefined ? undefined : "output_cap"
+  judge: ({ text }) => parseOutputCap(text) === undefined ? undefined : "output_cap"
 })
 
 const share = ({ tokens, window }: Facts): number =>

@@ -13,7 +13,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { Home } from "../../config/Home.ts"
 import { registered } from "../../domain/Secrets.ts"
-import * as HomeFile from "../../routing/catalogue/HomeFile.ts"
+import * as HomeFile from "../../routing/HomeFile.ts"
 import { McpError } from "./Connection.ts"
 
 /** A login, as the client that made it wants it back. */

@@ -7,6 +7,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
 
 /** A file of the home directory. */
 export interface HomeFile {
@@ -40,5 +41,37 @@ export const make = (home: string, name: string): Effect.Effect<HomeFile, never,
           )
         }),
       remove: fs.remove(path, { force: true })
+    }
+  })
+
+/** A JSON file that may be lost without harm. */
+export interface Memory<A> {
+  /** Gives the empty value for a file that is not there or cannot be read. */
+  readonly load: Effect.Effect<A>
+  /** Replaces the file, as far as it can be written. */
+  readonly save: (value: A) => Effect.Effect<void>
+}
+
+/** Makes a memory in a JSON file; what cannot be read or written is logged for developers, or as a warning. */
+export const memory = <A>(
+  home: string,
+  name: string,
+  schema: Schema.Codec<A, string>,
+  empty: A,
+  level: "debug" | "warning" = "debug"
+): Effect.Effect<Memory<A>, never, FileSystem.FileSystem | Path.Path> =>
+  Effect.map(make(home, name), ({ path, read, write }) => {
+    const log = level === "debug" ? Effect.logDebug : Effect.logWarning
+    const hint = level === "debug" ? "" : ", remove it"
+    return {
+      load: read.pipe(
+        Effect.flatMap((text) => text === undefined ? Effect.succeed(empty) : Schema.decodeUnknownEffect(schema)(text)),
+        Effect.catch((error) => Effect.as(log(`${path} is not used${hint}: ${error.message}`), empty))
+      ),
+      save: (value) =>
+        Schema.encodeEffect(schema)(value).pipe(
+          Effect.flatMap((text) => write(`${text}\n`)),
+          Effect.catch((error) => log(`${path} cannot be written: ${error.message}`))
+        )
     }
   })

@@ -11,11 +11,11 @@
  * Source: `hermes-llm.md` §17.2.
  */
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
-import * as Path from "effect/Path"
-import * as Random from "effect/Random"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
+import * as HomeFile from "./HomeFile.ts"
 
 /** State of one key. */
 export const Mark = Schema.Struct({
@@ -38,7 +38,6 @@ export const PoolRecord = Schema.Struct({
 export type PoolRecord = typeof PoolRecord.Type
 
 const Saved = Schema.Struct({ version: Schema.Literal(1), pools: Schema.Record(Schema.String, PoolRecord) })
-type Saved = typeof Saved.Type
 const SavedText = Schema.fromJsonString(Saved)
 
 /** Storage of pools. */
@@ -58,34 +57,11 @@ export const fileName = "credential-pools.json"
 /** A store in a home directory, which need not exist yet. */
 export const file = (home: string): Effect.Effect<PoolStore, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
-    const fs = yield* FileSystem.FileSystem
-    const path = (yield* Path.Path).join(home, fileName)
+    const { load, save } = yield* HomeFile.memory(home, fileName, SavedText, { version: 1, pools: {} }, "warning")
     const writing = yield* Semaphore.make(1)
-
-    const read: Effect.Effect<Saved> = fs.readFileString(path).pipe(
-      Effect.flatMap(Schema.decodeUnknownEffect(SavedText)),
-      Effect.catch((error) =>
-        error._tag === "PlatformError" && error.reason._tag === "NotFound"
-          ? Effect.void
-          : Effect.logWarning(`${path} is not used, remove it: ${error.message}`)
-      ),
-      Effect.map((saved) => saved ?? { version: 1, pools: {} })
-    )
-
-    const write = (saved: Saved) =>
-      Effect.gen(function*() {
-        const text = yield* Schema.encodeEffect(SavedText)(saved)
-        yield* fs.makeDirectory(home, { recursive: true, mode: 0o700 })
-        const draft = `${path}.${(yield* Random.nextIntBetween(0, 2 ** 32)).toString(16)}.tmp`
-        yield* fs.writeFileString(draft, `${text}\n`, { mode: 0o600 })
-        yield* fs.rename(draft, path)
-      }).pipe(Effect.catch((error) => Effect.logWarning(`${path} cannot be written: ${error.message}`)))
-
     return {
-      load: (pool) => Effect.map(read, ({ pools }) => Object.hasOwn(pools, pool) ? pools[pool] ?? nothing : nothing),
+      load: (pool) => Effect.map(load, ({ pools }) => Object.hasOwn(pools, pool) ? pools[pool] ?? nothing : nothing),
       save: (pool, record) =>
-        writing.withPermit(
-          Effect.flatMap(read, (saved) => write({ ...saved, pools: { ...saved.pools, [pool]: record } }))
-        )
+        writing.withPermit(Effect.flatMap(load, (saved) => save({ ...saved, pools: { ...saved.pools, [pool]: record } })))
     }
   })
