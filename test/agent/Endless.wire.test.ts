@@ -12,14 +12,14 @@ import * as Toolkit from "effect/ai/Toolkit"
 import type { ServerResponse } from "node:http"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as AnswerLimits from "../../src/domain/AnswerLimits.ts"
-import type { Configurable } from "../../src/domain/ApiMode.ts"
+import { Configurable } from "../../src/domain/ApiMode.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
-import { protocols, serve } from "../support/wireModel.ts"
+import { protocols, serve, type WireTurn } from "../support/wireModel.ts"
 
 type Kind = AnswerLimits.Overflow
 const kinds: ReadonlyArray<Kind> = ["text", "reasoning", "arguments", "calls"]
@@ -140,16 +140,27 @@ const pour = (response: ServerResponse, more: (n: number) => string | Buffer, wr
 const Write = Tool.make("write", { description: "Writes", parameters: Schema.Struct({ text: Schema.String }), success: Schema.String })
 const toolkit = Toolkit.make(Write)
 
+/** Results of the calls that are kept of an answer beyond a bound: the first eight, or the only one. */
+const told = (kind: "arguments" | "calls"): ReadonlyArray<string> =>
+  Array.from({ length: kind === "calls" ? 8 : 1 }, () =>
+    `Not executed: the answer went beyond ${AnswerLimits.describe(kind)}. Use fewer calls with less content each, for instance by ` +
+    "writing a large file in several parts.")
+
 /** No endless answer makes the client read more than this. */
 const mostRead = 24 * 1024 * 1024
 
 for (const [mode, protocol] of Object.entries(protocols) as ReadonlyArray<[Configurable, (typeof protocols)[Configurable]]>) {
   /** The first answers have no end, the ones after them are `done`. */
-  const play = Effect.fnUntraced(function*(endlessAnswers: number, answer: (response: ServerResponse, wrote: (bytes: number) => void) => void) {
+  const play = Effect.fnUntraced(function*(
+    endlessAnswers: number,
+    answer: (response: ServerResponse, wrote: (bytes: number) => void) => void,
+    streaming = true
+  ) {
     let served = 0
     let bytes = 0
+    const done = { text: "done" }
     const server = yield* HttpServer.make((_, response) => {
-      if (served++ >= endlessAnswers) return protocol.stream({ text: "done" }, response)
+      if (served++ >= endlessAnswers) return streaming ? protocol.stream(done, response) : HttpServer.json(response, 200, protocol.whole(done))
       answer(response, (more) => {
         bytes += more
       })
@@ -162,7 +173,7 @@ for (const [mode, protocol] of Object.entries(protocols) as ReadonlyArray<[Confi
         for (const event of events) if (event._tag === "ToolFinished") outputs.push(event.output)
       })
     const outcome = yield* Effect.gen(function*() {
-      const result = yield* Agent.run({ prompt: "go", streaming: true, onEvent })
+      const result = yield* Agent.run({ prompt: "go", streaming, onEvent })
       const messages = yield* Effect.flatMap(SessionStore, (store) => store.messages(result.sessionId))
       return { result, stored: JSON.stringify(messages).length }
     }).pipe(Effect.provide(Runtime.layer({
@@ -203,8 +214,34 @@ for (const [mode, protocol] of Object.entries(protocols) as ReadonlyArray<[Confi
         Effect.gen(function*() {
           const { outputs, result, sent, stored } = yield* play(1, pouring(kind))
           assert.deepInclude(result, { exit: "text_response", text: "done" })
-          assert.isAtLeast(outputs.length, 1)
-          for (const output of outputs) assert.include(output, `Not executed: the answer went beyond ${AnswerLimits.describe(kind)}`)
+          assert.deepStrictEqual(outputs, told(kind))
+          assert.isBelow(sent[1] ?? Infinity, (sent[0] ?? 0) + 20_000)
+          assert.isBelow(stored, 20_000)
+        }))
+    }
+
+    const whole = (turn: WireTurn) => (response: ServerResponse): void => void HttpServer.json(response, 200, protocol.whole(turn))
+    const call = (index: number, text = "") => ({ id: `c${index}`, name: "write", args: JSON.stringify({ text }) })
+
+    it.live("of text that came in one piece ends the run as output_truncated with the text up to the bound", () =>
+      Effect.gen(function*() {
+        const { result, sent, stored } = yield* play(Infinity, whole({ text: "x".repeat(AnswerLimits.limits.text + 1) }), false)
+        assert.strictEqual(result.exit, "output_truncated")
+        assert.strictEqual(result.text.length, AnswerLimits.limits.text)
+        assert.isBelow(stored, AnswerLimits.limits.text + 10_000)
+        assert.lengthOf(sent, 1)
+      }))
+
+    const large: Readonly<Record<"arguments" | "calls", WireTurn>> = {
+      arguments: { calls: [call(0, "x".repeat(AnswerLimits.limits.arguments))] },
+      calls: { calls: Array.from({ length: AnswerLimits.limits.calls + 1 }, (_, index) => call(index)) }
+    }
+    for (const kind of ["arguments", "calls"] as const) {
+      it.live(`of ${kind} that came in one piece is told to the model, nothing is executed, and none of it is sent again`, () =>
+        Effect.gen(function*() {
+          const { outputs, result, sent, stored } = yield* play(1, whole(large[kind]), false)
+          assert.deepInclude(result, { exit: "text_response", text: "done" })
+          assert.deepStrictEqual(outputs, told(kind))
           assert.isBelow(sent[1] ?? Infinity, (sent[0] ?? 0) + 20_000)
           assert.isBelow(stored, 20_000)
         }))
@@ -219,7 +256,38 @@ for (const [mode, protocol] of Object.entries(protocols) as ReadonlyArray<[Confi
   })
 }
 
+/** One call that no agent makes, and that nobody watches. */
+const asking = Effect.fnUntraced(function*(mode: Configurable, url: string, stream: boolean) {
+  const provider = yield* Effect.map(Effect.orDie(Layer.build(protocols[mode].layer(url))), Context.get(Provider))
+  const request = yield* provider.prepare({
+    messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "hi" })] })],
+    tools: [],
+    toolChoice: "auto",
+    responseFormat: { type: "text" },
+    stream
+  })
+  return yield* provider.execute(request)
+})
+
 describe("a body without an end", () => {
+  for (const mode of Configurable.literals) {
+    it.live(`that nobody watches is read up to the bound of a text: ${mode}`, () =>
+      Effect.gen(function*() {
+        const { more, start, type } = endless[mode]
+        let bytes = 0
+        const server = yield* HttpServer.make((_, response) => {
+          response.writeHead(200, { "content-type": type }).write(start("text"))
+          pour(response, (n) => more("text", n), (wrote) => {
+            bytes += wrote
+          })
+        })
+        const { parts } = yield* asking(mode, server.url, true)
+        const said = parts.reduce((length, part) => length + (part.type === "text" ? part.text.length : 0), 0)
+        assert.isAbove(said, AnswerLimits.limits.text)
+        assert.isBelow(bytes, mostRead)
+      }))
+  }
+
   it.live("that was not asked to stream is given up after a bounded number of bytes", () =>
     Effect.gen(function*() {
       const piece = `"${"x".repeat(64 * 1024)}",`
@@ -232,16 +300,7 @@ describe("a body without an end", () => {
           bytes += more
         })
       })
-      const { chat_completions: chat } = protocols
-      const provider = yield* Effect.map(Layer.build(chat.layer(server.url)), Context.get(Provider))
-      const request = yield* provider.prepare({
-        messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "hi" })] })],
-        tools: [],
-        toolChoice: "auto",
-        responseFormat: { type: "text" },
-        stream: false
-      })
-      const error = yield* Effect.flip(provider.execute(request))
+      const error = yield* Effect.flip(asking("chat_completions", server.url, false))
       assert.include(error.reason.message, "larger than 64 MiB")
       assert.strictEqual(asked, 1)
       assert.isBelow(bytes, 80 * 1024 * 1024)

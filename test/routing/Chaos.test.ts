@@ -60,7 +60,7 @@ const fail = (fault: Fault, mode: Configurable, turn: WireTurn, streamed: boolea
       return void response.writeHead(200, { "content-type": "application/json" }).end(half)
     case "lost":
     case "ended":
-      if (streamed) return cutStream(protocols[mode], turn, response, where, fault)
+      if (streamed) return void cutStream(protocols[mode], turn, response, where, fault)
       response.writeHead(200, { "content-type": "application/json", "content-length": String(body.length) })
       return void response.write(half, () => setTimeout(() => response.destroy(), 5))
   }

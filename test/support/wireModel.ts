@@ -273,14 +273,31 @@ export const wireEvents = (
   return { type, events }
 }
 
-/** Sends a streamed answer up to the share `part` of its text or arguments, then ends the body, or loses the connection. */
+/** The pieces of a text that stand in what was sent, joined. */
+const sentText = (text: string, sent: Buffer): string => {
+  const body = sent.toString("utf8")
+  let from = 0
+  let told = ""
+  for (const piece of textPieces(text)) {
+    const at = body.indexOf(JSON.stringify(piece), from)
+    if (at === -1) break
+    from = at + 1
+    told += piece
+  }
+  return told
+}
+
+/**
+ * Sends a streamed answer up to the share `part` of its text or arguments, then ends the body, or loses the connection. Returns
+ * the text that was sent.
+ */
 export const cutStream = (
   protocol: Protocol,
   turn: WireTurn,
   response: ServerResponse,
   part: number,
   how: "ended" | "lost"
-): void => {
+): string => {
   const { events, type } = wireEvents(protocol, turn)
   const pieces = events.flatMap((event, index) => /delta/i.test(event.toString("latin1")) ? [index] : [])
   const first = pieces[0] ?? 0
@@ -290,6 +307,7 @@ export const cutStream = (
   const sent = Buffer.concat(events.slice(0, last + 1))
   if (how === "ended") response.end(sent)
   else response.write(sent, () => setTimeout(() => response.destroy(), 5))
+  return sentText(turn.text ?? "", sent)
 }
 
 /** A route to a server that speaks `apiMode`. */
