@@ -37,23 +37,64 @@ const operandText = (word: Word, scope: Scope): { readonly text: string; readonl
   return { text: fields.map(({ text }) => text).join(" "), known: fields.every(({ unknown }) => !unknown) }
 }
 
-const globPattern = (pattern: string): RegExp =>
-  new RegExp(`^${pattern.slice(0, 32).replace(/[.+^${}()|\\]/g, String.raw`\$&`).replace(/\*+/g, ".*").replace(/\?/g, ".")}$`, "s")
+/** A part of a glob: `*`, or the test of one character. */
+type Piece = "*" | ((char: string) => boolean)
 
-const trimmed = (value: string, operator: string, pattern: string): string => {
-  if (value.length > 64) return value
+/** The class of characters in brackets. One that means nothing (`[z-a]`) matches none. */
+const classOf = (text: string): (char: string) => boolean => {
+  const [, negation = "", members = ""] = /^\[([!^]?)([^]*)\]$/.exec(text) ?? []
   try {
-    const matches = globPattern(pattern)
-    const cuts = Array.from({ length: value.length + 1 }, (_, index) => index)
-    const ordered = operator === "#" || operator === "%%" ? cuts : cuts.toReversed()
-    const cut = operator.startsWith("#")
-      ? ordered.find((at) => matches.test(value.slice(0, at)))
-      : ordered.find((at) => matches.test(value.slice(at)))
-    return cut === undefined ? value : operator.startsWith("#") ? value.slice(cut) : value.slice(0, cut)
+    const pattern = new RegExp(`^[${negation === "" ? "" : "^"}${members.replace(/[\\[\]^]/g, String.raw`\$&`)}]$`)
+    return (char) => pattern.test(char)
   } catch {
-    // The pattern is no pattern, so it takes nothing away.
-    return value
+    return () => false
   }
+}
+
+const globPieces = (glob: string): ReadonlyArray<Piece> =>
+  (glob.slice(0, 32).match(/\*+|\[[!^]?[^\]]+\]|[^]/g) ?? []).map((text) => {
+    if (text.startsWith("*")) return "*"
+    if (text === "?") return () => true
+    return text.length > 1 ? classOf(text) : (char) => char === text
+  })
+
+/**
+ * The lengths of the beginnings of a text that a glob matches, the shortest first. The text is read once, whatever the glob: an
+ * expression that backtracks would be read by an attacker's choice of both.
+ */
+const beginnings = (glob: ReadonlyArray<Piece>, text: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const found: Array<number> = []
+  /** Positions of the glob that a beginning of the text reaches; a `*` may stand for nothing. */
+  const closed = (reached: Array<boolean>): ReadonlyArray<boolean> => {
+    glob.forEach((piece, at) => {
+      if (piece === "*" && reached[at] === true) reached[at + 1] = true
+    })
+    return reached
+  }
+  let reached = closed([true])
+  for (let length = 0; ; length++) {
+    if (reached[glob.length] === true) found.push(length)
+    const char = text[length]
+    if (char === undefined) return found
+    const next: Array<boolean> = []
+    glob.forEach((piece, at) => {
+      if (reached[at] !== true) return
+      if (piece === "*") next[at] = true
+      else if (piece(char)) next[at + 1] = true
+    })
+    reached = closed(next)
+  }
+}
+
+/** A value without the shortest (`#`, `%`) or longest (`##`, `%%`) beginning or end that a glob matches. */
+const trimmed = (value: string, operator: string, glob: string): string => {
+  if (value.length > 64) return value
+  const pieces = globPieces(glob)
+  const chars = value.split("")
+  const atStart = operator.startsWith("#")
+  const lengths = atStart ? beginnings(pieces, chars) : beginnings(pieces.toReversed(), chars.toReversed())
+  const length = (operator.length === 1 ? lengths[0] : lengths.at(-1)) ?? 0
+  return atStart ? value.slice(length) : value.slice(0, value.length - length)
 }
 
 /** The value of a variable with its operator; `undefined` when it is not known. */

@@ -54,7 +54,45 @@ const steep = (name: string, at: (size: number) => string, size: number): Readon
 
 const repeated = (unit: string, size: number): string => unit.repeat(Math.ceil(size / unit.length))
 
+/** The expressions of the judge and of its reader of shells, as they stand in the sources. */
+const expressions = ["../../../src/tool/danger/", "../../../src/tool/shell/"].flatMap((place) => {
+  const folder = new URL(place, import.meta.url)
+  return readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts")).flatMap((file) => {
+    const code = readFileSync(new URL(file, folder), "utf8").replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, "")
+    const literal =
+      /(?<=[=(,:!&|?[{;\s])\/((?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[*])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n[])*)\/([dgimsuvy]*)(?=[\s.,;)\]:?]|$)/gm
+    return Array.from(code.matchAll(literal), ([, source = "", flags = ""]) => ({ file, source, flags: flags.replace(/[gy]/g, "") }))
+  })
+})
+
+/** What an expression looks for first: a text of it that repeats is what it may read again and again. */
+const headOf = (source: string): string => /[a-z]{2,}/.exec(source.replaceAll(/\\[a-z]/g, ""))?.[0] ?? ""
+
 describe("Growth", () => {
+  it("reads a text of any kind in time linear in its length, by every expression of the rules", { timeout: 240_000 }, () => {
+    assert.isAbove(expressions.length, 450)
+    const found = expressions.flatMap(({ file, flags, source }) => {
+      const pattern = new RegExp(source, flags)
+      const read = (text: string): number => {
+        const before = process.threadCpuUsage()
+        pattern.test(text)
+        const { system, user } = process.threadCpuUsage(before)
+        return user + system
+      }
+      const quick = (text: string): number => Math.min(read(text), read(text), read(text))
+      const texts = ["", `${headOf(source)} `].flatMap((head) => units.map((unit) => (size: number) => head + repeated(unit, size)))
+      // A short text first: the work of a cube does not end over a long one.
+      const slow = texts.find((at) => [100, 4_000].some((size) => {
+        if (read(at(8 * size)) < 10_000) return false
+        let ratio = Infinity
+        for (let look = 0; look < 3 && ratio > 24; look++) ratio = Math.min(ratio, read(at(8 * size)) / Math.max(250, quick(at(size))))
+        return ratio > 24
+      }))
+      return slow === undefined ? [] : [`${file}: /${source}/ over ${JSON.stringify(slow(16))}`]
+    })
+    assert.deepStrictEqual(found, [])
+  })
+
   it("names enough programs to be a test of every rule", () => {
     assert.isAbove(words.length, 800)
     for (const word of ["sed", "psql", "curl", "find", "git", "nc", "icacls", "docker", "xargs"]) assert.include(words, word)
@@ -72,6 +110,20 @@ describe("Growth", () => {
       lists.flatMap((unit) => steep(before + unit, (size) => before + repeated(unit, size), 1_500))
     )
     assert.deepStrictEqual(found, [])
+  })
+
+  it("takes globs off variables in time that the glob does not decide", () => {
+    const trims = (times: number) => (["#", "##", "%", "%%"] as const).map((operator) =>
+      `x=${"a".repeat(64)}; echo ${`\${x${operator}${"*a".repeat(15)}*b} `.repeat(times)}`)
+    assert.deepStrictEqual(trims(1).flatMap((_, index) => steep("trim", (size) => trims(size)[index] ?? "", 100)), [])
+    const trimmed = (value: string, expansion: string): ReadonlyArray<string> =>
+      Danger.judge(`x=${value}; echo "\${x${expansion}}"`).commands.filter((command) => command.startsWith("echo"))
+    const cases: ReadonlyArray<readonly [expansion: string, left: string]> = [
+      ["#*/", "b/c.tar.gz"], ["##*/", "c.tar.gz"], ["%.*", "a/b/c.tar"], ["%%.*", "a/b/c"], ["#?", "/b/c.tar.gz"], ["%%[gz]", "a/b/c.tar.g"],
+      ["#[a-c]/", "b/c.tar.gz"], ["#[!a]", "a/b/c.tar.gz"], ["%[^a]", "a/b/c.tar.g"], ["#x*", "a/b/c.tar.gz"], ["##*", ""], ["%*", "a/b/c.tar.gz"], ["#[z-a]", "a/b/c.tar.gz"],
+      ["#[a", "a/b/c.tar.gz"], ["%.tar.gz", "a/b/c"]
+    ]
+    for (const [expansion, left] of cases) assert.deepStrictEqual(trimmed("a/b/c.tar.gz", expansion), [`echo ${left}`], expansion)
   })
 
   it("judges the sed script that once took half a minute", () => {
