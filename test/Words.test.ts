@@ -75,6 +75,29 @@ const isStated = ({ document, section }: Cited, readme: string): boolean =>
       sectionsIn(text).includes(section))
   )
 
+/** String literals of a module; comments and regular expressions are passed over. */
+const strings = (text: string): ReadonlyArray<string> =>
+  Array.from(text.matchAll(tokens), ({ 0: token, groups }) => groups?.["passed"] === undefined ? token : "")
+
+const tokens = new RegExp(
+  [
+    "(?<passed>//[^\\n]*|/\\*[\\s\\S]*?\\*/",
+    "(?<=(?:^|[(,=:[!&|?{};]|=>|return)\\s*)/(?![*/])(?:\\\\.|\\[(?:\\\\.|[^\\]\\\\\\n])*\\]|[^/\\\\\\n[])+/[a-z]*)",
+    '"(?:[^"\\\\\\n]|\\\\.)*"',
+    "'(?:[^'\\\\\\n]|\\\\.)*'",
+    "`(?:[^`\\\\]|\\\\[\\s\\S])*`"
+  ].join("|"),
+  "gm"
+)
+
+/** Strings that are compared with what older versions wrote, so that they stay as they are. */
+const written: ReadonlyArray<string> = ["\"deletion that can not be undone (shred)\""]
+
+/** Rooms whose comments are still those of their first version. */
+const unrevised: ReadonlyArray<string> = ["observability/"]
+
+const isRevised = ({ path }: Source): boolean => !unrevised.some((room) => path.startsWith(room))
+
 /** Roles that several protocols or formats have: one name in each of their folders, and nowhere else. */
 const roles: ReadonlyArray<{ readonly folder: string; readonly names: ReadonlyArray<string> }> = [
   { folder: "provider", names: ["Decode", "Endpoint", "Messages", "Request", "Stream"] },
@@ -136,6 +159,26 @@ describe("Words", () => {
         .filter((cited) => !near.some((readme) => isStated(cited, readme)))
         .map(({ document, section }) => `cites ${document}${section === undefined ? "" : ` §${section}`}, which no README beside it has`)
     })
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("comments begin with what a thing does", () => {
+    const question = /^(What|Whether|Who|How|Where|Which)\b.*/
+    const found = offences((source) =>
+      isRevised(source) ? comments(source.text).flatMap((comment) => question.exec(comment)?.[0] ?? []) : []
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("comments stand for themselves", () => {
+    const found = offences((source) => isRevised(source) ? source.text.match(/See the module\.|@since\b.*/g) ?? [] : [])
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("texts that users and models read are plain", () => {
+    const found = offences(({ text }) =>
+      strings(text).filter((string) => /\bcan not\b|\b[Nn]obody\b/.test(string) && !written.includes(string))
+    )
     assert.deepStrictEqual(found, [])
   })
 

@@ -74,7 +74,7 @@ const promptOf = ({ context, goal }: Delegator.Task, cwd: string): string =>
     goal,
     ...(context === undefined || context.trim() === "" ? [] : [`Context:\n${context}`]),
     `Working directory: ${cwd}`,
-    "You work on your own: nobody answers questions. When you are done, reply with a summary for the agent that gave you " +
+    "You work on your own: no question will be answered. When you are done, reply with a summary for the agent that gave you " +
     "this task: what you did, what you found, which files you changed, and what is left."
   ].join("\n\n")
 
@@ -138,7 +138,7 @@ export const plan = Effect.fnUntraced(function*<E>(
       route,
       onEvent: ChildWatch.watch(subagentId, watched, delegationId === undefined
         ? (events) => emit(parent, ...events)
-        // What it does is no part of the run that asked for it, what it takes is, as long as that run goes on.
+        // Its work is no part of the run that asked for it; its spending is, as long as that run goes on.
         : (events) => parent.isOver ? Effect.void : emit(parent, ...events.filter(({ _tag }) => _tag === "UsageReported")))
     },
     model: route?.model ?? parent.route.model,

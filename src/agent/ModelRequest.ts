@@ -119,7 +119,7 @@ const noPrice = Cost.unknown("whoever answered does not know prices")
 const unpriced = (model: string): RunEvent => ({
   _tag: "Notice",
   level: "warning",
-  message: `Nobody names a price for ${model}: its calls do not count for the money that the run may spend`
+  message: `The price of ${model} is unknown: its calls do not count towards the money limit of this run`
 })
 
 /** Amount that was spent, by the run itself or by a side task of this name. */

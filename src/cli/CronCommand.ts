@@ -111,16 +111,16 @@ const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
     ? Effect.void
     : usage("a scheduled job cannot change jobs: do the work now, or report what should be scheduled"))
 
-/** Says so where nobody would run it. */
+/** Says so where notRunning would run it. */
 const mentionTicker = Effect.gen(function*() {
   const home = yield* Home
   const last = yield* JobFiles.lastLook(home)
   const now = yield* Clock.currentTimeMillis
-  if (last === undefined || now - last > staleMillis) yield* note(`Note: ${nobody}`)
+  if (last === undefined || now - last > staleMillis) yield* note(`Note: ${notRunning}`)
 })
 
 const staleMillis = 180_000
-const nobody = "The scheduler is not running. Start it with `hermes cron serve`, or run `hermes cron tick` every minute."
+const notRunning = "The scheduler is not running. Start it with `hermes cron serve`, or run `hermes cron tick` every minute."
 
 const create = Command.make("create", {
   schedule: Argument.String("schedule").pipe(
@@ -205,7 +205,7 @@ const status = Command.make("status", { json }, Effect.fn("hermes cron status")(
     return yield* line(SafeText.json({ last_look_seconds_ago: seconds ?? null, ...counts, next: next === undefined ? null : JobView.record(next), problems }, 2))
   }
   yield* line([
-    last === undefined || now - last > staleMillis ? nobody : `The scheduler last checked ${seconds} s ago.`,
+    last === undefined || now - last > staleMillis ? notRunning : `The scheduler last checked ${seconds} s ago.`,
     Object.entries(counts).map(([name, count]) => `${count} ${name}`).join(", "),
     ...next === undefined ? [] : [`next: ${SafeText.line(soon(next))}`],
     ...problems.map((problem) => `Warning: ${SafeText.line(problem)}`)

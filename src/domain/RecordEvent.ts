@@ -48,7 +48,7 @@ export const RoutePlace = Schema.Struct({
 /** First event of every run. */
 export const RunStarted = Schema.TaggedStruct("RunStarted", {
   version: Schema.Int,
-  /** Who made the session: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
+  /** Origin of the session: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
   source: Schema.String,
   platform: Schema.String,
   provider: Schema.String,
@@ -186,7 +186,7 @@ export const CallEnded = Schema.TaggedStruct("CallEnded", {
 /** A dangerous call was decided on. */
 export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
   callId: Schema.String,
-  /** What was asked for: the command, the path, the host. */
+  /** Subject of the request: the command, the path, the host. */
   subject: Schema.String,
   /** `once`, `session`, `always`, `deny`, `timeout`, … */
   choice: Schema.String,

@@ -131,7 +131,7 @@ export const run = (
 ): Effect.Effect<Ran, never, ChildProcessSpawner> =>
   Effect.gen(function*() {
     const argv = argumentsOf(hook.command, environment)
-    if (argv === undefined) return notStarted("the command can not be read: is a quote missing?")
+    if (argv === undefined) return notStarted("the command cannot be read: is a quote missing?")
     const [program, ...args] = argv
     const spawner = yield* ChildProcessSpawner
     const started = yield* Clock.currentTimeMillis

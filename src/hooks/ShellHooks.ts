@@ -137,7 +137,7 @@ export const make = (
       else {
         yield* warn(
           `shell hook "${hook.command}" on ${hook.event} is skipped: ` +
-            (status === "changed" ? "its program changed since it was approved" : "nobody approved it") +
+            (status === "changed" ? "its program changed since it was approved" : "it is not approved") +
             "; approve it in a terminal, or with --accept-hooks"
         )
       }
@@ -181,7 +181,7 @@ export const make = (
         const tool = hook.matcher !== undefined && /^\w+$/.test(hook.matcher) ? hook.matcher : sampleTool
         const { consent, ran } = yield* tried({ ...hook, matcher: undefined }, Protocol.sample(hook.event, tool, {}))
         const problems = [
-          ...(consent === "unseen" ? ["nobody approved it: it does not run"] : []),
+          ...(consent === "unseen" ? ["not approved: it does not run"] : []),
           ...(consent === "changed" ? ["its program changed since it was approved: it does not run"] : []),
           ...(ran === undefined ? [] : [problemOf(ran) ?? []].flat()),
           ...(ran?._tag === "Exited" && ran.stdout.trim() !== "" && saidBy(hook, ran) === undefined

@@ -41,7 +41,7 @@ const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.F
         path,
         message: error.reason._tag === "NotFound"
           ? `${path}: there is no such file`
-          : `${path} can not be read: ${error.message}`
+          : `${path} cannot be read: ${error.message}`
       })
     )
   )

@@ -30,7 +30,7 @@ export const describe = (error: unknown): string => {
   try {
     return String(error)
   } catch {
-    return "a value that can not be printed"
+    return "a value that cannot be printed"
   }
 }
 

@@ -110,7 +110,7 @@ const step = (one: Atif.Step, path: string, say: Say): void => {
   }
   const { cached_tokens: cached, prompt_tokens: prompt } = one.metrics ?? {}
   if (isSet(cached) && isSet(prompt) && Number(cached) > Number(prompt)) {
-    say("error", `${path}.metrics.cached_tokens`, "cached tokens are a part of the prompt's, and can not be more")
+    say("error", `${path}.metrics.cached_tokens`, "cached tokens are a part of the prompt's, and cannot be more")
   }
   calls(one, path, say)
 }

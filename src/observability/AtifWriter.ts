@@ -53,7 +53,7 @@ export const template = (given: string): { readonly template: string; readonly w
   const fixed = name.includes("{session_id}")
     ? name
     : dot <= 0 ? `${name}-{session_id}` : `${name.slice(0, dot)}-{session_id}${name.slice(dot)}`
-  return { template: fixed, warning: `the ATIF file name template "${given}" can not be used, "${fixed}" is: it must be a file name with {session_id}` }
+  return { template: fixed, warning: `the ATIF file name template "${given}" cannot be used, "${fixed}" is: it must be a file name with {session_id}` }
 }
 
 /** The name of a session's file. */
@@ -121,7 +121,7 @@ export const make = (options: Options): Effect.Effect<Sink, never, FileSystem.Fi
       yield* write(paths.join(options.directory, place), trajectory)
       places.set(key, place)
       if (n > 1) yield* link(paths.join(options.directory, segment(name, n - 1)), place, trajectory.session_id)
-    }, Effect.catch((error) => warn(`ATIF files can not be written to ${options.directory}: ${error.message}: choose another directory or free some space`)))
+    }, Effect.catch((error) => warn(`ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`)))
 
     const drain = Effect.gen(function*() {
       const { children, isLast, root } = yield* Queue.take(queue)

@@ -150,7 +150,7 @@ export const make = (
       const lines = yield* Effect.forEach(batches.flat(), encoded)
       for (const text of groups(lines, options.maxBytes)) {
         yield* Effect.catch(file.append(text), (error) =>
-          warn(`ATOF events can not be written to ${file.path}: ${error.message}: choose another directory or free some space`))
+          warn(`ATOF events cannot be written to ${file.path}: ${error.message}: choose another directory or free some space`))
       }
     })
     // The end of the queue is how the fiber is told to stop.

@@ -63,7 +63,7 @@ const toInput = (value: unknown): SQLInputValue => {
       return null
     default:
       if (value === null || value instanceof Uint8Array) return value
-      throw new TypeError(`SQLite can not store a value of type ${typeof value}`)
+      throw new TypeError(`SQLite cannot store a value of type ${typeof value}`)
   }
 }
 

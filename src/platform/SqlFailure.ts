@@ -19,13 +19,13 @@ const ofSqlite = (code: number | undefined): string | undefined => {
       return "stayed locked: another program is holding it, close that one and try again"
     case 8: // READONLY
     case 3: // PERM
-      return "can not be written: make the file and its directory writable, or set another HERMES_HOME"
+      return "cannot be written: make the file and its directory writable, or set another HERMES_HOME"
     case 14: // CANTOPEN
-      return "can not be opened: check that its directory is there and writable, or set another HERMES_HOME"
+      return "cannot be opened: check that its directory is there and writable, or set another HERMES_HOME"
     case 13: // FULL
-      return "can not grow because the disk is full: free some space and try again, nothing stored is lost"
+      return "cannot grow because the disk is full: free some space and try again, nothing stored is lost"
     case 10: // IOERR
-      return "can not be read or written: check the disk and its free space and try again"
+      return "cannot be read or written: check the disk and its free space and try again"
     case 11: // CORRUPT
     case 26: // NOTADB
       return "is damaged or no database: move it away to start a new one, or restore it from a copy"
@@ -47,7 +47,7 @@ const ofFileSystem = (code: unknown): string | undefined => {
     case "ENOTDIR":
     case "EEXIST":
     case "ENOENT":
-      return "can not be created: check that its path names a file inside a directory, or set another HERMES_HOME"
+      return "cannot be created: check that its path names a file inside a directory, or set another HERMES_HOME"
     default:
       return undefined
   }

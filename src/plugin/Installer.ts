@@ -126,7 +126,7 @@ const inspect = Effect.fnUntraced(function*(source: string, directory: string) {
     return yield* refused(source, `its manifest_version ${manifest.manifestVersion} is newer than this program, which knows ${Manifest.latestVersion}`)
   }
   const name = manifest.name ?? nameOf(source)
-  if (!isDirectoryName(name)) return yield* refused(source, `its name ${JSON.stringify(name)} can not be the name of a directory`)
+  if (!isDirectoryName(name)) return yield* refused(source, `its name ${JSON.stringify(name)} cannot be the name of a directory`)
   return { candidate: found.candidate, name, warnings: found.warnings }
 })
 

@@ -140,7 +140,7 @@ const hostOf = Effect.fnUntraced(function*({ key }: Candidate, config: Host["con
   }
   const inject: Host["inject"] = (content, role) => {
     const taken = injection.inject(content, role)
-    if (!taken) warn("injectMessage needs a conversation in a terminal; nobody gets its messages")
+    if (!taken) warn("injectMessage needs a conversation in a terminal; its messages are dropped")
     return taken
   }
   return { config: Frozen.copy(config), warn, inject, dispatch: toolAccess.call, complete: toolAccess.complete } satisfies Host
@@ -165,7 +165,7 @@ const sourcesIn = (directory: string, depth: number): Effect.Effect<ReadonlyArra
       else if (depth > 1 && paths.extname(name) === "") found.push(...yield* sourcesIn(path, depth - 1))
     }
     return found.slice(0, sourceFiles.count)
-    // What is no directory, or cannot be read, has no source files.
+    // A path that is no directory, or cannot be read, has no source files.
   }).pipe(Effect.orElseSucceed(() => []))
 
 /** Variables that a source reads by their names, in any of the ways in which code gets at `process.env`. */

@@ -71,7 +71,7 @@ export const open = Effect.fnUntraced(function*(
   generation: number
 ): Effect.fn.Return<Plugin<unknown>, PluginError, FileSystem.FileSystem | Path.Path | Scope.Scope> {
   const { origin } = candidate
-  const broken = (error: unknown): PluginError => failure(candidate, `its module can not be loaded: ${messageOf(error)}`, error)
+  const broken = (error: unknown): PluginError => failure(candidate, `its module cannot be loaded: ${messageOf(error)}`, error)
   if (origin._tag === "Value") return yield* Effect.mapError(origin.load, broken)
   const { directory, module } = origin
   if (module === undefined) {

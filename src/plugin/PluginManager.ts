@@ -92,7 +92,7 @@ export const make = Effect.fnUntraced(function*<R = never>(
     : Discovery.discover(places).pipe(
       Effect.tap(({ warnings }) => Effect.forEach(warnings, (warning) => Effect.logWarning(warning), { discard: true })),
       Effect.map(({ candidates }) => candidates),
-      Effect.catch((error) => Effect.as(Effect.logWarning(`plugins can not be looked for: ${error.message}`), undefined))
+      Effect.catch((error) => Effect.as(Effect.logWarning(`plugins cannot be looked for: ${error.message}`), undefined))
     )
 
   const unload = Effect.suspend(() => {

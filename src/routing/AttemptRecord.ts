@@ -1,5 +1,5 @@
 /**
- * What the run record keeps of one attempt: the request by reference to its messages and tools, and the whole answer or the
+ * Entry of the run record for one attempt: the request by reference to its messages and tools, and the whole answer or the
  * failure. Costs nothing where nothing is recorded.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).

@@ -33,7 +33,7 @@ export interface Problem {
 /** The stored form of a message. */
 export const encode = (message: Prompt.Message): Result.Result<string, Problem> =>
   Result.mapError(encodeVersion1({ v: currentVersion, message }), (cause) => ({
-    message: `can not be stored (${cause.message.replace(/\s+/gu, " ")}): give tools results of plain JSON data`,
+    message: `cannot be stored (${cause.message.replace(/\s+/gu, " ")}): give tools results of plain JSON data`,
     cause
   }))
 

@@ -79,7 +79,7 @@ export const memoryCapacity = 50_000
 export const contentKey = ({ event }: Entry): string | undefined =>
   event._tag === "ToolsOffered" ? `tools ${event.hash}` : event._tag === "MessageAppended" && event.id !== undefined ? `message ${event.id}` : undefined
 
-// What is written once per session may stand in an earlier turn.
+// Entries written once per session may stand in an earlier turn.
 const fits = ({ kinds, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
   (sessionId === undefined || entry.sessionId === sessionId) &&
   (turnId === undefined || entry.turnId === turnId || contentKey(entry) !== undefined) &&

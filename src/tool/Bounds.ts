@@ -69,7 +69,7 @@ export interface Keeper {
 
 /** See {@link Keeper}. Where nobody provides one, nothing is kept. */
 export const ResultKeeper = Context.Reference<Keeper>("hermes-effect/tool/ResultKeeper", {
-  defaultValue: () => ({ keep: () => Effect.fail("nobody keeps results here") })
+  defaultValue: () => ({ keep: () => Effect.fail("results are not kept in this runtime") })
 })
 
 /** A result as it came. */

@@ -100,7 +100,7 @@ describe("the budget of a run", () => {
       const result = yield* Agent.run({ prompt: "go", budget: { dollars: 0.00000001 }, onEvent })
       assert.deepInclude(result, { exit: "text_response", text: "done" })
       assert.deepStrictEqual(events.flatMap((event) => event._tag === "Notice" ? [event.message] : []), [
-        "Nobody names a price for fake-1: its calls do not count for the money that the run may spend"
+        "The price of fake-1 is unknown: its calls do not count towards the money limit of this run"
       ])
       events.length = 0
       yield* Agent.run({ prompt: "go", onEvent })

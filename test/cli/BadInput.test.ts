@@ -74,7 +74,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "cron remove": [{ args: "cron remove nope", line: job }],
   "cron resnap": [{ args: "cron resnap nope", line: job }],
   "cron run": [{ args: "cron run nope", line: job }],
-  "cron create": [{ args: "cron create nope hi", line: /^"nope" can not be read: 30m or in 2h \(once\), [^\n]+$/ }],
+  "cron create": [{ args: "cron create nope hi", line: /^"nope" cannot be read: 30m or in 2h \(once\), [^\n]+$/ }],
   "trace convert": [{ args: "trace convert nope", line: session }],
   "trace stats": [{ args: "trace stats nope", line: session }],
   "trace view": [{ args: "trace view nope", line: session }],

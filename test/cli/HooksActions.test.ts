@@ -37,7 +37,7 @@ describe("hermes hooks", () => {
       assert.match(unseen.stdout, /not run: consent is "unseen"/)
       const examined = yield* hooks("doctor")
       assert.strictEqual(examined.code, 1)
-      assert.match(examined.stdout, /^problem {2}pre_tool_call .*\n {2}nobody approved it/m)
+      assert.match(examined.stdout, /^problem {2}pre_tool_call .*\n {2}not approved: it does not run/m)
 
       assert.strictEqual((yield* hermes(["chat", "-q", "Reply exactly ok", "-Q", "--accept-hooks"])).code, 0)
       const tried = yield* hooks("test", "pre_tool_call", "--for-tool", "terminal")

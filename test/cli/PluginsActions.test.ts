@@ -164,9 +164,9 @@ describe("hermes plugins", () => {
   it.live("refuses what leads out of its place, and what is none", () =>
     Effect.gen(function*() {
       const { at, home, plugins, put, source } = yield* desk
-      error(/"\.\.\/evil" can not be the name of a directory/, yield* plugins("install", source("escaping", "name: ../evil\n")))
+      error(/"\.\.\/evil" cannot be the name of a directory/, yield* plugins("install", source("escaping", "name: ../evil\n")))
       assert.isFalse(existsSync(join(home, "evil")))
-      error(/can not be the name of a directory/, yield* plugins("install", source("dotted", "name: \"a b\"\n")))
+      error(/cannot be the name of a directory/, yield* plugins("install", source("dotted", "name: \"a b\"\n")))
 
       const linked = source("linked")
       mkdirSync(join(linked, "deep"))

@@ -154,7 +154,7 @@ describe("Interactive session", () => {
     session({}, ({ type, until }) =>
       Effect.gen(function*() {
         yield* type("fail\r")
-        yield* until("Error: this can not be answered")
+        yield* until("Error: this cannot be answered")
         yield* type("again\r")
         yield* until("You said: again")
       })))
@@ -290,7 +290,7 @@ describe("Interactive session", () => {
   })
 
   it.effect("a title that the user gave stays, and an answer that is no title changes nothing", () => {
-    const { asked, service } = auxiliary("I can not\ndo that")
+    const { asked, service } = auxiliary("I cannot\ndo that")
     return session({ auxiliary: service, sessionId: "20260101_000000_aaaaaa" }, ({ store, type, until }) =>
       Effect.gen(function*() {
         yield* type("/title Mine\r")

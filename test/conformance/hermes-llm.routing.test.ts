@@ -175,7 +175,7 @@ describe("errors, retries, pool, fallback", () => {
     }))
 
   describe("T140 transport recovery", () => {
-    const broken = [S.fails(S.network("api can not be reached in time"))]
+    const broken = [S.fails(S.network("api cannot be reached in time"))]
     it.effect("a direct provider gets a new client once, six seconds later, and three more attempts", () =>
       Effect.gen(function*() {
         const { asked, closed, open, opened } = S.world({ a: broken, b: [ok] })

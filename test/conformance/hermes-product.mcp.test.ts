@@ -13,7 +13,7 @@ describe("hermes-product: MCP and tools", () => {
     Effect.gen(function*() {
       const { isFailure, text } = yield* callTool(Clarify.toolset, "clarify", { question: "Which one?", choices: ["a", "b"] })
       assert.isTrue(isFailure)
-      assert.include(text, "nobody to ask")
+      assert.include(text, "no user can be asked")
     }))
 
   it.live("44 of a script's tool calls the 51st is refused", () =>

@@ -175,7 +175,7 @@ describe("consent", () => {
         yield* hooks.emit("post_tool_call", () => toolDone)
         assert.isFalse(has("ran"))
         assert.deepStrictEqual(warnings, [
-          `shell hook "${command}" on post_tool_call is skipped: nobody approved it; ` +
+          `shell hook "${command}" on post_tool_call is skipped: it is not approved; ` +
           "approve it in a terminal, or with --accept-hooks"
         ])
       }).pipe(Effect.scoped, Effect.provide(platform))
@@ -248,7 +248,7 @@ describe("consent", () => {
         writeFileSync(join(home, Consent.fileName), "{")
         const shell = yield* ShellHooks.make(settings({ pre_tool_call: [{ command: "true" }] }, { accept: false }))
         assert.deepStrictEqual(yield* shell.hooks, [])
-        assert.match(String(warnings[0]), /can not be used, mend or remove it/)
+        assert.match(String(warnings[0]), /cannot be used, mend or remove it/)
         const error = yield* Effect.flip(shell.revoke("true"))
         assert.strictEqual(error._tag, "ConsentError")
         assert.strictEqual(file("home/shell-hooks-allowlist.json"), "{")
@@ -313,8 +313,8 @@ describe("hermes hooks", () => {
       assert.strictEqual(problems[3], "exited with 2")
       assert.strictEqual(problems[4], "took longer than 1s and was stopped")
       assert.strictEqual(problems[5], "what it wrote says nothing for pre_tool_call: hello")
-      assert.strictEqual(problems[6], "did not start: the command can not be read: is a quote missing?")
+      assert.strictEqual(problems[6], "did not start: the command cannot be read: is a quote missing?")
       yield* shell.revoke("/not/there")
-      assert.deepStrictEqual((yield* shell.doctor)[1]?.problems, ["nobody approved it: it does not run"])
+      assert.deepStrictEqual((yield* shell.doctor)[1]?.problems, ["not approved: it does not run"])
     }).pipe(Effect.scoped, Effect.provide(platform)))
 })

@@ -274,7 +274,7 @@ describe("a file", () => {
         Effect.provide(Logger.layer([log]))
       )
       assert.strictEqual(warnings.length, 1)
-      assert.match(warnings[0] ?? "", /can not be written to .*taken/u)
+      assert.match(warnings[0] ?? "", /cannot be written to .*taken/u)
     }))
 
   it.live("of a live run holds what the run told", () =>

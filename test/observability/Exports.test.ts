@@ -161,7 +161,7 @@ describe("what goes wrong", () => {
         assert.strictEqual(text, "parallel tools complete.")
       })).pipe(Effect.provide(NodeServices.layer)))
       assert.strictEqual(told.length, 2)
-      assert.match(told.toSorted().join("\n"), /^ATIF files can not be written.*\nATOF events can not be written/u)
+      assert.match(told.toSorted().join("\n"), /^ATIF files cannot be written.*\nATOF events cannot be written/u)
     }))
 
   it.live("a file that was cut, and one of a newer format, are said to be so by their line; what can be read of them is", () =>

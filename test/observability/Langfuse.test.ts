@@ -259,7 +259,7 @@ describe("a Langfuse server in trouble", () => {
           Effect.map(({ text }) => [text, warnings.length, warnings[0] ?? ""] as const)
         ))
       assert.deepStrictEqual(down.slice(0, 2), ["fine", 1])
-      assert.match(down[2], /traces are lost.*can not be reached.*check HERMES_LANGFUSE_BASE_URL/u)
+      assert.match(down[2], /traces are lost.*cannot be reached.*check HERMES_LANGFUSE_BASE_URL/u)
     }))
 
   it.live("that never answers holds up neither the run nor, for long, the end", () =>

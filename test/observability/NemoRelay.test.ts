@@ -275,7 +275,7 @@ describe("a plugins.toml", () => {
         assert.strictEqual(value.text, "parallel tools complete.")
         assert.deepStrictEqual(fake.configs, [])
         assert.strictEqual(warnings.length, 1)
-        assert.match(warnings[0] ?? "", /^the NeMo Relay configuration .*plugins\.toml can not be used: .*are written without it$/u)
+        assert.match(warnings[0] ?? "", /^the NeMo Relay configuration .*plugins\.toml cannot be used: .*are written without it$/u)
         assert.deepStrictEqual(AtofCheck.check(own(directory)), [])
       }))
   }

@@ -340,7 +340,7 @@ describe("a collector in trouble", () => {
       assert.match(refusing.warnings[0] ?? "", /^otel: telemetry is lost, http:\/\/127\.0\.0\.1:\d+ answered with status 401: check OTEL_EXPORTER_OTLP_ENDPOINT/u)
       const down = yield* told(() => ({}), { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:1" })
       assert.deepStrictEqual([down.text, down.warnings.length], ["fine", 1])
-      assert.match(down.warnings[0] ?? "", /can not be reached/u)
+      assert.match(down.warnings[0] ?? "", /cannot be reached/u)
       const hanging = yield* told(() => "hang", { OTEL_EXPORTER_OTLP_TIMEOUT: "200" })
       assert.deepStrictEqual([hanging.text, hanging.warnings.length], ["fine", 1])
     }))

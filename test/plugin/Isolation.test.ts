@@ -36,9 +36,9 @@ describe("a plugin that can not be loaded", () => {
         "i-build": "import { Plugin } from 'hermes-effect'\nimport * as Effect from 'effect/Effect'\nexport default Plugin.make({ name: 'i', build: Effect.succeed(5) })",
         "j-service": "import { Plugin } from 'hermes-effect'\nimport * as Effect from 'effect/Effect'\nimport * as Context from 'effect/Context'\nexport default Plugin.make({ name: 'j', build: Effect.flatMap(Context.Service()('nobody/has/this'), () => Effect.succeed({})) })"
       })
-      assert.match(errors["a-throws"] ?? "", /can not be loaded: bad day/)
+      assert.match(errors["a-throws"] ?? "", /cannot be loaded: bad day/)
       assert.notMatch(errors["a-throws"] ?? "", /bcdefghij/)
-      assert.match(errors["b-syntax"] ?? "", /can not be loaded/)
+      assert.match(errors["b-syntax"] ?? "", /cannot be loaded/)
       assert.match(errors["c-number"] ?? "", /no register\(\) function/)
       assert.match(errors["d-foreign"] ?? "", /no register\(\) function, and no plugin/)
       assert.match(errors["e-import"] ?? "", /some-package-that-is-not-there/)

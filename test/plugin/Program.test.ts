@@ -62,8 +62,8 @@ describe("the program with plugins", () => {
       const lines = said(stderr)
       assert.strictEqual(lines.length, 2, stderr)
       const loud = yield* hermes(greet, { env: { HERMES_PLUGINS_DEBUG: "1" } })
-      assert.match(loud.stderr, /^Debug: plugin bad \(user, .*plugins\/bad\): its module can not be loaded/m)
-      assert.match(lines[0] ?? "", /^Warning: plugin bad is not loaded: its module can not be loaded: /)
+      assert.match(loud.stderr, /^Debug: plugin bad \(user, .*plugins\/bad\): its module cannot be loaded/m)
+      assert.match(lines[0] ?? "", /^Warning: plugin bad is not loaded: its module cannot be loaded: /)
       assert.match(lines[1] ?? "", /^Warning: plugin enumerated is not loaded: .*enum/)
     }))
 

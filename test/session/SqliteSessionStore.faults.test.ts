@@ -64,7 +64,7 @@ it.live("a disk that takes no more is a failure with a remedy, and loses nothing
       "sh", "-c", "ulimit -f 2000; exec \"$0\" \"$@\"", ...commandOf("sessionWriter.ts", [path, id, "100000"])
     ])
     assert.strictEqual(ended.code, 3, ended.errors)
-    assert.match(ended.lines.at(-1) ?? "", /^SessionStoreError: \S+state\.db can not .* the disk/u)
+    assert.match(ended.lines.at(-1) ?? "", /^SessionStoreError: \S+state\.db cannot .* the disk/u)
     const stored = numbers(yield* messages(path))
     assert.deepStrictEqual(stored, acknowledged(ended))
     assert.isAbove(stored.length, 0)
@@ -94,7 +94,7 @@ it.live("a directory that can not be written is a failure with a remedy", () =>
       assert.strictEqual(error.operation, "open")
       assert.strictEqual(
         error.message,
-        `${path} can not be written: make the file and its directory writable, or set another HERMES_HOME`
+        `${path} cannot be written: make the file and its directory writable, or set another HERMES_HOME`
       )
     }
   }).pipe(Effect.scoped))

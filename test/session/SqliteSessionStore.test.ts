@@ -104,14 +104,14 @@ describe("what can not be opened is one line with a remedy", () => {
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
       writeFileSync(`${directory}/file`, "")
-      assert.match(yield* refused(`${directory}/file/state.db`), /^ can not be created: check that its path/u)
+      assert.match(yield* refused(`${directory}/file/state.db`), /^ cannot be created: check that its path/u)
     }))
 
   it.effect("a path of a directory", () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
       mkdirSync(`${directory}/state.db`)
-      assert.match(yield* refused(`${directory}/state.db`), /^ can not be created: check that its path/u)
+      assert.match(yield* refused(`${directory}/state.db`), /^ cannot be created: check that its path/u)
     }))
 
   it.effect("a file that is no database", () =>
@@ -242,7 +242,7 @@ describe("stored messages", () => {
           const error = yield* Effect.flip(
             store.append(id, [user("fine"), Prompt.assistantMessage({ content: [call] })])
           )
-          assert.match(error.message, /^a message of role assistant can not be stored \([^\n]*\): give tools results of plain JSON data$/u)
+          assert.match(error.message, /^a message of role assistant cannot be stored \([^\n]*\): give tools results of plain JSON data$/u)
         }
         assert.deepStrictEqual(yield* read, [])
       }))

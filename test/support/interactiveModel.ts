@@ -76,7 +76,7 @@ export const make = (pause: number): Fake.Fake => {
       if (last?.role === "tool") return answer(say(words("Both slept well."), pause))
       if (said.includes("hang")) return answer(hang)
       if (said.includes("fail")) {
-        return Effect.fail(Fake.failure(new AiError.InvalidRequestError({ description: "this can not be answered" })))
+        return Effect.fail(Fake.failure(new AiError.InvalidRequestError({ description: "this cannot be answered" })))
       }
       if (said.includes("slow")) return answer(Fake.calls(Fake.call("1", "nap", { name: "anna", millis: 60_000 })))
       if (said.includes("tools")) {

@@ -79,7 +79,7 @@ describe("cronjob", () => {
   it.effect("inside of a job nothing can be changed, unless it is allowed", () =>
     Effect.gen(function*() {
       const inside = (maySchedule: boolean) => Effect.provideService(InsideJob, { id: "j", maySchedule })
-      assert.include((yield* cronjob(daily).pipe(inside(false))).text, "a scheduled job can not change the jobs")
+      assert.include((yield* cronjob(daily).pipe(inside(false))).text, "a scheduled job cannot change the jobs")
       assert.isFalse((yield* cronjob({ action: "list" }).pipe(inside(false))).isFailure)
       assert.isFalse((yield* cronjob(daily).pipe(inside(true))).isFailure)
     }).pipe(Effect.provide(CronJobs.layerMemory)))

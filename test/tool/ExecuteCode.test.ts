@@ -67,7 +67,7 @@ describe("execute_code", () => {
       )
       assert.isEmpty(calls)
       assert.include(String(body["output"]), "undefined undefined")
-      assert.include(String(body["output"]), "can not call execute_code")
+      assert.include(String(body["output"]), "cannot call execute_code")
     }))
 
   it.live("an error, a syntax error and an exit code are told", () =>

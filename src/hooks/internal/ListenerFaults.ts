@@ -18,7 +18,7 @@ export const describe = (cause: Cause.Cause<unknown>): string => {
   try {
     text = error instanceof Error ? `${error.name}: ${error.message}` : Json.toText(error)
   } catch {
-    text = "something that can not be shown"
+    text = "something that cannot be shown"
   }
   return Redaction.redactStart(text, shown).replaceAll(/\s+/g, " ")
 }

@@ -69,7 +69,7 @@ const guarded = ({ timeoutMillis }: Export, told: Set<string>) =>
             failures = 0
             return Effect.void
           }),
-          Effect.tapError(() => failed(`${place} can not be reached`, false)),
+          Effect.tapError(() => failed(`${place} cannot be reached`, false)),
           // One that the end of the program cuts off has failed too.
           Effect.onInterrupt(() => failed(`${place} did not answer in time`, false)),
           Effect.ensuring(Effect.sync(() => {

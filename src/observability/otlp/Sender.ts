@@ -141,7 +141,7 @@ export const make = (options: Options): Effect.Effect<Sender, never, HttpClient.
             : { _tag: "Later", reason: `it did not answer within ${Duration.format(requestTimeout)}`, wait: undefined }
         ),
         Effect.catch((error): Effect.Effect<Answer> =>
-          Effect.succeed({ _tag: "Later", reason: `it can not be reached (${error.reason._tag})`, wait: undefined })
+          Effect.succeed({ _tag: "Later", reason: `it cannot be reached (${error.reason._tag})`, wait: undefined })
         ),
         // The request is no part of the trace that it sends.
         Effect.withTracerEnabled(false)

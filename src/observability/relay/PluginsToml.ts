@@ -179,7 +179,7 @@ export const read = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Document, NoDocument, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const refuse = (why: string) => new NoDocument({ message: `the NeMo Relay configuration ${file} can not be used: ${why}` })
+  const refuse = (why: string) => new NoDocument({ message: `the NeMo Relay configuration ${file} cannot be used: ${why}` })
   const content = yield* Effect.mapError(fs.readFileString(file), (error) => refuse(error.message))
   const { parse } = yield* Effect.promise(() => import("effect/encoding/Toml"))
   const parsed = parse(content)

@@ -248,7 +248,6 @@ export const timeout: Family = [
   "deadline exceeded",
   "deadline expired",
   "did not answer within",
-  "can not be reached in time",
   "cannot be reached in time"
 ]
 

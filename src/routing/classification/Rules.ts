@@ -175,7 +175,7 @@ const byStatus: ReadonlyArray<Rule> = [
   ]),
   ...given(onStatus(404), [
     wording("404, the account's routing policy", Patterns.routingPolicy, "provider_policy_blocked"),
-    wording("404, nobody behind the aggregator reads images", Patterns.imageUnsupported, "image_unsupported"),
+    wording("404, no route of the aggregator reads images", Patterns.imageUnsupported, "image_unsupported"),
     wording("404, the model", Patterns.noModel, "model_not_found"),
     wording("404, money", Patterns.billing, "billing"),
     { name: "404", judge: () => "unknown" }
@@ -264,7 +264,7 @@ const transport: ReadonlyArray<Rule> = given((evidence) => evidence.transport, [
         ? "context_overflow"
         : undefined
   },
-  { name: "connection: nobody there", judge: ({ unreachable }) => unreachable ? "timeout" : undefined },
+  { name: "connection: unreachable", judge: ({ unreachable }) => unreachable ? "timeout" : undefined },
   { name: "connection", judge: () => "timeout" }
 ])
 

@@ -57,7 +57,7 @@ export const skill = Effect.fnUntraced(function*({ skills }: Places, name: strin
     const info = yield* Effect.option(fs.stat(path))
     if (info._tag === "None" || info.value.type !== "File") continue
     if (info.value.size > maxSkillBytes) return yield* new JobBlocked({ message: `the skill ${name} is larger than ${maxSkillBytes} bytes` })
-    return yield* Effect.mapError(fs.readFileString(path), ({ message }) => new JobBlocked({ message: `the skill ${name} can not be read: ${message}` }))
+    return yield* Effect.mapError(fs.readFileString(path), ({ message }) => new JobBlocked({ message: `the skill ${name} cannot be read: ${message}` }))
   }
   return yield* new JobBlocked({ message: `there is no skill "${name}" below ${skills}: install it, or take it from the job by \`hermes cron edit\`` })
 })
@@ -84,7 +84,7 @@ export const workdir = Effect.fnUntraced(function*(path: string) {
 })
 
 const failed = (path: string) => (cause: PlatformError): CronStoreError =>
-  new CronStoreError({ message: `${path} can not be written: ${cause.message}`, cause })
+  new CronStoreError({ message: `${path} cannot be written: ${cause.message}`, cause })
 
 /** Writes what a run gave, and returns the path. */
 export const write = Effect.fnUntraced(function*({ cron }: Places, { began, body, facts, jobId }: Record) {

@@ -40,7 +40,7 @@ const lateAfter = 5 * 60_000
 const heading = ({ name, schedule }: Job, meant: number, now: number): string => {
   const at = JobSchedule.atText(meant, schedule.timezone)
   const late = now - meant > lateAfter ? ` It is ${JobSchedule.atText(now, schedule.timezone)} now, so it runs late.` : ""
-  return `[This is the scheduled job "${name}", meant for ${at}.${late} Nobody watches and nobody can answer: decide by yourself, ` +
+  return `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will be answered: decide by yourself, ` +
     "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, answer with " +
     `${silentMarker} and nothing else.]`
 }

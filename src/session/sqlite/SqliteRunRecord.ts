@@ -122,7 +122,7 @@ export const make = ({ read, sql, write }: Database): Rows => {
     sql.and([
       sql`run_record.id > ${after}`,
       ...(sessionId === undefined ? [] : [sql`run_record.session_id = ${sessionId}`]),
-      // What is written once per session may stand in an earlier turn.
+      // Entries written once per session may stand in an earlier turn.
       ...(turnId === undefined ? [] : [sql`(run_record.turn_id = ${turnId} OR run_record.content_key IS NOT NULL)`]),
       ...(kinds === undefined ? [] : [kinds.length === 0 ? sql`FALSE` : sql`run_record.kind IN ${sql.in(kinds)}`])
     ])

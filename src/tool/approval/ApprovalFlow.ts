@@ -72,11 +72,11 @@ export const denied = (keys: ReadonlyArray<string>, reason: string | undefined):
 
 /** Nobody said anything. */
 export const timedOut = (keys: ReadonlyArray<string>): string =>
-  `BLOCKED: nobody answered the approval request in time (${because(keys)}); silence is not consent. ${noWayAround}`
+  `BLOCKED: the approval request was not answered in time (${because(keys)}); silence is not consent. ${noWayAround}`
 
 /** Nobody can be asked. */
 export const unattended = (keys: ReadonlyArray<string>, who: string): string =>
-  `BLOCKED: this needs an approval (${because(keys)}), and nobody can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so.`
+  `BLOCKED: this needs an approval (${because(keys)}), and no user can be asked here (${who}). Find another way that needs no approval, or leave it undone and say so.`
 
 /** The judge said no; from the third denial in a row on, the model is told to stop. */
 export const judged = (keys: ReadonlyArray<string>, inARow: number): string =>

@@ -51,7 +51,7 @@ const Answered = Schema.Struct({
 
 /** The toolset `clarify`. */
 export const tool = Tool.make("clarify", {
-  description: "Ask the user when the task can not go on without something that only they know: which of several meanings, " +
+  description: "Ask the user when the task cannot go on without something that only they know: which of several meanings, " +
     "which trade-off, a missing value. Do not ask what you can find out, and not for permission to run a tool.",
   parameters: Schema.Struct({
     question: Schema.optionalKey(Schema.String),
@@ -87,7 +87,7 @@ const toolkit = Toolkit.make(tool)
 const handlers = toolkit.toLayer({
   clarify: Effect.fnUntraced(function*({ question, questions, ...rest }) {
     const ask = yield* Clarifier
-    if (ask === undefined) return yield* Problem.fail("there is nobody to ask in this run", { hint: alone })
+    if (ask === undefined) return yield* Problem.fail("no user can be asked in this run", { hint: alone })
     if (questions === undefined || questions.length === 0) return yield* put(ask, { question: question ?? "", ...rest })
     if (questions.length > maxQuestions) {
       return yield* Problem.fail(`${questions.length} questions are too many: ${maxQuestions} at most`)

@@ -72,7 +72,7 @@ export const Result = Schema.Struct({
 type Result = typeof Result.Type
 
 const description = [
-  "Manages scheduled jobs. Each run of a job is a fresh conversation that nobody watches and that can ask nobody: the prompt " +
+  "Manages scheduled jobs. Each run of a job is a fresh conversation without a user to watch it or to answer questions: the prompt " +
   "has to say everything, and dangerous commands are denied in it.",
   "The result of a run is kept in a file and shown to the user; a job that answers with [SILENT] alone is not shown, which " +
   "suits watching for something. Do not use it to wait within this conversation."
@@ -164,7 +164,7 @@ const act = Effect.fnUntraced(function*(params: Parameters): Effect.fn.Return<Re
 const handler = Effect.fnUntraced(function*(params: Parameters) {
   const inside = yield* InsideJob
   if (inside !== undefined && !inside.maySchedule && params.action !== "list") {
-    return yield* Problem.fail("a scheduled job can not change the jobs", { hint: "do the work now, or say in your answer what should be scheduled" })
+    return yield* Problem.fail("a scheduled job cannot change the jobs", { hint: "do the work now, or say in your answer what should be scheduled" })
   }
   return yield* Effect.catchTag(act(params), ["CronRefused", "CronStoreError"], ({ message }) => Problem.fail(message))
 }, Problem.answer)

@@ -244,7 +244,7 @@ const windowOf = Effect.fnUntraced(function*(target: Target, options: WindowOpti
 })
 
 const refuseKind = ({ given }: Target, kind: string) =>
-  Problem.fail(`${given} is ${kind} and can not be read as text`, {
+  Problem.fail(`${given} is ${kind} and cannot be read as text`, {
     hint: kind === "an image"
       ? "Use vision_analyze to look at an image."
       : kind === "a private key"

@@ -289,7 +289,7 @@ const make = Effect.gen(function*() {
       Effect.mapError((error) =>
         new Shell.NotStarted({
           message: error.reason._tag === "PermissionDenied"
-            ? `workdir ${directory} can not be entered: permission denied`
+            ? `workdir ${directory} cannot be entered: permission denied`
             : `workdir ${directory} does not exist: ${remedy}`,
           cause: error
         })

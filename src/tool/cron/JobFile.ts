@@ -50,7 +50,7 @@ const contentOf = (path: string, text: string): Result.Result<Content, CronStore
   const document = Option.flatMap(Json.parse(text), decodeDocument)
   if (Option.isNone(document)) {
     return Result.fail(new CronStoreError({
-      message: `${path} can not be read: it is no list of jobs of this version: correct it, or move it away`
+      message: `${path} cannot be read: it is no list of jobs of this version: correct it, or move it away`
     }))
   }
   const jobs: Array<Job> = []
@@ -60,7 +60,7 @@ const contentOf = (path: string, text: string): Result.Result<Content, CronStore
     const job = decodeJob(entry)
     if (Result.isSuccess(job)) return jobs.push(job.success)
     strange.push(entry)
-    problems.push(`${path}: ${nameOf(entry, index)} can not be read and does not run: ${job.failure.message.split("\n")[0] ?? ""}`)
+    problems.push(`${path}: ${nameOf(entry, index)} cannot be read and does not run: ${job.failure.message.split("\n")[0] ?? ""}`)
   })
   return Result.succeed({ jobs, strange, problems })
 }
@@ -69,7 +69,7 @@ const encoder = new TextEncoder()
 
 const failed = (path: string, what: string) => (cause: PlatformError): CronStoreError =>
   new CronStoreError({
-    message: `${path} can not be ${what}: ${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
+    message: `${path} cannot be ${what}: ${cause.reason._tag === "PermissionDenied" ? "permission denied" : cause.message}`,
     cause
   })
 

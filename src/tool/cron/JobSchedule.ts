@@ -131,7 +131,7 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
   const repeated = /^every\s+(\S.*)$/.exec(text)?.[1]
   if (repeated !== undefined) {
     const minutes = minutesOf(repeated)
-    if (minutes === undefined) return Result.fail(`"${written}" can not be read: ${forms}`)
+    if (minutes === undefined) return Result.fail(`"${written}" cannot be read: ${forms}`)
     return Result.map(inBounds(minutes, written), (minutes): Schedule => ({ kind: "interval", minutes, anchor: iso(now), timezone }))
   }
   const delay = minutesOf(text.replace(/^in\s+/, ""))
@@ -151,7 +151,7 @@ export const parse = (written: string, { now, timezone }: Reading): Result.Resul
   }
   return fields === 5 || Object.hasOwn(nicknames, text)
     ? cronOf(text, timezone)
-    : Result.fail(`"${written}" can not be read: ${forms}`)
+    : Result.fail(`"${written}" cannot be read: ${forms}`)
 }
 
 /** The first moment later than `after`; undefined when there is none. */

@@ -107,7 +107,7 @@ const findingsOf = (commands: ReadonlyArray<Command>): ReadonlyArray<Finding> =>
   ]
 }
 
-const unreadable = (why: string): Finding => floor("unreadable", `command that can not be read: ${why}`)
+const unreadable = (why: string): Finding => floor("unreadable", `command that cannot be read: ${why}`)
 
 const verdict = (findings: ReadonlyArray<Finding>, commands: ReadonlyArray<Command>): Verdict => {
   const unique = new Map<string, Finding>()

@@ -145,7 +145,7 @@ export const make = (resolver: Resolve, policy: Policy = strict): Service => {
     const isLiteral = Address.kindOf(host) !== undefined
     const answers = isLiteral ? [host.replace(/^\[|\]$/g, "")] : yield* resolver.resolve(host).pipe(
       Effect.timeout(resolveTimeout),
-      Effect.mapError(() => block(text, `its name ${host} can not be resolved`))
+      Effect.mapError(() => block(text, `its name ${host} cannot be resolved`))
     )
     if (answers.length === 0) return yield* block(text, `its name ${host} has no address`)
     for (const address of answers) {

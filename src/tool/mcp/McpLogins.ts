@@ -59,7 +59,7 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
       new McpError({
         server,
         reason: "config",
-        message: `${stored.path}: can not be ${what}: correct it, or remove it and log in again by \`hermes mcp login ${server}\``,
+        message: `${stored.path}: cannot be ${what}: correct it, or remove it and log in again by \`hermes mcp login ${server}\``,
         cause
       })
     const read = (server: string): Effect.Effect<Servers, McpError> =>

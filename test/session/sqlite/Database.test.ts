@@ -108,7 +108,7 @@ describe("a full disk", () => {
       yield* store.append(id, [user("kept")])
       yield* database.sql`PRAGMA max_page_count = 60`
       const error = yield* Effect.flip(store.append(id, [user("lost"), user("too long ".repeat(50_000))]))
-      assert.match(error.message, /state\.db can not grow because the disk is full: free some space and try again/u)
+      assert.match(error.message, /state\.db cannot grow because the disk is full: free some space and try again/u)
       assert.deepStrictEqual(yield* store.messages(id), [user("kept")])
       yield* database.sql`PRAGMA max_page_count = 10000`
       yield* store.append(id, [user("again")])

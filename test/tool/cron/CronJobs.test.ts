@@ -256,7 +256,7 @@ describe("the file of jobs", () => {
         writeFileSync(path, JSON.stringify({ version: 1, jobs: [...entries, { id: "odd", hello: 1 }] }))
         const { problems } = yield* jobs.list
         assert.lengthOf(problems, 1)
-        assert.include(problems[0] ?? "", "the job odd can not be read")
+        assert.include(problems[0] ?? "", "the job odd cannot be read")
         yield* jobs.create({ ...daily, name: "another" })
         assert.include(readFileSync(path, "utf8"), "\"hello\": 1")
         assert.lengthOf((yield* jobs.list).jobs, 2)

@@ -121,7 +121,7 @@ const files: ReadonlyArray<Hostile> = [
   ["ls | xargs rm", "file destruction", "ask", "deletes what the input names"],
   ["git ls-files | xargs -0 -n1 rm -f", "file destruction", "ask", "deletes what the input names"],
   ["fd -e tmp -x rm", "file destruction", "ask", "deletes what it finds"],
-  ["shred -u notes.txt", "file destruction", "ask", "can not be undone"],
+  ["shred -u notes.txt", "file destruction", "ask", "cannot be undone"],
   ["truncate -s 0 /var/mail/bob", "file destruction", "ask", "empties a file"],
   ["mv ~/work /dev/null", "file destruction", "ask", "moves into nothing"],
   ["mv / /tmp/x", "file destruction", "ask", "moves the root"],

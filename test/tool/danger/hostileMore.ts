@@ -183,7 +183,7 @@ export const hostileMore: ReadonlyArray<Hostile> = [
   ["> ~/.bash_history", "history rewriting", "ask", "removal of the record of what was done"],
   ["cat /dev/null > ~/.bash_history", "history rewriting", "ask", "removal of the record of what was done"],
   ["ln -sf /dev/null ~/.bash_history", "history rewriting", "ask", "removal of the record of what was done"],
-  ["shred -u ~/.bash_history", "file destruction", "ask", "deletion that can not be undone (shred)"],
+  ["shred -u ~/.bash_history", "file destruction", "ask", "deletion that cannot be undone (shred)"],
   ["echo \"\" > /var/log/auth.log", "history rewriting", "ask", "removal of the record of what was done"],
   ["rm /var/log/syslog", "history rewriting", "ask", "removal of the record of what was done"],
   ["journalctl --vacuum-time=1s", "history rewriting", "ask", "removal of the record of what was done"],

@@ -37,7 +37,7 @@ describe("tools of an MCP server where nobody can be asked", () => {
     Effect.gen(function*() {
       const { code, did, stderr, told } = yield* asked("slow", undefined)
       assert.deepStrictEqual([code, did], [0, ""], stderr)
-      assert.include(told, "nobody can be asked here")
+      assert.include(told, "no user can be asked here")
       assert.include(told, "list slow in mcp_servers.x.trust.tools")
       assert.include(stderr, "mcp__x__slow may change or delete things")
     }))

@@ -152,7 +152,7 @@ export const make = Effect.fnUntraced(function*(run: Run | undefined, maxCalls: 
     const request = requestOf(line)
     if (request === undefined) return { error: "this is no tool call: call the functions that the script was given" }
     const { args, name } = request
-    if (!callable.includes(name)) return { error: `a script can not call ${name}: it has ${callable.join(", ")}` }
+    if (!callable.includes(name)) return { error: `a script cannot call ${name}: it has ${callable.join(", ")}` }
     if (name === "terminal" && Predicate.hasProperty(args, "background") && args.background === true) {
       return { error: "a script runs commands in the foreground only" }
     }

@@ -113,7 +113,7 @@ export const judgeWrite = (path: string, places: Places): Denial | undefined => 
     }
   }
   if (places.agentHomes.some((home) => agentUnattended.some((name) => within(key, `${folded(home)}/${name}`)))) {
-    return { reason: "scheduled jobs run from it while nobody looks", advice: `Use cronjob for the jobs. ${useTerminal}` }
+    return { reason: "scheduled jobs run from it unattended", advice: `Use cronjob for the jobs. ${useTerminal}` }
   }
   if (places.agentHomes.some((home) => within(key, folded(home)))) {
     return {

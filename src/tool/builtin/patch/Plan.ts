@@ -29,7 +29,7 @@ interface Planned {
 /** The text of a file that is to be edited. */
 export const textOf = (given: string, bytes: Uint8Array): Effect.Effect<Binary.Text, Problem.Problem> => {
   const kind = Binary.kindOfBytes(bytes)
-  if (kind !== undefined) return Problem.fail(`${given} is ${kind} and can not be edited as text`)
+  if (kind !== undefined) return Problem.fail(`${given} is ${kind} and cannot be edited as text`)
   const text = Binary.decode(bytes)
   return text === undefined
     ? Problem.fail(`${given} is not UTF-8: an edit would change bytes that it does not name`, {

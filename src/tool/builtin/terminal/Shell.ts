@@ -89,7 +89,7 @@ const retries = Schedule.exponential("2 seconds").pipe(Schedule.upTo({ times: 3 
 const notStarted = (error: PlatformError.PlatformError): NotStarted =>
   new NotStarted({
     message: isTransient(error)
-      ? `the system can not start a process now (${codeOf(error)}): end some of the running ones, then try again`
+      ? `the system cannot start a process now (${codeOf(error)}): end some of the running ones, then try again`
       : `the command could not be started: ${
         error.reason._tag === "BadArgument" ? error.reason.description ?? error.message : codeOf(error) ?? error.message
       }`,

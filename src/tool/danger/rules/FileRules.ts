@@ -122,7 +122,7 @@ const single: Rule = ({ args, cwd, fields, program, wrappers }) => {
     return ask("file destruction", "delete of what a search finds (find -exec rm)")
   }
   if (program === "shred" || program === "srm" || program === "wipe") {
-    return ask("file destruction", "deletion that can not be undone (shred)")
+    return ask("file destruction", "deletion that cannot be undone (shred)")
   }
   for (const { text } of fields) {
     if (text.startsWith("-")) continue
