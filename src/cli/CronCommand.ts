@@ -111,7 +111,7 @@ const outsideOfJobs = Effect.flatMap(Environment, ({ process }) =>
     ? Effect.void
     : usage("a scheduled job cannot change jobs: do the work now, or report what should be scheduled"))
 
-/** Says so where notRunning would run it. */
+/** Mentions a scheduler that is not running. */
 const mentionTicker = Effect.gen(function*() {
   const home = yield* Home
   const last = yield* JobFiles.lastLook(home)
