@@ -57,7 +57,8 @@ const envPath = Command.make("env-path", {}, () => Effect.provide(Effect.flatMap
   Command.withDescription("Print the path of the .env file")
 )
 
-const unknownKey = (key: string) => unknownName("setting", key, { list: "hermes config show" })
+const unknownKey = (key: string) =>
+  Effect.flatMap(Edit.nearestKey(key), (meant) => Effect.fail(unknownName("setting", key, { meant, list: "hermes config show" })))
 
 /** Prints one value; one that is not set is a failure. */
 const get = Command.make("get", { key, json }, Effect.fn("hermes config get")(function*({ json, key }) {

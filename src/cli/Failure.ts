@@ -34,9 +34,13 @@ export const notDone = (message: string): Failure => new Failure({ code: failed,
 export const unknownName = (
   kind: string,
   name: string,
-  { known = [], list }: { readonly known?: Iterable<string>; readonly list: string }
+  { known = [], list, meant = nearest(name, known) }: {
+    readonly known?: Iterable<string>
+    readonly list: string
+    /** The name that it most likely stands for, where the caller knows better than by the letters of the whole name. */
+    readonly meant?: string | undefined
+  }
 ): Failure => {
-  const meant = nearest(name, known)
   return usage(`no ${kind} "${name}": ${meant === undefined ? `list them with \`${list}\`` : `did you mean "${meant}"?`}`)
 }
 

@@ -192,6 +192,10 @@ export const show = Effect.fn("Edit.show")(function*(
 export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
   Effect.map(SettingKeys.names(key), (names) => Shape.ofPath(names) !== undefined || SettingKeys.secretVariable(names) !== undefined)
 
+/** The key that an unknown one most likely stands for. */
+export const nearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
+  Effect.map(SettingKeys.names(key), (names) => Shape.nearestPath(names)?.join("."))
+
 /** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
 export const get = Effect.fn("Edit.get")(function*(
   key: string

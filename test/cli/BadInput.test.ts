@@ -79,8 +79,15 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "trace stats": [{ args: "trace stats nope", line: session }],
   "trace view": [{ args: "trace view nope", line: session }],
   "trace validate": [{ args: "trace validate nope", line: "nope: file not found" }],
-  "config get": [{ args: "config get nope", line: setting }],
-  "config unset": [{ args: "config unset nope", line: setting }],
+  "config get": [
+    { args: "config get nope", line: setting },
+    { args: "config get agent.max_turn", line: "no setting \"agent.max_turn\": did you mean \"agent.max_turns\"?" },
+    { args: "config get modle.defualt", line: "no setting \"modle.defualt\": did you mean \"model.default\"?" }
+  ],
+  "config unset": [
+    { args: "config unset nope", line: setting },
+    { args: "config unset agent.maxturns", line: "no setting \"agent.maxturns\": did you mean \"agent.max_turns\"?" }
+  ],
   "config set": [{ args: "config set agent.max_turns nope", line: "agent.max_turns: expected a positive integer, got \"nope\"" }]
 }
 

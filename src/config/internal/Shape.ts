@@ -2,6 +2,7 @@
  * Derives from the Schema of the settings what the loader needs: the keys of a mapping, and the kinds of a value.
  */
 import * as SchemaAST from "effect/SchemaAST"
+import { nearest } from "../../domain/Similarity.ts"
 import { type Facts, factsKey, type Unsupported } from "../Fields.ts"
 import { fileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
 
@@ -120,6 +121,19 @@ export const at = (shape: Shape, path: ReadonlyArray<string | number>): Shape | 
 export const ofPath = (path: ReadonlyArray<string>): Shape | undefined =>
   at(root(), path) ??
     (path.length > 1 && !root().fields.has(path[0] ?? "") ? at(root(), [providerKeysKey, ...path]) : undefined)
+
+/** The path of the setting that a path most likely stands for, each wrong name replaced by the nearest; undefined where one has none. */
+export const nearestPath = (path: ReadonlyArray<string>): ReadonlyArray<string> | undefined => {
+  const found: Array<string> = []
+  for (const name of path) {
+    const parent = at(root(), found)
+    const known = at(root(), [...found, name]) !== undefined
+    const meant = known ? name : parent?._tag === "Section" ? nearest(name, parent.fields.keys()) : undefined
+    if (meant === undefined) return undefined
+    found.push(meant)
+  }
+  return found
+}
 
 /** Tests whether the values of a shape are secrets. */
 export const isSecret = (shape: Shape): boolean => {
