@@ -19,6 +19,8 @@ export const terminal = F.defaulted({
   ),
   timeout: F.withDefault(F.seconds, 180),
   lifetimeSeconds: F.withDefault(F.unsupported(F.seconds), 300),
+  /** Variables of a credential family that commands get; those of providers, messengers and forges never. */
+  envPassthrough: F.withDefault(F.texts, []),
   /** Seconds that a single-query run waits for background processes that will report. */
   oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600)
 })

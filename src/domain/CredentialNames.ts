@@ -51,6 +51,20 @@ const harmless: ReadonlyArray<RegExp> = [
 
 const matches = (patterns: ReadonlyArray<RegExp>, name: string): boolean => patterns.some((pattern) => pattern.test(name))
 
+const forced = "_HERMES_FORCE_"
+
+/**
+ * Variables that a user set for one program by name, in the settings: `_HERMES_FORCE_NAME` is `NAME` there, and wins over it. Inherited
+ * variables of that prefix never reach a program.
+ */
+export const explicit = <A>(variables: Readonly<Record<string, A>>): Record<string, A> => {
+  const entries = Object.entries(variables)
+  return Object.fromEntries([
+    ...entries.filter(([name]) => !name.startsWith(forced)),
+    ...entries.flatMap(([name, value]) => name.startsWith(forced) && name !== forced ? [[name.slice(forced.length), value] as const] : [])
+  ])
+}
+
 /** Names that no setting lets through. */
 export const isReserved = (name: string): boolean => matches(reservedPatterns, name.toUpperCase())
 
@@ -63,11 +77,14 @@ export const isCredential = (name: string): boolean => {
 /** Reserved names that are no secrets: places and identities. */
 const plain = /_(?:URL|BASE|HOST|ENDPOINT|ORG|ORG_ID|ORGANIZATION|PROJECT|PROJECT_ID|USERS|CHANNEL|CHANNEL_NAME|ROOM|ACCOUNT|ADDRESS|APP_ID)$/
 
-/** Secrets under names that commands may have (`AWS_…`) or that are of no family. */
-const further = /^AWS_(?:SECRET_ACCESS_KEY|SESSION_TOKEN|SECURITY_TOKEN)$|(?:^|_)(?:AUTHORIZATION|COOKIES?)$/
+/** Secrets of the credential chain of AWS. Commands may have them, unless this program signs with them itself. */
+export const awsSecrets: ReadonlyArray<string> = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"]
+
+/** Secrets under names that are of no family. */
+const further = /(?:^|_)(?:AUTHORIZATION|COOKIES?)$/
 
 /** Tests whether a variable of this name holds a secret, which the program hides from commands and masks by value. */
 export const holdsSecret = (name: string): boolean => {
   const upper = name.toUpperCase()
-  return further.test(upper) || (isCredential(upper) && !plain.test(upper))
+  return awsSecrets.includes(upper) || further.test(upper) || (isCredential(upper) && !plain.test(upper))
 }

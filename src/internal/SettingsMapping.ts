@@ -12,10 +12,12 @@ import type { Home } from "../config/Home.ts"
 import { canonical } from "../config/KnownProviders.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
+import { awsSecrets } from "../domain/CredentialNames.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import { readPrefill } from "../prompt/PromptPrefix.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import { detect } from "../routing/Detection.ts"
 import { FileLimits } from "../tool/builtin/file/FileLimits.ts"
 import { TerminalSettings } from "../tool/builtin/terminal/ShellEnvironment.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
@@ -23,19 +25,22 @@ import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 
 /**
  * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a route of this
- * program signs with them: then their secrets are keys of the program.
+ * program signs with them: then their secrets are keys of the program. `terminal.env_passthrough` names credentials of other
+ * programs that commands need.
  */
 export const commandVariables = (
-  { auxiliary, customProviders, delegation, fallbackProviders, model }: Values
+  { auxiliary, customProviders, delegation, fallbackProviders, model, terminal }: Values
 ): { readonly passThrough: ReadonlyArray<string>; readonly reserved: ReadonlyArray<string> } => {
   const routes = [model, delegation, ...customProviders, ...fallbackProviders, ...Object.values(auxiliary)]
-  const signs = routes.some((route) =>
-    route.apiMode === "bedrock_converse" || ("provider" in route && canonical(route.provider ?? "") === "bedrock"))
+  const signs = routes.some((route) => {
+    const provider = "provider" in route ? canonical(route.provider ?? "") : undefined
+    return detect({ provider, apiMode: route.apiMode, baseUrl: route.baseUrl, model: "" }).apiMode === "bedrock_converse"
+  })
   return {
-    passThrough: [],
+    passThrough: terminal.envPassthrough,
     reserved: [
       ...[...customProviders, ...fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
-      ...signs ? ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"] : []
+      ...signs ? awsSecrets : []
     ]
   }
 }

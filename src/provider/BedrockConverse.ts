@@ -42,6 +42,7 @@ import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import { awsSecrets } from "../domain/CredentialNames.ts"
 import { HiddenVariables, ProcessVariables } from "../platform/ProcessVariables.ts"
 import * as AwsError from "./AwsError.ts"
 import * as Decode from "./bedrock/Decode.ts"
@@ -113,8 +114,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   yield* registered(route)
   const variables = yield* ProcessVariables
   const endpoint = Endpoint.of(route, variables)
-  // A profile may take its credentials from the environment (`credential_source`), which the SDK reads by itself.
-  if (Endpoint.hasProfile(variables)) yield* (yield* HiddenVariables).lend(Endpoint.secretVariables)
+  if (Endpoint.needsEnvironment(variables)) yield* (yield* HiddenVariables).lend(awsSecrets)
   const [sdk, fetch] = yield* SdkSetup.load(route, () => import("@aws-sdk/client-bedrock-runtime"))
   const client = makeClient(sdk, endpoint, Endpoint.credentials(variables), fetch)
   const place = (method: string): AwsError.Place => ({

@@ -188,6 +188,36 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
       assert.notInclude(nothing.stderr, "requires_env")
     }), 60_000)
 
+  it.live("reach the endpoint that a container asks for AWS credentials, and no command", () =>
+    Effect.gen(function*() {
+      const { hermes, keep } = yield* machine
+      const token = "kPv93-container-Qs"
+      const issued = { AccessKeyId: "AKIACONTAINER", SecretAccessKey: "issued-secret", Token: "issued-session", Expiration: "2099-01-01T00:00:00Z" }
+      const server = yield* HttpServer.make(({ body, method, url }, response) => {
+        if (url === "/credentials") return HttpServer.json(response, 200, issued)
+        if (method !== "POST") return HttpServer.json(response, 404, { message: "nothing here" })
+        const { bedrock_converse: protocol } = protocols
+        const turn: WireTurn = body.includes("toolUseId") || !body.includes("toolConfig")
+          ? { text: "Done." }
+          : { calls: [{ id: "c1", name: "terminal", args: JSON.stringify({ command: "echo \"seen: $AWS_CONTAINER_AUTHORIZATION_TOKEN.\"" }) }] }
+        if (url.endsWith("converse-stream")) protocol.stream(turn, response)
+        else HttpServer.json(response, 200, protocol.whole(turn))
+      })
+      keep("config.yaml", `model: { provider: bedrock, default: us.anthropic.claude-sonnet-4-5-20250929-v1, base_url: "${server.url}", context_length: 200000 }\n`)
+      const env = { AWS_CONTAINER_CREDENTIALS_FULL_URI: `${server.url}/credentials`, AWS_CONTAINER_AUTHORIZATION_TOKEN: token, AWS_EC2_METADATA_DISABLED: "true" }
+      const { code, stderr } = yield* hermes(["-q", "look", "--yolo"], { env })
+      assert.strictEqual(code, 0, stderr)
+      const asked = server.requests.filter(({ url }) => url === "/credentials")
+      assert.isAtLeast(asked.length, 1)
+      for (const { headers } of asked) assert.strictEqual(headers["authorization"], token)
+      const models = server.requests.filter(({ url }) => url.startsWith("/model/"))
+      assert.isAtLeast(models.length, 2)
+      for (const { headers } of models) assert.match(headers["authorization"] ?? "", /Credential=AKIACONTAINER\//)
+      const last = models.find(({ body }) => body.includes("seen: "))
+      assert.include(last?.body, "seen: .")
+      assert.isTrue(server.requests.every(({ body }) => !body.includes(token)))
+    }), 60_000)
+
   it.live("sign requests to AWS, and no command has them while they do", () =>
     Effect.gen(function*() {
       const { requests, seen } = yield* everything("bedrock_converse", (url) =>

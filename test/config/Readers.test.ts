@@ -103,6 +103,7 @@ toolsets                                                     cli/ToolsetSelectio
 platform_toolsets.<>                                         cli/ToolsetSelection.ts
 disabled_toolsets                                            cli/ToolsetSelection.ts
 terminal.timeout                                             internal/SettingsMapping.ts
+terminal.env_passthrough                                     internal/SettingsMapping.ts
 tool_output.max_bytes                                        internal/SettingsMapping.ts
 tool_output.max_lines                                        internal/SettingsMapping.ts
 tool_output.max_line_length                                  internal/SettingsMapping.ts

@@ -1,4 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { SettingsSchema } from "../../src/config/Settings.ts"
+import { commandVariables } from "../../src/internal/SettingsMapping.ts"
+import { environmentOf } from "../../src/tool/mcp/StdioPipe.ts"
 import * as ShellEnvironment from "../../src/tool/builtin/terminal/ShellEnvironment.ts"
 
 const scrub = (
@@ -99,6 +104,7 @@ describe("the environment of a command", () => {
       "AWS_ACCESS_KEY_ID",
       "AWS_SECRET_ACCESS_KEY",
       "AWS_SESSION_TOKEN",
+      "AWS_CONTAINER_AUTHORIZATION_TOKEN",
       "HTTPS_PROXY",
       "DATABASE_URL",
       "MONKEY"
@@ -113,6 +119,27 @@ describe("the environment of a command", () => {
     const environment = { NPM_TOKEN: "a", OPENAI_API_KEY: "b", ACME_LLM: "c", PATH: "/usr/bin" }
     const exceptions = { passThrough: ["NPM_TOKEN", "OPENAI_API_KEY", "ACME_LLM"], reserved: ["ACME_LLM"] }
     assert.deepStrictEqual(scrub(environment, exceptions), { NPM_TOKEN: "a", PATH: "/usr/bin" })
+  })
+
+  it("lets the settings name what commands get, and withholds what a route signs with, found by its name, protocol or host", () => {
+    const variables = (settings: unknown) => commandVariables(Schema.decodeUnknownSync(SettingsSchema)(settings))
+    assert.deepStrictEqual(variables({ terminal: { env_passthrough: ["NPM_TOKEN"] } }), { passThrough: ["NPM_TOKEN"], reserved: [] })
+    const secrets = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN"]
+    for (const route of [{ provider: "aws-bedrock" }, { api_mode: "bedrock_converse" }, { base_url: "https://bedrock-runtime.eu-west-1.amazonaws.com" }]) {
+      assert.deepStrictEqual(variables({ model: route }).reserved, secrets, JSON.stringify(route))
+      assert.deepStrictEqual(variables({ delegation: route }).reserved, secrets, JSON.stringify(route))
+    }
+    for (const route of [{ provider: "anthropic" }, { base_url: "https://s3.eu-west-1.amazonaws.com" }]) {
+      assert.deepStrictEqual(variables({ model: route }).reserved, [], JSON.stringify(route))
+    }
+  })
+
+  it("inherits no forced variable, and gives one of the settings without its prefix", () => {
+    const environment = environmentOf({ _HERMES_FORCE_GITHUB_TOKEN: Redacted.make("a"), B: Redacted.make("b"), GITHUB_TOKEN: Redacted.make("c") }, {
+      _HERMES_FORCE_OPENAI_API_KEY: "never",
+      PATH: "/usr/bin"
+    })
+    assert.deepStrictEqual(environment, { PATH: "/usr/bin", GITHUB_TOKEN: "a", B: "b" })
   })
 
   it("gives a search path where there is none, and adds the standard directories to one that lacks them", () => {

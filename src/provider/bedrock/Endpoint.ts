@@ -50,11 +50,15 @@ export const of = (route: Route, variables: Variables = {}): Endpoint => {
 
 type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly accessKeyId: string }>
 
-/** Variables of the chain that a program hides. */
-export const secretVariables = ["AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
-
 /** Tells whether the chain takes its profiles' credentials before those of the environment. */
 export const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
+
+/**
+ * Tells whether the chain has to find hidden variables in `process.env`: for a profile that takes its credentials from the
+ * environment (`credential_source`), and for the endpoint that a container asks for credentials.
+ */
+export const needsEnvironment = (variables: Variables): boolean =>
+  hasProfile(variables) || credentials(variables) === undefined && Boolean(variables["AWS_CONTAINER_AUTHORIZATION_TOKEN"])
 
 /** The credentials of the environment, as the chain reads them; undefined leaves it to the chain. */
 export const credentials = (variables: Variables): Credentials | undefined => {

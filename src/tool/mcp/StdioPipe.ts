@@ -30,6 +30,7 @@ import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Json from "../../domain/Json.ts"
+import { explicit } from "../../domain/CredentialNames.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as ProcessTree from "../builtin/internal/ProcessTree.ts"
 import * as Framing from "./Framing.ts"
@@ -68,7 +69,7 @@ export const environmentOf = (
     // An exported shell function is code that the program's own shell would run.
     if (value !== undefined && inherited.test(name) && !value.startsWith("()")) out[name] = value
   }
-  for (const [name, value] of Object.entries(own)) out[name] = Redacted.value(value)
+  for (const [name, value] of Object.entries(explicit(own))) out[name] = Redacted.value(value)
   return out
 }
 

@@ -6,8 +6,8 @@
  *
  * Left out are what the runtime itself uses to reach providers, tools and messengers ({@link isReserved}), and every name
  * of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name of a family can be let through by the
- * settings, a reserved one never. General `AWS_…` variables stay, because command line tools need them; so do names that
- * only point at a place (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) or count (`MAX_TOKENS`).
+ * settings (`terminal.env_passthrough`), a reserved one never. General `AWS_…` variables stay, because command line tools need
+ * them, except the secrets that a route of this program signs with; so do names that only point at a place (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) or count (`MAX_TOKENS`).
  *
  * **Gotchas**
  *
