@@ -72,9 +72,9 @@ const results = (message: Prompt.ToolMessage): ReadonlyArray<Prompt.ToolResultPa
 export const resultIds = (message: Prompt.Message): ReadonlyArray<string> =>
   message.role === "tool" ? results(message).map(({ id }) => id) : []
 
-/** The calls at the end of a conversation that have no result: those that ran when it was left. */
+/** The calls of the last answer that have no result: those that ran when the conversation was left. */
 export const openCalls = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Prompt.ToolCallPart> => {
-  const last = messages.findLastIndex(({ role }) => role !== "tool")
+  const last = messages.findLastIndex(({ role }) => role === "assistant")
   const message = messages[last]
   const calls = message === undefined ? [] : toolCalls(message)
   if (calls.length === 0) return []
@@ -103,7 +103,8 @@ const answers = (
  * **Details**
  *
  * This is what a session goes through when it is loaded. A run that was killed between a call and its result leaves the
- * call open; it is closed with {@link cancelled}. Messages that are fine are returned as the same objects; one that holds
+ * call open; it is closed with {@link cancelled}. A message that the user sent between the results of one answer follows all of
+ * them: a result counts up to the next answer. Messages that are fine are returned as the same objects; one that holds
  * the results of several calls is taken apart only where they are not exactly the calls, in their order.
  */
 export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<Prompt.Message> => {
@@ -116,7 +117,9 @@ export const closeOpenCalls = (messages: ReadonlyArray<Prompt.Message>): Array<P
     const calls = toolCalls(message)
     if (calls.length === 0) continue
     const given: Array<Prompt.ToolMessage> = []
-    for (let next = messages[index]; next?.role === "tool"; next = messages[++index]) given.push(next)
+    for (let at = index, next = messages[at]; next !== undefined && next.role !== "assistant"; next = messages[++at]) {
+      if (next.role === "tool") given.push(next)
+    }
     out.push(...answers(calls, given))
   }
   return out

@@ -4,8 +4,7 @@
  *
  * **Details**
  *
- * The history stage (`domain/History`) makes a conversation fit; here its messages are translated and joined. It is called
- * here too, because these APIs refuse every conversation that does not fit, and a provider can be asked without a runtime.
+ * The history stage (`domain/History`) makes a conversation fit before it comes here; its messages are translated and joined.
  *
  * Each message is converted once in its life: what was made of it is kept beside its content, so that a copy of a message
  * with other options (a cache breakpoint) finds it too. Converted blocks are shared and never changed.
@@ -13,8 +12,6 @@
  * Source: `hermes-llm.md` §4.2, §4.4 and §14.5.
  */
 import type * as Prompt from "effect/ai/Prompt"
-import * as History from "../domain/History.ts"
-import type * as Route from "../domain/Route.ts"
 
 /** Any message but a system message. */
 export type Turn = Exclude<Prompt.Message, Prompt.SystemMessage>
@@ -49,11 +46,10 @@ export const remembering = <Block>(convert: (message: Turn) => Message<Block>): 
 /** The messages of a conversation, without its system messages. */
 export const toWire = <Block>(
   messages: ReadonlyArray<Prompt.Message>,
-  dialect: Dialect<Block>,
-  abilities: Route.Abilities
+  dialect: Dialect<Block>
 ): ReadonlyArray<Message<Block>> => {
   const joined: Array<{ readonly role: Message<Block>["role"]; readonly members: Array<ReadonlyArray<Block>> }> = []
-  for (const message of History.sendable(messages, abilities)) {
+  for (const message of messages) {
     if (message.role === "system") continue
     const { content, role } = dialect.convert(message)
     const blocks = dialect.mark(content, message)

@@ -65,13 +65,17 @@ describe("closeOpenCalls", () => {
     assert.deepStrictEqual(spoken(Conversation.closeOpenCalls(messages)), spoken(messages))
   })
 
-  prop("keeps the first result that follows a call, and cancels a call without one", { script: Script }, ({ script }) => {
+  prop("keeps the first result before the next answer, and cancels a call without one", { script: Script }, ({ script }) => {
     const messages = play(script)
+    const answeredBeforeNext = (index: number): ReadonlyArray<string> => {
+      const end = messages.findIndex((message, at) => at > index && message.role === "assistant")
+      return messages.slice(index + 1, end === -1 ? undefined : end).flatMap(resultIds)
+    }
     const closed = Conversation.closeOpenCalls(messages)
     const parts = (list: ReadonlyArray<Prompt.Message>) =>
       list.flatMap((message) => message.role === "tool" ? message.content : []).filter((part) => part.type === "tool-result")
     const reachable = messages.flatMap((message, index) =>
-      Conversation.toolCalls(message).map((call) => ({ id: call.id, answered: answeredAfter(messages, index).includes(call.id) })))
+      Conversation.toolCalls(message).map((call) => ({ id: call.id, answered: answeredBeforeNext(index).includes(call.id) })))
     for (const { id, answered } of reachable) {
       const kept = parts(closed).find((part) => part.id === id)
       const first = parts(messages).find((part) => part.id === id)
@@ -102,6 +106,18 @@ describe("closeOpenCalls", () => {
     )
     const fine = Prompt.toolMessage({ content: [result("a", "first"), result("b", "second")] })
     assert.strictEqual(Conversation.closeOpenCalls([assistant, fine])[1], fine)
+  })
+
+  it("takes results from behind a message that the user sent while tools ran, which then follows all of them", () => {
+    const assistant = Prompt.assistantMessage({
+      content: ["a", "b"].map((id) => Prompt.toolCallPart({ id, name: "tool", params: {}, providerExecuted: false }))
+    })
+    const first = Prompt.toolMessage({ content: [result("a", "first")] })
+    const second = Prompt.toolMessage({ content: [result("b", "second")] })
+    const user = Prompt.userMessage({ content: [Prompt.textPart({ text: "look into src too" })] })
+    assert.deepStrictEqual(Conversation.closeOpenCalls([assistant, first, user, second]), [assistant, first, second, user])
+    assert.deepStrictEqual(Conversation.openCalls([assistant, first, user]).map(({ id }) => id), ["b"])
+    assert.deepStrictEqual(Conversation.openCalls([assistant, first, user, second]), [])
   })
 
   it("leaves calls that the provider executed alone", () => {

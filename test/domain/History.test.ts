@@ -63,6 +63,16 @@ describe("the history stage", () => {
     )
   })
 
+  it("sends a result that stands behind a message of the user between the results of one step", () => {
+    const [question, calls, first, between, second, answer] = [
+      user("a"), assistant(call("1"), call("2")), result("1"), user("b"), result("2"), assistant(text("c"))
+    ]
+    assert.deepStrictEqual(
+      History.sendable([question, calls, first, between, second, answer], all),
+      [question, calls, first, second, between, answer]
+    )
+  })
+
   it("never sends reasoning alone, nor messages of nothing", () => {
     assert.deepStrictEqual(
       sent([user("a"), assistant(thought("t")), user("b"), assistant(thought("u"), text(" ")), user(" "), assistant()]),

@@ -99,7 +99,7 @@ describe("the whole request", () => {
 
 describe("messages", () => {
   const messages = (prompt: ReadonlyArray<Prompt.Message>, route: Route = native) =>
-    Request.prepare(call(prompt), route)["messages"]
+    Request.prepare(call(History.sendable(prompt, abilities(route))), route)["messages"]
   const opening = { role: "user", content: [{ type: "text", text: "(the beginning of the conversation is left out)" }] }
   const cancelled = (tool_use_id: string) => ({
     type: "tool_result",

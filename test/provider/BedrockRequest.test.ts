@@ -68,7 +68,7 @@ it("a whole request is the input of the SDK's command, and whether to stream", (
 
 describe("messages", () => {
   const messages = (prompt: ReadonlyArray<Prompt.Message>, more: Partial<ModelCall> = {}) =>
-    Request.prepare(call(prompt, more), route)["messages"]
+    Request.prepare(call(History.sendable(prompt, abilities(route)), more), route)["messages"]
 
   it("answers calls in one user message, results first", () => {
     assert.deepStrictEqual(

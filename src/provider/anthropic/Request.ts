@@ -140,12 +140,12 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const convertTools = rememberTools(names)
   const identity: ReadonlyArray<Messages.TextBlock> = subscribed ? [textBlock(Endpoint.identity)] : []
   const rewrite = subscribed ? Endpoint.systemText : undefined
-  const history = Route.abilities(route)
+  const replaysThinking = Route.abilities(route).thinking !== "none"
   const structured = endpoint.native && abilities.structured
   const fixed = extras(route, endpoint)
 
   return (call) => {
-    const messages = BlockMessages.toWire(call.messages, dialect, history)
+    const messages = BlockMessages.toWire(call.messages, dialect)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const blocks: ReadonlyArray<Messages.TextBlock> = [
       ...identity,
@@ -156,7 +156,7 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
     const choice = call.tools.length === 0 ? undefined : choiceOf(call.toolChoice, names)
     const forced = choice !== undefined && choice["type"] !== "auto"
     const wanted = forced ? undefined : ModelAbilities.thinking(call.reasoningEffort, abilities)
-    const refusesBudget = history.thinking !== "none" && BlockMessages.calledWithoutThinking(messages, dialect)
+    const refusesBudget = replaysThinking && BlockMessages.calledWithoutThinking(messages, dialect)
     const asked = wanted?.style === "budget" && refusesBudget ? undefined : wanted
     const { maxTokens, thinking } = ModelAbilities.fitThinking(
       call.maxOutputTokens ?? ModelAbilities.outputLimit(endpoint.model),

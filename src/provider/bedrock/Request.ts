@@ -16,7 +16,7 @@
  */
 import type * as Prompt from "effect/ai/Prompt"
 import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
-import * as Route from "../../domain/Route.ts"
+import type * as Route from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as BlockMessages from "../BlockMessages.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
@@ -125,7 +125,6 @@ const guardrailOf = ({ guardrail }: Route.Route, stream: boolean): Readonly<Reco
 /** Turns the calls of one route into requests; remembers the messages that it has converted. */
 export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   const { abilities, tools } = modelOf(route.model)
-  const history = Route.abilities(route)
   const withTools = Messages.withTools()
   const withoutTools = Messages.withoutTools()
   const convertTools = rememberTools()
@@ -133,7 +132,7 @@ export const make = (route: Route.Route): (call: ModelCall) => ModelRequest => {
   return (call) => {
     const choice = !tools || call.tools.length === 0 || call.toolChoice === "none" ? undefined : call.toolChoice
     const dialect = choice === undefined ? withoutTools : withTools
-    const messages = BlockMessages.toWire(call.messages, dialect, history)
+    const messages = BlockMessages.toWire(call.messages, dialect)
     const format = call.responseFormat.type === "json" ? call.responseFormat : undefined
     const inField = format !== undefined && abilities.structured
     const system = [
