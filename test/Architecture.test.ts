@@ -110,8 +110,7 @@ describe("Architecture", () => {
     const homes: ReadonlyArray<readonly [RegExp, ReadonlyArray<string>]> = [
       [/^effect\/sql\//, ["session", "platform", "cluster"]],
       [/^effect\/cli\//, ["cli"]],
-      [/^effect\/(cluster|workflow)\//, ["cluster"]],
-      [/^effect\/persistence\/CircuitBreaker$/, ["routing"]]
+      [/^effect\/(cluster|workflow)\//, ["cluster"]]
     ]
     const found = offences((source) =>
       externals(source).flatMap(({ specifier }) =>

@@ -97,10 +97,10 @@ const oneLine = (error: unknown): string => String(error instanceof Error ? erro
 
 const yaml = (text: string): Effect.Effect<unknown, ConfigError> =>
   Effect.flatMap(
-    Effect.promise(() => import("effect/encoding/Yaml")),
+    Effect.promise(() => import("yaml")),
     (Yaml) =>
       Effect.try({
-        try: () => Yaml.parse(text),
+        try: (): unknown => Yaml.parse(text, { logLevel: "error", merge: true, prettyErrors: false, version: "1.2" }),
         catch: (error) =>
           new ConfigError({ path: "", message: `the scenario is neither YAML nor JSON: ${oneLine(error)}` })
       })

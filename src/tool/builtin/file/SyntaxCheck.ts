@@ -1,10 +1,7 @@
 /**
  * A quick look at whether a written file still parses, where a parser is at hand: JSON, YAML and TOML. Files of any other
- * kind are not checked, and neither are JSON files that customarily have comments.
- *
- * **Gotchas**
- *
- * The YAML parser reads the usual part of YAML; what it says it does not support is not reported as an error.
+ * kind are not checked, and neither are JSON files that customarily have comments. A YAML file may have several
+ * documents and tags of its own.
  *
  * Source: `hermes-product.md` §2.3 (`lint`).
  */
@@ -23,13 +20,14 @@ export type Lint = typeof Lint.Type
 const maxChars = 1_000_000
 const withComments = /(^|\/)(tsconfig[^/]*|jsconfig[^/]*|\.?oxlint[^/]*|\.eslintrc|devcontainer|settings|launch|tasks)\.json$/i
 
-const attempt = (parse: () => unknown): Lint | undefined => {
+const failed = (output: string): Lint => ({ status: "error", output: Problem.clip(output, 500) })
+
+const json = (text: string): Lint => {
   try {
-    parse()
+    JSON.parse(text)
     return { status: "ok" }
   } catch (error) {
-    const output = error instanceof Error ? error.message : String(error)
-    return /not supported/i.test(output) ? undefined : { status: "error", output: Problem.clip(output, 500) }
+    return failed(error instanceof Error ? error.message : String(error))
   }
 }
 
@@ -37,16 +35,18 @@ const attempt = (parse: () => unknown): Lint | undefined => {
 export const check = (name: string, text: string): Effect.Effect<Lint | undefined> => {
   if (text.length > maxChars) return Effect.undefined
   const path = name.replaceAll("\\", "/").toLowerCase()
-  if (path.endsWith(".json") && !withComments.test(path)) return Effect.sync(() => attempt(() => JSON.parse(text)))
+  if (path.endsWith(".json") && !withComments.test(path)) return Effect.sync(() => json(text))
   if (path.endsWith(".yaml") || path.endsWith(".yml")) {
-    return Effect.map(Effect.promise(() => import("effect/encoding/Yaml")), (Yaml) => attempt(() => Yaml.parse(text)))
+    return Effect.map(Effect.promise(() => import("yaml")), ({ parseAllDocuments }) => {
+      const documents = parseAllDocuments(text, { logLevel: "error" })
+      const [error] = Array.from(documents).flatMap(({ errors }) => errors)
+      return error === undefined ? { status: "ok" } : failed(error.message)
+    })
   }
   if (path.endsWith(".toml")) {
     return Effect.map(Effect.promise(() => import("effect/encoding/Toml")), (Toml) => {
       const parsed = Toml.parse(text)
-      return parsed._tag === "Success"
-        ? { status: "ok" }
-        : { status: "error", output: Problem.clip(parsed.failure.message, 500) }
+      return parsed._tag === "Success" ? { status: "ok" } : failed(parsed.failure.message)
     })
   }
   return Effect.undefined
