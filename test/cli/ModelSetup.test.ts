@@ -54,6 +54,8 @@ describe.skipIf(Pseudo.launcher === undefined)("hermes model on a terminal", () 
       yield* type("\r")
       yield* until("Not saved:")
       assert.isFalse(existsSync(join(home, "config.yaml")))
+      // Only its prompt hides what is typed.
+      yield* until("API key for")
       yield* type("right-key-123\r")
       yield* until("Model (tiny-1, other)")
       yield* type("\r")

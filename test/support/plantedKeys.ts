@@ -66,7 +66,10 @@ const representative = new Set([
   "openai", "anthropic admin", "github fine-grained", "aws", "bedrock", "slack webhook", "telegram", "stripe live", "1password", "jwt", "azure devops", "maxmind"
 ])
 
-const isSelected = ([kind]: Keys[number]): boolean => process.env["HERMES_TEST_SECRETS"] !== undefined || representative.has(kind)
+/** True where every kind is searched for in every sink (`npm run test:secrets`). */
+export const isWhole = process.env["HERMES_TEST_SECRETS"] !== undefined
+
+const isSelected = ([kind]: Keys[number]): boolean => isWhole || representative.has(kind)
 
 /** {@link plantedKeys} that are searched for in sinks: one of each make, or every one where `HERMES_TEST_SECRETS` is set. */
 export const selectedKeys: Keys = plantedKeys.filter(isSelected)

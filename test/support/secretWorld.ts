@@ -44,7 +44,8 @@ export const user = (options: {
     const made = yield* machine
     const sent: Array<string> = []
     const server = yield* HttpServer.make(({ body, url }, response) => {
-      if (options.refuse !== undefined) return options.refuse(response)
+      const refused = options.refuse?.(response)
+      if (refused !== undefined && refused !== false) return refused
       if (!url.endsWith("/chat/completions")) return HttpServer.json(response, 404, { error: { message: "not here" } })
       sent.push(body)
       const asked = JSON.parse(body) as Asked

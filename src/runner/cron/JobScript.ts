@@ -12,6 +12,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Ids from "../../domain/Ids.ts"
+import { redactText } from "../../domain/Redaction.ts"
 import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 
@@ -65,7 +66,8 @@ export const run = Effect.fnUntraced(function*(path: string, cwd: string | undef
     duration: Duration.seconds(timeoutSeconds),
     orElse: () => new ScriptFailed({ message: `the script was ended after ${timeoutSeconds} s` })
   })
-  const output = OutputText.bounded(buffer.kept(), outputChars, true).trim()
+  // Shown, written down, and given to a model.
+  const output = redactText(OutputText.bounded(buffer.kept(), outputChars, true)).trim()
   const exitCode = (yield* fs.readFileString(code)).trim()
   if (exitCode === "0") return output
   const tail = yield* fs.readFile(errors)

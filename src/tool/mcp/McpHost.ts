@@ -8,6 +8,8 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { CallToolResult, ListToolsResult, Transport } from "@modelcontextprotocol/server"
 import * as Json from "../../domain/Json.ts"
+import { redactKeys } from "../../domain/Redaction.ts"
+import { Secrets } from "../../domain/Secrets.ts"
 import * as Framing from "./Framing.ts"
 
 /** One tool that is offered. */
@@ -28,22 +30,27 @@ export interface Wire<E> {
 
 const maxMessageBytes = 10 * 1024 * 1024
 
-const listed = ({ description, name, parameters, readOnly }: Offered): ListToolsResult["tools"][number] => ({
+type Hide = (text: string) => string
+
+const listed = (hide: Hide) => ({ description, name, parameters, readOnly }: Offered): ListToolsResult["tools"][number] => ({
   name,
-  description,
+  description: hide(description),
   inputSchema: { ...parameters, type: "object" },
   annotations: { readOnlyHint: readOnly, destructiveHint: !readOnly }
 })
 
-const resultOf = (exit: Exit.Exit<string, string>): CallToolResult => {
+const resultOf = (exit: Exit.Exit<string, string>, hide: Hide): CallToolResult => {
   const text = Exit.isSuccess(exit) ? exit.value : Option.getOrElse(Exit.findErrorOption(exit), () => Cause.pretty(exit.cause))
-  return { content: [{ type: "text", text }], isError: Exit.isFailure(exit) }
+  return { content: [{ type: "text", text: hide(text) }], isError: Exit.isFailure(exit) }
 }
 
 /** Serves until the input ends. What still runs then is interrupted. */
 export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArray<Offered>, { input, write }: Wire<E>) {
   const { Server } = yield* Effect.promise(() => import("@modelcontextprotocol/server"))
   const services = yield* Effect.context<never>()
+  const secrets = yield* Secrets
+  // The last border: failures and defects are texts of anybody.
+  const hide: Hide = (text) => redactKeys(text, secrets)
   const ending = new AbortController()
   const transport: Transport = {
     start: () => Promise.resolve(),
@@ -51,14 +58,14 @@ export const serve = Effect.fn("McpHost.serve")(function*<E>(tools: ReadonlyArra
     send: (message) => Effect.runPromiseWith(services)(write(`${JSON.stringify(message)}\n`))
   }
   const server = new Server({ name: "hermes", version: "0.1.0" }, { capabilities: { tools: {} } })
-  server.setRequestHandler("tools/list", () => ({ tools: tools.map(listed) }))
+  server.setRequestHandler("tools/list", () => ({ tools: tools.map(listed(hide)) }))
   server.setRequestHandler("tools/call", async ({ params }, { mcpReq }) => {
     const tool = tools.find(({ name }) => name === params.name)
-    if (tool === undefined) return { content: [{ type: "text", text: `there is no tool ${params.name}` }], isError: true }
+    if (tool === undefined) return { content: [{ type: "text", text: hide(`there is no tool ${params.name}`) }], isError: true }
     const exit = await Effect.runPromiseExitWith(services)(tool.run(params.arguments ?? {}), {
       signal: AbortSignal.any([mcpReq.signal, ending.signal])
     })
-    return resultOf(exit)
+    return resultOf(exit, hide)
   })
   yield* Effect.acquireRelease(
     Effect.promise(() => server.connect(transport)),
