@@ -22,8 +22,8 @@ plugins.payload_max_chars                                    internal/SettingsMa
 plugins.hook_callback_timeout                                internal/SettingsMapping.ts
 hooks_auto_accept                                            Runtime.ts
 security.write_safe_root                                     Runtime.ts
-model.context_length                                         routing/catalogue/ModelOverrides.ts
-custom_providers.<>.models.<>.context_length                 routing/catalogue/ModelOverrides.ts
+model.context_length                                         routing/ContextWindow.ts
+custom_providers.<>.models.<>.context_length                 routing/ContextWindow.ts
 model.ollama_num_ctx                                         routing/Catalogue.ts
 model.streaming                                              cli/RunOptions.ts
 display.streaming                                            cli/RunOptions.ts
@@ -52,12 +52,12 @@ fallback_model.api_key                                       routing/Routes.ts  
 fallback_model.key_env                                       routing/Routes.ts                 ModelSettings
 fallback_model.api_mode                                      routing/Routes.ts                 ModelSettings
 credential_pool_strategies.<>                                routing/ConfiguredRoutes.ts
-provider_routing.only                                        routing/Profiles.ts               ProviderRouting
-provider_routing.ignore                                      routing/Profiles.ts               ProviderRouting
-provider_routing.order                                       routing/Profiles.ts               ProviderRouting
-provider_routing.sort                                        routing/Profiles.ts               ProviderRouting
-provider_routing.require_parameters                          routing/Profiles.ts               ProviderRouting
-provider_routing.data_collection                             routing/Profiles.ts               ProviderRouting
+provider_routing.only                                        routing/OpenRoute.ts              ProviderRouting
+provider_routing.ignore                                      routing/OpenRoute.ts              ProviderRouting
+provider_routing.order                                       routing/OpenRoute.ts              ProviderRouting
+provider_routing.sort                                        routing/OpenRoute.ts              ProviderRouting
+provider_routing.require_parameters                          routing/OpenRoute.ts              ProviderRouting
+provider_routing.data_collection                             routing/OpenRoute.ts              ProviderRouting
 auxiliary.<>.provider                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
 auxiliary.<>.model                                           routing/auxiliary/TaskRoutes.ts        auxiliaryTask
 auxiliary.<>.base_url                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
@@ -99,9 +99,9 @@ tool_loop_guardrails.warn_after.idempotent_no_progress       internal/SettingsMa
 tool_loop_guardrails.hard_stop_after.exact_failure           internal/SettingsMapping.ts
 tool_loop_guardrails.hard_stop_after.same_tool_failure       internal/SettingsMapping.ts
 tool_loop_guardrails.hard_stop_after.idempotent_no_progress  internal/SettingsMapping.ts
-toolsets                                                     cli/ToolsetSelection.ts
-platform_toolsets.<>                                         cli/ToolsetSelection.ts
-disabled_toolsets                                            cli/ToolsetSelection.ts
+toolsets                                                     cli/RunOptions.ts
+platform_toolsets.<>                                         cli/RunOptions.ts
+disabled_toolsets                                            cli/RunOptions.ts
 terminal.timeout                                             internal/SettingsMapping.ts
 terminal.env_passthrough                                     internal/SettingsMapping.ts
 tool_output.max_bytes                                        internal/SettingsMapping.ts
@@ -162,11 +162,11 @@ hooks.<>.<>.timeout                                          hooks/ShellHookConf
 quick_commands.<>.type                                       cli/interactive/Interactive.ts
 quick_commands.<>.command                                    cli/interactive/Interactive.ts
 quick_commands.<>.target                                     cli/interactive/Interactive.ts
-display.show_reasoning                                       cli/TextView.ts
-display.show_cost                                            cli/TextView.ts
-display.tool_progress                                        cli/TextView.ts
-display.final_response_markdown                              cli/TextView.ts
-display.tool_preview_length                                  cli/TextView.ts
+display.show_reasoning                                       cli/View.ts
+display.show_cost                                            cli/View.ts
+display.tool_progress                                        cli/View.ts
+display.final_response_markdown                              cli/View.ts
+display.tool_preview_length                                  cli/View.ts
 display.resume_display                                       cli/interactive/SessionSwitch.ts
 display.busy_input_mode                                      cli/interactive/BusyPrompt.ts
 <provider>.<>.api_keys                                       routing/ConfiguredRoutes.ts
