@@ -2,6 +2,7 @@
  * The side tasks of a runtime: one service over its router, hooks and middleware, and the parts that ask it. Tools and
  * approvals are made before the router is, so they get a promise of it. Used by `Runtime` alone.
  */
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,9 +12,11 @@ import type { Environment } from "../config/Environment.ts"
 import type { Values } from "../config/Settings.ts"
 import * as Cost from "../domain/Cost.ts"
 import * as Ids from "../domain/Ids.ts"
+import * as RunRecorder from "../domain/RunRecorder.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
+import * as Digest from "../platform/Digest.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import type { PluginServices } from "../plugin/PluginToolAccess.ts"
 import * as Auxiliary from "../routing/Auxiliary.ts"
@@ -24,6 +27,7 @@ import { ModelRouter } from "../routing/ModelRouter.ts"
 import type { Lookup } from "../routing/RouteKeys.ts"
 import { RouterStatus } from "../routing/ModelRouter.ts"
 import { UsageAccounts } from "../routing/UsageAccounts.ts"
+import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/ApprovalJudge.ts"
 import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
@@ -86,6 +90,25 @@ const accountOf = (accounts: UsageAccounts["Service"], store: SessionStore["Serv
   )
 }
 
+/** Records a side task of a stored session that no run is asking for; one that a run asks for is in the run's record already. */
+const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) =>
+  <A, E, R>({ context: { sessionId, turnId } }: Auxiliary.Ask, task: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.gen(function*() {
+      if ((yield* RunRecorder.RunRecorder) !== undefined) return yield* task
+      const session = yield* Effect.orElseSucceed(store.get(sessionId), Option.none)
+      if (Option.isNone(session)) return yield* task
+      const clock = yield* Clock.Clock
+      const recorder = RunRecorder.make({
+        sessionId,
+        turnId,
+        history: [],
+        now: () => clock.currentTimeMillisUnsafe(),
+        hash: (text) => Digest.hex(text, 16),
+        sink: record.append
+      })
+      return yield* Effect.ensuring(Effect.provideService(task, RunRecorder.RunRecorder, recorder), recorder.flush)
+    })
+
 /** The layers of one runtime; they share the promise, so each runtime has its own. */
 export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middleware.Any>) => {
   const promised = Layer.effect(Promised, Deferred.make<Auxiliary.Service>())
@@ -98,19 +121,21 @@ export const make = (given: SideTaskSources, middleware: ReadonlyArray<Middlewar
       const hooks = yield* Hooks.Hooks
       const status = Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))
       const context = yield* Effect.context<never>()
+      const store = yield* SessionStore
+      const inRecord = recorded(yield* RunRecord, store)
       const made = Auxiliary.make<never>({
         settings: given.settings,
         lookup: given.lookup,
         router: yield* ModelRouter,
         interceptors: { stack: Stack.make([...plugged.middleware, ...middleware]), hooks },
-        account: accountOf(yield* UsageAccounts, yield* SessionStore),
+        account: accountOf(yield* UsageAccounts, store),
         pool: poolOf(given, status)
       })
       const auxiliary: Auxiliary.Service = {
         ...made,
         // The services that middleware needs, wherever a side task is asked for.
         call: (task, ask) =>
-          Effect.updateContext(made.call(task, ask), (own: Context.Context<never>) => Context.merge(context, own))
+          Effect.updateContext(inRecord(ask, made.call(task, ask)), (own: Context.Context<never>) => Context.merge(context, own))
       }
       yield* Deferred.succeed(yield* Promised, auxiliary)
       return auxiliary

@@ -79,11 +79,25 @@ export const memoryCapacity = 50_000
 export const contentKey = ({ event }: Entry): string | undefined =>
   event._tag === "ToolsOffered" ? `tools ${event.hash}` : event._tag === "MessageAppended" && event.id !== undefined ? `message ${event.id}` : undefined
 
-// Entries written once per session may stand in an earlier turn.
-const fits = ({ kinds, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
+/** Tests whether an entry is in a filter. Entries written once per session may stand in an earlier turn. */
+export const fits = ({ kinds, sessionId, turnId }: Filter) => (entry: Entry): boolean =>
   (sessionId === undefined || entry.sessionId === sessionId) &&
   (turnId === undefined || entry.turnId === turnId || contentKey(entry) !== undefined) &&
   (kinds === undefined || kinds.includes(entry.event._tag))
+
+/** Leaves out what is kept once per session and stands in a stream again. */
+export const onceEach = <E>(entries: Stream.Stream<Entry, E>): Stream.Stream<Entry, E> =>
+  Stream.suspend(() => {
+    const known = new Set<string>()
+    return Stream.filter(entries, (entry) => {
+      const key = contentKey(entry)
+      const name = `${entry.sessionId} ${key}`
+      if (key === undefined) return true
+      const isNew = !known.has(name)
+      known.add(name)
+      return isNew
+    })
+  })
 
 /** Makes `append` and `listen` over what keeps entries. */
 export const masking = (keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>): Pick<Service, "append" | "listen"> => {

@@ -1,16 +1,20 @@
 // The run record: whole, masked once, the same live, from memory and from SQLite, and as large as what is new.
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Prompt from "effect/ai/Prompt"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
+import { statSync, truncateSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import {
-  Agent, Delegate, type Ids, MemorySessionStore, type RecordEvent, RunRecord, Runtime, Scripted, SqliteSessionStore, Toolset
+  Agent, Auxiliary, Delegate, Ids, MemorySessionStore, type RecordEvent, RunRecord, RunRecordFile, Runtime, Scripted, SqliteSessionStore, Toolset
 } from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -34,6 +38,8 @@ const of = <Tag extends RecordEvent.Kind>(entries: ReadonlyArray<RecordEvent.Ent
 /** Without prototypes, and without members that are undefined. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
 
+const recordFile = (path: string) => RunRecordFile.layer({ path }).pipe(Layer.provide(NodeServices.layer))
+
 const withoutRepeatedContent = (entries: ReadonlyArray<RecordEvent.Entry>) => {
   const known = new Set<string>()
   return entries.filter((entry) => {
@@ -48,24 +54,26 @@ const withoutRepeatedContent = (entries: ReadonlyArray<RecordEvent.Entry>) => {
 const withStores = (
   name: string,
   turns: ReadonlyArray<Scripted.Turn>,
-  body: (path: string | undefined) => Effect.Effect<ReadonlyArray<RecordEvent.Entry>, unknown, Agent.Agent | RunRecord.RunRecord>
+  body: Effect.Effect<ReadonlyArray<RecordEvent.Entry>, unknown, Agent.Agent | Auxiliary.Auxiliary | RunRecord.RunRecord>
 ) => {
-  for (const kind of ["memory", "SQLite"] as const) {
+  for (const kind of ["memory", "SQLite", "JSON Lines"] as const) {
     it.effect(`${name} (${kind})`, () =>
       Effect.gen(function*() {
         const path = `${yield* temporaryDirectory}/state.db`
-        const store = kind === "memory" ? MemorySessionStore.layer : SqliteSessionStore.layer({ path })
+        const store = kind === "SQLite" ? SqliteSessionStore.layer({ path }) : MemorySessionStore.layer
+        const record = kind === "JSON Lines" ? { record: recordFile(path) } : {}
         const runtime = Runtime.layer({
           provider: Scripted.layer(turns),
           tools: [echo, Delegate.toolset],
           store,
+          ...record,
           retry: { backoff: { base: 0, cap: 0 } }
         })
         const heard: Array<RecordEvent.Entry> = []
         yield* Effect.gen(function*() {
           const record = yield* RunRecord.RunRecord
           yield* record.listen((entries) => void heard.push(...entries))
-          const read = yield* body(kind === "memory" ? undefined : path)
+          const read = yield* body
           const sessions = new Set(read.map(({ sessionId }) => sessionId))
           // A listener hears the content that is kept once per session with each run that uses it.
           assert.deepStrictEqual(plain(read), plain(withoutRepeatedContent(heard.filter(({ sessionId }) => sessions.has(sessionId)))))
@@ -78,8 +86,7 @@ describe("RunRecord", () => {
   withStores("a run with calls is there in its order, each message once", [
     Scripted.complete({ toolCalls: [{ name: "echo", params: { text: "a" } }, { name: "nope", params: {} }] }),
     Scripted.complete("done")
-  ], () =>
-    Effect.gen(function*() {
+  ], Effect.gen(function*() {
       const { sessionId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll({ sessionId })
       assert.deepStrictEqual(entries.map(({ event: { _tag } }) => _tag), [
@@ -123,8 +130,7 @@ describe("RunRecord", () => {
     }))
 
   const long = "ä€😀".repeat(25_000)
-  withStores("texts of 100 kB are whole in messages, arguments and results", [call(long), Scripted.complete(long)], () =>
-    Effect.gen(function*() {
+  withStores("texts of 100 kB are whole in messages, arguments and results", [call(long), Scripted.complete(long)], Effect.gen(function*() {
       const { sessionId } = yield* Agent.run({ prompt: long })
       const entries = yield* readAll({ sessionId })
       const appended = of(entries, "MessageAppended").filter(({ position }) => position !== undefined)
@@ -138,8 +144,7 @@ describe("RunRecord", () => {
   withStores("a step costs what is new in it: 200 steps are as large each as the first ones", [
     ...Array.from({ length: 200 }, (_, index) => call(`text ${1000 + index}`)),
     Scripted.complete("done")
-  ], () =>
-    Effect.gen(function*() {
+  ], Effect.gen(function*() {
       const { sessionId } = yield* Agent.run({ prompt: "go", maxIterations: 300 })
       const entries = yield* readAll({ sessionId })
       const sizes = of(entries, "AttemptStarted").map((event) => JSON.stringify(event).length)
@@ -152,8 +157,7 @@ describe("RunRecord", () => {
   withStores("a failed attempt and its repetition are two attempts of one step, with the decision", [
     Scripted.fail(new AiError.InternalProviderError({ description: "busy" })),
     Scripted.complete("done")
-  ], () =>
-    Effect.gen(function*() {
+  ], Effect.gen(function*() {
       const { sessionId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll({ sessionId })
       assert.deepStrictEqual(of(entries, "AttemptStarted").map(({ attempt, step }) => [step, attempt]), [[1, 0], [1, 1]])
@@ -168,8 +172,7 @@ describe("RunRecord", () => {
 
   withStores("a run that is interrupted keeps what had come of its answer, and its end", [
     Scripted.hang({ text: "half an ans" })
-  ], () =>
-    Effect.gen(function*() {
+  ], Effect.gen(function*() {
       const agent = yield* Agent.Agent
       const seen = yield* Effect.scoped(Effect.gen(function*() {
         const started = Promise.withResolvers<void>()
@@ -194,8 +197,7 @@ describe("RunRecord", () => {
   withStores("a resumed session names its old messages by position and writes none of them again", [
     Scripted.complete("one"),
     Scripted.complete("two")
-  ], () =>
-    Effect.gen(function*() {
+  ], Effect.gen(function*() {
       const { sessionId, turnId: first } = yield* Agent.run({ prompt: "1" })
       const { turnId: second } = yield* Agent.run({ prompt: "2", sessionId })
       const entries = yield* readAll({ sessionId })
@@ -214,8 +216,7 @@ describe("RunRecord", () => {
     Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { goal: "look" } }] }),
     Scripted.complete("found"),
     Scripted.complete("done")
-  ], () =>
-    Effect.gen(function*() {
+  ], Effect.gen(function*() {
       const { sessionId, turnId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll()
       const [child] = of(entries, "ChildStarted")
@@ -229,12 +230,42 @@ describe("RunRecord", () => {
     }))
 
   const key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"
-  withStores("keys that a model or a tool says are masked", [call(key), Scripted.complete(`it is ${key}`)], () =>
-    Effect.gen(function*() {
+  withStores("keys that a model or a tool says are masked", [call(key), Scripted.complete(`it is ${key}`)], Effect.gen(function*() {
       const { sessionId } = yield* Agent.run({ prompt: "go" })
       const entries = yield* readAll({ sessionId })
       assert.notInclude(JSON.stringify(entries), key)
       return entries
+    }))
+
+  withStores("a side task of a session is recorded as one, in a run and after it", [
+    Scripted.complete("done"),
+    Scripted.complete("A title")
+  ], Effect.gen(function*() {
+    const { sessionId, turnId } = yield* Agent.run({ prompt: "go" })
+    const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "Title this" })] })]
+    yield* Auxiliary.Auxiliary.use(({ call }) => call("title", { messages, context: { sessionId, turnId, taskId: Ids.TaskId.make(sessionId) } }))
+    const entries = yield* readAll({ sessionId })
+    assert.deepStrictEqual(of(entries, "AttemptStarted").map(({ task }) => task), [undefined, "title"])
+    assert.deepStrictEqual(of(entries, "AttemptEnded")[1]?.answer, [{ type: "text", text: "A title" }])
+    assert.deepStrictEqual(of(entries, "RunEnded").length, 1)
+    return entries
+  }))
+
+  it.effect("a line that was cut is left out and counted, and the next one is whole", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/runs.jsonl`
+      const run = (text: string) =>
+        Effect.gen(function*() {
+          const { sessionId } = yield* Agent.run({ prompt: "go" })
+          const record = yield* RunRecord.RunRecord
+          return { sessionId, all: yield* readAll(), unread: yield* record.unread() }
+        }).pipe(Effect.provide(Runtime.layer({ provider: Scripted.layer([Scripted.complete(text)]), record: recordFile(path) })))
+      const first = yield* run("one")
+      truncateSync(path, statSync(path).size - 20)
+      const second = yield* run("two")
+      assert.strictEqual(second.unread, 1)
+      assert.deepStrictEqual(of(second.all, "RunEnded").map(({ text }) => text), ["two"])
+      assert.strictEqual(second.all.filter(({ sessionId }) => sessionId === first.sessionId).length, first.all.length - 1)
     }))
 
   it.effect("entries of a newer version are left out and counted", () =>

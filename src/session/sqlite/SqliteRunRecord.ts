@@ -12,12 +12,12 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Json from "../../domain/Json.ts"
 import * as RecordEvent from "../../domain/RecordEvent.ts"
-import * as Envelope from "../Envelope.ts"
+import type * as Envelope from "../Envelope.ts"
+import * as RecordLine from "../RecordLine.ts"
 import * as RunRecord from "../RunRecord.ts"
 import type { Database } from "./Database.ts"
 
@@ -46,45 +46,25 @@ type Columns = {
   readonly body: string
 }
 
-const decodeEvent = Schema.decodeUnknownResult(RecordEvent.RecordEvent)
-
-/** The message of an event in its stored form; undefined where its session has it. */
-const ownMessage = ({ event }: RecordEvent.Entry): Result.Result<string | undefined, Envelope.Problem> =>
-  event._tag === "MessageAppended" && event.position === undefined && event.message !== undefined
-    ? Envelope.encode(event.message)
-    : Result.succeed(undefined)
-
-const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, Envelope.Problem> =>
-  Result.map(ownMessage(entry), (envelope): Columns => {
-    const { at, event, sessionId, turnId } = entry
-    const body = event._tag === "MessageAppended" ? { ...event, message: envelope } : event
-    return {
-      session_id: sessionId,
-      turn_id: turnId,
-      at,
-      version: RecordEvent.version,
-      kind: event._tag,
-      content_key: RunRecord.contentKey(entry) ?? null,
-      position: event._tag === "MessageAppended" ? event.position ?? null : null,
-      body: Json.toText(body)
-    }
-  })
-
-/** The entry of a row; none where a newer version wrote it, or where it is damaged. */
-const fromRow = (row: Row): Option.Option<RecordEvent.Entry> => {
-  const body = Option.getOrUndefined(Json.parse(row.body))
-  if (typeof body !== "object" || body === null) return Option.none()
-  const place = { sessionId: row.session_id, turnId: row.turn_id, at: row.at }
-  if (row.kind !== "MessageAppended") {
-    return Option.map(Result.getSuccess(decodeEvent(body)), (event) => ({ ...place, event }))
-  }
-  const stored = row.envelope ?? ("message" in body && typeof body.message === "string" ? body.message : undefined)
-  const message = stored === undefined ? undefined : Option.getOrUndefined(Result.getSuccess(Envelope.decode(stored)))
-  const event = decodeEvent({ ...body, message: undefined })
-  return Result.isSuccess(event) && event.success._tag === "MessageAppended"
-    ? Option.some({ ...place, event: { ...event.success, message } })
-    : Option.none()
+const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, Envelope.Problem> => {
+  const { at, event, sessionId, turnId } = entry
+  return Result.map(RecordLine.encodeEvent(event, true), (body) => ({
+    session_id: sessionId,
+    turn_id: turnId,
+    at,
+    version: RecordEvent.version,
+    kind: event._tag,
+    content_key: RunRecord.contentKey(entry) ?? null,
+    position: event._tag === "MessageAppended" ? event.position ?? null : null,
+    body
+  }))
 }
+
+const fromRow = ({ at, body, envelope, session_id: sessionId, turn_id: turnId }: Row): Option.Option<RecordEvent.Entry> =>
+  Option.map(
+    RecordLine.decodeEventOf(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined),
+    (event) => ({ sessionId, turnId, at, event })
+  )
 
 /** The record in a database: what is masked already is kept, and read again. */
 export interface Rows extends Pick<RunRecord.Service, "read" | "unread"> {
