@@ -1,15 +1,16 @@
 /**
- * `hermes chat` on a terminal: makes the interactive session of the settings, and leaves with its exit code.
+ * `hermes chat` on a terminal: makes the interactive session of the settings, with the slash commands that plugins bring, and
+ * leaves with its exit code.
+ *
+ * Source: `hermes-contract.md` §3.5 (`register_command`).
  */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Terminal from "effect/Terminal"
 import * as Prompt from "effect/cli/Prompt"
-import { Agent } from "../agent/Agent.ts"
-import { BackgroundWork } from "../agent/BackgroundWork.ts"
-import { Children } from "../agent/Children.ts"
 import * as Config from "../config/Config.ts"
 import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
@@ -17,27 +18,64 @@ import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings } from "../config/Settings.ts"
 import * as Ids from "../domain/Ids.ts"
 import * as Redaction from "../domain/Redaction.ts"
-import { Hooks } from "../hooks/Hooks.ts"
+import type { Command } from "../plugin/Plugin.ts"
 import { Plugins } from "../plugin/Plugins.ts"
-import { Auxiliary } from "../routing/Auxiliary.ts"
+import type { Reserved } from "../plugin/Registration.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
-import { RouterStatus } from "../routing/ModelRouter.ts"
-import { SessionStore } from "../session/SessionStore.ts"
-import * as Shell from "../tool/builtin/terminal/Shell.ts"
-import { ToolRegistry } from "../tool/ToolRegistry.ts"
-import * as RunOptions from "./RunOptions.ts"
+import * as ErrorLine from "./ErrorLine.ts"
 import { silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
+import * as BuiltinCommands from "./interactive/BuiltinCommands.ts"
+import { type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
 import * as InputHistory from "./interactive/InputHistory.ts"
 import * as Interactive from "./interactive/Interactive.ts"
 import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
-import * as SafeText from "./render/SafeText.ts"
+import { stay } from "./interactive/SlashCommands.ts"
 import { workingDirectory } from "./internal/machine.ts"
-import * as PluginsDialog from "./PluginsDialog.ts"
-import { Output } from "./ProgramOutput.ts"
 import { Program, type Start } from "./Program.ts"
+import { Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import { version } from "./Version.ts"
+
+/** Time limit of a command. */
+const deadline = Duration.seconds(30)
+
+/** The names of the program's own commands. */
+export const reserved: Reserved = {
+  commands: BuiltinCommands.commands.flatMap(({ aliases, name }) => [name, ...aliases]),
+  cliCommands: []
+}
+
+const complain = (dialog: Dialog, line: string): void =>
+  say(dialog, dialog.screen.asidePaint.text(ErrorLine.render(line).trimEnd(), "red"), "")
+
+const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCommand => ({
+  name,
+  aliases: [],
+  usage: SafeText.line(argsHint ?? ""),
+  help: Redaction.redactText(SafeText.line(description ?? "")),
+  run: (argument, dialog) =>
+    Effect.suspend(() => run(argument)).pipe(
+      Effect.timeoutOption(deadline),
+      Effect.matchCauseEffect({
+        onFailure: (cause) =>
+          Cause.hasInterrupts(cause)
+            ? Effect.interrupt
+            : Effect.sync(() => complain(dialog, ErrorLine.ofCause(cause).line)),
+        onSuccess: (said) =>
+          Effect.sync(() => {
+            if (Option.isNone(said)) complain(dialog, `/${name} took longer than ${Duration.format(deadline)} and was stopped`)
+            else if (typeof said.value === "string" && said.value !== "") say(dialog, Redaction.redactText(SafeText.text(said.value)), "")
+          })
+      }),
+      Effect.as(stay)
+    )
+})
+
+/** Makes the commands of plugins those of a session. */
+export const pluginCommands = (given: ReadonlyArray<Command>): ReadonlyArray<DialogCommand> => given.map(dialogCommand)
 
 const historyFile = "history.jsonl"
 
@@ -63,7 +101,6 @@ const confirmHook = Effect.gen(function*() {
 const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, session: SessionChoice.Chosen) {
   const settings = yield* Settings
   const home = yield* Home
-  const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
   const router = yield* ModelRouter
   const plugins = yield* Plugins
@@ -71,27 +108,17 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
   const { printOn, streams } = yield* Output
   const input = yield* RunOptions.prepare(flags, settings)
   return yield* Interactive.run({
-    agent: yield* Agent,
-    store: yield* SessionStore,
-    hooks: yield* Hooks,
-    registry: yield* ToolRegistry,
-    shell: yield* Shell.make,
     history: yield* InputHistory.file(paths.join(home.root, historyFile)),
     terminal: yield* NodeTerminal.make({ stdout: streams.answer.write, stderr: streams.aside.write }),
     printed: printOn,
     display: settings.display,
     about: { version, provider, model, cwd: workingDirectory() },
-    routes: Option.getOrUndefined(yield* Effect.serviceOption(RouterStatus))?.routes,
     session,
     newSession: Ids.makeSessionId,
     input,
-    commands: PluginsDialog.commands((yield* plugins.loaded).commands),
+    commands: pluginCommands((yield* plugins.loaded).commands),
     attach: plugins.attach,
-    background: yield* BackgroundWork,
-    auxiliary: yield* Auxiliary,
-    children: yield* Children,
-    quickCommands: settings.quickCommands,
-    directoryOf: (session) => Effect.provideService(RunOptions.directoryOf(session), FileSystem.FileSystem, fs)
+    quickCommands: settings.quickCommands
   })
 })
 
@@ -104,7 +131,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
       return yield* usage("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
     }
     const session = yield* SessionChoice.choose(flags, yield* Ids.makeSessionId)
-    const start = { ...flags, confirmHook: yield* confirmHook, reserved: PluginsDialog.reserved }
+    const start = { ...flags, confirmHook: yield* confirmHook, reserved }
     return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)
   return code === 0 ? undefined : yield* silent(code)

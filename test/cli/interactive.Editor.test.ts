@@ -3,7 +3,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import * as Editor from "../../src/cli/interactive/Editor.ts"
-import * as EditorView from "../../src/cli/interactive/EditorView.ts"
 import * as Keys from "../../src/cli/interactive/Keys.ts"
 import * as Width from "../../src/cli/render/Width.ts"
 import { prop } from "../support/property.ts"
@@ -148,7 +147,7 @@ describe("Editor", () => {
   prop("fits the terminal, and shows the cursor where the next character goes", [keys], ([keys]) => {
     const { state } = typed(keys.join(""))
     const size = { columns: 12, rows: 6 }
-    const { cursor, lines } = EditorView.render(state, { prompt: "> ", indent: 2, below: ["hint"] }, size)
+    const { cursor, lines } = Editor.render(state, { prompt: "> ", indent: 2, below: ["hint"] }, size)
     assert.isAtMost(lines.length, size.rows)
     for (const line of lines) assert.isBelow(Width.of(line), size.columns)
     const line = lines[cursor?.row ?? -1] ?? ""

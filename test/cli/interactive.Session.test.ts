@@ -324,9 +324,6 @@ describe("Interactive session", () => {
       }))
   })
 
-  it.effect("a first prompt is taken literally", () =>
-    session({ seed: "/quit" }, ({ until }) => until("You said: /quit")))
-
   it.effect("quick commands run in the shell or stand for another line, and no circle is followed", () =>
     session({
       quickCommands: {

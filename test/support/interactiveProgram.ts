@@ -2,28 +2,19 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Agent } from "../../src/agent/Agent.ts"
 import * as InputHistory from "../../src/cli/interactive/InputHistory.ts"
 import * as Interactive from "../../src/cli/interactive/Interactive.ts"
 import * as NodeTerminal from "../../src/cli/interactive/internal/NodeTerminal.ts"
 import * as Ids from "../../src/domain/Ids.ts"
-import { Hooks } from "../../src/hooks/Hooks.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as Shell from "../../src/tool/builtin/terminal/Shell.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
 import { display } from "./interactiveSettings.ts"
+import * as Beside from "./interactiveServices.ts"
 import * as Model from "./interactiveModel.ts"
 
 const [mode = "render", pause = "5"] = process.argv.slice(2)
 
 const program = Effect.gen(function*() {
   const options: Interactive.InteractiveOptions = {
-    agent: yield* Agent,
-    store: yield* SessionStore,
-    hooks: yield* Hooks,
-    registry: yield* ToolRegistry,
     terminal: yield* NodeTerminal.make(),
-    shell: yield* Shell.make,
     history: InputHistory.memory(),
     display: display({ finalResponseMarkdown: mode === "strip" ? "strip" : "render", showCost: true }),
     about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd: process.cwd() },
@@ -36,7 +27,7 @@ const program = Effect.gen(function*() {
 
 const code = await program.pipe(
   Effect.scoped,
-  Effect.provide(Layer.mergeAll(Model.layer(Model.make(Number(pause))), NodeServices.layer)),
+  Effect.provide(Layer.mergeAll(Model.layer(Model.make(Number(pause))), Beside.layer({}), NodeServices.layer)),
   Effect.runPromise
 )
 process.exit(code)

@@ -6,17 +6,14 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as TestClock from "effect/testing/TestClock"
-import { Agent } from "../../src/agent/Agent.ts"
 import * as InputHistory from "../../src/cli/interactive/InputHistory.ts"
 import * as Interactive from "../../src/cli/interactive/Interactive.ts"
 import type { TerminalEvent } from "../../src/cli/interactive/TerminalDevice.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as Ids from "../../src/domain/Ids.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
-import { Hooks } from "../../src/hooks/Hooks.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as Shell from "../../src/tool/builtin/terminal/Shell.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as Beside from "./interactiveServices.ts"
 import * as Model from "./interactiveModel.ts"
 import { display } from "./interactiveSettings.ts"
 import * as Virtual from "./virtualTerminal.ts"
@@ -47,9 +44,8 @@ const breathe = Effect.promise(() => new Promise<void>((resolve) => setTimeout(r
 const count = (text: string, part: string): number => text.split(part).length - 1
 
 /** What a test changes of a session. */
-export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "display" | "terminal" | "session">> {
+export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "display" | "terminal" | "session">>, Beside.Given {
   readonly display?: Parameters<typeof display>[0] | undefined
-  readonly hooks?: never
   readonly listeners?: ReadonlyArray<Hook<never>> | undefined
   readonly sessionId?: string | undefined
   readonly columns?: number | undefined
@@ -59,7 +55,7 @@ export interface Changes extends Partial<Omit<Interactive.InteractiveOptions, "d
 
 /** Starts a session, lets `body` drive it, and takes it down. */
 export const session = <A, E, R>(
-  { columns = 80, display: changedDisplay, listeners = [], prepare, sessionId, ...changes }: Changes,
+  { auxiliary, background, children, columns = 80, display: changedDisplay, listeners = [], prepare, routes, sessionId, ...changes }: Changes,
   body: (driver: Driver) => Effect.Effect<A, E, R>
 ) =>
   Effect.gen(function*() {
@@ -74,11 +70,6 @@ export const session = <A, E, R>(
       let next = 0
       const history = changes.history ?? InputHistory.memory()
       const fiber = yield* Effect.forkScoped(Interactive.run({
-        agent: yield* Agent,
-        store,
-        hooks: yield* Hooks,
-        registry: yield* ToolRegistry,
-        shell: yield* Shell.make,
         about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd: "/tmp" },
         newSession: Effect.sync(() => Ids.SessionId.make(`20260101_00000${++next}_bbbbbb`)),
         input: { source: "cli" },
@@ -120,6 +111,6 @@ export const session = <A, E, R>(
       })
     }).pipe(
       Effect.scoped,
-      Effect.provide(Layer.mergeAll(Model.layer(model, listeners), NodeServices.layer))
+      Effect.provide(Layer.mergeAll(Model.layer(model, listeners), Beside.layer({ auxiliary, background, children, routes }), NodeServices.layer))
     )
   })

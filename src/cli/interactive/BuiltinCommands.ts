@@ -4,24 +4,36 @@
  * `/clear` also begins a new session, as the screen shows none then; nothing is lost, both sessions can be resumed. `/retry`
  * asks the same again, in the same session: what is stored is never taken back.
  *
+ * Commands about what works beside the conversation, and about messages to an agent that is busy, do the same while it works and
+ * at the prompt, as far as there is something to do. `/stop` ends the turn that is under way, with its children. At the prompt it
+ * ends what works in the background; with the beginning of an id it ends that one, at any time.
+ *
  * Source: `hermes-product.md` §1.8 and §1.9.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { BackgroundWork, type Item } from "../../agent/BackgroundWork.ts"
+import { Children } from "../../agent/Children.ts"
 import type { SessionNotFound, SessionStoreError } from "../../domain/AgentError.ts"
 import * as Cost from "../../domain/Cost.ts"
+import * as Redaction from "../../domain/Redaction.ts"
 import * as Usage from "../../domain/Usage.ts"
+import { Auxiliary } from "../../routing/Auxiliary.ts"
+import { RouterStatus } from "../../routing/ModelRouter.ts"
+import { SessionStore } from "../../session/SessionStore.ts"
 import * as Title from "../../session/Title.ts"
+import { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
 import * as ToolText from "../render/ToolText.ts"
 import * as UsageText from "../render/UsageText.ts"
-import * as BackgroundCommands from "./BackgroundCommands.ts"
-import { type Next, stay } from "./SlashCommands.ts"
-import { complain, type Dialog, type DialogCommand, resumeCommand, say } from "./Dialog.ts"
+import * as Width from "../render/Width.ts"
+import { complain, type Dialog, type DialogCommand, resumeCommand, say, type SessionServices } from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
 import * as Recap from "./Recap.ts"
 import * as SessionSwitch from "./SessionSwitch.ts"
+import { type Next, stay } from "./SlashCommands.ts"
 
 const leave: Next = { _tag: "Leave" }
 
@@ -31,7 +43,7 @@ const listed = 15
 type Failure = SessionStoreError | SessionNotFound
 
 /** A command that ends at the prompt, and whose failure is a line. */
-const doing = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure>): DialogCommand["run"] =>
+const doing = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, Failure, SessionServices>): DialogCommand["run"] =>
   (argument, dialog) =>
     work(argument, dialog).pipe(
       Effect.catch((error) => Effect.sync(() => complain(dialog, error))),
@@ -69,13 +81,14 @@ const begin = (prepare: (dialog: Dialog) => void) =>
     say(
       dialog,
       `New session ${dialog.current.id}`,
-      ...stored === undefined ? [] : [asidePaint.text(`Previous session: ${resumeCommand(dialog, from)}`, "dim")],
+      ...stored === undefined ? [] : [asidePaint.text(`Previous session: ${resumeCommand(from)}`, "dim")],
       ""
     )
   }))
 
 const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const { input, registry } = dialog.options
+  const registry = yield* ToolRegistry
+  const { input } = dialog.options
   const sets = yield* registry.list
   const offered = new Set((yield* registry.snapshot(input.tools ?? {})).names)
   const rows = sets.flatMap(({ tools, toolset }) => {
@@ -86,10 +99,11 @@ const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
 }))
 
 const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const { current, options } = dialog
+  const { current } = dialog
+  const store = yield* SessionStore
   const session = yield* SessionSwitch.known(dialog)
-  const models = session === undefined ? [] : yield* options.store.usageByModel(current.id)
-  const used = options.auxiliary === undefined ? [] : [...yield* options.auxiliary.used]
+  const models = session === undefined ? [] : yield* store.usageByModel(current.id)
+  const used = [...yield* Auxiliary.use(({ used }) => used)]
   const now = yield* Clock.currentTimeMillis
   say(dialog, ...UsageText.table({
     usage: session?.usage ?? Usage.zero,
@@ -101,7 +115,7 @@ const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
 }))
 
 const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const messages = yield* dialog.options.store.messages(dialog.current.id)
+  const messages = yield* SessionStore.use((store) => store.messages(dialog.current.id))
   const { asidePaint, size } = dialog.screen
   const lines = Recap.render(messages, Recap.full, size().columns, asidePaint)
   say(dialog, ...lines.length === 0 ? ["No messages yet."] : lines, "")
@@ -115,12 +129,12 @@ const title = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog
   }
   const wanted = yield* Title.clean("rename session", argument)
   if (session === undefined) dialog.current = { ...dialog.current, title: wanted }
-  else yield* dialog.options.store.rename(session.id, wanted)
+  else yield* SessionStore.use((store) => store.rename(session.id, wanted))
   say(dialog, `Title: ${wanted}`, "")
 }))
 
 const sessions = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const list = yield* dialog.options.store.list({ limit: listed })
+  const list = yield* SessionStore.use((store) => store.list({ limit: listed }))
   const now = yield* Clock.currentTimeMillis
   const lines = Overview.sessions(list, dialog.current.id, now, dialog.screen.size().columns)
   say(dialog, ...lines.length === 0 ? ["No sessions yet."] : [...lines, "", "Resume one with /resume and its id, id prefix or title."], "")
@@ -128,15 +142,15 @@ const sessions = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
 
 const resume = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
   if (argument === "") return say(dialog, "No session given. Use /resume with an id, id prefix, title or `latest`; /sessions lists them.", "")
-  yield* SessionSwitch.go(dialog, yield* dialog.options.store.resolve(argument))
+  yield* SessionSwitch.go(dialog, yield* SessionStore.use((store) => store.resolve(argument)))
 }))
 
 const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const { current, options, verbosity } = dialog
   const session = yield* SessionSwitch.known(dialog)
   const now = yield* Clock.currentTimeMillis
-  const routes = options.routes === undefined ? [] : yield* options.routes
-  say(dialog, ...Overview.status(options.about, current, session, now - current.since, verbosity, routes), "")
+  const routes = Option.match(yield* Effect.serviceOption(RouterStatus), { onNone: () => Effect.succeed([]), onSome: ({ routes }) => routes })
+  say(dialog, ...Overview.status(options.about, current, session, now - current.since, verbosity, yield* routes), "")
 }))
 
 const levels: ReadonlyArray<Verbosity> = ["off", "new", "all", "verbose"]
@@ -166,6 +180,105 @@ const retry: DialogCommand["run"] = (_, dialog) =>
     return stay
   })
 
+/** Prints lines, between the parts of an answer where one is being written. */
+const tell = (dialog: Dialog, ...lines: ReadonlyArray<string>): void => {
+  for (const line of lines) dialog.note(line)
+}
+
+const workLine = (dialog: Dialog, { at, id, since, what }: Item, now: number): string => {
+  const facts = ` · ${at} · ${ToolText.elapsed(now - since)}`
+  const room = Math.max(10, dialog.screen.size().columns - Width.of(id) - Width.of(facts) - 3)
+  return `${id}  ${Width.cut(SafeText.line(Redaction.redactText(what)), room)}${dialog.screen.asidePaint.text(facts, "dim")}`
+}
+
+const listWork = Effect.fnUntraced(function*(dialog: Dialog) {
+  const items = yield* BackgroundWork.use(({ list }) => list(dialog.current.id))
+  const now = yield* Clock.currentTimeMillis
+  const paused = yield* Children.use(({ isPaused }) => isPaused)
+  tell(
+    dialog,
+    ...items.length === 0 ? ["No background work."] : items.map((item) => workLine(dialog, item, now)),
+    ...paused ? ["Delegation is paused. Type /agents resume to allow it."] : [],
+    ...items.length === 0 ? [] : [dialog.screen.asidePaint.text("/stop ID stops one of them", "dim")]
+  )
+})
+
+const agents = Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const word = argument.toLowerCase()
+  if (word === "") return yield* listWork(dialog)
+  if (word !== "pause" && word !== "resume") {
+    return tell(dialog, "/agents lists background work; /agents pause or resume controls delegation.")
+  }
+  yield* Children.use(({ pause }) => pause(word === "pause"))
+  tell(dialog, word === "pause" ? "Delegation paused. Type /agents resume to allow it." : "Delegation allowed.")
+})
+
+const stopOne = Effect.fnUntraced(function*(id: string, dialog: Dialog) {
+  const stopped = yield* BackgroundWork.use(({ stop }) => stop(dialog.current.id, id))
+  tell(dialog, stopped === undefined ? `No background work with id ${SafeText.line(id)}. /agents lists it.` : `Stopped ${stopped.id}.`)
+})
+
+const stopAll = Effect.fnUntraced(function*(dialog: Dialog) {
+  const stopped = yield* BackgroundWork.use(({ stopAll }) => stopAll(dialog.current.id))
+  tell(dialog, stopped.length === 0 ? "Nothing is running." : `Stopped ${stopped.map(({ id }) => id).join(", ")}.`)
+})
+
+/** A command that says something and ends at the prompt. */
+const saying = (work: (argument: string, dialog: Dialog) => Effect.Effect<void, never, SessionServices>): DialogCommand["run"] => (argument, dialog) =>
+  Effect.as(Effect.andThen(work(argument, dialog), Effect.sync(() => dialog.note(""))), stay)
+
+/** At the prompt a message for later is one for now. */
+const send = (name: string): DialogCommand["run"] => (argument, dialog) =>
+  Effect.sync((): Next => {
+    if (argument !== "") return { _tag: "Send", prompt: argument }
+    tell(dialog, `/${name} needs a message: /${name} MESSAGE`, "")
+    return stay
+  })
+
+/** A message is never taken for a command. */
+const literal = (text: string): string => /^[/!]/.test(text) ? ` ${text}` : text
+
+const backgroundCommands: ReadonlyArray<DialogCommand> = [
+  {
+    name: "queue",
+    aliases: [],
+    usage: "MESSAGE",
+    help: "Send a message when the current turn is done",
+    run: send("queue"),
+    meanwhile: (argument, _, { queue }) =>
+      Effect.sync(() => {
+        if (argument !== "") queue(literal(argument))
+      })
+  },
+  {
+    name: "steer",
+    aliases: [],
+    usage: "MESSAGE",
+    help: "Send a message to the running turn, with the next tool result",
+    run: send("steer"),
+    meanwhile: (argument, _, { queue, steer }) =>
+      Effect.sync(() => {
+        if (argument !== "" && !steer(argument)) queue(literal(argument))
+      })
+  },
+  {
+    name: "agents",
+    aliases: ["tasks"],
+    usage: "[pause|resume]",
+    help: "List sub-agents and processes, or pause and resume delegation",
+    run: saying(agents),
+    meanwhile: agents
+  },
+  {
+    name: "stop",
+    aliases: [],
+    usage: "[ID]",
+    help: "Stop the turn, or background work",
+    run: saying((id, dialog) => id === "" ? stopAll(dialog) : stopOne(id, dialog)),
+    meanwhile: (id, dialog, { stop }) => id === "" ? stop : stopOne(id, dialog)
+  }
+]
+
 export const commands: ReadonlyArray<DialogCommand> = [
   { name: "help", aliases: ["?"], usage: "", help: "Show this", run: help },
   { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: begin(() => undefined) },
@@ -179,6 +292,6 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "verbose", aliases: [], usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", run: verbose },
   { name: "status", aliases: [], usage: "", help: "Show the state of this session", run: status },
   { name: "retry", aliases: [], usage: "", help: "Send the last prompt again", run: retry },
-  ...BackgroundCommands.commands,
+  ...backgroundCommands,
   { name: "quit", aliases: ["exit"], usage: "", help: "Leave", run: () => Effect.succeed(leave) }
 ]

@@ -21,7 +21,7 @@ import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
-import type { Dialog } from "./Dialog.ts"
+import type { Dialog, SessionServices } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
 import type * as Keys from "./Keys.ts"
 import * as PromptLine from "./PromptLine.ts"
@@ -40,8 +40,8 @@ interface Edited {
 }
 
 /** Something that takes its time. */
-export interface Work<A, E> {
-  readonly run: Effect.Effect<A, E>
+export interface Work<A, E, R> {
+  readonly run: Effect.Effect<A, E, R>
   /** Asks it to end; false when that cannot be asked, and it is interrupted. */
   readonly stop: Effect.Effect<boolean>
   /** Takes a message along; false when it cannot. */
@@ -84,10 +84,10 @@ const interrupt = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<unknown>
 /** Watches work that is under way until it ends, or the user leaves. */
 const watch = Effect.fnUntraced(function*<A, E>(
   dialog: Dialog,
-  work: Work<A, E>,
+  work: Pick<Work<A, E, never>, "stop" | "steer" | "view">,
   fiber: Fiber.Fiber<A, E>
-): Effect.fn.Return<WorkResult<A, E>> {
-  const { keyboard, options, screen } = dialog
+): Effect.fn.Return<WorkResult<A, E>, never, SessionServices> {
+  const { options, screen } = dialog
   let stopped = false
   let typedAt = -Infinity
   let burstAt = -Infinity
@@ -150,14 +150,17 @@ const watch = Effect.fnUntraced(function*<A, E>(
     const { action, question } = edit(key, now)
     switch (action._tag) {
       case "Submit":
-        return yield* question === undefined ? send(action.text) : answer(question, action.text)
+        yield* question === undefined ? send(action.text) : answer(question, action.text)
+        return undefined
       case "Interrupt": {
         if (now - dialog.interruptedAt < PromptLine.leaveMillis) return PromptLine.interruptedCode
         dialog.interruptedAt = now
-        return yield* stop
+        yield* stop
+        return undefined
       }
       case "Suspend":
-        return yield* PromptLine.suspend(dialog)
+        yield* PromptLine.suspend(dialog)
+        return undefined
       case "Complete":
         if (question === undefined) PromptLine.complete(dialog)
         return undefined
@@ -168,29 +171,15 @@ const watch = Effect.fnUntraced(function*<A, E>(
     }
   })
 
-  const read = Effect.gen(function*() {
-    while (true) {
-      const event = yield* keyboard.next
-      if (event._tag === "Resized") screen.redraw()
-      else if (event._tag !== "Resumed") {
-        const code = yield* press(event)
-        if (code !== undefined) return code
-      }
-      if (!keyboard.pending()) yield* show
-    }
-  })
-  const leave = read.pipe(
-    // The keyboard fails with its end alone: who typed has left, which is no failure of the work.
-    Effect.catch(() => Effect.succeed(0)),
-    Effect.map((code): WorkResult<A, E> => ({ _tag: "Leave", code }))
-  )
+  const leave = Effect.map(PromptLine.typed(dialog, press, show, 0), (code): WorkResult<A, E> => ({ _tag: "Leave", code }))
   const ended = Effect.map(Fiber.await(fiber), (exit): WorkResult<A, E> => ({ _tag: "Ended", exit, stopped }))
   const animate = Effect.forever(Effect.andThen(show, Effect.sleep(frameMillis)))
 
   return yield* Effect.raceAllFirst([ended, leave, animate])
 })
 
-export const during = <A, E>(dialog: Dialog, work: Work<A, E>): Effect.Effect<WorkResult<A, E>> =>
+/** Does the work with the keyboard watched. */
+export const during = <A, E, R>(dialog: Dialog, work: Work<A, E, R>): Effect.Effect<WorkResult<A, E>, never, R | SessionServices> =>
   Effect.acquireUseRelease(
     // Nobody waits for work that does not end when it is interrupted.
     Effect.forkDetach(work.run),

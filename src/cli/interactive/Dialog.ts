@@ -1,42 +1,43 @@
 /**
- * State and services of an interactive session: the services that it was given, the screen, and which session it is in.
+ * State of an interactive session: the values that it was given, the screen, and which session it is in.
  */
 import type * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
 import type * as Scope from "effect/Scope"
-import type { Stream } from "effect/Stream"
-import type { Service as BackgroundWork } from "../../agent/BackgroundWork.ts"
-import type { Service as Children } from "../../agent/Children.ts"
-import type { SessionEnd } from "../../agent/Agent.ts"
+import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import type { Agent } from "../../agent/Agent.ts"
+import type { BackgroundWork } from "../../agent/BackgroundWork.ts"
+import type { Children } from "../../agent/Children.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import type { Values } from "../../config/Settings.ts"
-import type { Service as Auxiliary } from "../../routing/Auxiliary.ts"
-import type { RouterStatus } from "../../routing/ModelRouter.ts"
 import type { SessionId } from "../../domain/Ids.ts"
-import type { RunEvent } from "../../domain/RunEvent.ts"
-import type { Service as Hooks } from "../../hooks/Hooks.ts"
+import type { Hooks } from "../../hooks/Hooks.ts"
 import type { Conversation } from "../../plugin/MessageInjection.ts"
-import type { Service as SessionStore, Session } from "../../session/SessionStore.ts"
-import type { Shell } from "../../tool/builtin/terminal/Shell.ts"
-import type { Service as ToolRegistry } from "../../tool/ToolRegistry.ts"
+import type { Auxiliary } from "../../routing/Auxiliary.ts"
+import type { Session, SessionStore } from "../../session/SessionStore.ts"
+import type { ToolRegistry } from "../../tool/ToolRegistry.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import type { Screen } from "../render/Screen.ts"
 import type { Verbosity } from "../render/ToolFeed.ts"
-import type { Command } from "./SlashCommands.ts"
 import type * as Editor from "./Editor.ts"
 import type { History } from "./InputHistory.ts"
-import type { Injected } from "./InjectedMessages.ts"
-import type { Keyboard } from "./Keyboard.ts"
 import type { Questions } from "./Questions.ts"
-import type { Steering } from "./Steering.ts"
-import type { Terminal } from "./TerminalDevice.ts"
+import type { Command } from "./SlashCommands.ts"
+import type { Keyboard, Terminal } from "./TerminalDevice.ts"
+import type { Injected, Steering } from "./TurnMessages.ts"
 
-/** The agent, whatever its middleware adds to its failures. */
-export interface Agent {
-  readonly stream: (input: RunInput) => Stream<RunEvent, unknown>
-  readonly stop: (sessionId: string) => Effect.Effect<boolean>
-  readonly finalize: (sessionId: string, end: SessionEnd) => Effect.Effect<void>
-}
+/** Services that a session uses. */
+export type SessionServices =
+  | Agent
+  | Auxiliary
+  | BackgroundWork
+  | Children
+  | ChildProcessSpawner
+  | FileSystem.FileSystem
+  | Hooks
+  | SessionStore
+  | ToolRegistry
 
 /** Header lines about the program. */
 export interface About {
@@ -46,33 +47,18 @@ export interface About {
   readonly cwd: string
 }
 
-/** Options of a session. */
+/** Values of a session; its services come from the Context. */
 export interface InteractiveOptions {
-  readonly agent: Agent
-  readonly store: SessionStore
-  readonly hooks: Hooks
-  readonly registry: ToolRegistry
   readonly terminal: Terminal
-  readonly shell: Shell
   readonly history: History
   readonly display: Values["display"]
   readonly about: About
-  /** The state of the routes to models, where there is a chain of them. */
-  readonly routes?: RouterStatus["Service"]["routes"] | undefined
   /** The session to begin with; `known` is what is stored of one that is resumed. */
   readonly session: { readonly id: SessionId; readonly known: Session | undefined }
   /** The id of the next new session. */
   readonly newSession: Effect.Effect<SessionId>
   /** Run options besides the prompt: tools, source, limits. */
   readonly input: Omit<RunInput, "prompt" | "sessionId" | "onEvent" | "cwd">
-  /** Background work; absent where there is none. */
-  readonly background?: BackgroundWork | undefined
-  /** Switch for delegation, for `/agents pause`. */
-  readonly children?: Pick<Children, "isPaused" | "pause"> | undefined
-  /** Does side tasks: gives sessions their titles. */
-  readonly auxiliary?: Pick<Auxiliary, "call" | "used"> | undefined
-  /** A first prompt, taken literally. */
-  readonly seed?: RunInput["prompt"] | undefined
   /** Commands of plugins, after the program's own. */
   readonly commands?: ReadonlyArray<DialogCommand> | undefined
   /** The user's own commands (`quick_commands`). */
@@ -81,16 +67,10 @@ export interface InteractiveOptions {
   readonly printed?: ((show: (text: string) => void) => Effect.Effect<void, never, Scope.Scope>) | undefined
   /** Lets plugins speak in this conversation as long as it lasts. */
   readonly attach?: ((conversation: Conversation) => Effect.Effect<void, never, Scope.Scope>) | undefined
-  /** The directory that a resumed session works in; the program's where undefined. */
-  readonly directoryOf?: ((session: Session) => Effect.Effect<string | undefined>) | undefined
-  /** The command line that resumes a session, with the flags that it needs. */
-  readonly resumeCommand?: ((id: SessionId) => string) | undefined
-  /** Platform reported to hooks; default: `cli`. */
-  readonly platform?: string | undefined
 }
 
 /** A command of this session. */
-export type DialogCommand = Command<Dialog>
+export type DialogCommand = Command<Dialog, SessionServices>
 
 /** Current session. */
 export interface Current {
@@ -127,7 +107,7 @@ export interface Dialog {
   /** Lines that were sent while the agent worked. */
   readonly waiting: Array<string>
   /** Does something on the side, until the session is left. */
-  readonly aside: (work: Effect.Effect<void>) => Effect.Effect<void>
+  readonly aside: <R>(work: Effect.Effect<void, never, R>) => Effect.Effect<void, never, R>
   /** Lines for the screen; where an answer is being written, between its parts. */
   note: (line: string) => void
 }
@@ -141,5 +121,4 @@ export const complain = (dialog: Pick<Dialog, "screen">, error: unknown): void =
   say(dialog, dialog.screen.asidePaint.text(SafeText.line(ErrorLine.render(ErrorLine.of(error).line)), "red"), "")
 
 /** The command line that resumes a session. */
-export const resumeCommand = ({ options }: Pick<Dialog, "options">, id: SessionId): string =>
-  options.resumeCommand?.(id) ?? `hermes --resume ${id}`
+export const resumeCommand = (id: SessionId): string => `hermes --resume ${id}`

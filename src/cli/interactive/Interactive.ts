@@ -8,27 +8,26 @@
  * - What the runtime logs stands between the lines of the session, not across them.
  * - On leaving, however it comes, `on_session_finalize` is emitted and the command that resumes the session is shown.
  *
- * Everything comes as a value: services, settings, the terminal. The session has the terminal to itself; whether there is
- * one is the caller's to know.
+ * Settings and the terminal come as values, services from the Context. The session has the terminal to itself; whether there
+ * is one is the caller's to know.
  *
  * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
  */
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
-import type { RunInput } from "../../agent/RunInput.ts"
+import { BackgroundWork } from "../../agent/BackgroundWork.ts"
 import type { Values } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
+import type { Hooks } from "../../hooks/Hooks.ts"
 import * as LogLine from "../LogLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
 import * as Width from "../render/Width.ts"
 import * as Wrap from "../render/Wrap.ts"
 import * as BuiltinCommands from "./BuiltinCommands.ts"
-import { complain, type Dialog, type DialogCommand, type InteractiveOptions, say } from "./Dialog.ts"
+import { complain, type Dialog, type DialogCommand, type InteractiveOptions, type SessionServices, say } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
-import * as InjectedMessages from "./InjectedMessages.ts"
-import * as Keyboard from "./Keyboard.ts"
 import * as Overview from "./Overview.ts"
 import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
@@ -36,8 +35,9 @@ import * as SessionSwitch from "./SessionSwitch.ts"
 import * as ShellLine from "./ShellLine.ts"
 import * as SlashCommands from "./SlashCommands.ts"
 import type { Next } from "./SlashCommands.ts"
-import * as Steering from "./Steering.ts"
+import { keyboard } from "./TerminalDevice.ts"
 import * as Turn from "./Turn.ts"
+import * as TurnMessages from "./TurnMessages.ts"
 
 /** The line that a command stands for; undefined for one that says nothing. */
 const quickLineOf = ({ command, target, type }: Values["quickCommands"][string]): string | undefined => {
@@ -59,7 +59,7 @@ const quickCommandsOf = (quickCommands: Values["quickCommands"]): ReadonlyArray<
     }]
   })
 
-export type { About, Agent, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
+export type { About, Dialog, DialogCommand, InteractiveOptions } from "./Dialog.ts"
 
 /** A quick command may name another one; so many lines in one are a circle. */
 const maxTyped = 10
@@ -69,8 +69,8 @@ type Outcome = number | undefined
 
 const make = Effect.fnUntraced(function*(
   options: InteractiveOptions
-): Effect.fn.Return<Dialog, never, Scope.Scope> {
-  const { display, hooks, terminal } = options
+): Effect.fn.Return<Dialog, never, Hooks | Scope.Scope> {
+  const { display, terminal } = options
   const scope = yield* Effect.scope
   const sink: Screen.Sink = { write: terminal.write, terminal: true, paint: terminal.paint }
   const screen = Screen.make({ answer: sink, aside: sink, size: terminal.size })
@@ -80,7 +80,7 @@ const make = Effect.fnUntraced(function*(
   const dialog: Dialog = {
     options,
     screen,
-    keyboard: Keyboard.make(terminal),
+    keyboard: keyboard(terminal),
     commands: [
       ...BuiltinCommands.commands,
       ...quickCommandsOf(options.quickCommands ?? {}),
@@ -90,8 +90,8 @@ const make = Effect.fnUntraced(function*(
       if (question === undefined) return screen.refresh()
       for (const line of Questions.lines(question, screen.size().columns, screen.asidePaint)) dialog.note(line)
     }),
-    injected: yield* InjectedMessages.make,
-    steering: yield* Steering.make(hooks, steered),
+    injected: yield* TurnMessages.injected,
+    steering: yield* TurnMessages.steering(steered),
     current: yield* SessionSwitch.fresh(options, options.session.id, undefined),
     verbosity: display.toolProgress,
     editor: Editor.empty,
@@ -137,7 +137,7 @@ const misunderstood = (typed: string, found: Exclude<SlashCommands.Found<unknown
 }
 
 /** Does what a line says. */
-const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Outcome> = Effect.fnUntraced(
+const perform: (dialog: Dialog, line: string, depth: number) => Effect.Effect<Outcome, never, SessionServices> = Effect.fnUntraced(
   function*(dialog, line, depth) {
     if (line.trim() === "") return undefined
     if (line.startsWith("!") && line.trim() !== "!") return yield* ShellLine.run(dialog, line.slice(1).trim())
@@ -172,32 +172,26 @@ interface Message {
 }
 
 /** Waits for the next input: of a plugin, of the queue, of background work, or typed. */
-const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | PromptLine.Prompted> {
-  const { background } = dialog.options
+const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Message | PromptLine.Prompted, never, BackgroundWork> {
+  const background = yield* BackgroundWork
   while (true) {
     const message = yield* dialog.injected.take
     if (message !== undefined) return { _tag: "Message", text: message, shown: message }
     const text = dialog.waiting.shift()
     if (text !== undefined) return { _tag: "Line", text }
-    const told = background === undefined ? [] : yield* background.take(dialog.current.id)
+    const told = yield* background.take(dialog.current.id)
     if (told.length > 0) {
       const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
       return { _tag: "Message", text: told.join("\n\n"), shown }
     }
-    const arrived = background === undefined
-      ? dialog.injected.arrived
-      : Effect.raceFirst(dialog.injected.arrived, background.arrived(dialog.current.id))
+    const arrived = Effect.raceFirst(dialog.injected.arrived, background.arrived(dialog.current.id))
     const prompted = yield* Effect.raceFirst(PromptLine.prompt(dialog), arrived)
     if (prompted !== undefined) return prompted
   }
 })
 
-const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number> {
-  const { history, seed } = dialog.options
-  if (seed !== undefined) {
-    const code = yield* send(dialog, seed)
-    if (code !== undefined) return code
-  }
+const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<number, never, SessionServices> {
+  const { history } = dialog.options
   while (true) {
     const line = yield* nextLine(dialog)
     if (line._tag === "Leave") return line.code
@@ -216,15 +210,6 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
   }
 })
 
-/** A prompt that was not typed is taken literally. */
-const send = (dialog: Dialog, prompt: RunInput["prompt"]): Effect.Effect<Outcome> => {
-  const text = typeof prompt === "string"
-    ? prompt
-    : prompt.map((part) => part.type === "text" ? part.text : `[${part.mediaType}]`).join("\n")
-  PromptLine.echo(dialog, text)
-  return Turn.run(dialog, prompt)
-}
-
 const open = Effect.fnUntraced(function*(dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
@@ -235,7 +220,7 @@ const open = Effect.fnUntraced(function*(dialog: Dialog) {
 })
 
 /** Talks until the user leaves. Gives the exit code. */
-export const run = (options: InteractiveOptions): Effect.Effect<number> =>
+export const run = (options: InteractiveOptions): Effect.Effect<number, never, SessionServices> =>
   Effect.gen(function*() {
     const dialog = yield* make(options)
     if (options.printed !== undefined) yield* options.printed(prints(dialog))

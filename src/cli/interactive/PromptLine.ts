@@ -12,7 +12,6 @@ import * as Width from "../render/Width.ts"
 import * as SlashCommands from "./SlashCommands.ts"
 import type { Dialog } from "./Dialog.ts"
 import * as Editor from "./Editor.ts"
-import * as EditorView from "./EditorView.ts"
 import type { Key } from "./Keys.ts"
 
 /** Two Ctrl+C within this time leave. */
@@ -31,7 +30,7 @@ export const mark = (paint: Paint): string => `${paint.text("›", "bold", "cyan
 
 /** The lines of what is being typed, with others under them. */
 export const view = (dialog: Pick<Dialog, "editor" | "screen">, below: ReadonlyArray<string>): Screen.View => (size) =>
-  EditorView.render(dialog.editor, { prompt: mark(dialog.screen.asidePaint), indent: 2, below }, size)
+  Editor.render(dialog.editor, { prompt: mark(dialog.screen.asidePaint), indent: 2, below }, size)
 
 /** Leaves what was sent on the screen, as the user typed it. */
 export const echo = ({ screen }: Pick<Dialog, "screen">, text: string): void => {
@@ -59,8 +58,29 @@ export const complete = (dialog: Dialog): ReadonlyArray<string> => {
     : [dialog.screen.asidePaint.text(Width.cut(names.map((name) => `/${name}`).join("  "), columns - 1), "dim")]
 }
 
+/** Gives each key that is typed to `press`, until it answers; `ended` is the answer when nobody can type any more. */
+export const typed = <A, R>(
+  { keyboard, screen }: Pick<Dialog, "keyboard" | "screen">,
+  press: (key: Key) => Effect.Effect<A | undefined, never, R>,
+  show: Effect.Effect<void>,
+  ended: A
+): Effect.Effect<A, never, R> =>
+  Effect.gen(function*() {
+    while (true) {
+      const event = yield* keyboard.next
+      if (event._tag === "Resized") screen.redraw()
+      else if (event._tag !== "Resumed") {
+        const answer = yield* press(event)
+        if (answer !== undefined) return answer
+      }
+      if (!keyboard.pending()) yield* show
+    }
+    // The keyboard fails with its end alone.
+  }).pipe(Effect.catch(() => Effect.succeed(ended)))
+
+/** Reads a line. */
 export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<Prompted> {
-  const { keyboard, options, screen } = dialog
+  const { options, screen } = dialog
   let below: ReadonlyArray<string> = []
   const show = (): void => screen.live(view(dialog, below))
   show()
@@ -100,19 +120,8 @@ export const prompt = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Ret
     }
   })
 
-  const read = Effect.gen(function*() {
-    while (true) {
-      const event = yield* keyboard.next
-      if (event._tag === "Resized") screen.redraw()
-      else if (event._tag !== "Resumed") {
-        const prompted = yield* press(event)
-        if (prompted !== undefined) return prompted
-      }
-      if (!keyboard.pending()) show()
-    }
-  })
   const ended: Prompted = { _tag: "Leave", code: 0 }
-  return yield* Effect.catch(read, () => Effect.succeed(ended)).pipe(
+  return yield* typed(dialog, press, Effect.sync(show), ended).pipe(
     Effect.ensuring(Effect.sync(() => screen.live(Screen.nothing)))
   )
 })

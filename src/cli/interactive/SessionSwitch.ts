@@ -5,38 +5,41 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { FileSystem } from "effect/FileSystem"
 import * as Option from "effect/Option"
+import { Agent } from "../../agent/Agent.ts"
 import type { SessionStoreError } from "../../domain/AgentError.ts"
 import type { SessionId } from "../../domain/Ids.ts"
-import type { Session } from "../../session/SessionStore.ts"
+import { Hooks } from "../../hooks/Hooks.ts"
+import { type Session, SessionStore } from "../../session/SessionStore.ts"
+import { directoryOf } from "../RunOptions.ts"
 import type { Current, Dialog, InteractiveOptions } from "./Dialog.ts"
 import * as Dialogs from "./Dialog.ts"
 import * as Overview from "./Overview.ts"
 import * as Recap from "./Recap.ts"
 
-const platformOf = ({ platform }: InteractiveOptions): string => platform ?? "cli"
-
 /** A session that begins. */
-export const fresh = (options: InteractiveOptions, id: SessionId, title: string | undefined): Effect.Effect<Current> =>
+export const fresh = ({ about }: Pick<InteractiveOptions, "about">, id: SessionId, title: string | undefined): Effect.Effect<Current> =>
   Effect.map(Clock.currentTimeMillis, (since) => ({
     id,
     since,
     title,
-    cwd: options.about.cwd,
+    cwd: about.cwd,
     prompts: 0,
     lastPrompt: undefined
   }))
 
 /** The old identity is given up, the new one takes its place. */
 const announce = Effect.fnUntraced(function*(
-  { options }: Dialog,
   from: SessionId,
   to: SessionId,
   reason: "new_session" | "session_boundary"
 ) {
-  const ids = { platform: platformOf(options), reason, old_session_id: from, new_session_id: to }
-  yield* options.agent.finalize(from, { reason, next: to })
-  yield* options.hooks.emit("on_session_reset", () => ({ session_id: to, ...ids }))
+  const agent = yield* Agent
+  const hooks = yield* Hooks
+  const ids = { platform: "cli", reason, old_session_id: from, new_session_id: to }
+  yield* agent.finalize(from, { reason, next: to })
+  yield* hooks.emit("on_session_reset", () => ({ session_id: to, ...ids }))
 })
 
 /** Begins a new session. */
@@ -44,7 +47,7 @@ export const begin = Effect.fnUntraced(function*(dialog: Dialog, title: string |
   const from = dialog.current.id
   const to = yield* dialog.options.newSession
   dialog.current = yield* fresh(dialog.options, to, title)
-  yield* announce(dialog, from, to, "new_session")
+  yield* announce(from, to, "new_session")
   return from
 })
 
@@ -52,11 +55,11 @@ export const begin = Effect.fnUntraced(function*(dialog: Dialog, title: string |
 export const enter = Effect.fnUntraced(function*(
   dialog: Dialog,
   session: Session
-): Effect.fn.Return<void, SessionStoreError> {
+): Effect.fn.Return<void, SessionStoreError, FileSystem | SessionStore> {
   const { options, screen } = dialog
-  const messages = yield* options.store.messages(session.id)
+  const messages = yield* SessionStore.use((store) => store.messages(session.id))
   const exchanges = Recap.exchanges(messages)
-  const cwd = options.directoryOf === undefined ? undefined : yield* options.directoryOf(session)
+  const cwd = yield* directoryOf(session)
   const now = yield* Clock.currentTimeMillis
   dialog.current = {
     id: session.id,
@@ -83,22 +86,22 @@ export const enter = Effect.fnUntraced(function*(
 export const go = Effect.fnUntraced(function*(dialog: Dialog, session: Session) {
   const from = dialog.current.id
   yield* enter(dialog, session)
-  if (session.id !== from) yield* announce(dialog, from, session.id, "session_boundary")
+  if (session.id !== from) yield* announce(from, session.id, "session_boundary")
 })
 
 /** Stored record of the current session. */
-export const known = ({ current, options }: Dialog): Effect.Effect<Session | undefined, SessionStoreError> =>
-  Effect.map(options.store.get(current.id), Option.getOrUndefined)
+export const known = ({ current }: Pick<Dialog, "current">): Effect.Effect<Session | undefined, SessionStoreError, SessionStore> =>
+  Effect.map(SessionStore.use((store) => store.get(current.id)), Option.getOrUndefined)
 
 /** The end of the last session: what there is of it, and that it is given up. */
 export const leave = Effect.fnUntraced(function*(dialog: Dialog) {
-  const { current, options } = dialog
+  const { current } = dialog
   const session = yield* Effect.catch(known(dialog), (error) =>
     Effect.as(Effect.sync(() => Dialogs.complain(dialog, error)), undefined))
   const now = yield* Clock.currentTimeMillis
   if (session !== undefined) {
-    const resume = Dialogs.resumeCommand(dialog, session.id)
+    const resume = Dialogs.resumeCommand(session.id)
     Dialogs.say(dialog, ...Overview.farewell(session, current.prompts, now - current.since, resume))
   }
-  yield* options.agent.finalize(current.id, { reason: "shutdown" })
+  yield* Agent.use(({ finalize }) => finalize(current.id, { reason: "shutdown" }))
 })

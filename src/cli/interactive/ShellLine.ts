@@ -11,22 +11,24 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as RedactionStream from "../../domain/RedactionStream.ts"
+import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 import * as Danger from "../../tool/danger/Danger.ts"
 import * as SafeText from "../render/SafeText.ts"
 import { elapsed } from "../render/ToolText.ts"
 import * as Dialogs from "./Dialog.ts"
-import type { Dialog } from "./Dialog.ts"
+import type { Dialog, SessionServices } from "./Dialog.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
 
 /** Gives the exit code with which the program is left, if it is. */
-export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string): Effect.fn.Return<number | undefined> {
-  const { options, screen } = dialog
+export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string): Effect.fn.Return<number | undefined, never, SessionServices> {
+  const { screen } = dialog
   const { floor } = Danger.judge(command)
   if (floor !== undefined) {
     const { asidePaint } = screen
     Dialogs.say(dialog, asidePaint.text(`Blocked: ${floor.key}. Run it in your own shell if you are sure.`, "yellow"), "")
     return undefined
   }
+  const shell = yield* Shell.make
   const decoder = new TextDecoder()
   const harmless = SafeText.stream()
   const hidden = RedactionStream.make()
@@ -34,7 +36,7 @@ export const run = Effect.fnUntraced(function*(dialog: Dialog, command: string):
   const startedAt = yield* Clock.currentTimeMillis
   const worked = yield* BusyPrompt.during(dialog, {
     run: Effect.scoped(Effect.flatMap(
-      options.shell.start({
+      shell.start({
         command,
         cwd: dialog.current.cwd,
         stdin: "ignore",

@@ -21,8 +21,8 @@ export type Next =
 /** The session waits for the next line. */
 export const stay: Next = { _tag: "Stay" }
 
-/** A command. `Session` is what it may use of the session. */
-export interface Command<in Session> {
+/** A command. `Session` is what it may use of the session, `R` the services that it needs. */
+export interface Command<in Session, out R = never> {
   /** Without the slash. */
   readonly name: string
   readonly aliases: ReadonlyArray<string>
@@ -30,9 +30,9 @@ export interface Command<in Session> {
   readonly usage: string
   /** One line. */
   readonly help: string
-  readonly run: (argument: string, session: Session) => Effect.Effect<Next>
+  readonly run: (argument: string, session: Session) => Effect.Effect<Next, never, R>
   /** Behaviour during a turn; without it the command waits for the end of the turn. */
-  readonly meanwhile?: ((argument: string, session: Session, work: Meanwhile) => Effect.Effect<void>) | undefined
+  readonly meanwhile?: ((argument: string, session: Session, work: Meanwhile) => Effect.Effect<void, never, R>) | undefined
 }
 
 /** Operations of a command on the running work. */

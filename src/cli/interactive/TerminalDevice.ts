@@ -1,14 +1,16 @@
 /**
- * The port to the terminal that a session talks through.
+ * The port to the terminal that a session talks through, and the keys that are typed there, one by one, whatever the session
+ * is doing.
  *
  * Input is what the terminal sends, undecoded, in pieces of any cut; the queue ends when nobody can type any more. As long as
  * the session has the terminal, it gets every key: nothing is echoed, and no key is a signal.
  */
 import type * as Cause from "effect/Cause"
-import type * as Effect from "effect/Effect"
-import type * as Queue from "effect/Queue"
+import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
 import type { Paint } from "../render/Paint.ts"
 import type { Size } from "../render/Screen.ts"
+import * as Keys from "./Keys.ts"
 
 /** Event of a terminal. `Resumed`: the program was suspended, and the terminal may show anything now. */
 export type TerminalEvent =
@@ -23,4 +25,30 @@ export interface Terminal {
   readonly events: Queue.Dequeue<TerminalEvent, Cause.Done>
   /** Gives the terminal back and stops the program, until the shell lets it go on. */
   readonly suspend: Effect.Effect<void>
+}
+
+/** A key, or a change of the terminal. */
+export type Event = Keys.Key | Exclude<TerminalEvent, { readonly _tag: "Input" }>
+
+export interface Keyboard {
+  /** The next event; fails when nobody can type any more. */
+  readonly next: Effect.Effect<Event, Cause.Done>
+  /** Tells if an event is pending, so that drawing can wait for it. */
+  readonly pending: () => boolean
+}
+
+/** Reads the keys of a terminal. */
+export const keyboard = ({ events }: Pick<Terminal, "events">): Keyboard => {
+  const decoder = Keys.make()
+  const keys: Array<Keys.Key> = []
+  const next: Effect.Effect<Event, Cause.Done> = Effect.suspend(() => {
+    const key = keys.shift()
+    if (key !== undefined) return Effect.succeed(key)
+    return Effect.flatMap(Queue.take(events), (event): Effect.Effect<Event, Cause.Done> => {
+      if (event._tag !== "Input") return Effect.succeed(event)
+      keys.push(...decoder.push(event.text))
+      return next
+    })
+  })
+  return { next, pending: () => keys.length > 0 || Queue.sizeUnsafe(events) > 0 }
 }

@@ -7,11 +7,15 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
+import { Agent } from "../../agent/Agent.ts"
 import * as Budget from "../../agent/Budget.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import { TaskId } from "../../domain/Ids.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
+import { Hooks } from "../../hooks/Hooks.ts"
+import { Auxiliary } from "../../routing/Auxiliary.ts"
+import { SessionStore } from "../../session/SessionStore.ts"
 import { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import { Clarifier } from "../../tool/builtin/clarify/Clarifier.ts"
 import * as ErrorLine from "../ErrorLine.ts"
@@ -42,11 +46,13 @@ const excerptOf = (text: string): string => Redaction.redactStart(text, excerpt)
  * Titles the session after its first exchange by the auxiliary model, without waiting for it. Without an answer, or with the
  * title of another session, it stays untitled and only the debug log says so; a title that the user sets meanwhile stays.
  */
-const titleAfterFirst = (dialog: Dialog.Dialog, prompt: string, result: RunResult): Effect.Effect<void> => {
-  const { current, options: { auxiliary, store } } = dialog
-  if (auxiliary === undefined || current.prompts !== 1 || current.title !== undefined || result.text.trim() === "") return Effect.void
+const titleAfterFirst = (dialog: Dialog.Dialog, prompt: string, result: RunResult): Effect.Effect<void, never, Dialog.SessionServices> => {
+  const { current } = dialog
+  if (current.prompts !== 1 || current.title !== undefined || result.text.trim() === "") return Effect.void
   const text = `${instruction}\n\n<user>\n${excerptOf(prompt)}\n</user>\n<assistant>\n${excerptOf(result.text)}\n</assistant>`
   const named = Effect.gen(function*() {
+    const auxiliary = yield* Auxiliary
+    const store = yield* SessionStore
     const known = yield* SessionSwitch.known(dialog)
     if (known === undefined || known.title !== undefined) return
     const answer = yield* auxiliary.call("title", {
@@ -93,7 +99,7 @@ const entitle = Effect.fnUntraced(function*(dialog: Dialog.Dialog) {
   const session = title === undefined ? undefined : yield* SessionSwitch.known(dialog)
   if (title === undefined || session === undefined) return
   dialog.current = { ...dialog.current, title: undefined }
-  yield* dialog.options.store.rename(session.id, title)
+  yield* SessionStore.use((store) => store.rename(session.id, title))
 })
 
 const textOf = (prompt: RunInput["prompt"]): string =>
@@ -103,7 +109,9 @@ const textOf = (prompt: RunInput["prompt"]): string =>
 export const run = Effect.fnUntraced(function*(
   dialog: Dialog.Dialog,
   prompt: RunInput["prompt"]
-): Effect.fn.Return<number | undefined> {
+): Effect.fn.Return<number | undefined, never, Dialog.SessionServices> {
+  const agent = yield* Agent
+  const hooks = yield* Hooks
   const { options, screen } = dialog
   const { display } = options
   const { cwd, id } = dialog.current
@@ -113,13 +121,13 @@ export const run = Effect.fnUntraced(function*(
     showCost: display.showCost,
     verbosity: () => dialog.verbosity,
     previewLength: display.toolPreviewLength,
-    live: !options.hooks.has("transform_llm_output"),
+    live: !hooks.has("transform_llm_output"),
     hint: "Ctrl+C stops"
   })
   let result: RunResult | undefined
   dialog.current = { ...dialog.current, prompts: dialog.current.prompts + 1, lastPrompt: prompt }
 
-  const conversation = options.agent.stream({
+  const conversation = agent.stream({
     streaming: display.streaming,
     ...options.input,
     prompt,
@@ -135,7 +143,7 @@ export const run = Effect.fnUntraced(function*(
   )
   const before = dialog.note
   dialog.note = printer.note
-  const stop = options.agent.stop(id)
+  const stop = agent.stop(id)
   const working = BusyPrompt.during(dialog, {
     run: conversation,
     stop,

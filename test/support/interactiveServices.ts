@@ -1,0 +1,37 @@
+// Services beside the agent of an interactive session: those that a test gives, or ones with nothing in them.
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { BackgroundWork } from "../../src/agent/BackgroundWork.ts"
+import * as Children from "../../src/agent/Children.ts"
+import { Auxiliary } from "../../src/routing/Auxiliary.ts"
+import { RouterStatus } from "../../src/routing/ModelRouter.ts"
+
+export interface Given {
+  readonly background?: BackgroundWork["Service"] | undefined
+  readonly children?: Children.Service | undefined
+  /** A side task that a test does not answer stays unanswered. */
+  readonly auxiliary?: Pick<Auxiliary["Service"], "call" | "used"> | undefined
+  readonly routes?: RouterStatus["Service"]["routes"] | undefined
+}
+
+const noWork: BackgroundWork["Service"] = {
+  list: () => Effect.succeed([]),
+  stop: () => Effect.succeed(undefined),
+  stopAll: () => Effect.succeed([]),
+  arrived: () => Effect.never,
+  take: () => Effect.succeed([]),
+  settled: () => Effect.void
+}
+
+export const layer = ({ auxiliary, background, children, routes }: Given) =>
+  Layer.mergeAll(
+    Layer.succeed(BackgroundWork, background ?? noWork),
+    Layer.succeed(Children.Children, children ?? Children.make()),
+    Layer.succeed(Auxiliary, {
+      call: () => Effect.never,
+      used: Effect.succeed(new Map()),
+      resolve: () => Effect.succeed(undefined),
+      ...auxiliary
+    }),
+    routes === undefined ? Layer.empty : Layer.succeed(RouterStatus, { routes })
+  )
