@@ -20,11 +20,9 @@ import { Environment } from "../config/Environment.ts"
 import { Home } from "../config/Home.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as Redaction from "../domain/Redaction.ts"
-import { type Ask, JobAgent } from "../runner/cron/JobAgent.ts"
-import { JobBlocked } from "../runner/cron/JobBlocked.ts"
+import { type Ask, JobAgent, selectTools } from "../runner/cron/JobAgent.ts"
 import * as JobFiles from "../runner/cron/JobFiles.ts"
 import { Delivery, type Finished, type Shown } from "../runner/cron/JobRun.ts"
-import * as JobTools from "../runner/cron/JobTools.ts"
 import * as Tick from "../runner/cron/Tick.ts"
 import * as JobSnapshot from "../tool/cron/JobSnapshot.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
@@ -40,7 +38,7 @@ import * as SafeText from "./render/SafeText.ts"
 
 type Own = Pick<Start, "script">
 
-const blocked = (error: unknown): JobBlocked => new JobBlocked({ message: ErrorLine.of(error).line })
+const blocked = (error: unknown): JobFiles.JobBlocked => new JobFiles.JobBlocked({ message: ErrorLine.of(error).line })
 
 /** A runtime for each job. */
 const agents = (options: Config.Options, own: Own) =>
@@ -55,7 +53,7 @@ const agents = (options: Config.Options, own: Own) =>
         const settings = JobSnapshot.apply(loaded.settings, environment, job.model)
         const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, own)), blocked)
         const agent = Context.get(runtime, Agent)
-        const tools = yield* JobTools.select(job, Context.get(runtime, ToolRegistry), {
+        const tools = yield* selectTools(job, Context.get(runtime, ToolRegistry), {
           toolsets: settings.platformToolsets["cron"] ?? settings.toolsets,
           disabled: settings.disabledToolsets,
           maySchedule: settings.cron.jobsMaySchedule

@@ -9,6 +9,8 @@
  *
  * export const agent = CronAgent.JobAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [Files.toolset] })))
  * ```
+ *
+ * Source: `hermes-product.md` §2.5.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -18,9 +20,41 @@ import { Agent } from "../../agent/Agent.ts"
 import type { AgentError } from "../../domain/AgentError.ts"
 import type { RunResult } from "../../domain/RunEvent.ts"
 import type { Job } from "../../tool/cron/Job.ts"
-import { ToolRegistry } from "../../tool/ToolRegistry.ts"
-import type { JobBlocked } from "./JobBlocked.ts"
-import * as JobTools from "./JobTools.ts"
+import { type Selection, type Service as Registry, ToolRegistry } from "../../tool/ToolRegistry.ts"
+import * as Toolsets from "../../tool/Toolsets.ts"
+import { JobBlocked } from "./JobFiles.ts"
+
+/** Settings of a job's tools from the configuration. */
+export interface ToolOptions {
+  /** Toolsets of a job that names none; `hermes-cli` when absent. */
+  readonly toolsets?: ReadonlyArray<string> | undefined
+  readonly disabled?: ReadonlyArray<string> | undefined
+  /** True when a job may make jobs; no when absent. */
+  readonly maySchedule?: boolean | undefined
+}
+
+/**
+ * Selects the tools of a scheduled run: its own toolsets or those of the configuration, without what needs a user, and without
+ * the tool that makes jobs.
+ */
+export const selectTools = (
+  job: Pick<Job, "toolsets">,
+  registry: Registry,
+  { disabled = [], maySchedule = false, toolsets = ["hermes-cli"] }: ToolOptions
+): Effect.Effect<Selection, JobBlocked> =>
+  Effect.flatMap(registry.list, (sets) => {
+    const foreign = sets.map(({ toolset }) => toolset).filter((name) => !Object.hasOwn(Toolsets.catalogue, name))
+    const withheld = maySchedule ? ["clarify"] : ["clarify", "cronjob"]
+    const { names, selection, unknown } = Toolsets.resolve({
+      toolsets: job.toolsets ?? toolsets,
+      disabled: [...disabled, ...withheld],
+      foreign
+    })
+    const unknowns = unknown.map(({ name }) => `"${name}"`).join(", ")
+    if (names.length === 0) return Effect.fail(new JobBlocked({ message: `the toolset ${unknowns} is unknown: \`hermes tools\` lists them` }))
+    const told = unknown.length === 0 ? Effect.void : Effect.logWarning(`the job's toolset ${unknowns} is unknown and left out`)
+    return Effect.as(told, selection)
+  })
 
 /** Question to the agent of a job. */
 export interface JobRequest {
@@ -41,7 +75,7 @@ export interface Service {
 /** Service that opens the agent of a job. */
 export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effect/runner/JobAgent") {
   /** The agent of the surroundings, whatever provider and model a job remembers. */
-  static readonly layer = (options: JobTools.Options = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
+  static readonly layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
     Layer.effect(
       JobAgent,
       Effect.gen(function*() {
@@ -49,7 +83,7 @@ export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effec
         const registry = yield* ToolRegistry
         return {
           open: (job) =>
-            Effect.map(JobTools.select(job, registry, options), (tools): Ask => ({ prompt, source }) =>
+            Effect.map(selectTools(job, registry, options), (tools): Ask => ({ prompt, source }) =>
               agent.run({ prompt, source, cwd: job.workdir, tools }))
         }
       })

@@ -14,11 +14,16 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
+import * as Schema from "effect/Schema"
 import * as Json from "../../domain/Json.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import { CronStoreError } from "../../tool/cron/Job.ts"
 import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
-import { JobBlocked } from "./JobBlocked.ts"
+
+/** Reports why a job cannot run; the line says what to correct. No model was asked. */
+export class JobBlocked extends Schema.TaggedError<JobBlocked>("hermes-effect/runner/JobBlocked")("JobBlocked", {
+  message: Schema.String
+}) {}
 
 /** Outputs of one job that are kept. */
 export const keptOutputs = 50

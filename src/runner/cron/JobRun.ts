@@ -19,7 +19,7 @@
  * export const posted = Effect.provideService(CronRun.Delivery, ({ job, text }) => Effect.logInfo(`${job.name}: ${text}`))
  * ```
  *
- * Source: `hermes-product.md` §2.5.
+ * Source: `hermes-product.md` §2.5 ("a silence marker suppresses delivery"); the marker's spelling is not in it.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -29,17 +29,67 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redaction from "../../domain/Redaction.ts"
 import { isCompleted } from "../../domain/RunEvent.ts"
+import * as TextCut from "../../domain/TextCut.ts"
 import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
-import type { Claim, Ended, Job } from "../../tool/cron/Job.ts"
 import { InsideJob } from "../../tool/cron/CronContext.ts"
 import { CronJobs } from "../../tool/cron/CronJobs.ts"
+import type { Claim, Ended, Job } from "../../tool/cron/Job.ts"
 import { hostile } from "../../tool/cron/JobDraft.ts"
 import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
+import * as Injection from "../../tool/fence/Injection.ts"
 import { JobAgent } from "./JobAgent.ts"
-import { JobBlocked } from "./JobBlocked.ts"
 import * as JobFiles from "./JobFiles.ts"
-import * as JobPrompt from "./JobPrompt.ts"
+import { JobBlocked } from "./JobFiles.ts"
 import * as JobScript from "./JobScript.ts"
+
+/** Marker of a job that has nothing to say. */
+const silentMarker = "[SILENT]"
+
+/** Characters of a script's or another job's output that the agent gets. */
+const materialChars = 10_000
+
+/** A piece that goes before the prompt. */
+interface Material {
+  readonly tag: "skill" | "script-output" | "job-output"
+  readonly name: string
+  readonly text: string
+}
+
+const closing = /<(\/?)(skill|script-output|job-output)\b/gi
+
+const block = ({ name, tag, text }: Material): string => {
+  const shown = tag === "skill" ? text : TextCut.middle(text, materialChars)
+  const warning = tag === "skill" ? undefined : Injection.foreignWarning(text)
+  const lines = [`<${tag} name="${name.replaceAll("\"", "'")}">`, ...warning === undefined ? [] : [warning], shown.replaceAll(closing, "‹$1$2"), `</${tag}>`]
+  return lines.join("\n")
+}
+
+const lateAfter = 5 * 60_000
+
+const heading = ({ name, schedule }: Job, meant: number, now: number): string => {
+  const at = JobSchedule.atText(meant, schedule.timezone)
+  const late = now - meant > lateAfter ? ` It is ${JobSchedule.atText(now, schedule.timezone)} now, so it runs late.` : ""
+  return `[This is the scheduled job "${name}", meant for ${at}.${late} No user is present and no question will be answered: decide by yourself, ` +
+    "and answer with the result, which is shown as it is. If there is nothing that anybody needs to know, answer with " +
+    `${silentMarker} and nothing else.]`
+}
+
+/**
+ * Builds the prompt of a job. Output of a script and of other jobs is material: it stands in tags of its own, and is marked where
+ * it looks like instructions.
+ */
+const promptOf = (job: Job, materials: ReadonlyArray<Material>, { meant, now }: { readonly meant: number; readonly now: number }): string => {
+  const own = job.prompt.trim() === "" ? "Follow the material above." : job.prompt
+  return [heading(job, meant, now), ...materials.map(block), own].join("\n\n")
+}
+
+const isMarker = (line: string | undefined): boolean => line?.replaceAll(/[*_`\s]/g, "").toUpperCase() === silentMarker
+
+/** True when an answer asks not to be shown: by the marker alone, or in a line of its own at its beginning or end. */
+const isSilent = (answer: string): boolean => {
+  const lines = answer.split("\n").filter((line) => line.trim() !== "")
+  return isMarker(lines[0]) || isMarker(lines.at(-1))
+}
 
 /** Settings of runs. */
 export interface Settings {
@@ -78,7 +128,7 @@ interface Answer {
 /** The texts of the skills that a job follows. */
 const skills = Effect.fnUntraced(function*(job: Job, { places }: Settings) {
   return yield* Effect.forEach(job.skills, (name) =>
-    Effect.flatMap(JobFiles.skill(places, name), (text): Effect.Effect<JobPrompt.Material, JobBlocked> => {
+    Effect.flatMap(JobFiles.skill(places, name), (text): Effect.Effect<Material, JobBlocked> => {
       const problem = hostile(`the skill ${name}`, text)
       return problem === undefined ? Effect.succeed({ tag: "skill", name, text }) : Effect.fail(new JobBlocked({ message: problem }))
     }))
@@ -104,7 +154,7 @@ const others = Effect.fnUntraced(function*(job: Job) {
     const path = other?.last_output
     return other === undefined || path === undefined || path === null
       ? Effect.succeed([])
-      : Effect.map(JobFiles.body(path), (text): ReadonlyArray<JobPrompt.Material> =>
+      : Effect.map(JobFiles.body(path), (text): ReadonlyArray<Material> =>
         text === undefined ? [] : [{ tag: "job-output", name: other.name, text }])
   })
   return found.flat()
@@ -115,20 +165,20 @@ const work = Effect.fnUntraced(function*({ job, meant }: Claim, settings: Settin
   const printed = needs.script === undefined ? undefined : yield* JobScript.run(needs.script, job.workdir, settings.scriptTimeoutSeconds)
   if (needs.ask === undefined) {
     const text = printed ?? ""
-    return { text, isSilent: text === "" || JobPrompt.isSilent(text) } satisfies Answer as Answer
+    return { text, isSilent: text === "" || isSilent(text) } satisfies Answer as Answer
   }
-  const materials: ReadonlyArray<JobPrompt.Material> = [
+  const materials: ReadonlyArray<Material> = [
     ...needs.skills,
     ...printed === undefined ? [] : [{ tag: "script-output" as const, name: job.script ?? "", text: printed }],
     ...yield* others(job)
   ]
   const now = yield* Clock.currentTimeMillis
-  const result = yield* needs.ask({ prompt: JobPrompt.make(job, materials, { meant, now }), source: "cron" }).pipe(
+  const result = yield* needs.ask({ prompt: promptOf(job, materials, { meant, now }), source: "cron" }).pipe(
     Effect.provideService(InteractiveMode, unattended("scheduled job", settings.approvals)),
     Effect.provideService(InsideJob, { id: job.id, maySchedule: settings.maySchedule })
   )
   const text = result.text.trim()
-  const answer: Answer = { text, isSilent: JobPrompt.isSilent(text), sessionId: result.sessionId }
+  const answer: Answer = { text, isSilent: isSilent(text), sessionId: result.sessionId }
   if (!isCompleted(result)) return { ...answer, cut: `the run ended early (${result.exit})` }
   return text === "" ? { ...answer, cut: "the model answered with nothing" } : answer
 }, Effect.scoped)

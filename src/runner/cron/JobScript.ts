@@ -17,13 +17,13 @@ import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
 
 /** Characters of its output that are kept. */
-export const outputChars = 50_000
+const outputChars = 50_000
 const errorChars = 2_000
 /** Bytes of stderr that are kept: its beginning may be the end of a secret, and is left out. */
 const errorBytes = 16_384
 
 /** The script gave no result. */
-export class ScriptFailed extends Schema.TaggedError<ScriptFailed>("hermes-effect/runner/ScriptFailed")("ScriptFailed", {
+class ScriptFailed extends Schema.TaggedError<ScriptFailed>("hermes-effect/runner/ScriptFailed")("ScriptFailed", {
   message: Schema.String
 }) {}
 
