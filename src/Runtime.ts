@@ -73,7 +73,7 @@ import { TodoState } from "./tool/builtin/Todo.ts"
 import * as AllowListFile from "./tool/approval/ApprovalMemory.ts"
 import * as Approvals from "./tool/Approvals.ts"
 import type { ApprovalJudge } from "./tool/approval/ApprovalJudge.ts"
-import * as BoundsFile from "./tool/BoundsFile.ts"
+import * as Bounds from "./tool/Bounds.ts"
 import * as Scanner from "./tool/fence/Scanner.ts"
 import { type ListOf as ToolsetList, type NeedsOf, ToolRegistry } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
@@ -259,7 +259,7 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
   return {
     // A variable that can not be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
-    results: BoundsFile.layerTemporary,
+    results: Bounds.layerTemporary,
     plugged: LoadPlugins.ofApplication(plugins),
     router,
     helpers: SideTasks.ownProvider
@@ -465,7 +465,7 @@ export const program = (
         safeRoots: settings.security.writeSafeRoot,
         inherited: inherited?.roots
       }),
-      results: BoundsFile.layer(home.results),
+      results: Bounds.layerFile(home.results),
       plugged: Layer.merge(
         LoadPlugins.ofProgram(settings, process.cwd(), start.reserved),
         ProgramTools.servers(settings)

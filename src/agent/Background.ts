@@ -18,7 +18,7 @@ import { SessionId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
 import { RedactSecrets, redactStart } from "../domain/Redaction.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
-import * as ResultText from "../tool/result/ResultText.ts"
+import * as ResultText from "../tool/ResultText.ts"
 import type { Delivery, Service as Children } from "./Children.ts"
 
 /** Characters of a goal or an error. */

@@ -28,7 +28,7 @@ import { RedactSecrets } from "../domain/Redaction.ts"
 import type { ProcessEvent } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
-import * as ResultText from "../tool/result/ResultText.ts"
+import * as ResultText from "../tool/ResultText.ts"
 import { counted, message } from "./Background.ts"
 import { Children } from "./Children.ts"
 

@@ -13,7 +13,6 @@ import { Home } from "../config/Home.ts"
 import { Settings } from "../config/Settings.ts"
 import { McpConnector } from "../tool/mcp/Connection.ts"
 import * as McpLogins from "../tool/mcp/McpLogins.ts"
-import * as McpNames from "../tool/mcp/McpNames.ts"
 import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { type Failure, notDone, unknownName, usage } from "./Failure.ts"
@@ -36,7 +35,7 @@ const listServers = Effect.fn("hermes mcp list")(function*({ json }: { readonly 
     name,
     enabled: section.enabled,
     server: whereOf(section),
-    toolset: McpNames.toolset(name)
+    toolset: ServerConfig.toolsetName(name)
   }))
   if (json) return yield* line(SafeText.json(servers, 2))
   if (servers.length === 0) return yield* line("No MCP servers. Add one with `hermes mcp add NAME --command PROGRAM` or `--url URL`.")
@@ -178,14 +177,14 @@ const test = Command.make("test", { name, json }, Effect.fn("hermes mcp test")(f
   const { connection, offered } = yield* Effect.gen(function*() {
     const config = yield* ServerConfig.of(name, section)
     const connection = yield* McpConnector.use(({ connect }) => connect(config))
-    const chosen = McpNames.filter(config.include, config.exclude)
+    const chosen = ServerConfig.nameFilter(config.include, config.exclude)
     const tools = connection.offers.tools ? yield* connection.listTools : []
     return { connection, offered: tools.filter((tool) => chosen(tool.name)) }
   }).pipe(
     Effect.provide(SdkClient.layer.pipe(Layer.provide(McpLogins.layer))),
     Effect.catchTag("McpError", ({ message }) => Effect.fail(notDone(message)))
   )
-  const tools = offered.map((tool) => ({ name: McpNames.tool(name, tool.name), description: tool.description ?? "" }))
+  const tools = offered.map((tool) => ({ name: ServerConfig.toolName(name, tool.name), description: tool.description ?? "" }))
   const { offers, protocol, server } = connection
   if (json) return yield* line(SafeText.json({ server, protocol, offers, tools }, 2))
   const rows = tools.map(({ description, name }) => `  ${name}  ${description.split("\n")[0] ?? ""}`.trimEnd())

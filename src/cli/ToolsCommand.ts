@@ -12,7 +12,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Edit from "../config/Edit.ts"
 import { Settings, type Values } from "../config/Settings.ts"
-import * as McpNames from "../tool/mcp/McpNames.ts"
+import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import * as Toolsets from "../tool/Toolsets.ts"
 import * as CommandSettings from "./CommandSettings.ts"
@@ -111,7 +111,7 @@ const registered = Effect.fnUntraced(function*(settings: Values) {
 /** The names, when each is a toolset; a runtime is built only for those that the program itself does not have. */
 const checked = Effect.fnUntraced(function*(names: ReadonlyArray<string>, settings: Values) {
   const servers = Object.keys(settings.mcpServers)
-  const own = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(McpNames.toolset)]
+  const own = ["all", ...Object.keys(Toolsets.catalogue), ...servers, ...servers.map(ServerConfig.toolsetName)]
   const others = names.filter((name) => !own.includes(name))
   if (others.length === 0) return names
   const known = [...own, ...yield* registered(settings)]

@@ -8,7 +8,7 @@ import type { Home } from "../config/Home.ts"
 import type { Values } from "../config/Settings.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
 import { layer as leasesIn } from "../platform/Leases.ts"
-import { CodeSettings } from "../tool/builtin/code/CodeSettings.ts"
+import { CodeSettings } from "../tool/builtin/BuiltinSettings.ts"
 import type { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { commandVariables } from "./SettingsMapping.ts"
 

@@ -30,7 +30,7 @@ import { UsageAccounts } from "../routing/UsageAccounts.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/ApprovalJudge.ts"
-import { fromAuxiliary, SideModel } from "../tool/builtin/vision/SideModel.ts"
+import { fromAuxiliary, SideModel } from "../tool/builtin/SideModel.ts"
 
 /** Models and credentials of side tasks besides the runtime's own provider. */
 export interface SideTaskSources {

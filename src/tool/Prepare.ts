@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
 import type * as Scope from "effect/Scope"
 import type * as Prompt from "effect/ai/Prompt"
+import * as Schema from "effect/Schema"
 import { ExecutionBlocked } from "../domain/AgentError.ts"
 import { ToolCallId } from "../domain/Ids.ts"
 import * as Json from "../domain/Json.ts"
@@ -22,12 +23,97 @@ import type * as Approvals from "./Approvals.ts"
 import * as Arguments from "./approval/ApprovalTarget.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
-import * as CallError from "./calls/CallError.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 import type { Snapshot } from "./ToolRegistry.ts"
 import type { ToolContext } from "./ToolContext.ts"
 import type { BoundTool } from "./Toolset.ts"
+
+// Why a tool call could not be tried. Each says to the model what was wrong and how to call again.
+//
+// **Details**
+//
+// A call that the output limit cut is none of these: nothing of its answer is stored, and the same question is asked again.
+//
+// Source: `hermes-llm.md` §13.3 and §13.4, `hermes-product.md` §2.1.
+
+/** Characters of what the model wrote that are shown to it again. */
+const shownArguments = 200
+
+/** No tool of that name, and none that can be meant by it. */
+export class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/UnknownTool")("UnknownTool", {
+  tool: Schema.String,
+  available: Schema.Array(Schema.String)
+}) {
+  override get message(): string {
+    const available = this.available.length === 0 ? "none" : this.available.toSorted().join(", ")
+    return `Tool '${this.tool}' does not exist. Available tools: ${available}`
+  }
+}
+
+/** Arguments that are no JSON object, and that can not be read as one. */
+export class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-effect/MalformedArguments")(
+  "MalformedArguments",
+  {
+    tool: Schema.String,
+    given: Schema.String,
+    reason: Schema.String
+  }
+) {
+  override get message(): string {
+    const given = this.given.length > shownArguments ? `${this.given.slice(0, shownArguments)}…` : this.given
+    return `The arguments of '${this.tool}' are not a JSON object (${this.reason}): ${given}. ` +
+      "Call it again with valid JSON; use {} for a tool without parameters."
+  }
+}
+
+/** A JSON object that does not fit the parameters of the tool. */
+export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("hermes-effect/InvalidArguments")("InvalidArguments", {
+  tool: Schema.String,
+  problem: Schema.String,
+  /** The parameters, in words. */
+  parameters: Schema.String
+}) {
+  override get message(): string {
+    return `The arguments of '${this.tool}' do not fit: ${this.problem}. ` +
+      (this.parameters === "" ? "" : `Parameters: ${this.parameters}. `) +
+      "Call it again with arguments that fit."
+  }
+}
+
+/** The run may make no more tool calls. */
+export class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", {
+  tool: Schema.String
+}) {
+  override get message(): string {
+    return `'${this.tool}' was not run: the tool calls of this request are used up. Answer with what you have.`
+  }
+}
+
+/** Why a tool call could not be tried. */
+export type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
+
+const typeOf = (schema: unknown): string => {
+  if (!Predicate.isObject(schema)) return "any"
+  const values: unknown = Reflect.get(schema, "enum")
+  if (Array.isArray(values)) return values.map((value) => JSON.stringify(value)).join(" | ")
+  const several: unknown = Reflect.get(schema, "anyOf") ?? Reflect.get(schema, "oneOf")
+  if (Array.isArray(several)) return Array.from(new Set(several.map(typeOf))).join(" | ")
+  const type: unknown = Reflect.get(schema, "type")
+  if (type === "array") return `array of ${typeOf(Reflect.get(schema, "items"))}`
+  return Array.isArray(type) ? type.join(" | ") : typeof type === "string" ? type : "any"
+}
+
+/** The parameters of a JSON Schema in words: `city (string, required), days (integer)`. */
+export const parametersOf = (schema: object): string => {
+  const properties: unknown = Reflect.get(schema, "properties")
+  const required: unknown = Reflect.get(schema, "required")
+  if (!Predicate.isObject(properties)) return ""
+  return Object.entries(properties)
+    .map(([name, property]) =>
+      `${name} (${typeOf(property)}${Array.isArray(required) && required.includes(name) ? ", required" : ""})`)
+    .join(", ")
+}
 
 /** A call that is closed without having run, and what the model is told. */
 export interface Refused {
@@ -85,7 +171,7 @@ const refused = (call: Prompt.ToolCallPart, status: ToolStatus, output: string, 
 /** A JSON object, as opposed to a list or a text that is no JSON. */
 const isArguments = (value: unknown): value is ToolArguments => Predicate.isObject(value) && !Array.isArray(value)
 
-const invalid = (call: Prompt.ToolCallPart, { message }: CallError.CallError, reason: string): Refused =>
+const invalid = (call: Prompt.ToolCallPart, { message }: CallError, reason: string): Refused =>
   ({ ...refused(call, "error", message, reason), invalid: true })
 
 const noTrace: ToolCallContext["trace"] = []
@@ -208,13 +294,13 @@ export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<
   const withheld = bound === undefined ? given.tools.withheld(tool) : undefined
   if (withheld !== undefined) return outOfScope(given, call, withheld)
   if (bound === undefined) {
-    return Effect.succeed(invalid(call, new CallError.UnknownTool({ tool, available: given.tools.names }), "unknown_tool"))
+    return Effect.succeed(invalid(call, new UnknownTool({ tool, available: given.tools.names }), "unknown_tool"))
   }
   if (!isArguments(call.params)) {
     const malformed = { tool, given: Json.toText(call.params), reason: ArgumentRepair.reasonOf(call.params) }
-    return Effect.succeed(invalid(call, new CallError.MalformedArguments(malformed), "malformed_arguments"))
+    return Effect.succeed(invalid(call, new MalformedArguments(malformed), "malformed_arguments"))
   }
-  if (given.quota?.() === false) return Effect.succeed(refused(call, "cancelled", new CallError.OverQuota({ tool }).message, "over_quota"))
+  if (given.quota?.() === false) return Effect.succeed(refused(call, "cancelled", new OverQuota({ tool }).message, "over_quota"))
   // The services of `tool_request` middleware are provided where the stack was made.
   return admit(given, call, bound, call.params) as Effect.Effect<Prepared, never, Scope.Scope | ToolContext>
 }

@@ -23,6 +23,8 @@
  * ```
  */
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Prompt from "effect/ai/Prompt"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 
 /** Context of a tool call, for the tool that serves it. */
@@ -45,3 +47,27 @@ export const ConversationHistory = Context.Reference<((json: string) => boolean)
   "hermes-effect/tool/ConversationHistory",
   { defaultValue: () => undefined }
 )
+
+/** Outcome of a call that a tool made. */
+export interface NestedOutcome {
+  readonly output: unknown
+  readonly isFailure: boolean
+}
+
+/** Runs one call to its end. */
+export type NestedRun = (call: Prompt.ToolCallPart) => Effect.Effect<NestedOutcome, never, ToolContext>
+
+/**
+ * The port to tool calls that are made by a tool. They take the way of every other call: middleware, hooks, guards, approval.
+ * The batch that runs a tool provides it; absent outside of one.
+ */
+export const NestedCalls = Context.Reference<NestedRun | undefined>("hermes-effect/tool/NestedCalls", { defaultValue: () => undefined })
+
+/**
+ * Completes when the user asks the run to stop. The code that runs a tool call may provide it: a command that runs then ends at
+ * once and gives back what it has, with exit code 130. Interruption of the fiber needs none of this; it takes the command
+ * down, and no result comes back.
+ */
+export const StopRequested = Context.Reference<Effect.Effect<void>>("hermes-effect/tool/builtin/StopRequested", {
+  defaultValue: () => Effect.never
+})

@@ -20,9 +20,8 @@ import type { Stack } from "../middleware/Stack.ts"
 import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
 import type * as Approvals from "./Approvals.ts"
-import { InvalidArguments, parametersOf } from "./calls/CallError.ts"
-import type { Ready } from "./Prepare.ts"
-import * as ResultText from "./result/ResultText.ts"
+import { InvalidArguments, parametersOf, type Ready } from "./Prepare.ts"
+import * as ResultText from "./ResultText.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
 // Refuses what never runs, whatever flag, mode or approval allowed it. It is asked last, at the handler, of the arguments that

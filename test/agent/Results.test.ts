@@ -19,7 +19,7 @@ import * as Runtime from "../../src/Runtime.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
-import { FileLimits } from "../../src/tool/builtin/file/FileLimits.ts"
+import { FileLimits } from "../../src/tool/builtin/BuiltinSettings.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
 

@@ -18,7 +18,6 @@ import * as Approvals from "../../src/tool/Approvals.ts"
 import { callback } from "../../src/tool/approval/Approver.ts"
 import { InteractiveMode, unattended } from "../../src/tool/approval/InteractiveMode.ts"
 import * as Bounds from "../../src/tool/Bounds.ts"
-import * as BoundsFile from "../../src/tool/BoundsFile.ts"
 import * as Fence from "../../src/tool/builtin/file/Fence.ts"
 import * as Danger from "../../src/tool/danger/Danger.ts"
 import * as Injection from "../../src/tool/fence/Injection.ts"
@@ -209,7 +208,7 @@ describe("hermes-llm: safety", () => {
         const batch = yield* Bounds.boundAll(["3", "4", "5"].map((id) => result(id, "a", 90_000)))
         assert.isAtMost(batch.reduce((sum, text) => sum + text.length, 0), 200_000)
         assert.isTrue(batch.some((text) => text.includes("<persisted-output>")))
-      }).pipe(Effect.provide(BoundsFile.layer(directory)))
+      }).pipe(Effect.provide(Bounds.layerFile(directory)))
       assert.include(yield* Bounds.bound(result("6", "a", 150_000)), "[Truncated")
     }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
 })

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
-import { NestedCalls } from "../../src/tool/builtin/code/CodeSettings.ts"
+import { NestedCalls } from "../../src/tool/ToolContext.ts"
 import * as Clarify from "../../src/tool/builtin/Clarify.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
 import { callTool } from "../support/callTool.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { Clarifier, type Question } from "../../src/tool/builtin/clarify/Clarifier.ts"
+import { Clarifier, type Question } from "../../src/tool/builtin/Clarifier.ts"
 import * as Clarify from "../../src/tool/builtin/Clarify.ts"
 import { callTool } from "../support/callTool.ts"
 

@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
-import { StopRequested } from "../../src/tool/builtin/terminal/ShellEnvironment.ts"
+import { StopRequested } from "../../src/tool/ToolContext.ts"
 import { bench, eventually, isAlive, nodeLayer, session } from "../support/terminalTools.ts"
 
 const allGone = (pids: ReadonlyArray<number>) =>

@@ -8,7 +8,8 @@ import * as Predicate from "effect/Predicate"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as TestClock from "effect/testing/TestClock"
 import { ProcessEnvironment } from "../../src/platform/ProcessVariables.ts"
-import { StopRequested, TerminalSettings } from "../../src/tool/builtin/terminal/ShellEnvironment.ts"
+import { StopRequested } from "../../src/tool/ToolContext.ts"
+import { TerminalSettings } from "../../src/tool/builtin/BuiltinSettings.ts"
 import { bench, eventually, isAlive, nodeLayer } from "../support/terminalTools.ts"
 
 /** A shell, a child that ignores SIGTERM, and a grandchild in a session of its own; all of them write their pid. */

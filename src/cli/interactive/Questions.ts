@@ -8,7 +8,7 @@
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import type { Ask, Question } from "../../tool/builtin/clarify/Clarifier.ts"
+import type { Ask, Question } from "../../tool/builtin/Clarifier.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import { Secrets } from "../../domain/Secrets.ts"
 import * as SafeText from "../render/SafeText.ts"

@@ -28,7 +28,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Annotations from "../Annotations.ts"
 import * as Toolset from "../Toolset.ts"
-import { type Ask, Clarifier } from "./clarify/Clarifier.ts"
+import { type Ask, Clarifier } from "./Clarifier.ts"
 import * as Problem from "./file/Problem.ts"
 
 const maxChoices = 4

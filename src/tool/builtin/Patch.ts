@@ -26,10 +26,9 @@ import { PathArguments } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
-import * as SyntaxCheck from "./file/SyntaxCheck.ts"
+import * as Change from "./patch/Change.ts"
 import { Targets } from "./file/Target.ts"
 import * as Text from "./file/FileContent.ts"
-import * as Change from "./patch/Change.ts"
 import * as Plan from "./patch/Plan.ts"
 import * as Replace from "./patch/Replace.ts"
 import * as V4A from "./patch/V4A.ts"
@@ -89,7 +88,7 @@ export const tool = Tool.make("patch", {
     files_deleted: Schema.optionalKey(Schema.Array(Schema.String)),
     replacements: Schema.optionalKey(Schema.Natural),
     matched_by: Schema.optionalKey(Schema.String),
-    lint: Schema.optionalKey(Schema.Record(Schema.String, SyntaxCheck.Lint)),
+    lint: Schema.optionalKey(Schema.Record(Schema.String, Change.Lint)),
     warning: Schema.optionalKey(Schema.String)
   }),
   failure: Problem.Failure,
@@ -176,12 +175,12 @@ const report = Effect.fnUntraced(function*(changes: ReadonlyArray<Change.Change>
     files_created: [],
     files_deleted: []
   }
-  const lint: Record<string, SyntaxCheck.Lint> = {}
+  const lint: Record<string, Change.Lint> = {}
   for (const { after, found: { bytes, target: { given } } } of changes) {
     const text = stateOf(after)
     diffs.push(unifiedDiff(given, stateOf(bytes), text))
     files[after === undefined ? "files_deleted" : bytes === undefined ? "files_created" : "files_modified"].push(given)
-    const checked = typeof text === "string" ? yield* SyntaxCheck.check(given, text) : undefined
+    const checked = typeof text === "string" ? yield* Change.checkSyntax(given, text) : undefined
     if (checked !== undefined) lint[given] = checked
   }
   return {

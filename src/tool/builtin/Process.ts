@@ -10,11 +10,11 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import { InputArguments, OwnApproval } from "../Annotations.ts"
-import { ToolContext } from "../ToolContext.ts"
+import { StopRequested, ToolContext } from "../ToolContext.ts"
 import type { BackgroundProcess } from "./terminal/BackgroundProcess.ts"
 import * as ExitMeaning from "./terminal/Guidance.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
-import { StopRequested, TerminalSettings } from "./terminal/ShellEnvironment.ts"
+import { TerminalSettings } from "./BuiltinSettings.ts"
 
 const maxWaitSeconds = 600
 const defaultLines = 200

@@ -39,7 +39,7 @@ import * as Schema from "effect/Schema"
 import { RedactSecrets } from "../../domain/Redaction.ts"
 import * as Annotations from "../Annotations.ts"
 import * as Hooks from "../../hooks/Hooks.ts"
-import { ToolContext } from "../ToolContext.ts"
+import { StopRequested, ToolContext } from "../ToolContext.ts"
 import * as HostApproval from "../fence/HostApproval.ts"
 import * as Toolset from "../Toolset.ts"
 import { expandHome } from "./file/Places.ts"
@@ -50,7 +50,7 @@ import * as Guidance from "./terminal/Guidance.ts"
 import * as OutputText from "./terminal/OutputText.ts"
 import { ProcessRegistry } from "./terminal/ProcessRegistry.ts"
 import * as Shell from "./terminal/Shell.ts"
-import { StopRequested, TerminalSettings } from "./terminal/ShellEnvironment.ts"
+import { TerminalSettings } from "./BuiltinSettings.ts"
 
 // One command that is waited for: until it ends, its time is over, or the user asks the run to stop. However it ends,
 // nothing of its process tree is left.

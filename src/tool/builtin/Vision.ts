@@ -35,7 +35,7 @@ import * as Toolset from "../Toolset.ts"
 import type { Places } from "./file/Places.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Target.ts"
-import { SideModel } from "./vision/SideModel.ts"
+import { SideModel } from "./SideModel.ts"
 import * as Download from "./web/Download.ts"
 
 /** Bytes of an image at most. */

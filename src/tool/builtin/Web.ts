@@ -33,7 +33,7 @@ import { within } from "../../platform/TimeLimit.ts"
 import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
-import { SideModel } from "./vision/SideModel.ts"
+import { SideModel } from "./SideModel.ts"
 import * as Download from "./web/Download.ts"
 import { WebSearch } from "./web/SearchProvider.ts"
 

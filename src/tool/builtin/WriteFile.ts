@@ -23,9 +23,8 @@ import { PathArguments } from "../Annotations.ts"
 import { ToolContext } from "../ToolContext.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
-import * as SyntaxCheck from "./file/SyntaxCheck.ts"
-import { Targets } from "./file/Target.ts"
 import * as Change from "./patch/Change.ts"
+import { Targets } from "./file/Target.ts"
 
 /** `write_file`. */
 export const tool = Tool.make("write_file", {
@@ -42,7 +41,7 @@ export const tool = Tool.make("write_file", {
     bytes_written: Schema.Natural,
     dirs_created: Schema.Boolean,
     verified: Schema.Boolean,
-    lint: Schema.optionalKey(SyntaxCheck.Lint),
+    lint: Schema.optionalKey(Change.Lint),
     warning: Schema.optionalKey(Schema.String)
   }),
   failure: Problem.Failure,
@@ -80,7 +79,7 @@ export const make = Effect.gen(function*() {
       const written = yield* Change.replaceFile(target.real, bytes, before?.mode)
       yield* state.wrote(sessionId, target.real, written.stamp)
       yield* state.otherToolRan(sessionId)
-      const lint = yield* SyntaxCheck.check(target.path, params.content)
+      const lint = yield* Change.checkSyntax(target.path, params.content)
       return {
         bytes_written: bytes.length,
         dirs_created: written.directories.length > 0,

@@ -4,10 +4,65 @@
  * Source: `hermes-product.md` §2.4.
  */
 import * as Effect from "effect/Effect"
+import * as Hash from "effect/Hash"
 import type * as Redacted from "effect/Redacted"
 import type { Values } from "../../config/Settings.ts"
 import { type Hints, McpError } from "./Connection.ts"
-import * as McpNames from "./McpNames.ts"
+
+// Names of MCP servers and tools as the model may see them, and which of a server's tools are offered. Pure.
+//
+// **Details**
+//
+// A tool is called `mcp__<server>__<tool>`. Whatever is no letter, digit, `_` or `-` becomes `_`. Names of more than 64
+// characters, which no provider takes, are cut and end in a hash of the whole; the same is done to a name that another tool
+// of the server has already.
+//
+// Source: `hermes-product.md` §2.4.
+
+const maxNameLength = 64
+
+const clean = (name: string): string => name.replaceAll(/[^A-Za-z0-9_-]/g, "_")
+
+const shortened = (name: string, whole: string): string => {
+  const hash = (Hash.string(whole) >>> 0).toString(36)
+  return `${name.slice(0, maxNameLength - hash.length - 1)}_${hash}`
+}
+
+/** The toolset of a server. */
+export const toolsetName = (server: string): string => `mcp-${server}`
+
+/** The name of one tool. */
+export const toolName = (server: string, name: string): string => {
+  const full = `mcp__${clean(server)}__${clean(name)}`
+  return full.length <= maxNameLength ? full : shortened(full, `${server}\n${name}`)
+}
+
+/** The names of tools, in their order, each its own. */
+export const toolNames = (server: string, names: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const taken = new Set<string>()
+  return names.map((name) => {
+    let given = toolName(server, name)
+    for (let again = 1; taken.has(given); again++) given = shortened(toolName(server, name), `${name}\n${again}`)
+    taken.add(given)
+    return given
+  })
+}
+
+const globOf = (pattern: string): RegExp => {
+  const source = pattern.replaceAll(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", "[^]*").replaceAll("?", "[^]")
+  return new RegExp(`^${source}$`)
+}
+
+/** True when a tool of this name is offered; `include` wins. */
+export const nameFilter = (
+  include: ReadonlyArray<string> | undefined,
+  exclude: ReadonlyArray<string>
+): (name: string) => boolean => {
+  const wanted = include?.map(globOf)
+  const unwanted = exclude.map(globOf)
+  return (name) =>
+    wanted === undefined ? !unwanted.some((glob) => glob.test(name)) : wanted.some((glob) => glob.test(name))
+}
 
 /** `mcp_servers.<name>` as it was read. */
 export type Section = Values["mcpServers"][string]
@@ -90,7 +145,7 @@ const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http
 const trustOf = (trust: Section["trust"]): ServerConfig["isTrusted"] => {
   if (trust === "full") return () => true
   if (trust === "untrusted") return (_, { readOnlyHint }) => readOnlyHint === true
-  const named = McpNames.filter(trust?.tools ?? [], [])
+  const named = nameFilter(trust?.tools ?? [], [])
   return (name, { destructiveHint, readOnlyHint }) => readOnlyHint === true || destructiveHint === false || named(name)
 }
 

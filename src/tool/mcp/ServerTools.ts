@@ -16,6 +16,7 @@
  *
  * Source: `ARCHITECTURE.md` §5, `hermes-product.md` §2.4.
  */
+import * as Prompt from "effect/ai/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
@@ -25,10 +26,82 @@ import * as Annotations from "../Annotations.ts"
 import * as TextHygiene from "../../domain/TextHygiene.ts"
 import * as Injection from "../fence/Injection.ts"
 import * as Toolset from "../Toolset.ts"
-import { type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./Connection.ts"
-import * as McpNames from "./McpNames.ts"
-import * as McpResult from "./McpResult.ts"
-import type { ServerConfig } from "./ServerConfig.ts"
+import { type Block, type CallResult, type Connection, type Descriptor, type Hints, McpError } from "./Connection.ts"
+import { nameFilter, type ServerConfig, toolName, toolNames, toolsetName } from "./ServerConfig.ts"
+
+// Converts a server's answer to a tool result: one text for the model, and the images that go with it. Pure.
+//
+// **Details**
+//
+// The text is bounded ({@link maxChars}), with a note where it was cut. Structured content stands in for a text where there is
+// none. What a model can not be shown is described.
+
+/** Characters of a result that are kept. */
+export const maxResultChars = 1_000_000
+
+const maxMediaChars = 8_000_000
+const maxMedia = 8
+
+/** An image for the model, in base64. */
+const Media = Schema.Struct({ mediaType: Schema.String, data: Schema.String })
+
+/** A result with images. */
+export const WithMedia = Schema.Struct({ text: Schema.String, media: Schema.Array(Media) })
+/** See {@link WithMedia}. */
+export type WithMedia = typeof WithMedia.Type
+
+/** Result of a tool of a server: its text, or text and images. */
+export const Success = Schema.Union([Schema.String, WithMedia])
+/** See {@link Success}. */
+export type Success = typeof Success.Type
+
+/** Result for the model of a call that failed. */
+export const Failure = Schema.Struct({ error: Schema.String })
+/** See {@link Failure}. */
+export type Failure = typeof Failure.Type
+
+const isShown = ({ data, mimeType }: { readonly data: string; readonly mimeType: string }): boolean =>
+  /^image\/(?:png|jpeg|gif|webp)$/.test(mimeType) && data.length <= maxMediaChars
+
+const textOf = (block: Block): string => {
+  switch (block.type) {
+    case "text":
+      return block.text
+    case "link":
+      return `[resource ${block.name ?? ""} ${block.uri}]`
+    case "media":
+      return isShown(block) ? "" : `[${block.mimeType}, ${Math.floor(block.data.length * 0.75)} bytes, not shown]`
+  }
+}
+
+/** A text of bounded length. */
+export const bounded = (text: string): string =>
+  text.length <= maxResultChars
+    ? text
+    : `${text.slice(0, maxResultChars).replace(/[\uD800-\uDBFF]$/, "")}\n[cut: ${text.length - maxResultChars} of ${text.length} characters are left out]`
+
+/** Blocks as a result. */
+export const ofBlocks = (blocks: ReadonlyArray<Block>): Success => {
+  const text = bounded(blocks.map(textOf).filter((part) => part !== "").join("\n"))
+  const media = blocks.flatMap((block) =>
+    block.type === "media" && isShown(block) ? [{ mediaType: block.mimeType, data: block.data }] : []
+  ).slice(0, maxMedia)
+  return media.length === 0 ? text : { text, media }
+}
+
+const isEmpty = (result: Success): boolean => result === ""
+
+/** The answer to a call. */
+export const ofCall = ({ blocks, structured }: CallResult): Success => {
+  const result = ofBlocks(blocks)
+  return isEmpty(result) && structured !== undefined ? bounded(JSON.stringify(structured)) : result
+}
+
+/** A result with images as the parts that a provider sends. */
+export const mediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
+  ...(text === "" ? [] : [Prompt.textPart({ text })]),
+  ...media.map(({ data, mediaType }) => Prompt.filePart({ mediaType, data }))
+]
 
 // Sanitises what a server says of its tools: a text that wants to command the model is left out, in the
 // description of the tool and in its schema, and so are keys.
@@ -84,13 +157,13 @@ export interface Entry {
   readonly handler: (
     params: unknown,
     progress: (message: string) => void
-  ) => Effect.Effect<McpResult.Success, McpResult.Failure>
+  ) => Effect.Effect<Success, Failure>
 }
 
-const says = ({ message }: McpError): McpResult.Failure => ({ error: message })
+const says = ({ message }: McpError): Failure => ({ error: message })
 
-const answer = (result: CallResult): Effect.Effect<McpResult.Success, McpResult.Failure> => {
-  const output = McpResult.ofCall(result)
+const answer = (result: CallResult): Effect.Effect<Success, Failure> => {
+  const output = ofCall(result)
   if (!result.isError) return Effect.succeed(output)
   const text = typeof output === "string" ? output : output.text
   return Effect.fail({ error: text === "" ? "the tool failed and did not say why" : text })
@@ -111,8 +184,8 @@ const dynamic = (config: ServerConfig, { description, hints, name, own, paramete
   const tool = Tool.dynamic(name, {
     description,
     parameters: { type: "object", properties: {}, ...parameters },
-    success: McpResult.Success,
-    failure: McpResult.Failure,
+    success: Success,
+    failure: Failure,
     failureMode: "return",
     ...(needsApproval ? { needsApproval } : {})
   }).annotate(Tool.Strict, false)
@@ -128,15 +201,15 @@ const dynamic = (config: ServerConfig, { description, hints, name, own, paramete
 
 /** The server's own tools that the configuration lets through, each with a name of its own. */
 export const entries = (config: ServerConfig, use: Use, descriptors: ReadonlyArray<Descriptor>): ReadonlyArray<Entry> => {
-  const offered = McpNames.filter(config.include, config.exclude)
+  const offered = nameFilter(config.include, config.exclude)
   const chosen = descriptors.filter(({ name }) => offered(name))
-  const names = McpNames.tools(config.name, chosen.map(({ name }) => name))
+  const names = toolNames(config.name, chosen.map(({ name }) => name))
   return chosen.map((descriptor, index) => {
     const told = sanitizedDescription(descriptor, `${descriptor.name} of the MCP server ${config.name}`)
     return {
       tool: dynamic(config, {
         own: descriptor.name,
-        name: names[index] ?? McpNames.tool(config.name, descriptor.name),
+        name: names[index] ?? toolName(config.name, descriptor.name),
         description: told.description,
         parameters: told.inputSchema,
         hints: descriptor.annotations ?? {}
@@ -167,11 +240,11 @@ const utility = (
   name: string,
   description: string,
   parameters: Descriptor["inputSchema"],
-  work: (params: unknown) => Effect.Effect<McpResult.Success, McpError>
+  work: (params: unknown) => Effect.Effect<Success, McpError>
 ): Entry => ({
   tool: dynamic(config, {
     own: name,
-    name: McpNames.tool(config.name, name),
+    name: toolName(config.name, name),
     description: `${description} of the MCP server ${config.name}.`,
     parameters,
     hints: readOnly
@@ -179,7 +252,7 @@ const utility = (
   handler: (params) => Effect.mapError(work(params), says)
 })
 
-const json = (value: unknown): string => McpResult.bounded(JSON.stringify(value))
+const json = (value: unknown): string => bounded(JSON.stringify(value))
 
 const stringRecord = Schema.decodeUnknownEffect(Schema.Record(Schema.String, Schema.String))
 
@@ -194,7 +267,7 @@ export const utilities = (config: ServerConfig, use: Use, { offers }: Pick<Conne
         "read_resource",
         "Reads one resource",
         { properties: { uri: { type: "string", description: "Its uri, as list_resources gives it" } }, required: ["uri"] },
-        (params) => Effect.map(use(({ readResource }) => readResource(text(params, "uri"))), McpResult.ofBlocks)
+        (params) => Effect.map(use(({ readResource }) => readResource(text(params, "uri"))), ofBlocks)
       )
     ]
     : []),
@@ -219,7 +292,7 @@ export const utilities = (config: ServerConfig, use: Use, { offers }: Pick<Conne
               new McpError({ server: config.name, reason: "refused", message: "the arguments of a prompt are texts: give an object of strings" })
             ),
             Effect.flatMap((args) => use(({ getPrompt }) => getPrompt(text(params, "name"), args))),
-            Effect.map(McpResult.ofBlocks)
+            Effect.map(ofBlocks)
           )
       )
     ]
@@ -231,8 +304,8 @@ const withMedia = (bound: Toolset.BoundTool): Toolset.BoundTool => ({
   ...bound,
   run: (params, callId, onProgress) =>
     Effect.map(bound.run(params, callId, onProgress), (result) =>
-      Schema.is(McpResult.WithMedia)(result.output)
-        ? { ...result, output: result.output.text, modelOutput: McpResult.parts(result.output) }
+      Schema.is(WithMedia)(result.output)
+        ? { ...result, output: result.output.text, modelOutput: mediaParts(result.output) }
         : result)
 })
 
@@ -241,12 +314,12 @@ export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Tools
   const toolkit = Toolkit.make(...list.map(({ tool }) => tool))
   const handlers = Object.fromEntries(list.map(({ handler, tool }) => [
     tool.name,
-    (params: unknown, context: { readonly preliminary: (result: McpResult.Success) => Effect.Effect<void> }) =>
+    (params: unknown, context: { readonly preliminary: (result: Success) => Effect.Effect<void> }) =>
       Effect.flatMap(Effect.context<never>(), (services) =>
         handler(params, (message) => void Effect.runForkWith(services)(context.preliminary(message))))
   ]))
   // The names are known at run time only: the types of the toolkit say nothing about them.
-  const made = Toolset.make(McpNames.toolset(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
+  const made = Toolset.make(toolsetName(config.name), toolkit, toolkit.toLayer(handlers as never)) as Toolset.Toolset
   return { ...made, bind: Effect.map(made.bind, (tools) => tools.map(withMedia)) }
 }
 
@@ -292,7 +365,7 @@ export const searchTool = (
   wanted: Set<string>,
   offer: (found: ReadonlyArray<Entry>) => Effect.Effect<unknown>
 ): Entry => ({
-  tool: Tool.dynamic(McpNames.tool(config.name, "search_tools"), {
+  tool: Tool.dynamic(toolName(config.name, "search_tools"), {
     description: `The MCP server ${config.name} has ${entries.length} tools, too many to show. Finds those that fit some words ` +
       "(or exact names) and makes them available: call the ones that you need in your next step.",
     parameters: {
@@ -300,8 +373,8 @@ export const searchTool = (
       properties: { query: { type: "string", description: "What the tool should do, in a few words" } },
       required: ["query"]
     },
-    success: McpResult.Success,
-    failure: McpResult.Failure,
+    success: Success,
+    failure: Failure,
     failureMode: "return"
   }).annotate(Tool.Readonly, true).annotate(Tool.Strict, false),
   handler: Effect.fnUntraced(function*(params) {

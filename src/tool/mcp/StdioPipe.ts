@@ -32,7 +32,7 @@ import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/Chi
 import * as Json from "../../domain/Json.ts"
 import { explicit } from "../../domain/CredentialNames.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
-import * as ProcessTree from "../builtin/internal/ProcessTree.ts"
+import * as ProcessTree from "../builtin/terminal/ProcessTree.ts"
 import * as Framing from "./Framing.ts"
 import { McpError, oneLine, type Reason } from "./Connection.ts"
 import type { Stdio } from "./ServerConfig.ts"

@@ -4,7 +4,6 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Bounds from "../../../src/tool/Bounds.ts"
-import * as BoundsFile from "../../../src/tool/BoundsFile.ts"
 
 const result = (chars: number, tool = "web_extract", callId = `call-${chars}`): Bounds.Result => ({
   callId,
@@ -24,7 +23,7 @@ describe("Bounds", () => {
       const fs = yield* FileSystem.FileSystem
       const directory = yield* fs.makeTempDirectoryScoped()
       const given = result(150_000, "web_extract", "../../call/1")
-      const text = yield* Bounds.bound(given).pipe(Effect.provide(BoundsFile.layer(`${directory}/results`)))
+      const text = yield* Bounds.bound(given).pipe(Effect.provide(Bounds.layerFile(`${directory}/results`)))
       const path = /saved to: (.+)/.exec(text)?.[1] ?? ""
       assert.strictEqual(path, `${directory}/results/______call_1.txt`)
       assert.strictEqual(yield* fs.readFileString(path), given.text)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as BoundedFetch from "../../../src/tool/mcp/SdkClient.ts"
 import * as Framing from "../../../src/tool/mcp/Framing.ts"
-import * as McpNames from "../../../src/tool/mcp/McpNames.ts"
+import * as ServerConfig from "../../../src/tool/mcp/ServerConfig.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 
@@ -36,18 +36,18 @@ describe("framing", () => {
 
 describe("names", () => {
   it("are cleaned, bounded and each their own", () => {
-    assert.strictEqual(McpNames.tool("my server", "do it/now"), "mcp__my_server__do_it_now")
-    const names = McpNames.tools("s", ["a.b", "a_b", "a b", "x".repeat(100), `${"x".repeat(100)}y`])
+    assert.strictEqual(ServerConfig.toolName("my server", "do it/now"), "mcp__my_server__do_it_now")
+    const names = ServerConfig.toolNames("s", ["a.b", "a_b", "a b", "x".repeat(100), `${"x".repeat(100)}y`])
     assert.strictEqual(new Set(names).size, 5)
     for (const name of names) assert.match(name, /^[A-Za-z0-9_-]{1,64}$/)
-    assert.deepStrictEqual(McpNames.tools("s", ["a.b", "a_b"]), McpNames.tools("s", ["a.b", "a_b"]))
+    assert.deepStrictEqual(ServerConfig.toolNames("s", ["a.b", "a_b"]), ServerConfig.toolNames("s", ["a.b", "a_b"]))
   })
 
   it("are filtered by globs, and include wins", () => {
-    const both = McpNames.filter(["read_*", "a?c"], ["*"])
+    const both = ServerConfig.nameFilter(["read_*", "a?c"], ["*"])
     assert.deepStrictEqual(["read_x", "abc", "ac", "write", "xread_"].filter(both), ["read_x", "abc"])
-    assert.deepStrictEqual(["a.b", "axb"].filter(McpNames.filter(undefined, ["a.b"])), ["axb"])
-    assert.isTrue(McpNames.filter(undefined, [])("anything"))
+    assert.deepStrictEqual(["a.b", "axb"].filter(ServerConfig.nameFilter(undefined, ["a.b"])), ["axb"])
+    assert.isTrue(ServerConfig.nameFilter(undefined, [])("anything"))
   })
 })
 

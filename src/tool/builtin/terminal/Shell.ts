@@ -28,9 +28,9 @@ import * as TraceContext from "../../../domain/TraceContext.ts"
 import * as CronContext from "../../cron/CronContext.ts"
 import * as InteractiveMode from "../../approval/InteractiveMode.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
-import * as ProcessTree from "../internal/ProcessTree.ts"
+import * as ProcessTree from "./ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
-import { TerminalSettings } from "./ShellEnvironment.ts"
+import { TerminalSettings } from "../BuiltinSettings.ts"
 
 /** Length of time that a command may take to end after SIGTERM. */
 export const forceKillAfter = "2 seconds"

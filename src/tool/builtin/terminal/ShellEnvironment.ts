@@ -4,7 +4,7 @@
  *
  * **Details**
  *
- * Left out are what the runtime itself uses to reach providers, tools and messengers ({@link isReserved}), and every name
+ * Left out are what the runtime itself uses to reach providers, tools and messengers (`CredentialNames.isReserved`), and every name
  * of a credential family (`…_TOKEN`, `…_SECRET`, `…_PASSWORD`, `…_KEY`, …). A name of a family can be let through by the
  * settings (`terminal.env_passthrough`), a reserved one never. General `AWS_…` variables stay, because command line tools need
  * them, except the secrets that a route of this program signs with; so do names that only point at a place (`…_FILE`, `…_PATH`, `SSH_AUTH_SOCK`) or count (`MAX_TOKENS`).
@@ -16,11 +16,7 @@
  *
  * Source: `hermes-llm.md` §19.10.
  */
-import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
 import { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
-
-export { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
 
 const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 
@@ -52,32 +48,3 @@ export const scrub = (
   out["PATH"] = searchPath(environment["PATH"])
   return out
 }
-
-// Settings of `terminal` and `process`, and the way in which a run asks a command to end early.
-
-/** See {@link TerminalSettings}. */
-export interface Settings {
-  /** Seconds that a foreground command may take when the model does not say (`terminal.timeout`). */
-  readonly timeoutSeconds: number
-  /** Characters of output in a result at most (`tool_output.max_bytes`). */
-  readonly outputChars: number
-  readonly environment: Exceptions
-}
-
-/** The settings of a runtime; the defaults are those of `hermes-product.md` §6. */
-export const TerminalSettings = Context.Reference<Settings>("hermes-effect/tool/builtin/TerminalSettings", {
-  defaultValue: () => ({
-    timeoutSeconds: 180,
-    outputChars: 50_000,
-    environment: { passThrough: [], reserved: [] }
-  })
-})
-
-/**
- * Completes when the user asks the run to stop. Whoever runs a tool call may provide it: a command that runs then ends at
- * once and gives back what it has, with exit code 130. Interruption of the fiber needs none of this; it takes the command
- * down, and no result comes back.
- */
-export const StopRequested = Context.Reference<Effect.Effect<void>>("hermes-effect/tool/builtin/StopRequested", {
-  defaultValue: () => Effect.never
-})

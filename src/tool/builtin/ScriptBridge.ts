@@ -12,10 +12,9 @@ import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import type { PlatformError } from "effect/PlatformError"
 import * as Prompt from "effect/ai/Prompt"
-import * as Json from "../../../domain/Json.ts"
-import type { ToolContext } from "../../ToolContext.ts"
-import * as Framing from "../../mcp/Framing.ts"
-import type { Run } from "./CodeSettings.ts"
+import * as Json from "../../domain/Json.ts"
+import type { NestedRun, ToolContext } from "../ToolContext.ts"
+import * as Framing from "../mcp/Framing.ts"
 
 /** Path of Node. */
 export const node = process.execPath
@@ -142,7 +141,7 @@ interface Bridge {
 }
 
 /** A bridge for one script. Without `run` there are no tools. */
-export const make = Effect.fnUntraced(function*(run: Run | undefined, maxCalls: number): Effect.fn.Return<Bridge> {
+export const make = Effect.fnUntraced(function*(run: NestedRun | undefined, maxCalls: number): Effect.fn.Return<Bridge> {
   const answers = yield* Queue.bounded<Uint8Array, Cause.Done>(maxUnread)
   const prefix = yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)
   const encoder = new TextEncoder()

@@ -16,12 +16,12 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Prompt from "effect/ai/Prompt"
-import * as Json from "../../domain/Json.ts"
-import * as Redaction from "../../domain/Redaction.ts"
-import * as TextHygiene from "../../domain/TextHygiene.ts"
-import type { ToolOutput } from "../../domain/ToolOutput.ts"
-import type { Facts } from "../Annotations.ts"
-import * as Injection from "../fence/Injection.ts"
+import * as Json from "../domain/Json.ts"
+import * as Redaction from "../domain/Redaction.ts"
+import * as TextHygiene from "../domain/TextHygiene.ts"
+import type { ToolOutput } from "../domain/ToolOutput.ts"
+import type { Facts } from "./Annotations.ts"
+import * as Injection from "./fence/Injection.ts"
 
 const clean = (text: string): string => TextHygiene.withoutControls(TextHygiene.wellFormed(text))
 

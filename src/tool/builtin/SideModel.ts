@@ -19,8 +19,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
-import type { Service as Auxiliary } from "../../../routing/Auxiliary.ts"
-import type { Service as Call } from "../../ToolContext.ts"
+import type { Service as Auxiliary } from "../../routing/Auxiliary.ts"
+import type { Service as Call } from "../ToolContext.ts"
 
 /** The side model gave nothing. */
 export class SideModelError extends Schema.TaggedError<SideModelError>("hermes-effect/tool/SideModelError")("SideModelError", {

@@ -1,0 +1,64 @@
+/**
+ * Settings of the built-in tools. A runtime fills them from its configuration; an application may provide others.
+ *
+ * **Example** (Shorter reads)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, BuiltinSettings, Files, Runtime } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Reply exactly hello" }).pipe(
+ *   Effect.provideService(BuiltinSettings.FileLimits, { chars: 20_000, lines: 500, lineChars: 500 })
+ * )
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer({ tools: [Files.toolset] })))).text)
+ * // => hello
+ * ```
+ *
+ * Source: `hermes-product.md` §2.3 and §6.
+ */
+import * as Context from "effect/Context"
+import type { Exceptions } from "./terminal/ShellEnvironment.ts"
+
+/** Limits of one call of `read_file`. */
+export interface FileLimits {
+  /** Characters of a window; a larger one is refused (`file_read_max_chars`). */
+  readonly chars: number
+  /** Lines of a window (`tool_output.max_lines`). */
+  readonly lines: number
+  /** Characters of a line; the rest of it is cut (`tool_output.max_line_length`). */
+  readonly lineChars: number
+}
+
+/** Limits of one call of `read_file`; the defaults are those of `hermes-product.md` §6. */
+export const FileLimits = Context.Reference<FileLimits>("hermes-effect/tool/builtin/FileLimits", {
+  defaultValue: () => ({ chars: 100_000, lines: 2_000, lineChars: 2_000 })
+})
+
+/** Settings of `terminal` and `process`. */
+export interface TerminalSettings {
+  /** Seconds that a foreground command may take when the model does not say (`terminal.timeout`). */
+  readonly timeoutSeconds: number
+  /** Characters of output in a result at most (`tool_output.max_bytes`). */
+  readonly outputChars: number
+  readonly environment: Exceptions
+}
+
+/** Settings of `terminal` and `process`; the defaults are those of `hermes-product.md` §6. */
+export const TerminalSettings = Context.Reference<TerminalSettings>("hermes-effect/tool/builtin/TerminalSettings", {
+  defaultValue: () => ({ timeoutSeconds: 180, outputChars: 50_000, environment: { passThrough: [], reserved: [] } })
+})
+
+/** Settings of the scripts of `execute_code`. */
+export interface CodeSettings {
+  /** `project`: in the working directory; `strict`: in an empty one. */
+  readonly mode: "project" | "strict"
+  readonly timeoutSeconds: number
+  readonly maxToolCalls: number
+  readonly environment: Exceptions
+}
+
+/** Settings of the scripts of `execute_code`; the defaults are those of `hermes-product.md` §6. */
+export const CodeSettings = Context.Reference<CodeSettings>("hermes-effect/tool/CodeSettings", {
+  defaultValue: () => ({ mode: "project", timeoutSeconds: 300, maxToolCalls: 50, environment: { passThrough: [], reserved: [] } })
+})
