@@ -84,7 +84,7 @@ const confirmHook = Effect.gen(function*() {
   const context = yield* Effect.context<Prompt.Environment>()
   const { streams } = yield* Output
   const own = yield* Terminal.Terminal
-  // What plugins print meanwhile goes elsewhere; a question of the program's own does not.
+  // Text that plugins print meanwhile goes elsewhere; a question of the program's own does not.
   const terminal = Terminal.make({ ...own, display: (text) => Effect.sync(() => streams.answer.write(text)) })
   return ((hook, consent) => {
     const command = Redaction.redactText(SafeText.line(hook.command))

@@ -290,7 +290,7 @@ export const run = Effect.fnUntraced(function*(
     withoutModel: true,
     reserved: { commands: [], cliCommands: reserved }
   })
-  // What its command prints is the answer.
+  // The output of its command is the answer.
   yield* (yield* Output).masked
   return yield* Effect.gen(function*() {
     const { cliCommands } = yield* Plugins.use(({ loaded }) => loaded)

@@ -8,6 +8,25 @@
  * of their definitions, so that a step adds what is new and not the whole history again. Times are epoch milliseconds.
  * `version` is the version of the union; a reader leaves out an event whose `_tag` it does not know, and says so.
  *
+ * **Example** (What a run was asked, and what came out)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Stream from "effect/Stream"
+ * import { Agent, type RecordEvent, RunRecord, Runtime } from "hermes-effect"
+ *
+ * const told = ({ event }: RecordEvent.Entry): ReadonlyArray<string> =>
+ *   event._tag === "AttemptStarted" ? [event.route.model] : event._tag === "RunEnded" ? [event.exit] : []
+ *
+ * const program = Effect.gen(function*() {
+ *   yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   return yield* RunRecord.RunRecord.use((record) => Stream.runCollect(record.read()))
+ * })
+ *
+ * console.log((await Effect.runPromise(Effect.provide(program, Runtime.layer()))).flatMap(told))
+ * // => [ 'offline', 'text_response' ]
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §4 (run record).
  */
 import * as Schema from "effect/Schema"

@@ -64,7 +64,7 @@ const maskedWith = (mask: (text: string) => string) => (written: unknown): unkno
   return typeof written === "string" ? filled(safe, text) : Buffer.from(filled(safe, text))
 }
 
-/** What is done with what is written. */
+/** Destination of written text. */
 export interface Guarded {
   readonly mask: (text: string) => string
   /** The descriptor that gets what is written to stdout: 1 where that is the answer of the command. */

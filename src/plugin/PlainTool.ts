@@ -141,7 +141,7 @@ const withStrings = (value: unknown, change: (text: string) => string, depth = 0
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withStrings(item, change, depth + 1)]))
 }
 
-/** What a model is told of a tool: no keys. */
+/** Text about a tool as a model gets it, without keys. */
 const definitionOf = ({ description, name, parameters }: BoundTool["definition"], secrets: Registry): BoundTool["definition"] => ({
   name,
   description: redactKeys(description, secrets),
