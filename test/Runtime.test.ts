@@ -1,24 +1,28 @@
 // Composition of a runtime: services that an application gives are the ones that are used.
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import * as ChildProcessSpawner from "effect/process/ChildProcessSpawner"
+import * as TestClock from "effect/testing/TestClock"
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Agent, AgentError, Approvals, Files, Hooks, Middleware, Plugin, RunContext, Runtime, Scripted, Terminal, Toolset } from "../src/index.ts"
+import { Agent, AgentError, Approvals, Files, Hooks, Middleware, Plugin, RunContext, Runtime, Scripted, SqliteSessionStore, Terminal, Toolset } from "../src/index.ts"
 
-/** The platform's file system with `/project` in another place. */
-const moved = (place: string) =>
+/** The platform's file system with `/project` in another place; `asked` gets the names of what is called. */
+const moved = (place: string, asked: Array<string> = []) =>
   Layer.effect(
     FileSystem.FileSystem,
     Effect.map(FileSystem.FileSystem, (files) => {
@@ -27,7 +31,10 @@ const moved = (place: string) =>
         get: (target, name) => {
           const member: unknown = Reflect.get(target, name)
           if (typeof member !== "function") return member
-          const call = (...args: ReadonlyArray<unknown>): unknown => Reflect.apply(member, target, args.map(there))
+          const call = (...args: ReadonlyArray<unknown>): unknown => {
+            asked.push(String(name))
+            return Reflect.apply(member, target, args.map(there))
+          }
           return name === "realPath"
             ? (path: string) => Effect.map(files.realPath(String(there(path))), (real) => real.replace(place, "/project"))
             : call
@@ -37,6 +44,31 @@ const moved = (place: string) =>
   ).pipe(Layer.provide(NodeFileSystem.layer))
 
 const yes = Approvals.layerCallback(() => Effect.succeed({ decision: "once" }))
+
+/** A spawner whose commands all write one line; `started` gets the directories that they were started in. */
+const fakeSpawner = (started: Array<string | undefined>) =>
+  Layer.succeed(
+    ChildProcessSpawner.ChildProcessSpawner,
+    ChildProcessSpawner.make((command) =>
+      Effect.sync(() => {
+        assert(command._tag === "StandardCommand")
+        started.push(command.options.cwd)
+        return ChildProcessSpawner.makeHandle({
+          pid: ChildProcessSpawner.ProcessId(1),
+          exitCode: Effect.succeed(ChildProcessSpawner.ExitCode(0)),
+          isRunning: Effect.succeed(false),
+          kill: () => Effect.void,
+          stdin: Sink.drain,
+          stdout: Stream.make(new TextEncoder().encode("from the fake\n")),
+          stderr: Stream.empty,
+          all: Stream.empty,
+          getInputFd: () => Sink.drain,
+          getOutputFd: () => Stream.empty,
+          unref: Effect.succeed(Effect.void)
+        })
+      })
+    )
+  )
 
 describe("Runtime", () => {
   it.live("files are read and written in the file system that the application gives", () =>
@@ -67,30 +99,8 @@ describe("Runtime", () => {
 
   it.live("commands are started by the spawner that the application gives", () =>
     Effect.gen(function*() {
-      let started = 0
+      const started: Array<string | undefined> = []
       const outputs: Array<unknown> = []
-      const spawner = Layer.succeed(
-        ChildProcessSpawner.ChildProcessSpawner,
-        ChildProcessSpawner.make((command) =>
-          Effect.sync(() => {
-            started++
-            assert.strictEqual(command._tag, "StandardCommand")
-            return ChildProcessSpawner.makeHandle({
-              pid: ChildProcessSpawner.ProcessId(1),
-              exitCode: Effect.succeed(ChildProcessSpawner.ExitCode(0)),
-              isRunning: Effect.succeed(false),
-              kill: () => Effect.void,
-              stdin: Sink.drain,
-              stdout: Stream.make(new TextEncoder().encode("from the fake\n")),
-              stderr: Stream.empty,
-              all: Stream.empty,
-              getInputFd: () => Sink.drain,
-              getOutputFd: () => Stream.empty,
-              unref: Effect.succeed(Effect.void)
-            })
-          })
-        )
-      )
       const script = Scripted.layer([
         Scripted.complete({ toolCalls: [{ name: "terminal", params: { command: "echo hello" } }] }),
         Scripted.complete("done")
@@ -103,11 +113,100 @@ describe("Runtime", () => {
           })
       }).pipe(
         Effect.provide(
-          Runtime.layer({ provider: script, tools: [Terminal.toolset], approvals: yes }).pipe(Layer.provide(spawner))
+          Runtime.layer({ provider: script, tools: [Terminal.toolset], approvals: yes }).pipe(Layer.provide(fakeSpawner(started)))
         )
       )
-      assert.strictEqual(started, 1)
+      assert.strictEqual(started.length, 1)
       assert.deepStrictEqual(outputs, [{ output: "from the fake", exit_code: 0, error: null }])
+    }))
+
+  it.live("patches, long results and the directories of commands are in the file system that the application gives", () =>
+    Effect.gen(function*() {
+      const folder = yield* temporaryDirectory
+      mkdirSync(join(folder, "sub"))
+      writeFileSync(join(folder, "notes.txt"), "alpha\n")
+      const long = "long ".repeat(40_000)
+      const Long = Tool.make("long", { description: "A long text", success: Schema.String }).annotate(Tool.Readonly, true)
+      const longKit = Toolkit.make(Long)
+      const script = Scripted.layer([
+        Scripted.complete({ toolCalls: [{ name: "patch", params: { mode: "replace", path: "/project/notes.txt", old_string: "alpha", new_string: "beta" } }] }),
+        Scripted.complete({ toolCalls: [{ name: "long", params: {} }] }),
+        Scripted.complete({ toolCalls: [{ name: "terminal", params: { command: "true", workdir: "/project/sub" } }] }),
+        Scripted.complete({ toolCalls: [{ name: "terminal", params: { command: "true", workdir: "/project/missing" } }] }),
+        Scripted.complete("done")
+      ])
+      const results: Array<readonly [name: string, status: string]> = []
+      const outputs: Array<string> = []
+      const asked: Array<string> = []
+      const started: Array<string | undefined> = []
+      yield* Agent.run({
+        prompt: "go",
+        cwd: "/project",
+        onEvent: (events) =>
+          Effect.sync(() => {
+            for (const event of events) {
+              if (event._tag !== "ToolFinished") continue
+              results.push([event.name, event.status])
+              outputs.push(String(event.output))
+            }
+          })
+      }).pipe(
+        Effect.provide(
+          Runtime.layer({
+            provider: script,
+            tools: [Files.toolset, Terminal.toolset, Toolset.make("long", longKit, longKit.toLayer({ long: () => Effect.succeed(long) }))],
+            approvals: yes
+          }).pipe(Layer.provide([moved(folder, asked), fakeSpawner(started)]))
+        )
+      )
+      assert.deepStrictEqual(results, [["patch", "ok"], ["long", "ok"], ["terminal", "ok"], ["terminal", "error"]], outputs.join("\n"))
+      assert.strictEqual(readFileSync(join(folder, "notes.txt"), "utf8"), "beta\n")
+      assert.isBelow(outputs[1]?.length ?? Infinity, long.length)
+      assert.include(asked, "makeTempDirectoryScoped")
+      assert.include(asked, "writeFileString")
+      assert.deepStrictEqual(started, ["/project/sub"])
+    }))
+
+  it.effect("clock and random are those that the application gives", () =>
+    Effect.gen(function*() {
+      const at = Date.UTC(2031, 6, 5, 12)
+      yield* TestClock.setTime(at)
+      const runs = (seed: string) =>
+        Effect.gen(function*() {
+          const ids: Array<string> = []
+          const listener = Hooks.on("pre_llm_call", ({ turn_id }) => Effect.sync(() => void ids.push(turn_id)))
+          const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello", sessionId: "s" }).pipe(Effect.provide(Runtime.layer({ hooks: [listener] })))
+          assert.strictEqual(sessionId, "s")
+          return ids
+        }).pipe(Random.withSeed(seed))
+      const [one, again, other] = [yield* runs("a"), yield* runs("a"), yield* runs("b")]
+      assert.deepStrictEqual([one.length, again], [1, one])
+      assert.notDeepEqual(other, one)
+      const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" }).pipe(Effect.provide(Runtime.layer()))
+      const local = new Date(at)
+      assert.match(sessionId, new RegExp(`^${local.getFullYear()}07`))
+    }))
+
+  it.live("one session has one run at a time, whichever runtime over its database is asked", () =>
+    Effect.gen(function*() {
+      const path = join(yield* temporaryDirectory, "state.db")
+      const entered = yield* Deferred.make<void>()
+      const Wait = Tool.make("wait", { description: "Waits", success: Schema.String }).annotate(Tool.Readonly, true)
+      const kit = Toolkit.make(Wait)
+      const runtime = (handler: Effect.Effect<string>) =>
+        Runtime.layer({
+          provider: Scripted.layer([Scripted.complete({ toolCalls: [{ name: "wait", params: {} }] }), Scripted.complete("done")]),
+          store: Layer.fresh(SqliteSessionStore.layer({ path })),
+          tools: [Toolset.make("wait", kit, kit.toLayer({ wait: () => handler }))]
+        })
+      const run = Agent.run({ prompt: "go", sessionId: "s" })
+      const first = yield* Effect.forkChild(Effect.provide(run, runtime(Effect.andThen(Deferred.succeed(entered, undefined), Effect.never)), { local: true }))
+      yield* Deferred.await(entered)
+      const busy = yield* Effect.flip(Effect.provide(run, runtime(Effect.succeed("x")), { local: true }))
+      assert.deepInclude(busy, { _tag: "SessionBusy", sessionId: "s" })
+      yield* Fiber.interrupt(first)
+      const free = yield* Effect.provide(run, runtime(Effect.succeed("x")), { local: true })
+      assert.strictEqual(free.text, "done")
     }))
 
   class Overspent extends Schema.TaggedError<Overspent>()("Overspent", { calls: Schema.Int }) {}
