@@ -41,6 +41,15 @@ const openRouter: Protocol = {
 }
 
 describe("asked again with a larger output budget", () => {
+  it.live("an endpoint that was asked for no limit is asked for more than it gave", () =>
+    Effect.gen(function*() {
+      const generous: Protocol = {
+        ...protocols.chat_completions,
+        whole: (turn) => Object.assign({}, protocols.chat_completions.whole(turn), { usage: { prompt_tokens: 1, completion_tokens: 10_000 } })
+      }
+      assert.deepStrictEqual(yield* limits(generous, false), [undefined, 20_000, 30_000])
+    }))
+
   for (const streaming of [true, false]) {
     const how = streaming ? "streamed" : "in one piece"
     it.live(`no protocol asks for less than before, ${how}`, () =>

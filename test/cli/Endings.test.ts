@@ -65,6 +65,21 @@ describe("a result", () => {
       }), 60_000)
   }
 
+  it.live("is waited for, also of a plugin's command that never settles and holds nothing", () =>
+    Effect.gen(function*() {
+      const { hermes } = yield* withPlugin("ctx.registerCliCommand('stuck', () => { console.error('stuck'); return new Promise(() => {}) })")
+      let isOver = false
+      const { code, stderr } = yield* hermes(["stuck"], {
+        onStart: (child) => {
+          child.once("exit", () => isOver = true)
+        },
+        onError: (stderr, child) => {
+          if (stderr.includes("stuck")) setTimeout(() => isOver || child.kill("SIGINT"), 500)
+        }
+      })
+      assert.strictEqual(code, 130, stderr)
+    }), 60_000)
+
   it.live("is told when the grace after a signal is over and something still hangs", () =>
     Effect.gen(function*() {
       const { hermes } = yield* withPlugin(

@@ -1,9 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Random from "effect/Random"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
 import * as Prompt from "effect/ai/Prompt"
@@ -13,6 +15,7 @@ import type { ModelCall } from "../../src/domain/Model.ts"
 import * as Adaptation from "../../src/routing/Adaptation.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
+import * as Backoff from "../../src/routing/Backoff.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as Fake from "../support/fakeModel.ts"
 import * as S from "./support.ts"
@@ -175,6 +178,17 @@ describe("other routes", () => {
       assert.isTrue(second >= 120_000 && second <= 125_000, String(second))
       assert.deepStrictEqual(more, [])
     }))
+})
+
+describe("a time that a provider asks for", () => {
+  it.effect("is never cut, and another one for each of those who are refused together", () =>
+    Effect.gen(function*() {
+      const waits = yield* Effect.replicateEffect(Effect.map(Backoff.wait(Backoff.defaults, 1, Duration.seconds(10)), Duration.toMillis), 50)
+      assert.deepStrictEqual(waits.filter((millis) => millis < 10_000 || millis > 12_500), [])
+      assert.isAbove(new Set(waits).size, 40)
+      // Over the whole quarter.
+      for (const from of [10_000, 11_250]) assert.isAbove(waits.filter((millis) => millis >= from && millis < from + 1_250).length, 10)
+    }).pipe(Random.withSeed("jitter")))
 })
 
 describe("breakers", () => {

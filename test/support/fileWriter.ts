@@ -1,6 +1,6 @@
-// A process that changes one file of a home directory once, beside others that do the same. One that looks at a lock file
-// slowly, or reads slowly while it has the lock, gives the others time to come between.
-// Arguments: "config" or "consent", home directory, entry to add, milliseconds of a look at a lock, milliseconds of a read.
+// A process that changes one file of a home directory once, beside others that do the same. One that looks slowly who has the
+// lock, or reads slowly while it has it, gives the others time to come between.
+// Arguments: "config" or "consent", home directory, entry to add, milliseconds of a look at the lock, milliseconds of a read.
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -9,13 +9,14 @@ import * as Digest from "effect/crypto/Digest"
 import * as Edit from "../../src/config/Edit.ts"
 import { Home } from "../../src/config/Home.ts"
 import * as Consent from "../../src/hooks/ShellHookConsent.ts"
+import { slowLeases } from "./slowLeases.ts"
 
 const [kind, home = "", entry = "", look = "0", read = "0"] = process.argv.slice(2)
+slowLeases(Number(look))
 
 const slowly = FileSystem.FileSystem.use((fs) =>
   Effect.succeed(FileSystem.FileSystem.of({
     ...fs,
-    stat: (path) => path.endsWith(".lock") ? Effect.tap(fs.stat(path), Effect.sleep(Number(look))) : fs.stat(path),
     readFileString: (path, encoding) => Effect.tap(fs.readFileString(path, encoding), Effect.sleep(Number(read)))
   })))
 
