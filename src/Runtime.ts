@@ -39,7 +39,7 @@ import { Environment } from "./config/Environment.ts"
 import * as InheritedLimits from "./config/InheritedLimits.ts"
 import { Home } from "./config/Home.ts"
 import { Settings, type Values } from "./config/Settings.ts"
-import * as UnsupportedSettings from "./config/UnsupportedSettings.ts"
+import * as Validation from "./config/Validation.ts"
 import type { ConfigError } from "./domain/AgentError.ts"
 import type { Hook } from "./hooks/Hook.ts"
 import * as Hooks from "./hooks/Hooks.ts"
@@ -414,7 +414,7 @@ export const program = (
   start: Start = {}
 ): Layer.Layer<Services, ConfigError, Home | Environment> =>
   Secrets.providedLayer(Layer.unwrap(Effect.gen(function*() {
-    const refusal = UnsupportedSettings.refusal(settings)
+    const refusal = Validation.refusal(settings)
     if (refusal !== undefined) return yield* refusal
     const home = yield* Home
     const environment = yield* Environment

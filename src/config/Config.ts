@@ -22,7 +22,6 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
-import * as Schema from "effect/Schema"
 import { ConfigError } from "../domain/AgentError.ts"
 import { registered, Secrets } from "../domain/Secrets.ts"
 import { HiddenVariables, type Variables as ProcessValues } from "../platform/ProcessVariables.ts"
@@ -33,11 +32,10 @@ import * as InheritedLimits from "./InheritedLimits.ts"
 import { expand, references } from "./internal/Coerce.ts"
 import * as SettingsFiles from "./internal/SettingsFiles.ts"
 import * as SettingSources from "./internal/SettingSources.ts"
-import { explain, gatherProviderKeys, prepare } from "./internal/Validation.ts"
-import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as RouteSources from "./RouteSources.ts"
-import { Settings, SettingsSchema, type Values } from "./Settings.ts"
+import { Settings, type Values } from "./Settings.ts"
+import * as Validation from "./Validation.ts"
 import * as Yaml from "./Yaml.ts"
 
 /** A flag of the command line that stands for a key. */
@@ -73,8 +71,6 @@ export interface Sources {
   readonly flags: ReadonlyArray<Flag>
 }
 
-const decode = Schema.decodeUnknownResult(SettingsSchema)
-
 const assignment = ({ key, name, value }: Flag): ReadonlyArray<SettingSources.Assignment> => {
   const path = key.split(".")
   return value === undefined ? [] : [{ path, value, origin: SettingSources.named(name, path, "flags") }]
@@ -86,37 +82,34 @@ const failure = (lines: ReadonlyArray<{ readonly path: string; readonly text: st
 /** Resolves the settings from their sources; pure. */
 export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Loaded, ConfigError> =>
   Effect.suspend(() => {
-    const root = Shape.root()
     if (file !== undefined && file !== null && !Tree.isMapping(file)) {
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
     }
-    const { missing, tree } = expand(file ?? {}, root, (name) => environment.process[name] ?? environment.file[name])
-    const fromFile = SettingSources.read(environment.file, root, "env-file")
-    const fromProcess = SettingSources.read(environment.process, root, "environment")
+    const { missing, tree } = expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
+    const fromFile = SettingSources.read(environment.file, "env-file")
+    const fromProcess = SettingSources.read(environment.process, "environment")
     const layers = RouteSources.layered(tree, [fromFile.assignments, fromProcess.assignments, flags.flatMap(assignment)])
     const origins = SettingSources.collect(layers.assignments)
-    const prepared = prepare(gatherProviderKeys(layers.tree, root), root)
+    const { remarks, settings, wrong } = Validation.check(layers.tree)
     const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${SettingSources.label(origins, path)}: ${text}` })
-    const decoded = decode(prepared.tree, { errors: "all" })
-    const wrong = decoded._tag === "Success" ? [] : explain(decoded.failure.issue, root, prepared.tree)
     const lines = [
       ...missing.map(({ path, reference, variable }) =>
         line(path, `${reference} is not set: set ${variable} in the environment or in .env`)
       ),
       ...wrong.map(({ path, text }) => line(path, text))
     ]
-    if (decoded._tag === "Failure" || lines.length > 0) return Effect.fail(failure(lines))
-    const guardrail = DerivedSettings.guardrail(decoded.success)
-    const told = (remarks: typeof prepared.remarks) => remarks.map(({ path, text }) => line(path, text).text)
+    if (settings === undefined || lines.length > 0) return Effect.fail(failure(lines))
+    const guardrail = DerivedSettings.guardrail(settings)
+    const told = (stops: boolean) => remarks.flatMap((remark) => remark.stops === stops ? [line(remark.path, remark.text).text] : [])
     return Effect.succeed({
-      settings: { ...decoded.success, sources: RouteSources.make(origins, layers.dropped) },
+      settings: { ...settings, sources: RouteSources.make(origins, layers.dropped) },
       warnings: [
-        ...told(prepared.remarks.filter(({ stops }) => stops !== true)),
+        ...told(false),
         ...fromFile.remarks,
         ...fromProcess.remarks
       ],
       refusals: [
-        ...told(prepared.remarks.filter(({ stops }) => stops === true)),
+        ...told(true),
         ...guardrail._tag === "Failure" ? [guardrail.failure.message] : []
       ]
     })

@@ -27,14 +27,13 @@ import { snakeCase } from "./Fields.ts"
 import { Home } from "./Home.ts"
 import * as Coerce from "./internal/Coerce.ts"
 import * as SettingsFiles from "./internal/SettingsFiles.ts"
-import * as Validation from "./internal/Validation.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as YamlEdit from "./internal/YamlEdit.ts"
 import * as SettingKeys from "./SettingKeys.ts"
 import * as RouteStatement from "./RouteStatement.ts"
 import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
-import { remarksAt, withoutUnsupported } from "./UnsupportedSettings.ts"
+import * as Validation from "./Validation.ts"
 import * as Yaml from "./Yaml.ts"
 
 /** One change that was made. */
@@ -64,29 +63,51 @@ const typed = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unkn
   return /^\s*[#&*!|>]/.test(text) ? text : Result.getOrElse(yaml.parse(text), () => text)
 }
 
-/** Changes `config.yaml`: `decide` returns the place and its value, given the file as it is; `undefined` removes the place. */
-const change = Effect.fnUntraced(function*(
-  key: string,
-  decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<{ readonly path: ReadonlyArray<string>; readonly value: unknown }, ConfigError>
-): Effect.fn.Return<Change, ConfigError, Needs> {
+/** A place and its new value; `undefined` removes it. */
+interface Assignment {
+  readonly path: ReadonlyArray<string>
+  readonly value: unknown
+  /** The key as errors name it; that of the path when absent. */
+  readonly key?: string
+}
+
+/** Changes places of `config.yaml`, all or none: `decide` names them, given the file as it is, and answers with the result. */
+const changeFile = Effect.fnUntraced(function*<A>(
+  decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<{
+    readonly assignments: ReadonlyArray<Assignment>
+    readonly result: (warnings: ReadonlyArray<string>) => A
+  }, ConfigError>
+): Effect.fn.Return<A, ConfigError, Needs> {
   const home = yield* Home
   const yaml = yield* Yaml.load
   yield* home.ensure
   return yield* SettingsFiles.update(
     home.database,
     home.config,
-    Effect.fnUntraced(function*(text) {
-      const tree = yield* yaml.read(text, "config.yaml")
-      const { path, value } = yield* decide(tree, yaml)
-      const warnings = value === undefined ? [] : yield* Validation.judge(Tree.set(tree, path, value), path)
-      const edited = value === undefined
-        ? YamlEdit.unset(yaml, text, path)
-        : YamlEdit.set(yaml, text, path, value)
-      if (edited === undefined) return yield* cannotEdit(key)
-      return { text: edited, result: { file: "config.yaml" as const, key: Tree.show(path), wasSet: Tree.get(tree, path) !== undefined, warnings } }
+    Effect.fnUntraced(function*(before) {
+      let text = before
+      let tree: unknown = yield* yaml.read(before, "config.yaml")
+      const { assignments, result } = yield* decide(tree, yaml)
+      const warnings: Array<string> = []
+      for (const { key, path, value } of assignments) {
+        if (value !== undefined) warnings.push(...yield* Validation.judge(Tree.set(tree, path, value), path))
+        const edited = value === undefined ? YamlEdit.unset(yaml, text, path) : YamlEdit.set(yaml, text, path, value)
+        if (edited === undefined) return yield* cannotEdit(key ?? Tree.show(path))
+        text = edited
+        tree = value === undefined ? Tree.remove(tree, path) : Tree.set(tree, path, value)
+      }
+      return { text, result: result(warnings) }
     })
   )
 })
+
+/** Changes one place: `decide` returns it and its value. */
+const change = (key: string, decide: (tree: unknown, yaml: Yaml.Yaml) => Effect.Effect<Assignment, ConfigError>) =>
+  changeFile((tree, yaml) =>
+    Effect.map(decide(tree, yaml), (one) => ({
+      assignments: [{ ...one, key }],
+      result: (warnings): Change => ({ file: "config.yaml", key: Tree.show(one.path), wasSet: Tree.get(tree, one.path) !== undefined, warnings })
+    })))
 
 const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string) => string): Effect.fn.Return<Change, ConfigError, Needs> {
   const home = yield* Home
@@ -122,32 +143,19 @@ const text = (value: unknown): string | undefined => typeof value === "string" ?
  * Makes a model the main one. The keys that belonged to its old provider or address are removed and answered; all is written
  * at once, or nothing.
  */
-export const setModel = Effect.fn("Edit.setModel")(function*(wanted: ModelChange): Effect.fn.Return<ReadonlyArray<string>, ConfigError, Needs> {
-  const home = yield* Home
-  const yaml = yield* Yaml.load
-  yield* home.ensure
-  return yield* SettingsFiles.update(
-    home.database,
-    home.config,
-    Effect.fnUntraced(function*(before) {
-      const tree = yield* yaml.read(before, "config.yaml")
-      const at = (key: string): unknown => Tree.get(tree, ["model", key])
-      const old = { provider: text(at("provider")), baseUrl: text(at("base_url")) }
-      const said = Object.entries(wanted).filter(([, value]) => value !== undefined)
-      const gone = RouteStatement.superseded(old, { provider: wanted.provider, baseUrl: wanted.base_url }).map(snakeCase)
-        .filter((key) => at(key) !== undefined && !said.some(([name]) => name === key))
-      let edited = before
-      for (const [key, value] of [...gone.map((key) => [key, undefined] as const), ...said]) {
-        const path = ["model", key]
-        if (value !== undefined) yield* Validation.judge(Tree.set(yield* yaml.read(edited, "config.yaml"), path, value), path)
-        const next = value === undefined ? YamlEdit.unset(yaml, edited, path) : YamlEdit.set(yaml, edited, path, value)
-        if (next === undefined) return yield* cannotEdit(`model.${key}`)
-        edited = next
-      }
-      return { text: edited, result: gone.map((key) => `model.${key}`) }
+export const setModel = (wanted: ModelChange): Effect.Effect<ReadonlyArray<string>, ConfigError, Needs> =>
+  changeFile((tree) => {
+    const at = (key: string): unknown => Tree.get(tree, ["model", key])
+    const old = { provider: text(at("provider")), baseUrl: text(at("base_url")) }
+    const said = Object.entries(wanted).filter(([, value]) => value !== undefined)
+    const gone = RouteStatement.superseded(old, { provider: wanted.provider, baseUrl: wanted.base_url }).map(snakeCase)
+      .filter((key) => at(key) !== undefined && !said.some(([name]) => name === key))
+    const changed = [...gone.map((key) => [key, undefined] as const), ...said]
+    return Effect.succeed({
+      assignments: changed.map(([key, value]) => ({ path: ["model", key], value })),
+      result: () => gone.map((key) => `model.${key}`)
     })
-  )
-})
+  })
 
 /** Sets a place to what `next` makes of the value that it has in the file; `undefined` removes it. */
 export const modify = (
@@ -185,7 +193,7 @@ export const show = Effect.fn("Edit.show")(function*(
   options: Config.Options = {}
 ): Effect.fn.Return<Shown, ConfigError, Environment | FileSystem.FileSystem | Home> {
   const { refusals, settings, warnings } = yield* Config.load(options)
-  return { values: withoutUnsupported(encode(settings)), warnings: [...refusals, ...warnings] }
+  return { values: Validation.withoutUnsupported(encode(settings)), warnings: [...refusals, ...warnings] }
 })
 
 /** A key that the settings have, or the name of a secret. */
@@ -212,4 +220,4 @@ export const get = Effect.fn("Edit.get")(function*(
 /** The warnings about what has no effect yet in the value of a key. */
 export const unsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
   Effect.map(SettingKeys.names(key), (names) =>
-    remarksAt(names, value).map(({ path, text }) => `${Tree.show(path)}: ${text}`))
+    Validation.remarksAt(names, value).map(({ path, text }) => `${Tree.show(path)}: ${text}`))

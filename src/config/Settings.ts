@@ -5,8 +5,8 @@
  *
  * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
  * where the name says nothing else. A key without a default is absent unless it was set. Secrets are `Redacted`. The
- * sections are described where they are defined: in `ModelSettings`, `AgentSettings`, `ToolSettings`, `SafetySettings` and
- * `ProgramSettings`.
+ * sections are described where they are defined: in `ModelSettings`, `AgentSettings`, `ToolSettings`, and here those of the program
+ * around the agent: plugins and hooks, what is shown, what is kept.
  *
  * Where the specifications give values of several periods, the defaults are those of the period that the documents
  * describe, unless `ARCHITECTURE.md` §7 decides.
@@ -15,16 +15,79 @@
  *
  * Encoding masks every secret: the encoded form is for showing. `Edit` changes the file.
  *
- * Source: `hermes-llm.md` §21, `hermes-product.md` §6, `ARCHITECTURE.md` §8.
+ * Source: `hermes-llm.md` §21, `hermes-product.md` §1.8 and §6, `hermes-contract.md` §2.8 and §3, `ARCHITECTURE.md` §8.
  */
 import * as Context from "effect/Context"
 import * as Schema from "effect/Schema"
 import * as Agent from "./AgentSettings.ts"
 import * as F from "./Fields.ts"
 import * as Model from "./ModelSettings.ts"
-import * as Program from "./ProgramSettings.ts"
 import type { RouteSources } from "./RouteSources.ts"
 import * as Tool from "./ToolSettings.ts"
+
+/** `plugins`: `disabled` wins over `enabled`. `entries.<plugin>` is the plugin's own, as it stands in the file. */
+const plugins = F.defaulted({
+  enabled: F.withDefault(F.texts, []),
+  disabled: F.withDefault(F.texts, []),
+  /** npm packages that are plugins; being named here makes one known, `enabled` decides. */
+  packages: F.withDefault(F.texts, []),
+  /** Seconds for a hook that may change what happens; 0 turns the deadline off. */
+  hookCallbackTimeout: F.withDefault(F.number({ least: 0, most: 600 }), 30),
+  /** Characters of a request or response in a hook payload. */
+  payloadMaxChars: F.withDefault(F.integer({ least: 1000 }), 50_000),
+  entries: F.withDefault(F.mapOf(F.mapOf(F.anything)), {})
+})
+
+/** `hooks.<event>[]`: a program that is told of an event. Seconds. */
+const shellHook = F.section({
+  command: F.text,
+  matcher: F.optional(F.text),
+  timeout: F.withDefault(F.number({ least: 1, most: 300 }), 60)
+})
+
+/** `quick_commands.<name>`: a slash command of the user's, a shell line or another name for one. */
+const quickCommand = F.openSection({
+  type: F.withDefault(F.choice(["exec", "alias"]), "exec"),
+  command: F.optional(F.command),
+  target: F.optional(F.text)
+})
+
+/**
+ * `display`. The specification leaves the default of `busy_input_mode` open (interrupt or queue); queueing never throws work
+ * away.
+ */
+const display = F.defaulted({
+  streaming: F.withDefault(F.flag, true),
+  showReasoning: F.withDefault(F.flag, false),
+  showCost: F.withDefault(F.flag, false),
+  inlineDiffs: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  toolProgress: F.withDefault(F.choice(["off", "new", "all", "verbose"]), "all"),
+  finalResponseMarkdown: F.withDefault(F.choice(["strip", "render", "raw"]), "strip"),
+  resumeDisplay: F.withDefault(F.choice(["full", "minimal"]), "full"),
+  busyInputMode: F.withDefault(F.choice(["interrupt", "queue", "steer"]), "queue"),
+  /** Characters of a tool's arguments in its progress line; 0 is all that fit. */
+  toolPreviewLength: F.withDefault(F.count, 0)
+})
+
+/** `sessions`. */
+const sessions = F.defaulted({
+  autoPrune: F.withDefault(F.unsupported(F.flag, { holds: [false] }), false),
+  retentionDays: F.withDefault(F.unsupported(F.positive), 90),
+  vacuumAfterPrune: F.withDefault(F.unsupported(F.flag), true),
+  minIntervalHours: F.withDefault(F.unsupported(F.number({ least: 0 })), 24),
+  maxResumeMessages: F.withDefault(F.unsupported(F.positive), 20_000),
+  maxExportMessages: F.withDefault(F.unsupported(F.positive), 20_000)
+})
+
+/** `logging`. */
+const logging = F.defaulted({
+  level: F.withDefault(F.unsupported(F.choice(["DEBUG", "INFO", "WARNING", "ERROR"])), "INFO"),
+  maxSizeMb: F.withDefault(F.unsupported(F.number({ least: 0.1 })), 5),
+  backupCount: F.withDefault(F.unsupported(F.count), 3)
+})
+
+/** `database`. */
+const database = F.defaulted({ journalMode: F.withDefault(F.unsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal") })
 
 const fields = {
   model: Model.model,
@@ -69,14 +132,14 @@ const fields = {
   commandAllowlist: F.withDefault(F.texts, []),
   security: Tool.security,
 
-  plugins: Program.plugins,
-  hooks: F.withDefault(F.mapOf(Schema.Array(Program.shellHook)), {}),
+  plugins,
+  hooks: F.withDefault(F.mapOf(Schema.Array(shellHook)), {}),
   hooksAutoAccept: F.withDefault(F.wordyFlag, false),
-  quickCommands: F.withDefault(F.mapOf(Program.quickCommand), {}),
-  display: Program.display,
-  sessions: Program.sessions,
-  logging: Program.logging,
-  database: Program.database
+  quickCommands: F.withDefault(F.mapOf(quickCommand), {}),
+  display,
+  sessions,
+  logging,
+  database
 }
 
 /** Keys that are not the snake_case of their field's name. `<provider>` is where the loader puts the `<provider>.api_keys`. */

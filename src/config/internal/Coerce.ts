@@ -76,7 +76,6 @@ const whole = /^\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$/
 /** The tree with its references replaced, and those that could not be. */
 export const expand = (
   tree: unknown,
-  shape: Shape.Shape,
   lookup: (name: string) => string | undefined
 ): { readonly tree: unknown; readonly missing: ReadonlyArray<Missing> } => {
   const missing: Array<Missing> = []
@@ -104,7 +103,7 @@ export const expand = (
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, inside(key), [...path, key])]))
   }
 
-  return { tree: walk(tree, shape, []), missing }
+  return { tree: walk(tree, Shape.root(), []), missing }
 }
 
 /** Names of the variables that a tree refers to. */

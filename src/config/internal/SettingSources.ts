@@ -11,7 +11,6 @@
  * Names that the user chose are lower-case in this form: `HERMES_PROVIDERS__OPENROUTER__REQUEST_TIMEOUT_SECONDS`. Variables
  * of one level that name no key (`HERMES_HOME`, `HERMES_PLUGINS_DEBUG`) belong to other modules.
  */
-import { nearest } from "../../domain/Similarity.ts"
 import type { Variables } from "../../platform/ProcessVariables.ts"
 import * as Coerce from "./Coerce.ts"
 import * as Shape from "./Shape.ts"
@@ -82,12 +81,12 @@ const documented: Readonly<Record<string, string>> = {
 
 const prefix = "HERMES_"
 
-const generalPath = (name: string, root: Shape.Section): ReadonlyArray<string> | undefined => {
+const generalPath = (name: string): ReadonlyArray<string> | undefined => {
   if (!name.startsWith(prefix)) return undefined
   const path = name.slice(prefix.length).toLowerCase().split("__")
   if (path.includes("")) return undefined
   if (path.length > 1) return path
-  const only = root.fields.get(path[0] ?? "")
+  const only = Shape.root().fields.get(path[0] ?? "")
   return only === undefined || only._tag === "Section" ? undefined : path
 }
 
@@ -100,17 +99,13 @@ export interface FromVariables {
 /** The variable of a path. */
 export const nameOf = (path: ReadonlyArray<string>): string => prefix + path.join("__").toUpperCase()
 
-const unknown = (path: ReadonlyArray<string>, root: Shape.Section): string => {
-  const depth = path.findIndex((_, index) => Shape.at(root, path.slice(0, index + 1)) === undefined)
-  const parent = Shape.at(root, path.slice(0, depth))
-  const meant = parent?._tag === "Section" ? nearest(path[depth] ?? "", parent.fields.keys()) : undefined
-  return meant === undefined
-    ? "unknown setting, ignored"
-    : `unknown setting, ignored; did you mean ${nameOf([...path.slice(0, depth), meant, ...path.slice(depth + 1)])}?`
+const unknown = (path: ReadonlyArray<string>): string => {
+  const meant = Shape.nearestPath(path)
+  return `unknown setting, ignored${meant === undefined ? "" : `; did you mean ${nameOf(meant)}?`}`
 }
 
 /** Reads the variables of one source. The general names come last and so win. */
-export const read = (variables: Variables, root: Shape.Section, level: Extract<Level, "env-file" | "environment">): FromVariables => {
+export const read = (variables: Variables, level: Extract<Level, "env-file" | "environment">): FromVariables => {
   const where = level === "env-file" ? ".env: " : ""
   const remarks: Array<string> = []
   const assign = (name: string, path: ReadonlyArray<string>): ReadonlyArray<Assignment> => {
@@ -118,12 +113,12 @@ export const read = (variables: Variables, root: Shape.Section, level: Extract<L
     if (!text) return []
     const shape = Shape.ofPath(path)
     if (shape !== undefined) return [{ path, value: Coerce.coerce(text, shape), origin: named(name, path, level) }]
-    remarks.push(`${where}${name}: ${unknown(path, root)}`)
+    remarks.push(`${where}${name}: ${unknown(path)}`)
     return []
   }
   const second = Object.entries(documented).flatMap(([name, path]) => assign(name, path.split(".")))
   const general = Object.keys(variables).flatMap((name) => {
-    const path = Object.hasOwn(documented, name) ? undefined : generalPath(name, root)
+    const path = Object.hasOwn(documented, name) ? undefined : generalPath(name)
     return path === undefined ? [] : assign(name, path)
   })
   return { assignments: [...second, ...general], remarks }
