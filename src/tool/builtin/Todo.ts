@@ -22,6 +22,24 @@
  * // => [ 'pending' ]
  * ```
  *
+ * **Example** (Lists of the application)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Ids, Todo } from "hermes-effect"
+ *
+ * const session = Ids.SessionId.make("s1")
+ *
+ * const program = Effect.gen(function*() {
+ *   const lists = yield* Todo.TodoState
+ *   yield* lists.set(session, [{ id: "1", content: "write the test", status: "completed" }])
+ *   return (yield* lists.get(session)).length
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Todo.TodoState.layer)))
+ * // => 1
+ * ```
+ *
  * Source: `hermes-product.md` §2.3, `hermes-llm.md` §3 and §10.6.
  */
 import * as Context from "effect/Context"

@@ -11,6 +11,24 @@
  * Files are known by their real path. `exclusive` lets one edit at a time through, across all sessions of the process: an
  * edit takes milliseconds, and two agents that patch one file must not lose each other's change.
  *
+ * **Example** (A file that somebody else changed)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { FileState, Ids } from "hermes-effect"
+ *
+ * const session = Ids.SessionId.make("s1")
+ *
+ * const program = Effect.gen(function*() {
+ *   const state = yield* FileState.FileState
+ *   yield* state.saw(session, "/home/ada/notes.md", "yesterday")
+ *   return yield* state.changedSinceSeen(session, "/home/ada/notes.md", "today")
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, FileState.FileState.layer)))
+ * // => true
+ * ```
+ *
  * Source: `hermes-product.md` §2.3 (unchanged re-read, same read in a row, patch failures), §3 (stale paths).
  */
 import * as Context from "effect/Context"

@@ -104,5 +104,6 @@ export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("he
     }
   })
 
+  /** Events in memory; none wait at first. */
   static readonly layer: Layer.Layer<ProcessEvents> = Layer.effect(ProcessEvents, ProcessEvents.make)
 }

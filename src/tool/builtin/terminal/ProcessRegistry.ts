@@ -8,6 +8,37 @@
  * {@link keptMillis} at most. A session sees its own processes; the full id of another session's process works too, so
  * that an agent can hand one to a delegate.
  *
+ * **Example** (The processes of a session)
+ *
+ * ```ts
+ * import * as NodeServices from "@effect/platform-node/NodeServices"
+ * import * as Effect from "effect/Effect"
+ * import * as Layer from "effect/Layer"
+ * import { Ids, ProcessEvents, ProcessRegistry } from "hermes-effect"
+ *
+ * const session = Ids.SessionId.make("s1")
+ *
+ * const program = Effect.gen(function*() {
+ *   const { list, start } = yield* ProcessRegistry.ProcessRegistry
+ *   const server = yield* start({
+ *     command: "sleep 60",
+ *     cwd: "/",
+ *     sessionId: session,
+ *     taskId: Ids.TaskId.make("t1"),
+ *     notifyOnComplete: false,
+ *     watchPatterns: []
+ *   })
+ *   const running = yield* list(session)
+ *   yield* server.kill
+ *   return running.map(({ options }) => options.command)
+ * })
+ *
+ * const processes = ProcessRegistry.ProcessRegistry.layer.pipe(Layer.provide([ProcessEvents.ProcessEvents.layer, NodeServices.layer]))
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, processes)))
+ * // => [ 'sleep 60' ]
+ * ```
+ *
  * Source: `hermes-product.md` §2.3.
  */
 import * as Clock from "effect/Clock"
@@ -125,6 +156,7 @@ export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()
     }
   })
 
+  /** A registry over the processes of the surroundings; its processes end with it. */
   static readonly layer: Layer.Layer<ProcessRegistry, never, ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem> =
     Layer.effect(ProcessRegistry, ProcessRegistry.make)
 }
