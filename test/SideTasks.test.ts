@@ -1,12 +1,18 @@
 // Side tasks in whole runs: of a runtime that an application makes.
 import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as AiError from "effect/ai/AiError"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../src/agent/Agent.ts"
+import { SessionId } from "../src/domain/Ids.ts"
 import type { ModelCall } from "../src/domain/Model.ts"
+import type { RunEvent } from "../src/domain/RunEvent.ts"
 import * as Hooks from "../src/hooks/Hooks.ts"
 import * as Middleware from "../src/middleware/Middleware.ts"
 import { Provider } from "../src/provider/Provider.ts"
@@ -16,6 +22,7 @@ import { SessionStore } from "../src/session/SessionStore.ts"
 import { ApprovalJudge } from "../src/tool/approval/ApprovalJudge.ts"
 import * as Approvals from "../src/tool/Approvals.ts"
 import { SideModel } from "../src/tool/builtin/SideModel.ts"
+import * as Delegate from "../src/tool/builtin/Delegate.ts"
 import * as Vision from "../src/tool/builtin/Vision.ts"
 import * as Toolset from "../src/tool/Toolset.ts"
 import * as Fake from "./support/fakeModel.ts"
@@ -72,6 +79,39 @@ describe("side tasks of a runtime", () => {
       const store = yield* SessionStore
       assert.strictEqual((yield* store.usageByModel(result.sessionId))[0]?.usage.requestCount, 3)
     }).pipe(Effect.provide(runtime))
+  })
+
+  it.effect("their tokens are in the sums of a run that fails or is interrupted after them, and of the runs above", () => {
+    const refused = Fake.failure(new AiError.AuthenticationError({ kind: "InvalidKey" }))
+    const reached = Deferred.makeUnsafe<void>()
+    const hangs: Fake.Turn = () => Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
+    const delegated = Fake.calls(Fake.call("d1", "delegate_task", { goal: "look", toolsets: ["vision"] }))
+    const runtimeOf = (...turns: ReadonlyArray<Fake.Turn>) =>
+      Runtime.layer({ provider: providerOf(Fake.make(...turns)), tools: [Vision.toolset, Delegate.toolset] })
+    const requests = Effect.gen(function*() {
+      const store = yield* SessionStore
+      return Option.getOrThrow(yield* store.get(SessionId.make("s1"))).usage.requestCount
+    })
+    const reported = (spent: Array<string>) => (events: ReadonlyArray<RunEvent>) =>
+      Effect.sync(() => {
+        for (const event of events) if (event._tag === "UsageReported") spent.push(event.origin?.replace(/^sa-.*/, "child") ?? "run")
+      })
+    return Effect.gen(function*() {
+      const failed: Array<string> = []
+      yield* Effect.gen(function*() {
+        yield* Effect.flip(Agent.run({ prompt: "Look", sessionId: "s1", onEvent: reported(failed) }))
+        assert.strictEqual(yield* requests, 2)
+      }).pipe(Effect.provide(runtimeOf(look, Fake.text("a black pixel"), () => Effect.fail(refused))))
+      assert.deepStrictEqual(failed, ["run", "vision"])
+      const cut: Array<string> = []
+      yield* Effect.gen(function*() {
+        const fiber = yield* Effect.forkChild(Agent.run({ prompt: "Look", sessionId: "s1", onEvent: reported(cut) }))
+        yield* Deferred.await(reached)
+        yield* Fiber.interrupt(fiber)
+        assert.strictEqual(yield* requests, 3)
+      }).pipe(Effect.provide(runtimeOf(delegated, look, Fake.text("a black pixel"), hangs)))
+      assert.deepStrictEqual(cut, ["run", "child", "child"])
+    })
   })
 
   it.effect("an application's own side model goes before", () => {

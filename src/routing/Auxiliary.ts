@@ -255,8 +255,10 @@ export const make = <E = never>(options: Options): Service<E> => {
   }
 
   return {
-    call: Effect.fnUntraced(function*(task, given) {
-      const answer = yield* through(task, yield* choose(task, given, given.images ?? task === "vision"), given)
+    // An answer that came is paid for, whoever stops waiting for it: nothing comes between the two.
+    call: (task, given) => Effect.uninterruptibleMask((restore) => Effect.gen(function*() {
+      const asked = Effect.flatMap(choose(task, given, given.images ?? task === "vision"), (choice) => through(task, choice, given))
+      const answer = yield* restore(asked)
       const usage = Usage.fromResponse(answer.response.usage)
       const cost = answer.cost ?? Cost.unknown("no price for this model")
       const before = used.get(task) ?? { usage: Usage.zero, cost: Cost.nothing }
@@ -264,7 +266,7 @@ export const make = <E = never>(options: Options): Service<E> => {
       if (options.account !== undefined) yield* options.account(given.context.sessionId, { task, route: answer.route, usage, cost })
       if (given.record !== undefined) yield* given.record({ route: answer.route, usage, cost })
       return { text: textOf(answer.response), response: answer.response, route: answer.route, usage, cost }
-    }),
+    })),
     resolve: (task, overrides = {}) =>
       Effect.flatMap(choose(task, overrides, task === "vision"), ({ candidates: [first] }) =>
         first === undefined
