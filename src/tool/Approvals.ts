@@ -163,10 +163,12 @@ export const make = (options: Options): Service => {
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
     if (glob !== undefined) return refuse("approval_denied", Messages.deniedByGlob(glob))
-    const found = verdict.findings.length === 0 ? undefined : prefix()
+    const offered = verdict.findings.length === 0 ? undefined : prefix()
+    const covered = verdict.findings.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = verdict.findings.map((finding): Concern & { readonly listed: boolean } => {
-      const ofPrefix = CommandPrefix.holdsFor(finding)
-      return { key: finding.key, permanent: true, prefix: ofPrefix ? found : undefined, listed: ofPrefix && lines.length === 1 && lines.every(isCovered) }
+      const holds = CommandPrefix.holdsFor(finding)
+      const listed = covered && (holds || offered === undefined && CommandPrefix.isListable(finding))
+      return { key: finding.key, permanent: true, prefix: holds ? offered : undefined, listed }
     })
     const known: ReadonlyArray<Concern> = [...findings.filter(({ listed }) => !listed), ...call.concerns ?? []]
     const otherwise = findings.some(({ listed }) => listed) ? "allow-list" : "nothing found"

@@ -97,11 +97,16 @@ export const globOf = (prefix: string): string => `${prefix} *`
 export const wordsOf = (glob: string): ReadonlyArray<string> | undefined =>
   /^[^\s*?]+(?: [^\s*?]+)* \*$/.test(glob) ? glob.slice(0, -2).split(" ") : undefined
 
-/** Dangers that no prefix says anything of: they come from elsewhere in the command. */
-const beyond: ReadonlySet<Finding["family"]> = new Set(["exfiltration", "remote code", "encoded payload", "unreadable"])
+/** Dangers that come from elsewhere in the command than from what its program is for. */
+const hidden: ReadonlySet<Finding["family"]> = new Set(["exfiltration", "remote code", "encoded payload", "unreadable"])
+/** Dangers of a command that runs or sets up another program than the one that it names. */
+const borrowed: ReadonlySet<Finding["family"]> = new Set(["inline code", "privilege", "configuration tampering"])
 
-/** True when an approval of a command's prefix may hold for this danger. */
-export const holdsFor = ({ family, gravity }: Finding): boolean => gravity === "ask" && !beyond.has(family)
+/** True when an approval of a command's prefix, as a question offers it, may hold for this danger. */
+export const holdsFor = (finding: Finding): boolean => isListable(finding) && !borrowed.has(finding.family)
+
+/** True when a prefix that an operator wrote, of a program that no question offers one of, may hold for this danger. */
+export const isListable = ({ family, gravity }: Finding): boolean => gravity === "ask" && !hidden.has(family)
 
 /** Makes the test if a command line is a single command that begins with one of these prefixes, each as its words. */
 export const covering = (prefixes: ReadonlyArray<ReadonlyArray<string>>) => (line: string): boolean => {

@@ -159,6 +159,18 @@ describe("Approvals", () => {
       assert.strictEqual(blocked(yield* check("rm -rf b")), "approval_denied")
     }))
 
+  it.effect("a prefix holds for no danger that comes from elsewhere in the command, unless an operator wrote it for such a program", () =>
+    Effect.gen(function*() {
+      const lines = ["git clone -c core.fsmonitor=./x https://example.com/r", "git commit --author 'sk' -m \u202e"]
+      const { check, questions } = yield* scene(lines.flatMap(() => [{ choice: "session", prefix: true }, "deny"]), { policy: { allow: ["git clone *", "git commit *", "python3 *"] } })
+      for (const line of lines) {
+        assert.strictEqual(blocked(yield* check(line)), "user", line)
+        assert.isUndefined(questions.at(-1)?.prefix, line)
+        assert.strictEqual(blocked(yield* check(`${line} --quiet`)), "approval_denied", line)
+      }
+      assert.strictEqual(blocked(yield* check("python3 -c 'print(1)'")), "allow-list")
+    }))
+
   it.effect("keeps the floor against every prefix", () =>
     Effect.gen(function*() {
       const allow = ["rm *", "dd *", "git *", "git push *", "mkfs.ext4 *", "shutdown *", "systemctl *", "kill *", "sudo *", "bash *", "find *", "chmod *"]
