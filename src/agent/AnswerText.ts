@@ -10,12 +10,13 @@
  *
  * Source: `hermes-llm.md` §19.1, §19.2 and §19.11, `ARCHITECTURE.md` §7.
  */
-import * as Response from "effect/ai/Response"
+import type * as Response from "effect/ai/Response"
 import { type ContentPart, type ModelResponse, type StreamPart, withParts } from "../domain/Model.ts"
 import { redactKeys } from "../domain/Redaction.ts"
 import * as RedactionStream from "../domain/RedactionStream.ts"
 import * as TextFences from "../domain/TextFences.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
+import { reasoningDelta, textDelta } from "../provider/StreamMachine.ts"
 
 /** A part of an answer as it is kept; the part itself when it is fine. */
 const kept = (part: ContentPart): ContentPart => {
@@ -57,7 +58,11 @@ interface Filter {
 }
 
 const chain = (...filters: ReadonlyArray<Filter>): Filter => ({
-  push: (piece) => filters.reduce((text, filter) => text === "" ? "" : filter.push(text), piece),
+  push: (piece) => {
+    let text = piece
+    for (const filter of filters) if (text !== "") text = filter.push(text)
+    return text
+  },
   end: () => filters.reduce((text, filter) => (text === "" ? "" : filter.push(text)) + filter.end(), "")
 })
 
@@ -70,49 +75,73 @@ export interface Watcher {
   readonly end: () => ReadonlyArray<StreamPart>
 }
 
-/** See {@link Watcher}; one for each answer. */
-export const watcher = (redact: boolean): Watcher => {
-  const newText = (): Filter => chain(TextHygiene.stream(), TextFences.stream(), ...secrets(redact))
-  const newReasoning = (): Filter => chain(TextHygiene.stream(), ...secrets(redact))
-  let text = newText()
-  let reasoning = newReasoning()
-  let ids = { text: "", reasoning: "" }
+/** Shows one kind of text of an answer: what each piece lets go of is a piece itself. */
+interface Shown {
+  readonly add: (part: Delta, out: Array<StreamPart>) => void
+  /** Lets go of what was held back. */
+  readonly end: (out: Array<StreamPart>) => void
+}
 
-  const delta = (type: "text-delta" | "reasoning-delta", id: string, piece: string): ReadonlyArray<StreamPart> =>
-    piece === "" ? [] : [Response.makePart(type, { id, delta: piece })]
-  const endText = () => {
-    const rest = delta("text-delta", ids.text, text.end())
-    text = newText()
-    return rest
-  }
-  const endReasoning = () => {
-    const rest = delta("reasoning-delta", ids.reasoning, reasoning.end())
-    reasoning = newReasoning()
-    return rest
-  }
-  const one = (part: StreamPart): ReadonlyArray<StreamPart> => {
-    switch (part.type) {
-      case "text-delta": {
-        ids = { ...ids, text: part.id }
-        return delta("text-delta", part.id, text.push(part.delta))
-      }
-      case "reasoning-delta": {
-        ids = { ...ids, reasoning: part.id }
-        return delta("reasoning-delta", part.id, reasoning.push(part.delta))
-      }
-      case "text-start":
-      case "text-end":
-      case "tool-params-start":
-        return [...endReasoning(), ...endText(), part]
-      case "reasoning-start":
-      case "reasoning-end":
-        return [...endReasoning(), part]
-      default:
-        return [part]
+type Delta = Response.TextDeltaPart | Response.ReasoningDeltaPart
+
+const shownDeltas = (
+  newFilter: () => Filter,
+  make: (id: string, delta: string) => StreamPart
+): Shown => {
+  let filter = newFilter()
+  let id = ""
+  return {
+    add: (part, out) => {
+      id = part.id
+      const text = filter.push(part.delta)
+      if (text !== "") out.push(text === part.delta ? part : make(id, text))
+    },
+    end: (out) => {
+      const text = filter.end()
+      filter = newFilter()
+      if (text !== "") out.push(make(id, text))
     }
   }
+}
+
+/** See {@link Watcher}; one for each answer. */
+export const watcher = (redact: boolean): Watcher => {
+  const text = shownDeltas(() => chain(TextHygiene.stream(), TextFences.stream(), ...secrets(redact)), textDelta)
+  const reasoning = shownDeltas(() => chain(TextHygiene.stream(), ...secrets(redact)), reasoningDelta)
   return {
-    see: (parts) => parts.flatMap(one),
-    end: () => [...endReasoning(), ...endText()]
+    see: (parts) => {
+      const out: Array<StreamPart> = []
+      for (const part of parts) {
+        switch (part.type) {
+          case "text-delta":
+            text.add(part, out)
+            break
+          case "reasoning-delta":
+            reasoning.add(part, out)
+            break
+          case "text-start":
+          case "text-end":
+          case "tool-params-start":
+            reasoning.end(out)
+            text.end(out)
+            out.push(part)
+            break
+          case "reasoning-start":
+          case "reasoning-end":
+            reasoning.end(out)
+            out.push(part)
+            break
+          default:
+            out.push(part)
+        }
+      }
+      return out
+    },
+    end: () => {
+      const out: Array<StreamPart> = []
+      reasoning.end(out)
+      text.end(out)
+      return out
+    }
   }
 }

@@ -26,12 +26,12 @@ import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** The facts that a piece of an answer is to a user. */
-const eventsOf = (parts: ReadonlyArray<StreamPart>): Array<RunEvent> => {
+const eventsOf = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
   const events: Array<RunEvent> = []
   for (const part of parts) {
     switch (part.type) {
       case "text-delta":
-        events.push({ _tag: "TextDelta", text: part.delta })
+        if (readsText) events.push({ _tag: "TextDelta", text: part.delta })
         break
       case "reasoning-delta":
         events.push({ _tag: "ReasoningDelta", text: part.delta })
@@ -95,16 +95,11 @@ const retract = (run: RunState, progress: Progress): void => {
 const watch = (run: RunState, redact: boolean, progress: Progress): Watch => {
   const watcher = AnswerText.watcher(redact)
   const show = (parts: ReadonlyArray<StreamPart>): Effect.Effect<void> => {
-    let said = false
-    for (const part of parts) {
-      if (part.type !== "text-delta") continue
-      run.text += part.delta
-      said = true
-    }
+    const before = run.text
+    for (const part of parts) if (part.type === "text-delta") run.text += part.delta
     if (run.emit === undefined) return Effect.void
-    const read = run.readsText ? parts : parts.filter(({ type }) => type !== "text-delta")
-    const events = eventsOf(read)
-    if (said && run.readsText) progress.isRead = true
+    const events = eventsOf(parts, run.readsText)
+    if (run.text !== before && run.readsText) progress.isRead = true
     return events.length === 0 ? Effect.void : run.emit(events)
   }
   const onPart: OnPart = (parts) => Effect.as(show(watcher.see(parts)), parts)

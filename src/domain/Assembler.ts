@@ -58,9 +58,14 @@ const costOf = ({ metadata }: Response.FinishPart): number | undefined => {
 
 const noMetadata: Response.ProviderMetadata = {}
 
+const isEmpty = (metadata: Response.ProviderMetadata): boolean => {
+  for (const _ in metadata) return false
+  return true
+}
+
 const merge = (a: Response.ProviderMetadata, b: Response.ProviderMetadata): Response.ProviderMetadata => {
-  if (b === a || Object.keys(b).length === 0) return a
-  return Object.keys(a).length === 0 ? b : { ...a, ...b }
+  if (b === a || isEmpty(b)) return a
+  return isEmpty(a) ? b : { ...a, ...b }
 }
 
 /** Arguments as {@link ContentPart} carries them: parsed, or the raw text where it is not JSON; empty text is `{}`. */

@@ -119,8 +119,21 @@ const shapes: ReadonlyArray<Rule> = [
   { pattern: new RegExp(String.raw`${start}\d{8,10}:[\w-]{35}(?![\w-])`, "g"), replace: mask }
 ]
 
-/** Every key has a word as long as this in it. */
-const longWord = /[\w.~-]{16}/
+/** Every vendor's key has a word as long as this in it. */
+const longWord = 16
+const isOfWord = Array.from({ length: 128 }, (_, code) => /[\w.~-]/.test(String.fromCharCode(code)))
+
+/** Tests for a long word, from the end of where it would stand: most of a text is never looked at. */
+const hasLongWord = (text: string): boolean => {
+  for (let before = -1; before + longWord < text.length;) {
+    let at = before + longWord
+    while (at > before && isOfWord[text.charCodeAt(at)] === true) at--
+    if (at === before) return true
+    before = at
+  }
+  return false
+}
+
 const vendorKey = new RegExp(`${start}(?:${KeyShapes.source})(?![A-Za-z0-9])|${KeyShapes.addresses}`, "g")
 const markedKeys = KeyShapes.marked.map(([, mark, whole]) => ({
   mark,
@@ -129,7 +142,7 @@ const markedKeys = KeyShapes.marked.map(([, mark, whole]) => ({
 
 /** A text without the keys of vendors that `KeyShapes` knows. */
 const withoutVendorKeys = (text: string): string => {
-  if (!longWord.test(text)) return text
+  if (!hasLongWord(text)) return text
   let out = text.replace(vendorKey, (found) => mask(found))
   for (const { mark, pattern } of markedKeys) if (out.includes(mark)) out = out.replace(pattern, (found) => mask(found))
   return out
@@ -220,6 +233,9 @@ const hint = new RegExp(
   "i"
 )
 
+/** Characters of the shortest key of a known shape: of the shapes above, and of the long word in every vendor's key. */
+const shortestKey = 15
+
 /** A text without the secrets in it; the text itself when there are none. */
 export const redactText = (given: string, secrets = current()): string => {
   const text = withoutVendorKeys(secrets.mask(given))
@@ -234,7 +250,9 @@ export const redactText = (given: string, secrets = current()): string => {
  * may well be an example of a settings file: there a name says nothing of a value.
  */
 export const redactKeys = (given: string, secrets = current()): string => {
-  const text = withoutVendorKeys(secrets.mask(given))
+  const known = secrets.mask(given)
+  if (known.length < shortestKey) return known
+  const text = withoutVendorKeys(known)
   if (!shapeHint.test(text)) return text
   let out = text
   for (const rule of shapes) out = out.replace(rule.pattern, rule.replace)

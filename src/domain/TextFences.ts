@@ -117,6 +117,10 @@ export const stream = (): FenceStream => {
     push: (piece) => {
       const text = held + piece
       held = ""
+      if (inside === undefined && !text.includes("<")) {
+        before = text.at(-1) ?? before
+        return text
+      }
       return read(text, false)
     },
     end: () => {

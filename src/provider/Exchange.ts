@@ -17,7 +17,7 @@ import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../domain/ApiMode.ts"
 import * as Assembler from "../domain/Assembler.ts"
-import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import * as Extras from "./Extras.ts"
 import type { Service } from "./Provider.ts"
@@ -110,7 +110,9 @@ const watch = Effect.fnUntraced(function*(
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
   const { context, reader, machine } = open
   const sent = Assembler.make()
-  const seen = Assembler.make()
+  /** What `onPart` gave back; the same assembler for as long as it changed nothing. */
+  let seen = sent
+  let before: Array<ReadonlyArray<StreamPart>> = []
   const next = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> =>
     machine.over?.() === true ? reader.return() : reader.next()
   for (let over = false; !over && machine.failure() === undefined;) {
@@ -119,7 +121,16 @@ const watch = Effect.fnUntraced(function*(
     const parts = item.done === true ? machine.end(reader.finished) : machine.step(item.value)
     if (parts.length === 0) continue
     sent.add(parts)
-    seen.add(yield* onPart(parts))
+    const kept = yield* onPart(parts)
+    if (seen === sent && kept === parts) before.push(parts)
+    else {
+      if (seen === sent) {
+        seen = Assembler.make()
+        for (const earlier of before) seen.add(earlier)
+        before = []
+      }
+      seen.add(kept)
+    }
     if (sent.overflow() !== undefined) {
       yield* ask(context, () => reader.return())
       break

@@ -38,6 +38,15 @@ describe("Secrets", () => {
     assert.deepStrictEqual(keys, [])
   })
 
+  it("finds keys of every kind at every offset of a text", () => {
+    const prose = "a bc def ghij klmno pqrstu vwxyzab cdefghij klm"
+    const missed = plantedKeys.flatMap(([kind, key]) =>
+      Array.from(prose, (_, length) => `${prose.slice(0, length)} ${key} and more`)
+        .filter((text) => Redaction.redactKeys(text).includes(key)).map((text) => `${kind} at ${text.indexOf(key)}`)
+    )
+    assert.deepStrictEqual(missed, [])
+  })
+
   it("finds a value that it holds in every form, for every kind", () => {
     const missed = plantedKeys.flatMap(([kind, key]) => {
       const secrets = holding(key)
