@@ -38,7 +38,6 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
 import type { ConfigError } from "../domain/AgentError.ts"
-import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
@@ -157,19 +156,17 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
     if (stream === undefined) return yield* SdkError.cut(executing)
     const batches = Stream.batches(stream)
     const machine = Stream.make(executing, $metadata.requestId)
-    const sent = Assembler.make()
-    const seen = onPart === undefined ? sent : Assembler.make()
-    for (let over = false; !over && sent.overflow() === undefined;) {
+    const heard = Exchange.hear(onPart)
+    const isOver = (): boolean => heard.sent.overflow() !== undefined
+    for (let over = false; !over && !isOver();) {
       const events = yield* ask(batches.next)
       over = events === undefined
       const parts = events === undefined ? machine.end() : machine.step(events)
-      if (parts.length === 0) continue
-      sent.add(parts)
-      if (onPart !== undefined) seen.add(yield* onPart(parts))
+      if (parts.length > 0) yield* heard.add(parts)
     }
     // The connection of an answer without an end is closed.
-    if (sent.overflow() !== undefined) abort.abort()
-    return yield* Exchange.streamedResponse(machine, sent, seen)
+    if (isOver()) abort.abort()
+    return yield* Exchange.streamedResponse(machine, heard)
   })
 
   const execute = (request: ModelRequest, options?: ExecuteOptions): Effect.Effect<ModelResponse, AiError.AiError> =>

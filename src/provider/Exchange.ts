@@ -65,15 +65,46 @@ const ask = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effe
   // The runtime's secrets are known here, and not in the promise's own callbacks.
   Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError((error) => SdkError.fromSdk({ ...context, error })))
 
+/** A stream on its way through `onPart`: what was sent, and what the listener made of it. */
+export interface Heard {
+  readonly add: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void>
+  readonly sent: Assembler.Assembler
+  /** The parts that `onPart` gave back; the same as `sent` where it changed nothing. */
+  readonly seen: () => Assembler.Assembler
+}
+
+/** Assembles a stream; one assembler serves for as long as `onPart` changes nothing. */
+export const hear = (onPart: OnPart | undefined): Heard => {
+  const sent = Assembler.make()
+  let seen = sent
+  let before: Array<ReadonlyArray<StreamPart>> = []
+  const heard = (parts: ReadonlyArray<StreamPart>, kept: ReadonlyArray<StreamPart>): void => {
+    if (seen === sent && kept === parts) return void before.push(parts)
+    if (seen === sent) {
+      seen = Assembler.make()
+      for (const earlier of before) seen.add(earlier)
+      before = []
+    }
+    seen.add(kept)
+  }
+  return {
+    sent,
+    seen: () => seen,
+    add: (parts) => {
+      sent.add(parts)
+      return onPart === undefined ? Effect.void : Effect.map(onPart(parts), (kept) => heard(parts, kept))
+    }
+  }
+}
+
 /** The response of a stream that is over: of the parts that `onPart` gave back, with `raw` of those that were sent. */
 export const streamedResponse = (
   machine: Pick<StreamMachine.StreamMachine, "failure" | "body">,
-  sent: Assembler.Assembler,
-  seen: Assembler.Assembler
+  { seen, sent }: Heard
 ): Effect.Effect<ModelResponse, AiError.AiError> => {
   const failure = machine.failure()
   if (failure !== undefined) return Effect.fail(failure)
-  const { parts, finishReason, usage, reportedCost, model, id } = seen.result()
+  const { parts, finishReason, usage, reportedCost, model, id } = seen().result()
   let raw: unknown
   return Effect.succeed({
     parts,
@@ -92,16 +123,17 @@ export const streamedResponse = (
 /** Reads to the end, without `onPart`. */
 const drain = (open: Open): Effect.Effect<ModelResponse, AiError.AiError> => {
   const { context, reader, machine } = open
-  const assembler = Assembler.make()
+  const heard = hear(undefined)
+  const { sent } = heard
   const read = async (): Promise<void> => {
     while (machine.failure() === undefined) {
-      if (assembler.overflow() !== undefined) return void await reader.return()
+      if (sent.overflow() !== undefined) return void await reader.return()
       const item = machine.over?.() === true ? await reader.return() : await reader.next()
-      assembler.add(item.done === true ? machine.end(reader.finished) : machine.step(item.value))
+      sent.add(item.done === true ? machine.end(reader.finished) : machine.step(item.value))
       if (item.done === true) return
     }
   }
-  return Effect.flatMap(ask(context, read), () => streamedResponse(machine, assembler, assembler))
+  return Effect.flatMap(ask(context, read), () => streamedResponse(machine, heard))
 }
 
 const watch = Effect.fnUntraced(function*(
@@ -109,10 +141,7 @@ const watch = Effect.fnUntraced(function*(
   onPart: OnPart
 ): Effect.fn.Return<ModelResponse, AiError.AiError> {
   const { context, reader, machine } = open
-  const sent = Assembler.make()
-  /** What `onPart` gave back; the same assembler for as long as it changed nothing. */
-  let seen = sent
-  let before: Array<ReadonlyArray<StreamPart>> = []
+  const heard = hear(onPart)
   const next = (): Promise<IteratorResult<ReadonlyArray<SseReader.SseEvent>, undefined>> =>
     machine.over?.() === true ? reader.return() : reader.next()
   for (let over = false; !over && machine.failure() === undefined;) {
@@ -120,23 +149,13 @@ const watch = Effect.fnUntraced(function*(
     over = item.done === true
     const parts = item.done === true ? machine.end(reader.finished) : machine.step(item.value)
     if (parts.length === 0) continue
-    sent.add(parts)
-    const kept = yield* onPart(parts)
-    if (seen === sent && kept === parts) before.push(parts)
-    else {
-      if (seen === sent) {
-        seen = Assembler.make()
-        for (const earlier of before) seen.add(earlier)
-        before = []
-      }
-      seen.add(kept)
-    }
-    if (sent.overflow() !== undefined) {
+    yield* heard.add(parts)
+    if (heard.sent.overflow() !== undefined) {
       yield* ask(context, () => reader.return())
       break
     }
   }
-  return yield* streamedResponse(machine, sent, seen)
+  return yield* streamedResponse(machine, heard)
 })
 
 const whole = (answer: Result.Result<ModelResponse, AiError.AiError>, onPart: OnPart | undefined): Effect.Effect<ModelResponse, AiError.AiError> =>

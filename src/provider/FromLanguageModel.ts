@@ -41,10 +41,10 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import type * as LanguageModel from "effect/ai/LanguageModel"
-import * as Assembler from "../domain/Assembler.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import * as Decode from "./foreign/Decode.ts"
 import * as Request from "./foreign/Request.ts"
+import * as Exchange from "./Exchange.ts"
 import type * as ProviderPort from "./Provider.ts"
 
 /** Provider and model that an answer is attributed to. */
@@ -67,16 +67,14 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
     onPart: ExecuteOptions["onPart"]
   ): Effect.fn.Return<ModelResponse, AiError.AiError> {
     const filter = Decode.makeFilter()
-    const sent = Assembler.make()
-    const seen = onPart === undefined ? sent : Assembler.make()
+    const heard = Exchange.hear(onPart)
+    const { sent } = heard
     const parts = Stream.takeUntil(model.streamText(options), () => sent.overflow() !== undefined)
     yield* Stream.runForEachArray(parts, (parts) => {
       const error = Decode.errorIn(parts)
       if (error !== undefined) return Effect.fail(fail("execute", error))
       const kept = filter(parts)
-      if (kept.length === 0) return Effect.void
-      sent.add(kept)
-      return onPart === undefined ? Effect.void : Effect.map(onPart(kept), seen.add)
+      return kept.length === 0 ? Effect.void : heard.add(kept)
     })
     const all = sent.result()
     if (!all.finished && sent.overflow() === undefined) {
@@ -85,7 +83,7 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
         new AiError.InvalidResponseError({ description: "the stream ended before the answer was complete" })
       )
     }
-    return Decode.make(seen.result(), all)
+    return Decode.make(heard.seen().result(), all)
   })
 
   return {

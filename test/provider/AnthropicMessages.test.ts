@@ -6,11 +6,14 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as Prompt from "effect/ai/Prompt"
+import * as Response from "effect/ai/Response"
 import type { ModelCall } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import { fromResponse } from "../../src/domain/Usage.ts"
 import * as AnthropicMessages from "../../src/provider/AnthropicMessages.ts"
+import * as Exchange from "../../src/provider/Exchange.ts"
 import { Provider } from "../../src/provider/Provider.ts"
+import * as StreamMachine from "../../src/provider/StreamMachine.ts"
 import * as Ask from "./Ask.ts"
 import * as HttpServer from "./HttpServer.ts"
 
@@ -261,6 +264,19 @@ describe("a streamed answer", () => {
       })
       assert.deepStrictEqual(Ask.plain(response), [["text", "Hel"]])
       assert.deepInclude(response.raw, { content: [{ type: "text", text: "Hello" }] })
+    }))
+
+  it.effect("is made of what onPart gives on, from the part on where it begins to change something", () =>
+    Effect.gen(function*() {
+      const heard = Exchange.hear((parts) =>
+        Effect.succeed(parts.some((part) => part.type === "text-end") ? parts.filter(({ type }) => type !== "text-delta") : parts))
+      const delta = (text: string) => StreamMachine.textDelta("t", text)
+      yield* heard.add([Response.makePart("text-start", { id: "t" }), delta("a")])
+      yield* heard.add([delta("b")])
+      assert.strictEqual(heard.seen(), heard.sent)
+      yield* heard.add([delta("c"), Response.makePart("text-end", { id: "t" })])
+      assert.deepStrictEqual(heard.seen().result().parts.map((part) => part.type === "text" ? part.text : ""), ["ab"])
+      assert.deepStrictEqual(heard.sent.result().parts.map((part) => part.type === "text" ? part.text : ""), ["abc"])
     }))
 
   it.effect("has a body that reads as the same answer", () =>
