@@ -124,7 +124,7 @@ export const on = <Name extends HookName, E = never, R = never>(
   name: Name,
   handle: (event: HookEvents[Name]) => Effect.Effect<Returned<Name>, E, R>,
   options?: OptionsOf<Name>
-): Hook<R> => single(name, handle.name, handler(handle), options ?? {})
+): Hook<NoInfer<R>> => single(name, handle.name, handler(handle), options ?? {})
 
 /** The listeners of an {@link observer}: as many as it wants, none of which answers. */
 export type Handlers = { readonly [Name in HookName]?: (event: HookEvents[Name]) => Effect.Effect<void, unknown, unknown> }

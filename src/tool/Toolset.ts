@@ -187,7 +187,7 @@ export const make = <Tools extends Record<string, Tool.Any>, E, R>(
   name: string,
   toolkit: Toolkit.Toolkit<Tools>,
   handlers: Layer.Layer<Tool.HandlersFor<Tools>, E, R>
-): Toolset<E, R | CallServices<Tools>> => ({
+): Toolset<NoInfer<E>, NoInfer<R> | CallServices<Tools>> => ({
   [TypeId]: TypeId,
   name,
   tools: Object.values(toolkit.tools),

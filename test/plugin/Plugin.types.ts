@@ -4,7 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { Hooks, Middleware, Plugin, type PluginContext, Runtime } from "../../src/index.ts"
+import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
+import { Hooks, Middleware, Plugin, type PluginContext, Runtime, Toolset } from "../../src/index.ts"
 
 class Clockwork extends Context.Service<Clockwork, { readonly tick: Effect.Effect<void> }>()("test/Clockwork") {}
 class Ledger extends Context.Service<Ledger, { readonly note: (line: string) => Effect.Effect<void> }>()("test/Ledger") {}
@@ -68,6 +70,24 @@ same<NeedsOf<typeof scoped>, Hooks.Hooks>(true)
 same<Scope.Scope extends NeedsOf<typeof scoped> ? true : false, false>(true)
 const complete = Runtime.layer({ plugins: [scoped] })
 same<typeof complete extends Layer.Layer<infer _A, infer _E, infer R> ? R : never, never>(true)
+
+// So do hooks and toolsets that are written where they are listed.
+const Count = Tool.make("count", { description: "Counts", success: Schema.Finite })
+const counting = Toolkit.make(Count)
+const listed = Plugin.make({
+  name: "listed",
+  build: Effect.sync(() => ({
+    tools: [Toolset.make("counting", counting, counting.toLayer({ count: () => Effect.succeed(1) }))],
+    hooks: [Hooks.on("post_tool_call", ({ tool_name }) => Ledger.use(({ note }) => note(tool_name)))]
+  }))
+})
+same<NeedsOf<typeof listed>, Ledger>(true)
+const valued = Plugin.value({
+  name: "valued",
+  tools: [Toolset.make("counting", counting, counting.toLayer({ count: () => Effect.succeed(1) }))],
+  hooks: [Hooks.on("post_tool_call", ({ tool_name }) => Effect.asVoid(Effect.succeed(tool_name)))]
+})
+same<NeedsOf<typeof valued>, never>(true)
 
 // Middleware that is written where it is listed says what it fails with as exactly as anywhere else.
 const inline = Runtime.layer({
