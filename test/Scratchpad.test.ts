@@ -1,7 +1,7 @@
-// The tours of scratchpad/ run as they are, and the README's snippets are taken from them.
+// The tours and guides of scratchpad/ run as they are, and the snippets of the README and of the guides are taken from them.
 import { assert, describe, it } from "@effect/vitest"
 import { execFile } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { root } from "./support/sources.ts"
@@ -37,12 +37,47 @@ describe("scratchpad", () => {
   }
 
   it("the README's snippets are these files", () => {
-    const readme = readFileSync(join(root, "README.md"), "utf8")
-    const snippets = Array.from(readme.matchAll(/<!-- (scratchpad\/[\w./-]+) -->\n+```ts\n([\s\S]*?)```/g))
-    assert.isAtLeast(snippets.length, 3)
-    for (const [, path = "", text = ""] of snippets) {
-      const source = readFileSync(join(root, path), "utf8").replaceAll("\"../src/index.ts\"", "\"hermes-effect\"")
-      assert.strictEqual(text, source, path)
-    }
+    assert.isAtLeast(checkedSnippets("README.md").length, 3)
   })
+})
+
+/** Files that a page shows, each compared with the page's text of it. */
+const checkedSnippets = (page: string): ReadonlyArray<string> =>
+  Array.from(
+    readFileSync(join(root, page), "utf8").matchAll(/<!-- (scratchpad\/[\w./-]+) -->\n+```ts\n([\s\S]*?)```/g),
+    ([, path = "", text = ""]) => {
+      const source = readFileSync(join(root, path), "utf8").replaceAll(/"(?:\.\.\/)+src\/index\.ts"/g, "\"hermes-effect\"")
+      assert.strictEqual(text, source, path)
+      return path
+    }
+  )
+
+describe("guides", () => {
+  const guides = readdirSync(join(folder, "guides"))
+  const pages = guides.filter((name) => name.endsWith(".md"))
+  const examples = guides.filter((name) => name.endsWith(".ts"))
+
+  it("show files beside them, every one of them, and no other code", () => {
+    const shown = pages.flatMap((name) => checkedSnippets(`scratchpad/guides/${name}`))
+    assert.deepStrictEqual(shown.toSorted(), examples.map((name) => `scratchpad/guides/${name}`).toSorted())
+    const blocks = pages.flatMap((name) => readFileSync(join(folder, "guides", name), "utf8").match(/^```ts$/gm) ?? [])
+    assert.strictEqual(blocks.length, shown.length)
+  })
+
+  it("link pages that are there", () => {
+    const missing = pages.flatMap((name) =>
+      Array.from(readFileSync(join(folder, "guides", name), "utf8").matchAll(/\]\(([^)#:]+)\)/g), ([, link = ""]) => link)
+        .filter((link) => !existsSync(join(folder, "guides", link)))
+    )
+    assert.deepStrictEqual(missing, [])
+  })
+
+  for (const example of examples) {
+    it(`${example} prints what it says`, async () => {
+      const promised = Array.from(readFileSync(join(folder, "guides", example), "utf8").matchAll(/^\/\/ => (.*)$/gm), ([, line]) => line)
+      const { stderr, stdout } = await run(process.execPath, [join(folder, "guides", example)], { cwd: root })
+      assert.deepStrictEqual(stdout.trimEnd().split("\n"), promised)
+      assert.strictEqual(stderr, "")
+    })
+  }
 })
