@@ -11,7 +11,7 @@ import type { Route } from "../../src/domain/Route.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Auxiliary from "../../src/routing/Auxiliary.ts"
 import * as TaskRoutes from "../../src/routing/auxiliary/TaskRoutes.ts"
-import * as Feasibility from "../../src/routing/auxiliary/Feasibility.ts"
+import * as CompactionPort from "../../src/routing/CompactionPort.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as Failover from "../support/failover.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -111,7 +111,7 @@ describe("hermes-llm auxiliary roles", () => {
 
   it("T55 the model that makes summaries must be able to read them", () => {
     const judge = (window: number | undefined, trigger = 100_000) =>
-      Feasibility.judge({ mainWindow: 200_000, trigger, summary: window === undefined ? undefined : { model: "small", window } })
+      CompactionPort.feasibility({ mainWindow: 200_000, trigger, summary: window === undefined ? undefined : { model: "small", window } })
     assert.strictEqual(judge(32_000)._tag, "Refused")
     const lowered = judge(80_000)
     assert.deepInclude(lowered, { _tag: "Lowered", trigger: 80_000, threshold: 0.4 })
