@@ -1,26 +1,28 @@
 /**
- * Maps a program's settings to the options of the parts of its runtime. Used by `Runtime` alone.
+ * Maps a program's settings to the options of the parts of its runtime. Used by `ProgramRuntime` alone.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Limits } from "../agent/Budget.ts"
-import type { DelegationSettings } from "../agent/RunInput.ts"
+import type { AgentSettings, DelegationSettings } from "../agent/RunInput.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
-import type { Environment } from "../config/Environment.ts"
+import { besideAddress, type Environment } from "../config/Environment.ts"
 import type { Home } from "../config/Home.ts"
 import { canonical } from "../config/KnownProviders.ts"
 import type { Values } from "../config/Settings.ts"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { awsSecrets } from "../domain/CredentialNames.ts"
+import * as ChildProcesses from "../platform/ChildProcesses.ts"
+import { layer as leasesIn } from "../platform/Leases.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import { readPrefill } from "../prompt/PromptPrefix.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { detect } from "../routing/Detection.ts"
-import { FileLimits, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
+import { Places } from "../tool/builtin/file/Places.ts"
+import { CodeSettings, FileLimits, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
-import { isReplaced, type Substitutes } from "./OpenRouter.ts"
 
 /**
  * Selects the variables that commands get. General `AWS_…` variables are among them, for command line tools, unless a route of this
@@ -59,8 +61,41 @@ export const tools = (settings: Values, inherited: InheritedLimits.Limits | unde
   )
 }
 
+/** Layer of the ports and options of the tools that reach the network, run scripts or keep jobs; each is loaded with its tool. */
+export const toolPorts = (settings: Values, environment: Environment["Service"], home: Home["Service"]) =>
+  Layer.unwrap(Effect.map(
+    Effect.promise(() =>
+      Promise.all([
+        import("../tool/fence/Urls.ts"),
+        import("../tool/builtin/web/SearchProvider.ts"),
+        import("../tool/cron/CronJobs.ts"),
+        import("../tool/cron/CronContext.ts"),
+        import("../tool/cron/JobSnapshot.ts")
+      ])
+    ),
+    ([urls, search, cron, { CronDefaults }, Snapshot]) =>
+      Layer.mergeAll(
+        cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
+        Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: Snapshot.take(settings, environment) })),
+        Layer.succeed(urls.UrlPolicy, {
+          ...urls.strict,
+          allowPrivate: settings.security.allowPrivateUrls,
+          unknownHosts: settings.security.unknownHosts
+        }),
+        Layer.succeed(search.WebSearch, search.fromEnvironment((name) =>
+          // `TAVILY_API_KEY` and `TAVILY_BASE_URL` belong together.
+          besideAddress(environment, [`${name.slice(0, name.indexOf("_"))}_BASE_URL`])(name))),
+        Layer.succeed(CodeSettings, {
+          mode: settings.codeExecution.mode,
+          timeoutSeconds: settings.codeExecution.timeout,
+          maxToolCalls: settings.codeExecution.maxToolCalls,
+          environment: commandVariables(settings)
+        })
+      )
+  ))
+
 /** Example messages of every call. */
-export const prefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
+const prefill = ({ prefillMessagesFile }: Values, environment: Environment["Service"], home: Home["Service"]) =>
   readPrefill(prefillMessagesFile, {
     agentHome: home.root,
     userHome: environment.get("HOME") ?? environment.get("USERPROFILE")
@@ -73,7 +108,7 @@ export const hooks = ({ plugins }: Values): HookSettings => ({
 })
 
 /** Limits of one run besides model calls. */
-export const budget = ({ agent }: Values): Limits => ({
+const budget = ({ agent }: Values): Limits => ({
   tokens: agent.runBudgetTokens,
   dollars: agent.runBudgetDollars,
   seconds: agent.runBudgetSeconds,
@@ -81,7 +116,7 @@ export const budget = ({ agent }: Values): Limits => ({
 })
 
 /** Thresholds at which a run that goes in circles is warned or halted. */
-export const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
+const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => {
   const thresholds = ({ exactFailure, idempotentNoProgress, sameToolFailure }: Values["toolLoopGuardrails"]["warnAfter"]) => ({
     exactFailure,
     sameToolFailure,
@@ -96,10 +131,10 @@ export const loopGuard = ({ toolLoopGuardrails }: Values): LoopGuardSettings => 
 }
 
 /** Settings of children, and the model that they ask; where something answers in its place, that answers them too. */
-export const delegation = (
+const delegation = (
   settings: Values,
   { environment, logins }: Omit<ConfiguredRoutes.Configured, "settings">,
-  start: Substitutes
+  isReplaced: boolean
 ): Effect.Effect<DelegationSettings, ConfigError> => {
   const { childTimeoutSeconds, maxCallsPerStep, maxConcurrentChildren, maxIterations, maxSpawnDepth, subagentAutoApprove } =
     settings.delegation
@@ -115,8 +150,45 @@ export const delegation = (
   }
   // The router, which knows the plugins, finds out if one of them brings these.
   const brought = ConfiguredRoutes.unknown(settings)
-  return isReplaced(start)
+  return isReplaced
     ? Effect.succeed(limits)
     : Effect.map(Effect.fromResult(ConfiguredRoutes.delegated({ settings, environment, logins, brought })), (entry) =>
       ({ ...limits, route: entry?.route }))
 }
+
+/** The part of a program that its settings alone do not say. */
+interface Host {
+  readonly environment: Environment["Service"]
+  readonly home: Home["Service"]
+}
+
+/** Settings of the program's agent. */
+export const agent = Effect.fnUntraced(function*(
+  settings: Values,
+  { environment, home, logins }: Host & Pick<ConfiguredRoutes.Configured, "logins">,
+  isReplaced: boolean
+) {
+  return {
+    platform: "cli",
+    instructions: settings.agent.environmentHint,
+    prefill: yield* prefill(settings, environment, home),
+    maxIterations: settings.agent.maxTurns,
+    budget: budget(settings),
+    maxOutputTokens: settings.model.maxTokens,
+    reasoningEffort: settings.agent.reasoningEffort,
+    loopGuard: loopGuard(settings),
+    delegation: yield* delegation(settings, { environment, logins }, isReplaced)
+  } satisfies AgentSettings
+})
+
+/** Layer of the places of file tools: roots that they may write below, and the directories of the user and of the agent. */
+export const places = (
+  { security }: Values,
+  { environment, home, inherited }: Host & { readonly inherited: InheritedLimits.Limits | undefined }
+) =>
+  Places.layer({
+    home: environment.get("HOME") ?? environment.get("USERPROFILE"),
+    agentHome: home.root,
+    safeRoots: security.writeSafeRoot,
+    inherited: inherited?.roots
+  })

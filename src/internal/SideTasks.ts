@@ -1,6 +1,6 @@
 /**
  * The side tasks of a runtime: one service over its router, hooks and middleware, and the parts that ask it. Tools and
- * approvals are made before the router is, so they get a promise of it. Used by `Runtime` alone.
+ * approvals are made before the router is, so they get a promise of it. Used by `Assembly`, `ProgramRuntime` and `Runtime`.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

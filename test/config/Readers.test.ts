@@ -14,14 +14,14 @@ model.provider                                               routing/ConfiguredR
 model.base_url                                               routing/ConfiguredRoutes.ts
 model.api_key                                                routing/ConfiguredRoutes.ts
 model.api_mode                                               routing/ConfiguredRoutes.ts
-model.max_tokens                                             Runtime.ts
-agent.max_turns                                              Runtime.ts
-agent.environment_hint                                       Runtime.ts
-agent.reasoning_effort                                       Runtime.ts
+model.max_tokens                                             internal/SettingsMapping.ts
+agent.max_turns                                              internal/SettingsMapping.ts
+agent.environment_hint                                       internal/SettingsMapping.ts
+agent.reasoning_effort                                       internal/SettingsMapping.ts
 plugins.payload_max_chars                                    internal/SettingsMapping.ts
 plugins.hook_callback_timeout                                internal/SettingsMapping.ts
-hooks_auto_accept                                            Runtime.ts
-security.write_safe_root                                     Runtime.ts
+hooks_auto_accept                                            internal/ProgramRuntime.ts
+security.write_safe_root                                     internal/SettingsMapping.ts
 model.context_length                                         routing/ContextWindow.ts
 custom_providers.<>.models.<>.context_length                 routing/ContextWindow.ts
 model.ollama_num_ctx                                         routing/Catalogue.ts
@@ -72,8 +72,8 @@ network.request_timeout_seconds                              routing/ConfiguredR
 network.stream_read_timeout_seconds                          routing/ConfiguredRoutes.ts
 network.stream_stale_timeout_seconds                         routing/ConfiguredRoutes.ts
 network.call_stale_timeout_seconds                           routing/ConfiguredRoutes.ts
-network.stream_retries                                       internal/OpenRouter.ts
-agent.api_max_retries                                        internal/OpenRouter.ts
+network.stream_retries                                       internal/ProgramRuntime.ts
+agent.api_max_retries                                        internal/ProgramRuntime.ts
 agent.run_budget_seconds                                     internal/SettingsMapping.ts
 agent.run_budget_tokens                                      internal/SettingsMapping.ts
 agent.run_budget_dollars                                     internal/SettingsMapping.ts
@@ -112,11 +112,11 @@ prefill_messages_file                                        internal/SettingsMa
 security.redact_secrets                                      internal/SettingsMapping.ts
 terminal.oneshot_completion_wait_seconds                     cli/SingleQuery.ts
 approvals.single_query_mode                                  cli/SingleQuery.ts
-code_execution.mode                                          internal/ProgramTools.ts
-code_execution.timeout                                       internal/ProgramTools.ts
-code_execution.max_tool_calls                                internal/ProgramTools.ts
-security.allow_private_urls                                  internal/ProgramTools.ts
-security.unknown_hosts                                       internal/ProgramTools.ts
+code_execution.mode                                          internal/SettingsMapping.ts
+code_execution.timeout                                       internal/SettingsMapping.ts
+code_execution.max_tool_calls                                internal/SettingsMapping.ts
+security.allow_private_urls                                  internal/SettingsMapping.ts
+security.unknown_hosts                                       internal/SettingsMapping.ts
 mcp_servers.<>.command                                       tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.args                                          tool/mcp/ServerConfig.ts          section
 mcp_servers.<>.env.<>                                        tool/mcp/ServerConfig.ts          section
@@ -141,7 +141,7 @@ cron.jobs_may_schedule                                       cli/CronRuns.ts
 cron.script_timeout_seconds                                  cli/CronRuns.ts
 cron.run_timeout_seconds                                     cli/CronRuns.ts
 approvals.cron_mode                                          cli/CronRuns.ts
-cron.timezone                                                internal/ProgramTools.ts
+cron.timezone                                                internal/SettingsMapping.ts
 approvals.mode                                               tool/Approvals.ts
 approvals.timeout                                            tool/Approvals.ts
 approvals.gateway_timeout                                    tool/Approvals.ts
@@ -155,7 +155,7 @@ security.tirith_fail_open                                    tool/fence/Scanner.
 plugins.enabled                                              plugin/PluginManager.ts
 plugins.disabled                                             plugin/PluginManager.ts
 plugins.entries.<>.<>                                        plugin/PluginManager.ts
-plugins.packages                                             internal/LoadPlugins.ts
+plugins.packages                                             internal/ProgramRuntime.ts
 hooks.<>.<>.command                                          hooks/ShellHookConfig.ts          entry
 hooks.<>.<>.matcher                                          hooks/ShellHookConfig.ts          entry
 hooks.<>.<>.timeout                                          hooks/ShellHookConfig.ts          entry

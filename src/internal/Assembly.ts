@@ -1,0 +1,160 @@
+/**
+ * Puts the layers of a runtime on top of each other, for applications and for the program. Used by `Runtime` and `ProgramRuntime`.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Agent from "../agent/Agent.ts"
+import { BackgroundWork } from "../agent/BackgroundWork.ts"
+import { Children } from "../agent/Children.ts"
+import * as RunContext from "../domain/RunContext.ts"
+import type { Hook } from "../hooks/Hook.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import type * as Middleware from "../middleware/Middleware.ts"
+import * as ChildProcesses from "../platform/ChildProcesses.ts"
+import type { Options as PluginOptions } from "../plugin/PluginManager.ts"
+import { none, Plugins } from "../plugin/Plugins.ts"
+import type { Auxiliary } from "../routing/Auxiliary.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import { UsageAccounts } from "../routing/UsageAccounts.ts"
+import * as MemorySessionStore from "../session/MemorySessionStore.ts"
+import { RunRecord } from "../session/RunRecord.ts"
+import type { SessionSearch } from "../session/SessionSearch.ts"
+import type { SessionStore } from "../session/SessionStore.ts"
+import type { ApprovalJudge } from "../tool/approval/ApprovalJudge.ts"
+import * as Approvals from "../tool/Approvals.ts"
+import { FileState } from "../tool/builtin/file/FileState.ts"
+import { Places } from "../tool/builtin/file/Places.ts"
+import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
+import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
+import { TodoState } from "../tool/builtin/Todo.ts"
+import { type ListOf as ToolsetList, ToolRegistry } from "../tool/ToolRegistry.ts"
+import type { Any as AnyToolset } from "../tool/Toolset.ts"
+import * as SideTasks from "./SideTasks.ts"
+
+/** Decides which dangerous calls may run. */
+export type ApprovalsLayer = Layer.Layer<Approvals.Approvals, never, Hooks.Hooks | ApprovalJudge>
+
+/** The services of a program's runtime. */
+export type Services =
+  | Agent.Agent
+  | Approvals.Approvals
+  | Auxiliary
+  | BackgroundWork
+  | Children
+  | ModelRouter
+  | Plugins
+  | ToolRegistry
+  | SessionStore
+  | SessionSearch
+  | RunRecord
+  | Hooks.Hooks
+
+/** Layers under an agent, besides the lists of the application. */
+export interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds> {
+  readonly places: Layer.Layer<Places, never, PlacesNeeds>
+  /** Store of long tool results. */
+  readonly results: Layer.Layer<never, never, ChildProcesses.Platform>
+  readonly plugged: Layer.Layer<Plugins, never, PluggedNeeds>
+  readonly router: Layer.Layer<ModelRouter, RouterError, RouterNeeds>
+  /** The models that may be asked for side tasks. */
+  readonly helpers: SideTasks.SideTaskSources
+}
+
+/** Layer of plugins over the registries that they contribute to. */
+export type PluginLayer<R = never> = Layer.Layer<Plugins, never, Hooks.Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path | R>
+
+/** No plugins. */
+export const withoutPlugins: PluginLayer = Layer.succeed(Plugins, none)
+
+/** Loads plugins, and the code that does that. */
+export const plugins = <R = never>(options: PluginOptions<R>): PluginLayer<RunContext.AtBuild<R>> =>
+  Layer.unwrap(
+    Effect.map(Effect.promise(() => import("../plugin/PluginManager.ts")), ({ layer }) => layer(options))
+  )
+
+/** Adds what an agent works with in the background. */
+export const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
+  agent.pipe(
+    Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
+    Layer.provideMerge(Layer.fresh(Children.layer))
+  )
+
+/** Services that `Agent.make` silently does without; a runtime has them. */
+export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState])
+
+/** An agent under `key` that works with the plugins of its surroundings. */
+export const agentUnder = <Self, E, R, Needs>(
+  key: Context.Key<Self, Agent.Service<E, R>>,
+  agent: (outermost: ReadonlyArray<Middleware.Contained>) => Effect.Effect<Agent.Service<E, R>, never, Needs>
+) =>
+  withBackground(Layer.effect(
+    key,
+    Effect.gen(function*() {
+      yield* complete
+      const plugins = yield* Plugins
+      const service = yield* agent((yield* plugins.loaded).middleware)
+      yield* plugins.serve({ dispatch: service.callTool, complete: yield* SideTasks.ofPlugins })
+      return service
+    })
+  ))
+
+/** The layers of a runtime in their order: what is below is there for what is above. */
+export const assemble = <
+  Tools extends ReadonlyArray<AnyToolset>,
+  Listeners extends ReadonlyArray<Hook<unknown>>,
+  Middlewares extends ReadonlyArray<Middleware.Any>,
+  A,
+  AgentNeeds,
+  StoreError,
+  StoreNeeds,
+  PlacesNeeds,
+  PluggedNeeds,
+  RouterError,
+  RouterNeeds
+>(
+  agent: Layer.Layer<A, never, AgentNeeds>,
+  options: {
+    readonly hookSettings: Hooks.Settings | undefined
+    readonly tools: (Tools & ToolsetList<Tools>) | undefined
+    readonly hooks: (Listeners & Hooks.ListOf<Listeners>) | undefined
+    readonly approvals: ApprovalsLayer | undefined
+    readonly middleware: Middlewares | undefined
+    readonly store: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+    readonly record: Layer.Layer<RunRecord> | undefined
+  },
+  { helpers, places, plugged, results, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
+) => {
+  // Layers are shared by reference; two runtimes of one application have a store and approvals of their own.
+  const sessions: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> =
+    options.store ?? Layer.fresh(MemorySessionStore.layer)
+  const approvals = options.approvals ?? Layer.fresh(Approvals.layerDeny())
+  const side = SideTasks.make(helpers, options.middleware ?? [])
+  const toolsets: ToolsetList<Tools> = options.tools ?? []
+  const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
+  const listening = Layer.effectDiscard(
+    Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => RunContext.later(register(hook)), { discard: true }))
+  )
+  const support = Layer.mergeAll(
+    places,
+    FileState.layer,
+    TodoState.layer,
+    ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
+  )
+  return agent.pipe(
+    Layer.provideMerge(approvals.pipe(Layer.provide(side.forApprovals))),
+    Layer.provideMerge(side.service),
+    Layer.provideMerge(router),
+    Layer.provideMerge(listening),
+    Layer.provideMerge(plugged),
+    Layer.provideMerge(ToolRegistry.layerOf(toolsets).pipe(Layer.provide(side.forTools))),
+    Layer.provideMerge(Hooks.layer([], options.hookSettings)),
+    Layer.provideMerge(Layer.fresh(options.record ?? RunRecord.layerDefault)),
+    Layer.provideMerge(sessions),
+    Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, results)),
+    Layer.provide(ChildProcesses.layerDefault())
+  )
+}
+

@@ -1,0 +1,299 @@
+/**
+ * The runtime of a program: what the user's settings, home directory and environment make of all parts. Each part is loaded when it
+ * is wanted. `Runtime` hands it on.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
+import * as Agent from "../agent/Agent.ts"
+import * as DerivedSettings from "../config/DerivedSettings.ts"
+import { Environment } from "../config/Environment.ts"
+import { Home } from "../config/Home.ts"
+import * as InheritedLimits from "../config/InheritedLimits.ts"
+import { Settings, type Values } from "../config/Settings.ts"
+import * as Validation from "../config/Validation.ts"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as Secrets from "../domain/Secrets.ts"
+import type * as ShellHooks from "../hooks/ShellHooks.ts"
+import { bundled } from "../observability/Bundled.ts"
+import * as ChildProcesses from "../platform/ChildProcesses.ts"
+import { Plugins } from "../plugin/Plugins.ts"
+import * as ProviderSources from "../plugin/ProviderSources.ts"
+import type { Reserved } from "../plugin/Registration.ts"
+import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
+import * as Catalogue from "../routing/Catalogue.ts"
+import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
+import type { Logins } from "../routing/Logins.ts"
+import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as OpenRoute from "../routing/OpenRoute.ts"
+import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
+import * as AllowListFile from "../tool/approval/ApprovalMemory.ts"
+import * as Approvals from "../tool/Approvals.ts"
+import * as Bounds from "../tool/Bounds.ts"
+import * as Scanner from "../tool/fence/Scanner.ts"
+import { ToolRegistry } from "../tool/ToolRegistry.ts"
+import { agentUnder, assemble, type PluginLayer, plugins, type Services, withoutPlugins } from "./Assembly.ts"
+import * as SettingsMapping from "./SettingsMapping.ts"
+import * as SideTasks from "./SideTasks.ts"
+
+/** Substitutes of the configured models, and the recording of the exchange. */
+export interface Substitutes {
+  /** File with a scenario that answers in place of a model. */
+  readonly script?: string | undefined
+  /** File with a recording that answers in place of a model. */
+  readonly replay?: string | undefined
+  /** The built-in stand-in answers, whatever is configured. */
+  readonly withoutModel?: boolean | undefined
+  /** File that the exchanges with the model are appended to. */
+  readonly record?: string | undefined
+}
+
+type Recorder = (provider: ProviderService) => ProviderService
+
+const readText = (path: string): Effect.Effect<string, ConfigError, FileSystem.FileSystem> =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(path)).pipe(
+    Effect.mapError((error) =>
+      new ConfigError({
+        path,
+        message: error.reason._tag === "NotFound"
+          ? `${path}: there is no such file`
+          : `${path} cannot be read: ${error.message}`
+      })
+    )
+  )
+
+/** Errors inside of a file are told with its name. */
+const inFile = (path: string) => ({ message }: ConfigError): ConfigError => new ConfigError({ path, message: `${path}: ${message}` })
+
+const scenario = Effect.fnUntraced(function*(path: string) {
+  const text = yield* readText(path)
+  const [{ parse }, { make }] = yield* Effect.promise(() =>
+    Promise.all([import("../provider/offline/Scenario.ts"), import("../provider/Offline.ts")])
+  )
+  return yield* make({ scenario: yield* Effect.mapError(parse(text), inFile(path)) })
+})
+
+const recording = Effect.fnUntraced(function*(path: string) {
+  const text = yield* readText(path)
+  const { provider } = yield* Effect.promise(() => import("../provider/Replay.ts"))
+  return yield* Effect.mapError(provider(text.split("\n")), inFile(path))
+})
+
+const standIn = Effect.flatMap(Effect.promise(() => import("../provider/Offline.ts")), ({ make }) => make())
+
+const recorder = (path: string | undefined): Effect.Effect<Recorder, ConfigError, FileSystem.FileSystem> =>
+  path === undefined
+    ? Effect.succeed((provider) => provider)
+    : Effect.gen(function*() {
+      const Replay = yield* Effect.promise(() => import("../provider/Replay.ts"))
+      const sink = yield* Replay.toFile(path)
+      return (provider) => Replay.record(provider, sink)
+    })
+
+/** True when something answers in place of the configured models. */
+const isReplaced = ({ replay, script, withoutModel }: Substitutes): boolean =>
+  script !== undefined || replay !== undefined || withoutModel === true
+
+/** Substitute of the configured models, if there is one. */
+const substitute = ({ replay, script, withoutModel }: Substitutes) => {
+  if (script !== undefined) return scenario(script)
+  if (replay !== undefined) return recording(replay)
+  return withoutModel === true ? standIn : undefined
+}
+
+const one = (provider: ProviderService): Layer.Layer<ModelRouter> =>
+  Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
+
+/** The logins of this user, looked for only where one may matter. */
+const loginsOf = (
+  settings: Values,
+  start: Substitutes
+): Effect.Effect<Logins | undefined, ConfigError, Home | FileSystem.FileSystem | Path.Path> =>
+  isReplaced(start) || !ConfiguredRoutes.mayLogIn(settings)
+    ? Effect.succeed(undefined)
+    : Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load }) => load(settings))
+
+const routed = Effect.fnUntraced(function*(settings: Values, recorded: Recorder, logins: Logins | undefined) {
+  const home = yield* Home
+  const environment = yield* Environment
+  const { providers } = yield* Plugins.use(({ loaded }) => loaded)
+  const configured = { settings, environment, logins, brought: providers }
+  const { entries, problems } = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
+  const delegated = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))
+  for (const problem of problems) yield* Effect.logWarning(problem)
+  for (const line of ConfiguredRoutes.explain(settings, entries, delegated)) yield* Effect.logDebug(line)
+  const known = OpenRoute.make({ routing: settings.providerRouting })
+  // Side tasks and switches bring routes that the chain has not seen.
+  const open: OpenRoute.Open = (route) =>
+    Effect.flatMap(Effect.fromResult(DerivedSettings.guarded(route, settings)), (guarded) =>
+      (ProviderSources.find(providers, route.provider)?.open ?? known)(guarded))
+  const [first, ...further] = entries
+  if (further.length === 0 && first.route.provider === "offline" && delegated === undefined) return one(recorded(yield* standIn))
+  const [{ layer }, PoolStore, EndpointMemory, RateGuard] = yield* Effect.promise(() =>
+    Promise.all([
+      import("../routing/RoutedModelRouter.ts"),
+      import("../routing/PoolStore.ts"),
+      import("../routing/catalogue/EndpointMemory.ts"),
+      import("../routing/RateGuard.ts")
+    ])
+  )
+  const endpoints = yield* EndpointMemory.file(home.root)
+  const catalogue = yield* Catalogue.home(home.root, settings, endpoints)
+  const pooled = entries.some(({ credentials = [] }) => credentials.length > 1)
+  return layer({
+    chain: entries,
+    apart: delegated === undefined ? [] : [delegated],
+    open: (route) => Effect.map(Effect.flatMap(Catalogue.withExtraBody(catalogue, route), open), recorded),
+    maxAttempts: settings.agent.apiMaxRetries,
+    catalogue,
+    endpoints,
+    streamRetries: settings.network.streamRetries,
+    guard: yield* RateGuard.file(home.root),
+    ...(pooled ? { store: yield* PoolStore.file(home.root) } : {})
+  })
+})
+
+/** Layer of the router of a program. */
+const routerLayer = (
+  settings: Values,
+  start: Substitutes,
+  logins: Logins | undefined
+): Layer.Layer<ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
+  Layer.unwrap(Effect.gen(function*() {
+    const recorded = yield* recorder(start.record)
+    const instead = substitute(start)
+    return instead === undefined ? yield* routed(settings, recorded, logins) : one(recorded(yield* instead))
+  }))
+
+/** Toolsets of a program beside those that it always has. */
+const furtherToolsets = Effect.map(
+  Effect.promise(() =>
+    Promise.all([
+      import("../tool/builtin/Web.ts"),
+      import("../tool/builtin/Vision.ts"),
+      import("../tool/builtin/SessionSearchTool.ts"),
+      import("../tool/builtin/Clarify.ts"),
+      import("../tool/builtin/ExecuteCode.ts"),
+      import("../tool/builtin/CronJob.ts")
+    ])
+  ),
+  ([web, vision, sessionSearch, clarify, code, cronJob]) =>
+    [web.toolset, vision.toolset, sessionSearch.toolset, clarify.toolset, code.toolset, cronJob.toolset] as const
+)
+
+/** Connects the MCP servers; nothing is loaded where there are none. */
+const mcpServers = ({ mcpServers }: Values): Layer.Layer<never, never, Home | ToolRegistry> =>
+  Object.keys(mcpServers).length === 0
+    ? Layer.empty
+    : Layer.unwrap(Effect.map(
+      Effect.promise(() =>
+        Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts"), import("../tool/mcp/McpLogins.ts")])),
+      ([{ McpServers }, client, logins]) =>
+        McpServers.layer(mcpServers).pipe(
+          Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),
+          Layer.provide(ChildProcesses.layer)
+        )
+    ))
+
+/** The plugins of a program: those that its user enabled. */
+const pluginsOf = (settings: Values, cwd: string, reserved: Reserved | undefined): PluginLayer<Home | Environment> =>
+  Layer.unwrap(Effect.gen(function*() {
+    const home = yield* Home
+    const environment = yield* Environment
+    const { enabled, packages } = settings.plugins
+    // Without one that the user enabled, only those load that need no consent, and those are bundled.
+    const mayLoad = enabled.length > 0 || environment.get("HERMES_BUNDLED_PLUGINS") !== undefined ||
+      bundled.some(({ kind }) => kind === "backend" || kind === "platform")
+    return mayLoad
+      ? plugins({
+        places: { bundled, user: home.plugins, cwd, packages, variable: environment.get },
+        settings: settings.plugins,
+        reserved
+      })
+      : withoutPlugins
+  }))
+
+/** Choices of one start of a program besides its settings. */
+export interface Start extends Substitutes {
+  /** Asks whether a shell hook may run; absent where there is nobody to ask. */
+  readonly confirmHook?: ShellHooks.Settings["confirm"]
+  /** Names of commands that plugins can not have. */
+  readonly reserved?: Reserved | undefined
+}
+
+const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }: Start) {
+  if (Object.keys(settings.hooks).length === 0) return []
+  const home = yield* Home
+  const environment = yield* Environment
+  const { make } = yield* Effect.promise(() => import("../hooks/ShellHooks.ts"))
+  const service = yield* make({
+    block: settings.hooks,
+    home: home.root,
+    accept: settings.hooksAutoAccept,
+    confirm: confirmHook,
+    cwd: process.cwd(),
+    environment: environment.process
+  })
+  return yield* service.hooks
+})
+
+/**
+ * The runtime of a program: what the user's settings, home directory and environment make of all parts.
+ *
+ * **Details**
+ *
+ * The provider is the one of the route that the settings mean, sessions are kept in the home directory, every built-in tool
+ * is registered (a run selects from them), plugins are loaded that the user enabled, and shell hooks run that the user agreed
+ * to, after the plugins'. Settings that ask for a protection that there is not (`terminal.backend: docker`) are refused.
+ */
+export const program = (
+  settings: Values,
+  start: Start = {}
+): Layer.Layer<Services, ConfigError, Home | Environment> =>
+  Secrets.providedLayer(Layer.unwrap(Effect.gen(function*() {
+    const refusal = Validation.refusal(settings)
+    if (refusal !== undefined) return yield* refusal
+    const home = yield* Home
+    const environment = yield* Environment
+    const configured = Layer.mergeAll(Layer.succeed(Home, home), Layer.succeed(Environment, environment))
+    const inherited = InheritedLimits.read(environment.process)
+    const tooDeep = InheritedLimits.refusal(inherited)
+    if (tooDeep !== undefined) return yield* tooDeep
+    yield* home.ensure
+    const logins = yield* loginsOf(settings, start)
+    const builtin = yield* Effect.promise(() =>
+      Promise.all([
+        import("../tool/builtin/Files.ts"),
+        import("../tool/builtin/Terminal.ts"),
+        import("../tool/builtin/Todo.ts"),
+        import("../tool/builtin/Delegate.ts")
+      ])
+    )
+    const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
+    const parts = {
+      store: SqliteSessionStore.layer({ path: home.database }),
+      record: undefined,
+      tools: [files, terminal, todo, delegation, ...yield* furtherToolsets] as const,
+      hooks: yield* shellHooks(settings, start),
+      hookSettings: SettingsMapping.hooks(settings),
+      middleware: undefined,
+      approvals: Approvals.layer().pipe(
+        Layer.provide([AllowListFile.allowListFile, Scanner.layer]),
+        Layer.provide(Layer.succeed(Settings, settings)),
+        Layer.provide([configured, ChildProcesses.layer])
+      )
+    }
+    const own = yield* SettingsMapping.agent(settings, { environment, home, logins }, isReplaced(start))
+    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, outermost }))
+    return assemble(agent, parts, {
+      places: SettingsMapping.places(settings, { environment, home, inherited }),
+      results: Bounds.layerFile(home.results),
+      plugged: Layer.merge(
+        pluginsOf(settings, process.cwd(), start.reserved),
+        mcpServers(settings)
+      ).pipe(Layer.provide(configured)),
+      router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
+      helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
+    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home)]))
+  })).pipe(Layer.provide(ChildProcesses.layer)))
