@@ -28,7 +28,7 @@ export const ChildStatus = Schema.Literals(["completed", "partial", "failed", "i
 export type ChildStatus = typeof ChildStatus.Type
 
 /** One tool call of a child. */
-export const TraceEntry = Schema.Struct({
+const TraceEntry = Schema.Struct({
   tool: Schema.String,
   args_bytes: Schema.Int,
   result_bytes: Schema.Int,

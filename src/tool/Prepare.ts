@@ -41,7 +41,7 @@ import type { BoundTool } from "./Toolset.ts"
 const shownArguments = 200
 
 /** No tool of that name, and none that can be meant by it. */
-export class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/UnknownTool")("UnknownTool", {
+class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/UnknownTool")("UnknownTool", {
   tool: Schema.String,
   available: Schema.Array(Schema.String)
 }) {
@@ -52,7 +52,7 @@ export class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/
 }
 
 /** Arguments that are no JSON object, and that can not be read as one. */
-export class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-effect/MalformedArguments")(
+class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-effect/MalformedArguments")(
   "MalformedArguments",
   {
     tool: Schema.String,
@@ -82,7 +82,7 @@ export class InvalidArguments extends Schema.TaggedError<InvalidArguments>("herm
 }
 
 /** The run may make no more tool calls. */
-export class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", {
+class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/OverQuota")("OverQuota", {
   tool: Schema.String
 }) {
   override get message(): string {
@@ -91,7 +91,7 @@ export class OverQuota extends Schema.TaggedError<OverQuota>("hermes-effect/Over
 }
 
 /** Why a tool call could not be tried. */
-export type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
+type CallError = UnknownTool | MalformedArguments | InvalidArguments | OverQuota
 
 const typeOf = (schema: unknown): string => {
   if (!Predicate.isObject(schema)) return "any"
@@ -116,7 +116,7 @@ export const parametersOf = (schema: object): string => {
 }
 
 /** A call that is closed without having run, and what the model is told. */
-export interface Refused {
+interface Refused {
   readonly _tag: "Refused"
   readonly call: Prompt.ToolCallPart
   readonly status: ToolStatus

@@ -55,7 +55,7 @@ const warned = (value: unknown): unknown => {
 }
 
 /** Text of a tool result: the one text that the model, the store and the listeners get. */
-export interface Made {
+interface Made {
   readonly output: string
   readonly modelOutput: ToolOutput["modelOutput"]
 }

@@ -34,7 +34,7 @@ import * as ToolEvents from "./ToolEvents.ts"
 // Source: `hermes-llm.md` §19.9.
 
 /** A batch: what ends with `A`, is closed as `B`. */
-export interface CommitWork<A, B, E, R> {
+interface CommitWork<A, B, E, R> {
   readonly work: ReadonlyArray<Effect.Effect<A, E, R>>
   readonly concurrency: number
   readonly limits: Bounds.Limits
@@ -51,7 +51,7 @@ interface Waiting<A> {
 }
 
 /** Closes every result; the answers are in the order of the work. */
-export const settle = <A, B, E, R>(
+const settle = <A, B, E, R>(
   { close, concurrency, limits, measure, work }: CommitWork<A, B, E, R>
 ): Effect.Effect<ReadonlyArray<B>, E, R> =>
   Effect.suspend(() => {
@@ -92,7 +92,7 @@ export const settle = <A, B, E, R>(
   })
 
 /** Calls of one answer, with the parts of their run. `E` is what `begin` and `settled` can fail with. */
-export interface Batch<E> extends Prepare.Given {
+interface Batch<E> extends Prepare.Given {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   /** Bounds of the results that reach the model. */
   readonly limits: Bounds.Limits

@@ -59,7 +59,7 @@ export interface Settlement {
 }
 
 /** Told of what a tool reports before it ends. */
-export type OnProgress = (output: unknown) => Effect.Effect<void>
+type OnProgress = (output: unknown) => Effect.Effect<void>
 
 /** End of a call, before its result is a text. */
 type Ended = Omit<Settlement, "args" | "output"> & Pick<ToolOutput, "output">

@@ -18,7 +18,7 @@ import { nearest } from "../domain/Similarity.ts"
 import type { Selection } from "./ToolRegistry.ts"
 
 /** One toolset: its tools, the toolsets that it is composed of, and those that it leaves out of them. */
-export interface Entry {
+interface Entry {
   readonly tools?: ReadonlyArray<string>
   readonly includes?: ReadonlyArray<string>
   readonly without?: ReadonlyArray<string>
@@ -95,7 +95,7 @@ export const toolsOf = (name: string, entries = catalogue): ReadonlySet<string> 
 }
 
 /** A name that means no toolset, and the one that it may have meant. */
-export interface Unknown {
+interface Unknown {
   readonly name: string
   readonly nearest: string | undefined
 }

@@ -22,7 +22,7 @@ const previewChars = 1000
 const waitOutputChars = 2000
 
 /** Parameters of the tool. */
-export const Parameters = Schema.Struct({
+const Parameters = Schema.Struct({
   action: Schema.Literals(["list", "poll", "log", "wait", "kill", "write", "submit", "close"]).annotate({
     description: "list: all processes of this session. poll: state, exit code and the end of the output. log: lines of the " +
       "output. wait: until it ends or the timeout is over. kill: end it and everything it started. write: data to its " +
@@ -65,7 +65,7 @@ const Summary = Schema.Struct({
 })
 
 /** Result for the model, fields in this order; the action decides which are there. */
-export const Result = Schema.Struct({
+const Result = Schema.Struct({
   processes: Schema.optionalKey(Schema.Array(Summary)),
   session_id: Schema.optionalKey(Schema.String),
   command: Schema.optionalKey(Schema.String),
@@ -82,16 +82,16 @@ export const Result = Schema.Struct({
   note: Schema.optionalKey(Schema.String)
 })
 /** See {@link Result}. */
-export type Result = typeof Result.Type
+type Result = typeof Result.Type
 
 /** Why an action was not done. */
-export const Refusal = Schema.Struct({
+const Refusal = Schema.Struct({
   session_id: Schema.optionalKey(Schema.String),
   status: Schema.Literals(["not_found", "error"]),
   error: Schema.String
 })
 /** See {@link Refusal}. */
-export type Refusal = typeof Refusal.Type
+type Refusal = typeof Refusal.Type
 
 const description = [
   "Follows the background processes that terminal(background=true) started in this session.",

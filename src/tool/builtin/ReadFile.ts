@@ -43,7 +43,7 @@ import { type Target, Targets } from "./file/Target.ts"
 // Source: `hermes-product.md` §2.3 (`N|text`); the observability document prints the result of a read.
 
 /** Range of lines, and the bounds of each. */
-export interface WindowOptions {
+interface WindowOptions {
   /** Number of the first line, from 1. */
   readonly offset: number
   readonly limit: number
@@ -56,7 +56,7 @@ export interface WindowOptions {
 }
 
 /** Lines that were read. */
-export interface LineWindow {
+interface LineWindow {
   readonly content: string
   /** Lines in `content`. */
   readonly shown: number
@@ -69,7 +69,7 @@ export interface LineWindow {
 }
 
 /** Takes the bytes piece by piece; a piece may be reused by the caller afterwards. */
-export interface LineReader {
+interface LineReader {
   readonly push: (bytes: Uint8Array) => void
   readonly end: () => LineWindow
 }

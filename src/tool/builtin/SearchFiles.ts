@@ -32,7 +32,7 @@ import * as Pattern from "./search/ContentSearch.ts"
 import type { Entry } from "./search/FileWalk.ts"
 
 /** A matching line of a file. */
-export interface LineMatch {
+interface LineMatch {
   readonly path: string
   readonly line: number
   readonly content: string

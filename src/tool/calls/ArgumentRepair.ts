@@ -163,16 +163,16 @@ export const coerce = <Args>(args: Args, schema: object): Args => {
 }
 
 /** Arguments: a JSON object. */
-export type Arguments = Readonly<Record<string, unknown>>
+type Arguments = Readonly<Record<string, unknown>>
 
 /** Arguments of a tool call that are no JSON. */
-export type Repaired =
+type Repaired =
   | { readonly _tag: "Repaired"; readonly args: Arguments; readonly how: string }
   | { readonly _tag: "Truncated" }
   | { readonly _tag: "Malformed"; readonly reason: string }
 
 /** True when a value is a JSON object, as opposed to a list or a scalar. */
-export const isArguments = (value: unknown): value is Arguments => Predicate.isObject(value) && !Array.isArray(value)
+const isArguments = (value: unknown): value is Arguments => Predicate.isObject(value) && !Array.isArray(value)
 
 const asArguments = (text: string): Option.Option<Arguments> => Option.filter(Json.parse(text), isArguments)
 

@@ -11,7 +11,7 @@
 import * as Predicate from "effect/Predicate"
 
 /** When to warn and when to stop; counts of one kind each. */
-export interface Thresholds {
+interface Thresholds {
   readonly exactFailure: number
   readonly sameToolFailure: number
   readonly noProgress: number
@@ -34,7 +34,7 @@ export const defaults: Settings = {
 }
 
 /** A call that ended. */
-export interface Ended {
+interface Ended {
   readonly name: string
   readonly args: unknown
   readonly output: string
@@ -44,13 +44,13 @@ export interface Ended {
 }
 
 /** Verdict on a call that ended. */
-export type Verdict =
+type Verdict =
   | { readonly _tag: "Fine" }
   | { readonly _tag: "Warn"; readonly message: string }
   | { readonly _tag: "Halt"; readonly message: string }
 
 /** Reason to refuse a call before it runs, or nothing. */
-export type Refusal = string | undefined
+type Refusal = string | undefined
 
 /** Notices when a run goes in circles. */
 export interface LoopGuard {

@@ -19,7 +19,7 @@
 import { ratio } from "../../domain/Similarity.ts"
 
 /** Least similarity of a name that is a typing error of another. */
-export const cutoff = 0.7
+const cutoff = 0.7
 
 /** Words that say what a tool does. Two of them never stand for each other. */
 const verbs: ReadonlySet<string> = new Set(

@@ -19,7 +19,7 @@ import * as NameRepair from "./NameRepair.ts"
 type Call = Extract<ContentPart, { readonly type: "tool-call" }>
 
 /** A change or an omission, in words for the log. */
-export type Change = string
+type Change = string
 
 /** The tool calls of an answer as they will be stored and executed. */
 export interface Normalised {
@@ -31,7 +31,7 @@ export interface Normalised {
 }
 
 /** Limits of one message. */
-export interface Limits {
+interface Limits {
   /** `delegate_task` calls of one message that are kept. */
   readonly delegations: number
 }

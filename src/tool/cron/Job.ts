@@ -12,14 +12,14 @@ import * as Schema from "effect/Schema"
 import * as JobSchedule from "./JobSchedule.ts"
 
 /** State of a job: waiting for its time, paused, or without anything left to do. */
-export const State = Schema.Literals(["scheduled", "paused", "completed"])
+const State = Schema.Literals(["scheduled", "paused", "completed"])
 /** See {@link State}. */
-export type State = typeof State.Type
+type State = typeof State.Type
 
 /** Status of a run; `silent` had nothing to say, `blocked` was not begun. */
-export const RunStatus = Schema.Literals(["ok", "silent", "error", "blocked"])
+const RunStatus = Schema.Literals(["ok", "silent", "error", "blocked"])
 /** See {@link RunStatus}. */
-export type RunStatus = typeof RunStatus.Type
+type RunStatus = typeof RunStatus.Type
 
 /** Model of a job; absent parts are the configuration's. */
 export const Model = Schema.Struct({
@@ -31,7 +31,7 @@ export const Model = Schema.Struct({
 export type Model = typeof Model.Type
 
 /** Lease of the run in progress. It is renewed while the run lives; one that is over belongs to a process that died. */
-export const Running = Schema.Struct({
+const Running = Schema.Struct({
   token: Schema.String,
   since: Schema.String,
   lease_until: Schema.String,
@@ -40,7 +40,7 @@ export const Running = Schema.Struct({
 })
 
 /** Fields of the work of a job. */
-export const work = {
+const work = {
   name: Schema.String,
   /** Prompt for the agent; empty where a script or a skill says it all. */
   prompt: Schema.String,

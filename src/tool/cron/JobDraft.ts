@@ -63,7 +63,7 @@ const isInside = (path: string): boolean =>
 const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name)
 
 /** Why the fields that are given can not be used; undefined when they can. Nothing outside of the draft is looked at. */
-export const problem = (draft: Draft): string | undefined => {
+const problem = (draft: Draft): string | undefined => {
   const { contextFrom = [], name = "", prompt = "", script, skills = [], times, toolsets, workdir } = draft
   if (name.length > maxName) return `the name is longer than ${maxName} characters: shorten it`
   if (prompt.length > maxPrompt) return `the prompt is longer than ${maxPrompt} characters: put the details into a file and name that`

@@ -20,7 +20,7 @@ import { type Lease, Leases } from "../../platform/Leases.ts"
 import { CronStoreError, Job } from "./Job.ts"
 
 /** Content of the file. */
-export interface Content {
+interface Content {
   readonly jobs: ReadonlyArray<Job>
   /** Entries that can not be read. */
   readonly strange: ReadonlyArray<unknown>

@@ -51,7 +51,7 @@ export interface Reading {
 export const forms = "30m or in 2h (once), every 30m, a cron expression such as 0 9 * * mon-fri, or a time such as 2026-03-01T09:00"
 
 /** Age up to which a single time is still taken: the time that it takes to say it. */
-export const lateMillis = 120_000
+const lateMillis = 120_000
 
 const minuteMillis = 60_000
 const maxMinutes = 10 * 366 * 24 * 60
@@ -110,7 +110,7 @@ const momentOf = (text: string, timezone: string): number | undefined => {
 }
 
 /** True when there is such a time zone. */
-export const isTimezone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name))
+const isTimezone = (name: string): boolean => Option.isSome(DateTime.zoneFromString(name))
 
 /** The machine's time zone, by name. */
 export const localTimezone = (): string => DateTime.zoneToString(DateTime.zoneMakeLocal())

@@ -113,7 +113,7 @@ const absolute = (given: string, base: string | undefined, { cwd, home }: Surrou
 }
 
 /** A read or write of a command that needs an approval. */
-export interface Access {
+interface Access {
   readonly path: string
   readonly reason: string
 }

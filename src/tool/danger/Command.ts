@@ -68,7 +68,7 @@ export const operands = (args: ReadonlyArray<string>): ReadonlyArray<string> => 
 }
 
 /** Flags: what stands before `--` and starts with a dash. */
-export const flags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+const flags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const end = args.indexOf("--")
   return (end === -1 ? args : args.slice(0, end)).filter((arg) => arg.length > 1 && arg.startsWith("-"))
 }

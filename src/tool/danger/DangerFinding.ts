@@ -8,7 +8,7 @@
 import type { Command } from "./Command.ts"
 
 /** The families of dangerous commands. */
-export const families = [
+const families = [
   "file destruction",
   "privilege",
   "disk",

@@ -22,7 +22,7 @@ const maxLayers = 12
 const maxGroups = 200
 
 /** Commands and findings read from a text. */
-export interface Reading {
+interface Reading {
   readonly commands: ReadonlyArray<Command>
   readonly fault: string | undefined
 }

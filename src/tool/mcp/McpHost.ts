@@ -23,7 +23,7 @@ export interface Offered {
 }
 
 /** The transport of a server. */
-export interface Wire<E> {
+interface Wire<E> {
   readonly input: Stream.Stream<Uint8Array, E>
   readonly write: (text: string) => Effect.Effect<void>
 }

@@ -34,7 +34,7 @@ export interface Service {
 }
 
 /** Logins that are gone with the process. */
-export const memory = (): Service => {
+const memory = (): Service => {
   const logins = new Map<string, Login>()
   return {
     get: (server) => Effect.sync(() => logins.get(server)),
@@ -43,7 +43,7 @@ export const memory = (): Service => {
 }
 
 /** The name of the file in the home directory; no file tool reaches what is in that folder. */
-export const fileName = "mcp-tokens/logins.json"
+const fileName = "mcp-tokens/logins.json"
 
 const Saved = Schema.fromJsonString(
   Schema.Struct({ version: Schema.Literal(1), servers: Schema.Record(Schema.String, Login) })
@@ -51,7 +51,7 @@ const Saved = Schema.fromJsonString(
 type Servers = (typeof Saved.Type)["servers"]
 
 /** Logins in a home directory; the file is read anew each time, as another process may have renewed a token. */
-export const file = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
+const file = (home: string): Effect.Effect<Service, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const stored = yield* HomeFile.make(home, fileName)
     const changing = yield* Semaphore.make(1)

@@ -81,7 +81,7 @@ export const stored = (config: ServerConfig, http: Http, logins: Logins): OAuthC
   providerOf(config, http, logins, undefined)
 
 /** Surroundings of a login. */
-export interface Browser {
+interface Browser {
   /** Address that the user comes back to. */
   readonly redirectUrl: string
   /** Nobody can guess it. */

@@ -89,7 +89,7 @@ export interface Http {
 }
 
 /** Settings of a login. */
-export interface OAuth {
+interface OAuth {
   readonly clientId?: string | undefined
   readonly clientSecret?: Redacted.Redacted | undefined
   readonly scope?: string | undefined

@@ -58,7 +58,7 @@ export const make = ({ name }: Pick<ServerConfig, "name">): Questions => {
 // Source: `hermes-product.md` §2.4 (sampling), `hermes-llm.md` §5.
 
 /** A request of a server, as far as it is looked at. */
-export interface SamplingRequest {
+interface SamplingRequest {
   readonly messages: ReadonlyArray<{ readonly role: "user" | "assistant"; readonly content: unknown }>
   readonly systemPrompt?: string | undefined
 }
@@ -73,7 +73,7 @@ const contentText = (content: unknown): string =>
   Array.isArray(content) ? content.map(blockText).join("\n") : blockText(content)
 
 /** The conversation as the model gets it. */
-export const messagesOf = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<Prompt.Message> => [
+const messagesOf = ({ messages, systemPrompt }: SamplingRequest): ReadonlyArray<Prompt.Message> => [
   ...(systemPrompt === undefined || systemPrompt === "" ? [] : [Prompt.systemMessage({ content: systemPrompt })]),
   ...messages.map(({ content, role }) => {
     const parts = [Prompt.textPart({ text: contentText(content) })]
@@ -82,7 +82,7 @@ export const messagesOf = ({ messages, systemPrompt }: SamplingRequest): Readonl
 ]
 
 /** The model's answer. */
-export const sample = Effect.fnUntraced(function*(server: string, request: SamplingRequest): Effect.fn.Return<string, McpError> {
+const sample = Effect.fnUntraced(function*(server: string, request: SamplingRequest): Effect.fn.Return<string, McpError> {
   const ask = yield* SideModel
   const call = yield* Effect.serviceOption(ToolContext)
   if (ask === undefined || Option.isNone(call)) {
@@ -93,7 +93,7 @@ export const sample = Effect.fnUntraced(function*(server: string, request: Sampl
 })
 
 /** A request of a server, as far as it is looked at. */
-export interface Request {
+interface Request {
   readonly message: string
   /** The fields that are wanted, as a JSON schema of an object. */
   readonly requestedSchema?: unknown
@@ -102,16 +102,16 @@ export interface Request {
 }
 
 /** A value of a field. */
-export type Value = string | number | boolean | Array<string>
+type Value = string | number | boolean | Array<string>
 
 /** Answer for the server. */
-export interface Answer {
+interface Answer {
   readonly action: "accept" | "decline" | "cancel"
   readonly content?: Record<string, Value>
 }
 
 /** Times that one field is asked for. */
-export const maxTries = 3
+const maxTries = 3
 
 const declined: Answer = { action: "decline" }
 const cancelled: Answer = { action: "cancel" }
@@ -200,7 +200,7 @@ const valueOf = Effect.fnUntraced(function*(ask: Ask, { choices, multiple, quest
 })
 
 /** Asks the user, if there is one. */
-export const answer = Effect.fnUntraced(function*(server: string, { message, requestedSchema, url }: Request): Effect.fn.Return<Answer> {
+const answer = Effect.fnUntraced(function*(server: string, { message, requestedSchema, url }: Request): Effect.fn.Return<Answer> {
   const ask = yield* Clarifier
   if (ask === undefined) return declined
   const open = url === undefined ? "Answer" : "I have been there"

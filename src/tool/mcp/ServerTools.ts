@@ -37,7 +37,7 @@ import { nameFilter, type ServerConfig, toolName, toolNames, toolsetName } from 
 // none. What a model can not be shown is described.
 
 /** Characters of a result that are kept. */
-export const maxResultChars = 1_000_000
+const maxResultChars = 1_000_000
 
 const maxMediaChars = 8_000_000
 const maxMedia = 8
@@ -46,19 +46,19 @@ const maxMedia = 8
 const Media = Schema.Struct({ mediaType: Schema.String, data: Schema.String })
 
 /** A result with images. */
-export const WithMedia = Schema.Struct({ text: Schema.String, media: Schema.Array(Media) })
+const WithMedia = Schema.Struct({ text: Schema.String, media: Schema.Array(Media) })
 /** See {@link WithMedia}. */
-export type WithMedia = typeof WithMedia.Type
+type WithMedia = typeof WithMedia.Type
 
 /** Result of a tool of a server: its text, or text and images. */
-export const Success = Schema.Union([Schema.String, WithMedia])
+const Success = Schema.Union([Schema.String, WithMedia])
 /** See {@link Success}. */
-export type Success = typeof Success.Type
+type Success = typeof Success.Type
 
 /** Result for the model of a call that failed. */
-export const Failure = Schema.Struct({ error: Schema.String })
+const Failure = Schema.Struct({ error: Schema.String })
 /** See {@link Failure}. */
-export type Failure = typeof Failure.Type
+type Failure = typeof Failure.Type
 
 const isShown = ({ data, mimeType }: { readonly data: string; readonly mimeType: string }): boolean =>
   /^image\/(?:png|jpeg|gif|webp)$/.test(mimeType) && data.length <= maxMediaChars
@@ -75,13 +75,13 @@ const textOf = (block: Block): string => {
 }
 
 /** A text of bounded length. */
-export const bounded = (text: string): string =>
+const bounded = (text: string): string =>
   text.length <= maxResultChars
     ? text
     : `${text.slice(0, maxResultChars).replace(/[\uD800-\uDBFF]$/, "")}\n[cut: ${text.length - maxResultChars} of ${text.length} characters are left out]`
 
 /** Blocks as a result. */
-export const ofBlocks = (blocks: ReadonlyArray<Block>): Success => {
+const ofBlocks = (blocks: ReadonlyArray<Block>): Success => {
   const text = bounded(blocks.map(textOf).filter((part) => part !== "").join("\n"))
   const media = blocks.flatMap((block) =>
     block.type === "media" && isShown(block) ? [{ mediaType: block.mimeType, data: block.data }] : []
@@ -92,13 +92,13 @@ export const ofBlocks = (blocks: ReadonlyArray<Block>): Success => {
 const isEmpty = (result: Success): boolean => result === ""
 
 /** The answer to a call. */
-export const ofCall = ({ blocks, structured }: CallResult): Success => {
+const ofCall = ({ blocks, structured }: CallResult): Success => {
   const result = ofBlocks(blocks)
   return isEmpty(result) && structured !== undefined ? bounded(JSON.stringify(structured)) : result
 }
 
 /** A result with images as the parts that a provider sends. */
-export const mediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
+const mediaParts = ({ media, text }: WithMedia): ReadonlyArray<Prompt.ToolModelOutputPart> => [
   ...(text === "" ? [] : [Prompt.textPart({ text })]),
   ...media.map(({ data, mediaType }) => Prompt.filePart({ mediaType, data }))
 ]
@@ -131,7 +131,7 @@ const schemaValue = (value: unknown, named: boolean, depth: number): unknown => 
 }
 
 /** Description of a tool as a model may read it. */
-export interface SanitizedDescription {
+interface SanitizedDescription {
   readonly description: string
   readonly inputSchema: Descriptor["inputSchema"]
 }
@@ -333,7 +333,7 @@ export const toolset = (config: ServerConfig, list: ReadonlyArray<Entry>): Tools
 // Source: the delegation and MCP document (lazy schema loading).
 
 /** Tools that one search offers at most. */
-export const maxFound = 10
+const maxFound = 10
 
 const words = (text: string): ReadonlyArray<string> => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 
@@ -344,7 +344,7 @@ const score = (entry: Entry, wanted: ReadonlyArray<string>): number => {
 }
 
 /** Those that fit best, the best first; an exact name is the best of all. */
-export const search = (entries: ReadonlyArray<Entry>, query: string): ReadonlyArray<Entry> => {
+const search = (entries: ReadonlyArray<Entry>, query: string): ReadonlyArray<Entry> => {
   const wanted = words(query)
   const exact = entries.filter(({ tool }) => query.split(/[\s,]+/).includes(tool.name))
   const others = entries

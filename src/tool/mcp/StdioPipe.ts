@@ -46,13 +46,13 @@ const forceKillAfter = "2 seconds"
 const leaveAfter = "500 millis"
 
 /** Listeners for the output of the program. */
-export interface Listener {
+interface Listener {
   readonly message: (message: unknown) => void
   readonly closed: (error: McpError) => void
 }
 
 /** The program of an MCP server. */
-export interface Pipe {
+interface Pipe {
   readonly pid: number
   readonly send: (message: unknown) => void
 }

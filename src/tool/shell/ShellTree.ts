@@ -74,10 +74,10 @@ export const escape = (after: string): readonly [taken: number, value: string] =
 }
 
 /** Depth to which substitutions, groups and expansions nest. */
-export const maxDepth = 40
+const maxDepth = 40
 
 /** Reads commands: to the end of the text, or, where they are enclosed, to the parenthesis that closes them. */
-export type ReadCommands = (cursor: Cursor, enclosed: boolean) => ReadonlyArray<Simple>
+type ReadCommands = (cursor: Cursor, enclosed: boolean) => ReadonlyArray<Simple>
 
 /** A place in a text that is read as a shell script: how far it came, how deep it is, and what is wrong, if anything is. */
 export class Cursor {

@@ -9,7 +9,7 @@ const maxArithmetic = 200
 const nameStart = /[A-Za-z_]/
 
 /** `$'…'` with its escapes; the position is after the quote. */
-export const ansi = (cursor: Cursor): string => {
+const ansi = (cursor: Cursor): string => {
   const text = cursor.text
   let out = ""
   for (;;) {
@@ -98,7 +98,7 @@ export const arithmetic = (cursor: Cursor, quoted: boolean): Part => {
 }
 
 /** `$(…)`, and `<(…)` that gives a file. */
-export const substitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
+const substitution = (cursor: Cursor, quoted: boolean, asFile: boolean): Part => {
   const commands = cursor.nested(() => cursor.commands(cursor, true), [])
   return { _tag: "Substitution", script: { commands, fault: undefined }, quoted, asFile }
 }
@@ -198,7 +198,7 @@ const braced = (cursor: Cursor, quoted: boolean): Part => {
 }
 
 /** Reads an expansion that starts with `$` or a backquote; `undefined`, one character further, for a plain dollar. */
-export const expansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
+const expansion = (cursor: Cursor, quoted: boolean): Part | undefined => {
   const text = cursor.text
   if (text.charAt(cursor.at) === "`") return backquoted(cursor, quoted)
   cursor.at++

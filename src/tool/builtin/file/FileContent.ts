@@ -32,7 +32,7 @@ export const kindOfName = (name: string): string | undefined => {
 }
 
 /** Bytes of the beginning of a file that {@link kindOfBytes} looks at. */
-export const sniffLength = 8_192
+const sniffLength = 8_192
 
 const utf16 = (bytes: Uint8Array): boolean =>
   bytes.length >= 2 && (bytes[0] === 0xff && bytes[1] === 0xfe || bytes[0] === 0xfe && bytes[1] === 0xff)
@@ -52,7 +52,7 @@ export const kindOfBytes = (bytes: Uint8Array): string | undefined => {
 }
 
 /** Bytes per piece. */
-export const pieceSize = 64 * 1024
+const pieceSize = 64 * 1024
 
 /**
  * Shows the bytes of a file to `visit`, in order, until it answers `false` or the file ends.

@@ -28,7 +28,7 @@ export const Failure = Schema.Struct({ success: Schema.Literal(false), error: Sc
 export type Failure = typeof Failure.Type
 
 /** Facts that go with an error. */
-export type Details = Omit<Failure, "success" | "error">
+type Details = Omit<Failure, "success" | "error">
 
 /** Why a tool could not do what was asked. `message` says what is wrong, `details.hint` what to do next. */
 export class Problem extends Schema.TaggedError<Problem>("hermes-effect/tool/Problem")("Problem", {
@@ -41,7 +41,7 @@ export const fail = (message: string, details: Details = {}): Effect.Effect<neve
   Effect.fail(new Problem({ message, details }))
 
 /** Characters that an error and its hint may have together (`hermes-product.md` §2.1). */
-export const maxBodyChars = 2_048
+const maxBodyChars = 2_048
 const maxErrorChars = 1_500
 const marker = "… [cut]"
 

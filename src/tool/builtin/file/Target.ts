@@ -18,7 +18,7 @@ import * as Problem from "./Problem.ts"
 const maxPathChars = 4_096
 
 /** Access to a file. `edit` shows what it held, so it must be readable too. */
-export type Access = "read" | "write" | "edit"
+type Access = "read" | "write" | "edit"
 
 /** A file that may be touched. */
 export interface Target {
@@ -33,7 +33,7 @@ export interface Target {
 type Resolved<A> = Effect.Effect<A, Problem.Problem | PlatformError, ToolContext>
 
 /** The one way from a path that a model wrote to a path that a tool may touch. */
-export interface Service {
+interface Service {
   /** The file that a path means, or why it is left alone. */
   readonly resolve: (given: string, access: Access) => Resolved<Target>
   /** Why a file that was found at a real path is left alone, if it is. Pure. */

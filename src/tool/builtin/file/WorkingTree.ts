@@ -24,7 +24,7 @@ import * as Fence from "./Fence.ts"
 const systemTemporary = ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp", "/var/folders", "/private/var/folders"]
 
 /** Judges what calls write. */
-export interface WorkingTree {
+interface WorkingTree {
   /** Concerns about the files that a call of a file tool writes. */
   readonly files: (paths: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Concern>, never, ToolContext>
   /** Concerns about the places that a command writes to. */
@@ -32,7 +32,7 @@ export interface WorkingTree {
 }
 
 /** Over the file system, and the machine's {@link Places} where they are known. */
-export const make: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
+const make: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const platform = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
@@ -111,7 +111,7 @@ export const guardCommands = <E, R>(toolset: Toolset.Toolset<E, R>): Toolset.Too
   Toolset.withConcerns(toolset, Effect.map(make, ({ command }) => (tool, args) => tool === "terminal" ? command(args) : Effect.succeed([])))
 
 /** Paths that a call of `write_file` or `patch` writes, as the model wrote them. */
-export const writtenBy = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
+const writtenBy = (tool: string, args: ToolArguments): ReadonlyArray<string> => {
   const path = typeof args["path"] === "string" ? [args["path"]] : []
   if (tool === "write_file") return path
   if (tool !== "patch") return []

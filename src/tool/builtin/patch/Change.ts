@@ -36,7 +36,7 @@ import type { Target } from "../file/Target.ts"
 type Files = FileSystem.FileSystem | Path.Path
 
 /** Result of a write. */
-export interface Written {
+interface Written {
   readonly stamp: Stamp
   /** Directories that were made, outermost first. */
   readonly directories: ReadonlyArray<string>
@@ -47,7 +47,7 @@ const discard = <R>(effect: Effect.Effect<void, PlatformError, R>): Effect.Effec
   effect.pipe(Effect.catch((error) => Effect.logDebug("could not clean up", error)))
 
 /** Removes directories that were made, innermost first, as far as they are empty. */
-export const removeDirectories: (
+const removeDirectories: (
   directories: ReadonlyArray<string>
 ) => Effect.Effect<void, never, FileSystem.FileSystem> = Effect.fnUntraced(function*(directories) {
   const fs = yield* FileSystem.FileSystem

@@ -286,7 +286,7 @@ interface Step {
 }
 
 /** The rules, strictest first. */
-export const steps = [
+const steps = [
   { name: "exact", find: exact, several: true },
   { name: "line_trimmed", find: lineTrimmed, several: true },
   { name: "whitespace_normalized", find: whitespaceNormalised, several: true },
@@ -299,7 +299,7 @@ export const steps = [
 ] as const satisfies ReadonlyArray<Step>
 
 /** Result of a replacement. */
-export interface Replaced {
+interface Replaced {
   readonly text: string
   readonly count: number
   /** Name of the rule that found the text. */
@@ -315,7 +315,7 @@ export type Refused =
   | { readonly _tag: "Ambiguous"; readonly lines: ReadonlyArray<number>; readonly step: Replaced["step"] }
 
 /** A replacement to be made. */
-export interface Request {
+interface Request {
   readonly wanted: string
   readonly replacement: string
   readonly replaceAll: boolean

@@ -30,7 +30,7 @@ import * as Indent from "./Match.ts"
 import { sourceOf } from "./Match.ts"
 
 /** One line of a hunk. */
-export interface HunkLine {
+interface HunkLine {
   readonly kind: "context" | "add" | "delete"
   readonly text: string
 }

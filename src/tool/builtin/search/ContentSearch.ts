@@ -38,7 +38,7 @@ export interface Pattern {
 }
 
 /** Characters of a line that are looked at. */
-export const maxLineChars = 16_384
+const maxLineChars = 16_384
 /** Milliseconds that one piece of a file may take, which is far more than any sensible expression does. */
 const maxMillis = 1_000
 
@@ -89,7 +89,7 @@ export const compile = (source: string): Result.Result<Pattern, string> => {
 }
 
 /** A line that matches, with the lines around it. */
-export interface Hit {
+interface Hit {
   readonly line: number
   readonly content: string
   readonly before: ReadonlyArray<string>
@@ -110,14 +110,14 @@ export interface Options {
 }
 
 /** Matches of one file. `tooSlow` is the line from which on matching took too long. */
-export interface Found {
+interface Found {
   readonly count: number
   readonly hits: ReadonlyArray<Hit>
   readonly tooSlow: number | undefined
 }
 
 /** Takes the bytes piece by piece; `push` answers whether there is more to look for. */
-export interface Scanner {
+interface Scanner {
   readonly push: (bytes: Uint8Array) => boolean
   readonly end: () => Found
 }
@@ -243,7 +243,7 @@ export interface Scope {
 }
 
 /** A file and what was found in it. */
-export interface FileFound {
+interface FileFound {
   readonly entry: FileWalk.Entry
   readonly found: Found
 }

@@ -31,7 +31,7 @@ interface Rule {
 }
 
 /** The rules of one file. */
-export interface Rules {
+interface Rules {
   /** Directory of the file, relative to the top of the walk: `""` or `a/b/`. `../` leads above it. */
   readonly prefix: string
   readonly rules: ReadonlyArray<Rule>
@@ -93,7 +93,7 @@ export interface Tally {
 }
 
 /** Entries that one walk looks at. */
-export const maxEntries = 200_000
+const maxEntries = 200_000
 
 const skipped = new Set([".git", ".hg", ".svn", ".jj", ".sl", "node_modules", "__pycache__"])
 

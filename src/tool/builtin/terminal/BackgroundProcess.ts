@@ -26,7 +26,7 @@ const windowMillis = 15_000
 const maxStrikes = 3
 
 /** State of a watch. */
-export interface WatchState {
+interface WatchState {
   /** Matches before this time are not reported. */
   readonly quietUntil: number
   /** Matches that were not reported since the last one that was. */
@@ -40,7 +40,7 @@ export interface WatchState {
 export const unwatched: WatchState = { quietUntil: 0, suppressed: 0, strikes: 0, demoted: false }
 
 /** Decision about a match. */
-export type WatchDecision =
+type WatchDecision =
   | { readonly _tag: "Notify"; readonly suppressed: number }
   | { readonly _tag: "Demote" }
   | { readonly _tag: "Nothing" }
@@ -64,7 +64,7 @@ export const onMatch = (state: WatchState, now: number): readonly [WatchState, W
 }
 
 /** Lines that match, and the first pattern that did. */
-export interface Match {
+interface Match {
   readonly pattern: string
   readonly lines: ReadonlyArray<string>
 }
@@ -140,19 +140,19 @@ export interface Options {
 }
 
 /** End of a process. Times are milliseconds since the epoch. */
-export interface Ended {
+interface Ended {
   readonly exit: Shell.Exit
   readonly reason: "exited" | "killed"
   readonly endedAt: number
 }
 
 /** The process has ended, so it takes no input. */
-export class NotRunning extends Schema.TaggedError<NotRunning>("hermes-effect/terminal/NotRunning")("NotRunning", {
+class NotRunning extends Schema.TaggedError<NotRunning>("hermes-effect/terminal/NotRunning")("NotRunning", {
   message: Schema.String
 }) {}
 
 /** The lines of an output that are still kept. */
-export interface Lines {
+interface Lines {
   readonly lines: ReadonlyArray<string>
   /** Index of the first of them in the whole output. */
   readonly first: number

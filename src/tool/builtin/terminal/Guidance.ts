@@ -33,7 +33,7 @@ const parentheses = new Set(["(", ")", "()"])
  * The words of a command from its program on: without reserved words, assignments and prefixes such as `sudo` and `env`.
  * The program is named without its directory.
  */
-export const program = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
+const program = (words: ReadonlyArray<string>): ReadonlyArray<string> => {
   let index = 0
   let afterWrapper = false
   for (; index < words.length; index++) {

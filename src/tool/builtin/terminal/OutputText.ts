@@ -12,7 +12,7 @@ import { redactText } from "../../../domain/Redaction.ts"
 import { current } from "../../../domain/Secrets.ts"
 
 /** Bytes that a buffer still has. */
-export interface Kept {
+interface Kept {
   readonly head: Uint8Array
   readonly tail: Uint8Array
   /** Bytes between head and tail that are gone. */
@@ -184,7 +184,7 @@ export const bounded = (kept: Kept, limit: number, redact: boolean): string => {
 }
 
 /** Options of reading a text from an output. */
-export interface Reading {
+interface Reading {
   /** `Redaction.RedactSecrets`. */
   readonly redact: boolean
   /** More may come: what may be the first part of a secret is left out. */

@@ -11,7 +11,7 @@ import * as Effect from "effect/Effect"
 import type * as FileSystem from "effect/FileSystem"
 
 /** A process that can not be mistaken for a later one of the same id. */
-export interface Identity {
+interface Identity {
   readonly pid: number
   readonly startTime: string
 }

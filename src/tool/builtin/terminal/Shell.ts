@@ -33,7 +33,7 @@ import * as ShellEnvironment from "./ShellEnvironment.ts"
 import { TerminalSettings } from "../BuiltinSettings.ts"
 
 /** Length of time that a command may take to end after SIGTERM. */
-export const forceKillAfter = "2 seconds"
+const forceKillAfter = "2 seconds"
 
 /** The system takes no longer argument (Linux `MAX_ARG_STRLEN`, with its closing zero). */
 const maxCommandBytes = 128 * 1024 - 1
@@ -45,7 +45,7 @@ export class NotStarted extends Schema.TaggedError<NotStarted>("hermes-effect/te
 }) {}
 
 /** Command to start. */
-export interface Command {
+interface Command {
   readonly command: string
   /** An absolute path of a directory that exists. */
   readonly cwd: string
@@ -62,7 +62,7 @@ export interface Exit {
 }
 
 /** A command that was started. */
-export interface Running {
+interface Running {
   readonly pid: number
   /** Waits for the command to end and for the output that it left in the pipe. */
   readonly exit: Effect.Effect<Exit>

@@ -21,9 +21,9 @@ export const failed = (message: string, cause?: unknown): WebError =>
   new WebError({ reason: "failed", message, ...(cause === undefined ? {} : { cause }) })
 
 /** Time for all hops together. */
-export const timeout = "30 seconds"
+const timeout = "30 seconds"
 /** Bytes of a page that are read at most, after decompression. */
-export const maxBytes = 8 * 1024 * 1024
+const maxBytes = 8 * 1024 * 1024
 
 const headers = {
   "user-agent": "Mozilla/5.0 (compatible; hermes-effect)",
