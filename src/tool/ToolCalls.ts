@@ -23,74 +23,6 @@ import * as ResultText from "./ResultText.ts"
 import * as Schedule from "./Schedule.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
-// Closes the calls of a batch as they end, each result within its limit and all within the budget of the batch.
-//
-// **Details**
-//
-// The budget takes the largest results first, which nobody knows before all are there. But a result of no more than an equal
-// share of the budget is never one of them, and is closed at once, so that it outlives a crash of the process; a larger one
-// waits for the others. An interrupt closes those that wait.
-//
-// Source: `hermes-llm.md` §19.9.
-
-/** A batch: what ends with `A`, is closed as `B`. */
-interface CommitWork<A, B, E, R> {
-  readonly work: ReadonlyArray<Effect.Effect<A, E, R>>
-  readonly concurrency: number
-  readonly limits: Bounds.Limits
-  /** Measures a result for the limits. */
-  readonly measure: (ended: A) => Bounds.Result
-  /** Closes a call with the text that the model gets. */
-  readonly close: (ended: A, text: string) => Effect.Effect<B, E, R>
-}
-
-interface Waiting<A> {
-  readonly index: number
-  readonly ended: A
-  readonly result: Bounds.Result
-}
-
-/** Closes every result; the answers are in the order of the work. */
-const settle = <A, B, E, R>(
-  { close, concurrency, limits, measure, work }: CommitWork<A, B, E, R>
-): Effect.Effect<ReadonlyArray<B>, E, R> =>
-  Effect.suspend(() => {
-    const share = limits.perTurn / Math.max(1, work.length)
-    const waiting: Array<Waiting<A>> = []
-    const closed = new Map<number, B>()
-    let spent = 0
-
-    const closeAs = (index: number, ended: A, text: string) =>
-      Effect.map(close(ended, text), (answer) => {
-        closed.set(index, answer)
-      })
-    const end = (index: number, ended: A): Effect.Effect<void, E, R> => {
-      const result = measure(ended)
-      return Effect.flatMap(Bounds.bound(result, limits), (text) => {
-        if (text === result.text && text.length > share && Bounds.isMovable(result)) {
-          waiting.push({ index, ended, result })
-          return Effect.void
-        }
-        spent += text.length
-        return closeAs(index, ended, text)
-      })
-    }
-    // Whole or not at all: nobody would close the rest.
-    const closeWaiting: Effect.Effect<void, E, R> = Effect.uninterruptible(Effect.suspend(() => {
-      const late = waiting.splice(0)
-      if (late.length === 0) return Effect.void
-      const left = { ...limits, perTurn: Math.max(0, limits.perTurn - spent) }
-      return Effect.flatMap(Bounds.boundAll(late.map(({ result }) => result), left), (texts) =>
-        Effect.forEach(late, ({ ended, index, result }, at) => closeAs(index, ended, texts[at] ?? result.text), { discard: true }))
-    }))
-
-    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => end(index, ended)), { concurrency, discard: true }).pipe(
-      Effect.onInterrupt(() => closeWaiting),
-      Effect.andThen(closeWaiting),
-      Effect.map(() => Array.from(closed).sort(([a], [b]) => a - b).map(([, answer]) => answer))
-    )
-  })
-
 /** Calls of one answer, with the parts of their run. `E` is what `begin` and `settled` can fail with. */
 interface Batch<E> extends Prepare.Given {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
@@ -312,6 +244,73 @@ const recordingOf = ({ ids }: Pick<Batch<never>, "ids">, parallel: boolean): Eff
         parentCallId: tool_call_id === "" || session_id !== ids.sessionId ? undefined : tool_call_id
       })))
 
+interface Closed {
+  readonly message: Prompt.ToolMessage
+  readonly halted: string | undefined
+}
+
+const measured = ({ bound, call, modelOutput, output }: Ended): Bounds.Result => ({
+  callId: call.id,
+  tool: call.name,
+  text: output,
+  bound,
+  multimodal: modelOutput !== undefined
+})
+
+/**
+ * Closes calls as they end, each result within its limit and all within the budget of the batch; the answers are in the order of
+ * the work.
+ *
+ * The budget takes the largest results first, which are not known before all are there. But a result of no more than an equal
+ * share of the budget is never one of them, and is closed at once, so that it outlives a crash of the process; a larger one
+ * waits for the others. An interrupt closes those that wait.
+ *
+ * Source: `hermes-llm.md` §19.9.
+ */
+const closeAll = <E>(
+  batch: Batch<E>,
+  work: ReadonlyArray<Effect.Effect<Ended, E, ToolContext>>,
+  concurrency: number,
+  recording: Recording | undefined
+): Effect.Effect<ReadonlyArray<Closed>, E, ToolContext> =>
+  Effect.suspend(() => {
+    const { limits } = batch
+    const share = limits.perTurn / Math.max(1, work.length)
+    const waiting: Array<{ readonly index: number; readonly ended: Ended }> = []
+    const closed = new Map<number, Closed>()
+    let spent = 0
+
+    const closeAs = (index: number, ended: Ended, text: string) =>
+      Effect.map(close(batch, ended, text, recording), (message) => {
+        closed.set(index, { message, halted: ended.halted })
+      })
+    const end = (index: number, ended: Ended): Effect.Effect<void, E, ToolContext> => {
+      const result = measured(ended)
+      return Effect.flatMap(Bounds.bound(result, limits), (text) => {
+        if (text === result.text && text.length > share && Bounds.isMovable(result)) {
+          waiting.push({ index, ended })
+          return Effect.void
+        }
+        spent += text.length
+        return closeAs(index, ended, text)
+      })
+    }
+    // Whole or not at all: nobody would close the rest.
+    const closeWaiting = Effect.uninterruptible(Effect.suspend(() => {
+      const late = waiting.splice(0)
+      if (late.length === 0) return Effect.void
+      const left = { ...limits, perTurn: Math.max(0, limits.perTurn - spent) }
+      return Effect.flatMap(Bounds.boundAll(late.map(({ ended }) => measured(ended)), left), (texts) =>
+        Effect.forEach(late, ({ ended, index }, at) => closeAs(index, ended, texts[at] ?? ended.output), { discard: true }))
+    }))
+
+    return Effect.forEach(work, (one, index) => Effect.flatMap(one, (ended) => end(index, ended)), { concurrency, discard: true }).pipe(
+      Effect.onInterrupt(() => closeWaiting),
+      Effect.andThen(closeWaiting),
+      Effect.map(() => Array.from(closed).sort(([a], [b]) => a - b).map(([, answer]) => answer))
+    )
+  })
+
 const runAll = Effect.fnUntraced(function*<E>(
   batch: Batch<E>
 ): Effect.fn.Return<Completed, E, ToolContext | Scope.Scope> {
@@ -323,19 +322,8 @@ const runAll = Effect.fnUntraced(function*<E>(
   const begin = beginnings(batch, entries, concurrency)
   const recording = yield* recordingOf(batch, concurrency > 1)
   yield* begin.first
-  const results = yield* settle({
-    work: entries.map((entry) => complete(batch, begin.of, entry, recording)),
-    concurrency,
-    limits: batch.limits,
-    measure: ({ bound, call, modelOutput, output }: Ended) => ({
-      callId: call.id,
-      tool: call.name,
-      text: output,
-      bound,
-      multimodal: modelOutput !== undefined
-    }),
-    close: (ended, text) => Effect.map(close(batch, ended, text, recording), (message) => ({ message, halted: ended.halted }))
-  })
+  const work = entries.map((entry) => complete(batch, begin.of, entry, recording))
+  const results = yield* closeAll(batch, work, concurrency, recording)
   return {
     messages: results.map(({ message }) => message),
     halted: results.find(({ halted }) => halted !== undefined)?.halted,

@@ -15,8 +15,8 @@
  * Source: `hermes-product.md` §2.3.
  */
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
-import * as Path from "effect/Path"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import { PathArguments } from "../Annotations.ts"
@@ -55,8 +55,7 @@ export const tool = Tool.make("write_file", {
 
 /** The handler, over the services of the toolset. */
 export const make = Effect.gen(function*() {
-  const fs = yield* FileSystem.FileSystem
-  const path = yield* Path.Path
+  const services = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
   const targets = yield* Targets
   const state = yield* FileState
 
@@ -64,15 +63,7 @@ export const make = Effect.gen(function*() {
     function*(params: typeof tool.parametersSchema.Type) {
       const { sessionId } = yield* ToolContext
       const target = yield* targets.resolve(params.path, "write")
-      const before = yield* Effect.catchIf(
-        fs.stat(target.real),
-        (error) => error.reason._tag === "NotFound",
-        () => Effect.undefined
-      )
-      if (before?.type === "Directory") return yield* Problem.fail(`${target.given} is a directory`)
-      if (before !== undefined && before.type !== "File") {
-        return yield* Problem.fail(`${target.given} is not a regular file (${before.type})`)
-      }
+      const before = yield* Change.existing(target)
       const changed = before !== undefined &&
         (yield* state.changedSinceSeen(sessionId, target.real, stampOf(before)))
       const bytes = new TextEncoder().encode(params.content)
@@ -91,8 +82,7 @@ export const make = Effect.gen(function*() {
       }
     },
     state.exclusive,
-    Effect.provideService(FileSystem.FileSystem, fs),
-    Effect.provideService(Path.Path, path),
+    Effect.provideContext(services),
     Problem.answer
   )
 })

@@ -120,21 +120,22 @@ export interface Change {
   readonly mode: number | undefined
 }
 
+/** Looks at the file at a target; `undefined` where there is none. Directories and devices are refused. */
+export const existing: (
+  target: Target
+) => Effect.Effect<FileSystem.File.Info | undefined, Failed, FileSystem.FileSystem> = Effect.fnUntraced(function*({ given, real }) {
+  const fs = yield* FileSystem.FileSystem
+  const info = yield* Effect.catchIf(fs.stat(real), (error) => error.reason._tag === "NotFound", () => Effect.undefined)
+  return info === undefined || info.type === "File"
+    ? info
+    : yield* Problem.fail(`${given} is ${info.type === "Directory" ? "a directory" : `not a regular file (${info.type})`}`)
+})
+
 /** The file at a target. Directories and devices are refused. */
 export const find: (target: Target) => Effect.Effect<Found, Failed, FileSystem.FileSystem> = Effect.fnUntraced(
   function*(target) {
-    const fs = yield* FileSystem.FileSystem
-    const info = yield* Effect.catchIf(
-      fs.stat(target.real),
-      (error) => error.reason._tag === "NotFound",
-      () => Effect.undefined
-    )
+    const info = yield* existing(target)
     if (info === undefined) return { target, bytes: undefined, mode: undefined, stamp: undefined }
-    if (info.type !== "File") {
-      return yield* Problem.fail(
-        `${target.given} is ${info.type === "Directory" ? "a directory" : `not a regular file (${info.type})`}`
-      )
-    }
     const bytes = yield* FileContent.whole(target.real, target.given, maxBytes)
     return { target, bytes, mode: info.mode, stamp: stampOf(info) }
   }
