@@ -56,11 +56,10 @@ import type { Agent as ChildAgent } from "./Child.ts"
 import { Children, make as makeChildren } from "./Children.ts"
 import * as RunEnd from "./RunEnd.ts"
 import * as Delegation from "./Delegation.ts"
-import type { Lineage } from "./Lineage.ts"
+import { emit, type Lineage, result, type RunState } from "./RunState.ts"
 import * as Loop from "./Loop.ts"
 import * as RunStart from "./RunStart.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
-import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */

@@ -26,7 +26,6 @@ import { Correlation } from "../hooks/Correlation.ts"
 import * as Delegator from "../tool/Delegator.ts"
 import * as ResultText from "../tool/ResultText.ts"
 import * as Child from "./Child.ts"
-import * as ChildTools from "./ChildTools.ts"
 import type { DelegationSettings } from "./RunInput.ts"
 import { emit, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
@@ -88,7 +87,7 @@ export const make = <E>(
     }
     const registered = (yield* services.registry.list).map(({ toolset }) => toolset)
     for (const task of tasks) {
-      const misnamed = ChildTools.misnamed(task, registered)
+      const misnamed = Child.misnamed(task, registered)
       if (misnamed !== undefined) return yield* refused(misnamed)
     }
     return registered

@@ -17,15 +17,14 @@ import type { CompressionExhausted, SessionStoreError } from "../domain/AgentErr
 import type { RouteInfo } from "../domain/Route.ts"
 import type { RunResult } from "../domain/RunEvent.ts"
 import type { ToolContext } from "../tool/ToolContext.ts"
-import * as AnswerKind from "./AnswerKind.ts"
+import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
 import * as RunEnd from "./RunEnd.ts"
-import type { Outcome } from "./Outcome.ts"
-import * as AnswerRetryPolicy from "./AnswerRetryPolicy.ts"
+import type { Outcome } from "./Step.ts"
+import * as Step from "./Step.ts"
 import { emit, result, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
-import * as Step from "./Step.ts"
 import * as Summary from "./Summary.ts"
 
 /** Output limits of answers that are asked for again after they were cut (`hermes-llm.md` §15.2). */
@@ -46,7 +45,7 @@ const factsOf = (run: RunState, outcome: Outcome): AnswerRetryPolicy.AnswerConte
   const afterTools = isAfterTools(run)
   return {
     afterTools,
-    answer: outcome._tag !== "Finished" ? "answer" : AnswerKind.of({
+    answer: outcome._tag !== "Finished" ? "answer" : AnswerRetryPolicy.kindOf({
       text: outcome.text,
       route: run.route,
       asked: typeof run.userMessage === "string" ? run.userMessage : "",

@@ -30,9 +30,8 @@ import { everything } from "../tool/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
-import type { Lineage } from "./Lineage.ts"
+import { type Lineage, noBatch, type RunState } from "./RunState.ts"
 import type { RunOptions } from "./RunInput.ts"
-import { noBatch, type RunState } from "./RunState.ts"
 import type { Services } from "./Services.ts"
 
 /** Model calls with tools of one run when nobody says otherwise. */

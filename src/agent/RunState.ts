@@ -4,21 +4,39 @@
  */
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ReasoningEffort } from "../domain/Model.ts"
+import type { Origin } from "../domain/RecordEvent.ts"
+import type { Route, RouteInfo } from "../domain/Route.ts"
 import type { Exit, Limit, RunEvent, RunResult } from "../domain/RunEvent.ts"
 import type { Recorder } from "../domain/RunRecorder.ts"
-import type { Route, RouteInfo } from "../domain/Route.ts"
-import type * as Budget from "./Budget.ts"
-import type * as Probing from "../routing/Probing.ts"
-import type { SessionStoreError } from "../domain/AgentError.ts"
-import type { Origin } from "../domain/RecordEvent.ts"
 import { makeApiRequestId } from "../hooks/Correlation.ts"
-import type { Lineage } from "./Lineage.ts"
-import type { Services } from "./Services.ts"
+import type * as Probing from "../routing/Probing.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
+import type * as Budget from "./Budget.ts"
+import type { Services } from "./Services.ts"
+
+/** Parent session, turn and budget of a child run. */
+export interface Lineage {
+  readonly parentSessionId: SessionId
+  /** Sessions of the runs above, the parent's first: what the child uses is in their sums too. */
+  readonly above: ReadonlyArray<SessionId>
+  readonly parentTurnId: TurnId
+  /** Empty when the parent is no child itself. */
+  readonly parentSubagentId: string
+  /** Also the child's task id. */
+  readonly subagentId: string
+  /** The tool call that asked for it; absent where no call did. */
+  readonly callId: string | undefined
+  readonly goal: string
+  /** 1 for a child of a top-level run. */
+  readonly depth: number
+  /** The parent's, which what the child uses counts for. */
+  readonly budget: Budget.Budget
+}
 
 /** Mutable state of one run. */
 export interface RunState {

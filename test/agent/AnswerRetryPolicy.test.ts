@@ -7,7 +7,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
-import * as AnswerKind from "../../src/agent/AnswerKind.ts"
+import * as AnswerRetryPolicy from "../../src/agent/AnswerRetryPolicy.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import type { RouteInfo } from "../../src/domain/Route.ts"
@@ -22,11 +22,11 @@ import * as Fake from "../support/fakeModel.ts"
 const codex: RouteInfo = { provider: "openai", model: "gpt-5.1-codex", apiMode: "codex_responses", baseUrl: undefined }
 const glm: RouteInfo = { provider: "custom", model: "glm-4.7", apiMode: "chat_completions", baseUrl: "http://localhost:11434/v1" }
 
-const given: AnswerKind.AnswerInput = { text: "", route: codex, asked: "", afterTools: false, anyResults: false }
+const given: AnswerRetryPolicy.AnswerInput = { text: "", route: codex, asked: "", afterTools: false, anyResults: false }
 
 describe("the kind of an answer", () => {
   it("announcements of a Responses model: intent, action and a place, before any tool ran", () => {
-    const of = (text: string, more: Partial<AnswerKind.AnswerInput> = {}) => AnswerKind.of({ ...given, text, ...more })
+    const of = (text: string, more: Partial<AnswerRetryPolicy.AnswerInput> = {}) => AnswerRetryPolicy.kindOf({ ...given, text, ...more })
     assert.strictEqual(of("I'll look into the repository and report back."), "announcement")
     assert.strictEqual(of("I’m going to check that now.", { asked: "Why do the tests fail?" }), "announcement")
     assert.strictEqual(of("Let me search the files."), "announcement")
@@ -39,7 +39,7 @@ describe("the kind of an answer", () => {
   })
 
   it("sentences that a GLM model behind Ollama left open after tool results", () => {
-    const of = (text: string, more: Partial<AnswerKind.AnswerInput> = {}) => AnswerKind.of({ ...given, route: glm, afterTools: true, text, ...more })
+    const of = (text: string, more: Partial<AnswerRetryPolicy.AnswerInput> = {}) => AnswerRetryPolicy.kindOf({ ...given, route: glm, afterTools: true, text, ...more })
     assert.strictEqual(of("The file says that the function is"), "cut off")
     for (const end of [".", "!", "?", ":", ")", "\"", "'", "]", "}", "```", "。", "」"]) {
       assert.strictEqual(of(`The file says that the function is${end}`), "answer", end)
