@@ -40,20 +40,21 @@ export interface Hidden {
   /** Hides more variables, which commands do not get either. Names that are not set are left out. */
   readonly hide: (names: Iterable<string>) => void
   readonly isHidden: (name: string) => boolean
-  /** True when any variable is hidden. */
-  readonly hasAny: () => boolean
+  /** True in a program, whose secrets are kept out of `process.env`; an application keeps its variables where they are. */
+  readonly isProgram: boolean
   /** Names of hidden variables that the system still shows to other processes of the user. */
   readonly exposed: () => ReadonlyArray<string>
   /**
    * Puts hidden variables back into `process.env` while the scope is open, for code in this process that reads nothing else.
-   * `/proc/<pid>/environ` does not show them.
+   * Names that this process was not started with get the value of `file`, where it has one. `/proc/<pid>/environ` shows none
+   * of them.
    */
-  readonly lend: (names: Iterable<string>) => Effect.Effect<void, never, Scope.Scope>
+  readonly lend: (names: Iterable<string>, file?: (name: string) => string | undefined) => Effect.Effect<void, never, Scope.Scope>
 }
 
 /** Those of the program; an application hides nothing. */
 export const HiddenVariables = Context.Reference<Hidden>("hermes-effect/platform/HiddenVariables", {
-  defaultValue: () => ({ hide: () => {}, isHidden: () => false, hasAny: () => false, exposed: () => [], lend: () => Effect.void })
+  defaultValue: () => ({ hide: () => {}, isHidden: () => false, isProgram: false, exposed: () => [], lend: () => Effect.void })
 })
 
 /** Indices behind the name of the program in `/proc/<pid>/stat` (fields 50 and 51 of proc(5)). */
@@ -104,6 +105,9 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
   const hidden = new Set<string>()
   const exposed = new Set<string>()
   const lent = new Map<string, number>()
+  /** Names that were lent from a file: no variables of this process, so that commands do not get them either. */
+  const fromFile = new Set<string>()
+  const isHidden = (name: string): boolean => hidden.has(name) || fromFile.has(name)
 
   const hide = (given: Iterable<string>): void => {
     const names = new Set(Array.from(given).filter((name) => !hidden.has(name) && process.env[name] !== undefined))
@@ -119,9 +123,11 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
     }
   }
 
-  const take = (name: string): boolean => {
-    const value = variables[name]
-    if (value === undefined || !hidden.has(name)) return false
+  const take = (name: string, file: (name: string) => string | undefined): boolean => {
+    const isOwn = variables[name] !== undefined
+    const value = isOwn ? variables[name] : file(name)
+    if (value === undefined || isOwn && !hidden.has(name)) return false
+    if (!isOwn) fromFile.add(name)
     lent.set(name, (lent.get(name) ?? 0) + 1)
     process.env[name] = value
     return true
@@ -141,16 +147,16 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
     variables,
     ofCommands: () => {
       const shown: Record<string, string | undefined> = { ...process.env }
-      for (const name of hidden) delete shown[name]
+      for (const name of [...hidden, ...fromFile]) delete shown[name]
       return { ...shown, ...first }
     },
     hide,
-    isHidden: (name) => hidden.has(name),
-    hasAny: () => hidden.size > 0,
+    isHidden,
+    isProgram: true,
     exposed: () => Array.from(exposed),
-    lend: (names) =>
+    lend: (names, file = () => undefined) =>
       Effect.asVoid(Effect.acquireRelease(
-        Effect.sync(() => Array.from(new Set(names)).filter(take)),
+        Effect.sync(() => Array.from(new Set(names)).filter((name) => take(name, file))),
         (taken) => Effect.sync(() => taken.forEach(giveBack))
       ))
   }

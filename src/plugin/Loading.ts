@@ -18,9 +18,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Scope from "effect/Scope"
-import { HiddenVariables } from "../config/Environment.ts"
+import { Environment, HiddenVariables, ProcessVariables } from "../config/Environment.ts"
+import { holdsSecret } from "../domain/CredentialNames.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import type { Hooks } from "../hooks/Hooks.ts"
 import * as IsolatedCall from "../hooks/IsolatedCall.ts"
@@ -172,10 +174,21 @@ const sourcesIn = (directory: string, depth: number): Effect.Effect<ReadonlyArra
 const variablesIn = (source: string): ReadonlyArray<string> =>
   /\benv\b/.test(source) ? source.match(/(?<![\w$])[A-Za-z_]\w{2,127}(?![\w$])/g) ?? [] : []
 
-/** Hidden variables that the code of a plugin on disk names and its manifest does not declare: it finds them unset. */
+/** Variables of the process and of `.env`, where there is one. */
+const environment = Effect.map(Effect.serviceOption(Environment), (found) =>
+  Option.isSome(found) ? found.value.get : (): string | undefined => undefined)
+
+/**
+ * Secrets that are set, that the code of a plugin on disk names and that its manifest does not declare: it finds them unset, be they
+ * hidden or in `.env`.
+ */
 const undeclared = Effect.fnUntraced(function*({ manifest, origin }: Candidate) {
   const hidden = yield* HiddenVariables
-  if (origin._tag === "Value" || !hidden.hasAny()) return []
+  if (origin._tag === "Value" || !hidden.isProgram) return []
+  const variables = yield* ProcessVariables
+  const get = yield* environment
+  const isKept = (name: string): boolean =>
+    hidden.isHidden(name) || variables[name] === undefined && holdsSecret(name) && get(name) !== undefined
   const fs = yield* FileSystem.FileSystem
   const declared = new Set(manifest.requiresEnv.map(({ name }) => name))
   const files = [...origin.module === undefined ? [] : [origin.module], ...yield* sourcesIn(origin.directory, sourceFiles.depth)]
@@ -185,7 +198,7 @@ const undeclared = Effect.fnUntraced(function*({ manifest, origin }: Candidate) 
       Effect.map(variablesIn),
       Effect.orElseSucceed(() => [])
     ))
-  return Array.from(new Set(named.flat())).filter((name) => hidden.isHidden(name) && !declared.has(name)).sort()
+  return Array.from(new Set(named.flat())).filter((name) => !declared.has(name) && isKept(name)).sort()
 })
 
 /** Everything that loading a plugin means, in the scope that it gets. */
@@ -197,7 +210,7 @@ const load = Effect.fnUntraced(function*(
   const config = Object.hasOwn(entries, key) ? entries[key] ?? {} : {}
   const host = yield* hostOf(candidate, config, { toolAccess, injection })
   // Code from disk reads `process.env`: it gets what its manifest declares, and nothing else that is secret.
-  yield* (yield* HiddenVariables).lend(candidate.manifest.requiresEnv.map(({ name }) => name))
+  yield* (yield* HiddenVariables).lend(candidate.manifest.requiresEnv.map(({ name }) => name), yield* environment)
   for (const name of yield* undeclared(candidate)) {
     host.warn(
       `its code names ${name}, which is set but kept out of process.env because it holds a secret. ` +

@@ -11,7 +11,7 @@
  *
  * **Gotchas**
  *
- * In the program, variables that hold secrets are not in `process.env`. A plugin finds those there that `requires_env` of its
+ * In the program, variables that hold secrets are not in `process.env`. A plugin finds those there, and those of `.env`, that `requires_env` of its
  * manifest names; one that its code names and the manifest does not is a warning when it is loaded. Processes that it starts without an environment of their own get them, too.
  *
  * Source: the middleware document, the observer document ("Contract"), `hermes-contract.md` §1.1, §2.1 and §3.5.

@@ -188,6 +188,28 @@ describe.skipIf(process.platform !== "linux")("keys in the environment of the pr
       assert.notInclude(nothing.stderr, "requires_env")
     }), 60_000)
 
+  it.live("of .env reach a plugin whose manifest names them, and are named where it does not", () =>
+    Effect.gen(function*() {
+      const { at, hermes, keep, put } = yield* machine
+      keep(".env", "FILE_TOKEN=kPv93-in-the-file\nOTHER_TOKEN=kPv93-of-another\nFILE_SETTING=plain\n")
+      keep("plugins/peek/plugin.yaml", "name: peek\nrequires_env: [FILE_TOKEN, FILE_SETTING, UNSET_TOKEN]\n")
+      keep("plugins/peek/index.mjs", [
+        "import { writeFileSync } from 'node:fs'",
+        `export const register = () => writeFileSync(${JSON.stringify(at("seen.json"))}, JSON.stringify([process.env.FILE_TOKEN, process.env.OTHER_TOKEN, process.env.UNSET_TOKEN]))`,
+        ""
+      ].join("\n"))
+      keep("config.yaml", "plugins: { enabled: [peek] }\n")
+      const command = "echo \"seen: $FILE_TOKEN$FILE_SETTING.\""
+      put("turns.yaml", JSON.stringify({ turns: [{ tool_calls: [{ name: "terminal", arguments: { command } }] }, { text: "done" }] }))
+      const { code, stderr, stdout } = yield* hermes(["-q", "go", "--script", "turns.yaml", "--format", "stream-json"])
+      assert.strictEqual(code, 0, stderr)
+      assert.include(stdout, "seen: .")
+      assert.deepStrictEqual(JSON.parse(readFileSync(at("seen.json"), "utf8")), ["kPv93-in-the-file", null, null])
+      assert.strictEqual(stderr.split("requires_env").length, 2, stderr)
+      assert.include(stderr, "its code names OTHER_TOKEN, which is set but kept out of process.env")
+      assert.notInclude(stderr, "kPv93")
+    }), 30_000)
+
   it.live("reach the endpoint that a container asks for AWS credentials, and no command", () =>
     Effect.gen(function*() {
       const { hermes, keep } = yield* machine
