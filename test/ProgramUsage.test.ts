@@ -67,6 +67,10 @@ const hasResult = ({ messages }: Asked): boolean => messages.some(({ role }) => 
 const isJudge = ({ messages }: Asked): boolean => JSON.stringify(messages[0]).includes("You guard a user's computer")
 const isChild = ({ messages }: Asked): boolean => JSON.stringify(messages).includes("look around")
 
+/** Tokens of the sessions that are listed, the newest first. */
+const sessionsOf = (stdout: string): ReadonlyArray<number> =>
+  (JSON.parse(stdout) as ReadonlyArray<{ readonly usage: { readonly total_tokens: number } }>).map(({ usage }) => usage.total_tokens)
+
 describe("what a run spends", () => {
   for (const failing of [false, true]) {
     it.live(`a judge of commands is asked in a single query, and its tokens are the run's${failing ? ", also when the run fails" : ""}`, () =>
@@ -90,24 +94,43 @@ describe("what a run spends", () => {
         assert.strictEqual(code, failing ? 1 : 0)
         assert.strictEqual(totalOf(lines), failing ? 220 : 330)
         const shown = yield* hermes(["sessions", "list", "--json"])
-        const stored = JSON.parse(shown.stdout) as ReadonlyArray<{ readonly usage: { readonly total_tokens: number } }>
-        assert.deepStrictEqual(stored.map(({ usage }) => usage.total_tokens), [failing ? 220 : 330])
+        assert.deepStrictEqual(sessionsOf(shown.stdout), [failing ? 220 : 330])
       }))
   }
 
-  it.live("the tokens of children are the run's, also when the run fails after them", () =>
-    Effect.gen(function*() {
-      const { hermes, keep } = yield* machine
-      const server = yield* model((asked) => {
-        if (isChild(asked) && !hasResult(asked) && JSON.stringify(asked.messages).includes("Working directory")) return { text: "seen" }
-        if (hasResult(asked)) return "fail"
-        return { calls: [{ name: "delegate_task", args: { goal: "look around" } }] }
-      })
-      keep("config.yaml", config(server.url))
-      const { code, stdout } = yield* hermes(["-q", "begin", "--format", "stream-json"])
-      assert.strictEqual(code, 1)
-      assert.strictEqual(totalOf(linesOf(stdout)), 220)
-    }))
+  for (const ending of ["fails", "is interrupted"] as const) {
+    it.live(`the tokens of children are the run's and its session's, also when the run ${ending} after them`, () =>
+      Effect.gen(function*() {
+        const { hermes, keep } = yield* machine
+        let isLate = false
+        const server = yield* HttpServer.make(({ body, url }, response) => {
+          if (!url.endsWith("/chat/completions")) return void HttpServer.json(response, 404, { error: { message: "not here" } })
+          const asked = JSON.parse(body) as Asked
+          if (isChild(asked) && !hasResult(asked) && JSON.stringify(asked.messages).includes("Working directory")) {
+            return say(response, { text: "seen" }, asked.stream === true)
+          }
+          if (!hasResult(asked)) return say(response, { calls: [{ name: "delegate_task", args: { goal: "look around" } }] }, asked.stream === true)
+          if (ending === "fails") return void HttpServer.json(response, 401, { error: { message: "no" } })
+          // No answer: the run waits until it is interrupted.
+          isLate = true
+        })
+        keep("config.yaml", config(server.url))
+        const { code, stdout } = yield* hermes(["-q", "begin", "--format", "stream-json"], {
+          onStart: (child) => {
+            const look = setInterval(() => {
+              if (!isLate) return
+              clearInterval(look)
+              child.kill("SIGINT")
+            }, 20)
+            child.once("exit", () => clearInterval(look))
+          }
+        })
+        assert.strictEqual(code, ending === "fails" ? 1 : 130)
+        assert.strictEqual(totalOf(linesOf(stdout)), 220)
+        const listed = yield* hermes(["sessions", "list", "--json"])
+        assert.deepStrictEqual(sessionsOf(listed.stdout), [220], listed.stdout)
+      }), 60_000)
+  }
 })
 
 describe("who answered", () => {
