@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, statSync } from "node:fs"
 import * as SafeText from "../../src/cli/render/SafeText.ts"
+import * as HttpServer from "../provider/HttpServer.ts"
 import { machine, program, run, sessionIdOf } from "../support/hermes.ts"
 
 /** OSC 52 (clipboard), clear screen, a title, a C1 control, a bidirectional override. */
@@ -126,5 +127,17 @@ describe("a recording", () => {
         assert.strictEqual((yield* hermes(["-Q", "-q", "go", "--script", "turns.yaml", "--record", name])).code, 0)
         assert.strictEqual(statSync(at(name)).mode & 0o777, 0o600, name)
       }
+    }))
+
+  it.live("that cannot be written is found before the model is asked", () =>
+    Effect.gen(function*() {
+      const { at, hermes, keep, put } = yield* machine
+      const server = yield* HttpServer.make((_, response) => HttpServer.json(response, 404, { error: { message: "not here" } }))
+      keep("config.yaml", `model: { provider: custom, default: m, base_url: "${server.url}/v1", api_key: k, context_length: 100000 }\n`)
+      put("file", "")
+      const { code, stderr, stdout } = yield* hermes(["-Q", "-q", "go", "--record", at("file/cassette.jsonl")])
+      assert.deepStrictEqual([code, stdout], [2, ""])
+      assert.match(stderr, /^Error: the recording cannot be written to \S+: it is not a file$/m)
+      assert.deepStrictEqual(server.requests, [])
     }))
 })
