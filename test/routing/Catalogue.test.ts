@@ -123,6 +123,14 @@ describe("Catalogue", () => {
       assert.strictEqual(auto.status, "unknown")
     }))
 
+  it.effect("o3 costs what it has cost since June 2025, without a list", () =>
+    Effect.gen(function*() {
+      const o3 = route("openai", "o3", "https://api.openai.com/v1")
+      const million = (what: "inputTokens" | "outputTokens" | "cacheReadTokens") =>
+        Effect.map(make().cost(o3, { ...Usage.zero, [what]: 1_000_000, requestCount: 1 }), ({ amount }) => amount === undefined ? "unknown" : BigDecimal.format(amount))
+      assert.deepStrictEqual([yield* million("inputTokens"), yield* million("outputTokens"), yield* million("cacheReadTokens")], ["2", "8", "0.5"])
+    }))
+
   it.effect("a model that nobody describes is noticed once", () =>
     Effect.gen(function*() {
       const catalogue = make()
