@@ -26,6 +26,8 @@ export interface WireTurn {
   readonly calls?: ReadonlyArray<WireCall>
   /** The output limit cut it. */
   readonly cut?: true
+  /** Cuts text and thoughts into the pieces that they are streamed in; without it text comes in a few words at a time. */
+  readonly cutText?: (text: string) => ReadonlyArray<string>
   /** What it thinks before, signed as its protocol does (streamed answers only). */
   readonly thought?: string
 }
@@ -79,13 +81,13 @@ const chat: Protocol = {
     }],
     usage: { prompt_tokens: 1, completion_tokens: 1 }
   }),
-  stream: ({ calls = [], cut, text, thought }, response) => {
+  stream: ({ calls = [], cut, cutText, text, thought }, response) => {
     const chunk = (delta: object, finish_reason: string | null = null) => ({ id: "c", model, choices: [{ index: 0, delta, finish_reason }] })
     events(
       response,
       chunk({ role: "assistant", content: "" }),
-      ...(thought === undefined ? [] : [chunk({ reasoning_content: thought })]),
-      ...(text === undefined ? [] : textPieces(text).map((content) => chunk({ content }))),
+      ...(thought === undefined ? [] : (cutText?.(thought) ?? [thought]).map((reasoning_content) => chunk({ reasoning_content }))),
+      ...(text === undefined ? [] : (cutText ?? textPieces)(text).map((content) => chunk({ content }))),
       ...calls.flatMap(({ args, id, name }, index) => [
         chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] }),
         ...pieces(args).map((piece) => chunk({ tool_calls: [{ index, function: { arguments: piece } }] }))
@@ -108,13 +110,13 @@ const anthropic: Protocol = {
     stop_reason: cut ? "max_tokens" : calls.length === 0 ? "end_turn" : "tool_use",
     usage: { input_tokens: 1, output_tokens: 1 }
   }),
-  stream: ({ calls = [], cut, text, thought }, response) => {
+  stream: ({ calls = [], cut, cutText, text, thought }, response) => {
     const blocks: ReadonlyArray<{ readonly block: object; readonly deltas: ReadonlyArray<object> }> = [
       ...(thought === undefined ? [] : [{
         block: { type: "thinking", thinking: "", signature: "" },
-        deltas: [{ type: "thinking_delta", thinking: thought }, { type: "signature_delta", signature: `signed ${thought}` }]
+        deltas: [...(cutText?.(thought) ?? [thought]).map((thinking) => ({ type: "thinking_delta", thinking })), { type: "signature_delta", signature: `signed ${thought}` }]
       }]),
-      ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: textPieces(text).map((text) => ({ type: "text_delta", text })) }]),
+      ...(text === undefined ? [] : [{ block: { type: "text", text: "" }, deltas: (cutText ?? textPieces)(text).map((text) => ({ type: "text_delta", text })) }]),
       ...calls.map(({ args, id, name }) => ({
         block: { type: "tool_use", id, name, input: {} },
         deltas: pieces(args).map((piece) => ({ type: "input_json_delta", partial_json: piece }))
@@ -161,7 +163,7 @@ const responses: Protocol = {
         return type === "reasoning" ? [{ type: "response.output_item.done", output_index, item }] : [
           { type: "response.output_item.added", output_index, item: args === undefined ? { ...item, content: [] } : { ...item, arguments: "" } },
           ...(args === undefined
-            ? textPieces(turn.text ?? "").map((delta) => ({ type: "response.output_text.delta", output_index, content_index: 0, delta }))
+            ? (turn.cutText ?? textPieces)(turn.text ?? "").map((delta) => ({ type: "response.output_text.delta", output_index, content_index: 0, delta }))
             : pieces(args).map((delta) => ({ type: "response.function_call_arguments.delta", output_index, delta }))),
           { type: "response.output_item.done", output_index, item }
         ]
@@ -190,19 +192,20 @@ const bedrock: Protocol = {
     usage: { inputTokens: 1, outputTokens: 1, totalTokens: 2 },
     metrics: { latencyMs: 1 }
   }),
-  stream: ({ calls = [], cut, text, thought }, response) => {
+  stream: ({ calls = [], cut, cutText, text, thought }, response) => {
     const first = thought === undefined ? 0 : 1
     const thoughts: ReadonlyArray<readonly [string, object]> = thought === undefined
       ? []
       : [
-        ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { text: thought } } }],
+        ...(cutText?.(thought) ?? [thought]).map((text) =>
+          ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { text } } }] as const),
         ["contentBlockDelta", { contentBlockIndex: 0, delta: { reasoningContent: { signature: `signed ${thought}` } } }],
         ["contentBlockStop", { contentBlockIndex: 0 }]
       ]
     const shown: ReadonlyArray<readonly [string, object]> = text === undefined
       ? []
       : [
-        ...textPieces(text).map((text) => ["contentBlockDelta", { contentBlockIndex: first, delta: { text } }] as const),
+        ...(cutText ?? textPieces)(text).map((text) => ["contentBlockDelta", { contentBlockIndex: first, delta: { text } }] as const),
         ["contentBlockStop", { contentBlockIndex: first }]
       ]
     const made = calls.flatMap(({ args, id, name }, at): ReadonlyArray<readonly [string, object]> => {
