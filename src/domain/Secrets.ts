@@ -40,6 +40,10 @@ export interface Registry {
   readonly mask: (text: string) => string
   /** The last place up to `at` where a text can be cut: not inside of a registered value, nor of one that may still go on. */
   readonly cut: (text: string, at: number) => number
+  /**
+   * The part of a text from `from` to `to`, in which the rest of a value that stands across either end is asterisks; line ends stay.
+   */
+  readonly within: (text: string, from: number, to: number) => string
   /** Grows with every value: what was masked before is masked again when it changes. */
   readonly version: () => number
 }
@@ -214,6 +218,28 @@ export const make = (): Registry => {
     return matcher
   }
 
+  /** Where values stand in a text, and where one may have begun that goes on behind its end. */
+  const placesIn = (text: string): ReadonlyArray<readonly [from: number, end: number]> => {
+    const { depth, found, step } = compiled()
+    const places: Array<readonly [from: number, end: number]> = []
+    const search = (text: string): void => {
+      let state = 0
+      for (let at = 0; at < text.length; at++) {
+        const code = text.charCodeAt(at)
+        if (isBlank(code)) continue
+        state = step(state, code)
+        const index = found[state] ?? -1
+        const needle = index < 0 ? undefined : needles[index]
+        if (needle !== undefined) places.push([startOf(text, at + 1, needle.text.length), at + 1])
+      }
+      if (state !== 0) places.push([startOf(text, text.length, depth[state] ?? 0), text.length + 1])
+    }
+    search(text)
+    const bare = withoutEscapes(text)
+    if (bare !== undefined) search(bare)
+    return places
+  }
+
   /** `text` without the values that stand in `searched`, which is as long. */
   const replaced = (text: string, searched: string): string => {
     const { found, step } = compiled()
@@ -266,25 +292,18 @@ export const make = (): Registry => {
       }
       return masked
     },
+    within: (text, from, to) => {
+      const part = text.slice(from, to)
+      if (values.size === 0) return part
+      const across = placesIn(text).filter(([start, end]) => start < from && end > from || start < to && end > to)
+      return across.length === 0 ? part : Array.from({ length: part.length }, (_, at) => {
+        const char = part.charAt(at)
+        return isBlank(char.charCodeAt(0)) || !across.some(([start, end]) => from + at >= start && from + at < end) ? char : "*"
+      }).join("")
+    },
     cut: (text, wanted) => {
       if (values.size === 0) return wanted
-      const { depth, found, step } = compiled()
-      const places: Array<readonly [from: number, end: number]> = []
-      const search = (text: string): void => {
-        let state = 0
-        for (let at = 0; at < text.length; at++) {
-          const code = text.charCodeAt(at)
-          if (isBlank(code)) continue
-          state = step(state, code)
-          const index = found[state] ?? -1
-          const needle = index < 0 ? undefined : needles[index]
-          if (needle !== undefined) places.push([startOf(text, at + 1, needle.text.length), at + 1])
-        }
-        if (state !== 0) places.push([startOf(text, text.length, depth[state] ?? 0), text.length + 1])
-      }
-      search(text)
-      const bare = withoutEscapes(text)
-      if (bare !== undefined) search(bare)
+      const places = placesIn(text)
       // Places that overlap are left one by one.
       for (let before = -1, at = wanted;; before = at) {
         for (const [from, end] of places) if (from < at && end > at) at = from
@@ -295,7 +314,7 @@ export const make = (): Registry => {
 }
 
 /** Knows nothing and keeps nothing: what code outside of a runtime has. */
-export const none: Registry = { add: () => {}, mask: (text) => text, cut: (_, at) => at, version: () => 0 }
+export const none: Registry = { add: () => {}, mask: (text) => text, cut: (_, at) => at, within: (text, from, to) => text.slice(from, to), version: () => 0 }
 
 /** The registry of the runtime that a fiber belongs to; {@link none} outside of one. */
 export const Secrets = Context.Reference<Registry>("hermes-effect/domain/Secrets", { defaultValue: () => none })

@@ -67,7 +67,7 @@ describe("hermes mcp serve", () => {
       yield* Effect.acquireRelease(Effect.promise(() => client.connect(transport)), () => Effect.promise(() => client.close()))
       search("tools/list", JSON.stringify(yield* Effect.promise(() => client.listTools())))
       const calls: ReadonlyArray<readonly [string, Record<string, unknown>, text: string]> = [
-        ["read_file", { path: "planted/all.txt" }, "1password"],
+        ["read_file", { path: "planted/all.txt" }, "openai plain"],
         ["read_file", { path: everything }, "error"],
         ["leak", {}, "1password"],
         ["leak", { fail: true }, "1password"],

@@ -9,7 +9,7 @@ import { found } from "../support/secretSearch.ts"
 import { environmentFile, modelKey } from "../support/secretWorld.ts"
 import { protocols, type WireTurn } from "../support/wireModel.ts"
 
-const kinds = isWhole ? ["openai", "aws", "bedrock", "slack webhook", "telegram", "stripe live", "1password", "jwt"] : ["aws", "telegram"]
+const kinds = isWhole ? ["aws", "telegram", "stripe live", "1password"] : ["aws", "telegram"]
 
 const valueOf = (keys: typeof selectedKeys, kind: string): string => keys.find(([name]) => name === kind)?.[1] ?? ""
 

@@ -21,6 +21,7 @@ import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import { RedactSecrets, redactStart } from "../../domain/Redaction.ts"
+import { current as currentSecrets } from "../../domain/Secrets.ts"
 import { closest, similarity } from "../../domain/Similarity.ts"
 import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
@@ -74,6 +75,8 @@ interface LineReader {
   readonly end: () => LineWindow
 }
 
+/** Lines beside a window that are looked at: a value that is wrapped has fewer. */
+const nearLines = 64
 const newline = 0x0a
 const exact = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const lenient = new TextDecoder("utf-8", { ignoreBOM: true })
@@ -87,6 +90,9 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
   const last = offset + limit - 1
   const kept = new Uint8Array(bytesFor(maxLineChars))
   const lines: Array<string> = []
+  /** Lines before and behind the window, in which a value may stand that reaches into it. */
+  const before: Array<string> = []
+  const behind: Array<string> = []
   const cut: Array<number> = []
   let chars = 0
   let overflow = false
@@ -107,6 +113,18 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
     }
   }
 
+  const isNear = (): boolean => redact && current >= offset - nearLines && current <= last + nearLines
+
+  /** The window without parts of values that reach beyond it: they are recognised by nothing. */
+  const content = (): string => {
+    const start = before.reduce((sum, line) => sum + line.length + 1, 0)
+    const text = lines.join("\n")
+    const inside = before.length + behind.length === 0
+      ? text
+      : currentSecrets().within([...before, text, ...behind].join("\n"), start, start + text.length)
+    return lines.length === 0 ? "" : inside.split("\n").map((line, index) => numbered(offset + index, line)).join("\n")
+  }
+
   const finish = (): void => {
     if (current >= offset && current <= last && !overflow) {
       let text = decode(kept.subarray(0, held))
@@ -117,10 +135,12 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
         text = `${start.replace(/[\uD800-\uDBFF]$/, "")}… [line cut: ${length} bytes]`
         cut.push(current)
       }
-      const line = numbered(current, text)
-      chars += line.length + 1
+      chars += numbered(current, text).length + 1
       if (chars > maxChars) overflow = true
-      else lines.push(line)
+      else lines.push(text)
+    } else if (isNear()) {
+      const neighbours = current < offset ? before : behind
+      neighbours.push(lenient.decode(kept.subarray(0, held)))
     }
     current++
     held = 0
@@ -128,7 +148,7 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
   }
 
   const keep = (bytes: Uint8Array, from: number, to: number): void => {
-    if (current >= offset && current <= last) {
+    if (current >= offset && current <= last || isNear()) {
       const room = Math.min(to - from, kept.length - held)
       kept.set(bytes.subarray(from, from + room), held)
       held += room
@@ -152,7 +172,7 @@ export const lineWindow = ({ offset, limit, maxChars, maxLineChars, redact }: Wi
       const totalLines = current - 1
       const closed = lines.length > 0 && (offset + lines.length - 1 < totalLines || endsWithNewline)
       return {
-        content: lines.join("\n") + (closed ? "\n" : ""),
+        content: content() + (closed ? "\n" : ""),
         shown: lines.length,
         totalLines,
         overflow,
