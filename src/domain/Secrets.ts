@@ -218,7 +218,7 @@ export const make = (): Registry => {
     return matcher
   }
 
-  /** Where values stand in a text, and where one may have begun that goes on behind its end. */
+  /** Places of values in a text, and of one that may have begun and goes on behind its end. */
   const placesIn = (text: string): ReadonlyArray<readonly [from: number, end: number]> => {
     const { depth, found, step } = compiled()
     const places: Array<readonly [from: number, end: number]> = []

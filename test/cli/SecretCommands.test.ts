@@ -86,7 +86,7 @@ describe("hermes mcp serve", () => {
       search("stderr", stderr)
       searchFiles()
       assert.deepStrictEqual(leaks(), [])
-    }).pipe(Effect.scoped), 120_000)
+    }).pipe(Effect.scoped), 300_000)
 })
 
 describe("hermes cron", () => {
@@ -120,7 +120,7 @@ describe("hermes cron", () => {
       searchFiles()
       assert.isAtLeast(filesOf(home).filter((file) => file.includes("/cron/output/")).length, 2)
       assert.deepStrictEqual(leaks(), [])
-    }), 120_000)
+    }), 300_000)
 })
 
 describe("what breaks", () => {
@@ -152,7 +152,7 @@ describe("what breaks", () => {
       }
       searchFiles()
       assert.deepStrictEqual(leaks(), [])
-    }), 120_000)
+    }), 300_000)
 })
 
 describe.skipIf(launcher === undefined)("hermes model", () => {

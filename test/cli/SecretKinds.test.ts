@@ -181,7 +181,7 @@ describe("95 kinds of keys", () => {
       for (const sink of ["hooks.log", "cassette.jsonl", "state.db", "/atof/", "/atif/"]) assert.include(written, sink)
       assert.include(stdout, "That is all.")
       assert.deepStrictEqual(Array.from(new Set(leaks)), [])
-    }), 120_000)
+    }), 300_000)
 
   it.live("are in no refusal of a provider that repeats them, whole or cut", () =>
     Effect.gen(function*() {
