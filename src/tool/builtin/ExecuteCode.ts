@@ -38,16 +38,12 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import * as TraceContext from "../../domain/TraceContext.ts"
 import * as Ids from "../../domain/Ids.ts"
-import * as InteractiveMode from "../approval/InteractiveMode.ts"
-import * as CronContext from "../cron/CronContext.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import { CodeSettings } from "./BuiltinSettings.ts"
 import * as ScriptBridge from "./ScriptBridge.ts"
 import * as Problem from "./file/Problem.ts"
-import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import * as ProcessTree from "./terminal/ProcessTree.ts"
 import * as OutputText from "./terminal/OutputText.ts"
 import * as ShellEnvironment from "./terminal/ShellEnvironment.ts"
@@ -58,7 +54,6 @@ export const stdoutBytes = 50_000
 export const stderrBytes = 10_000
 
 const drainFor = "500 millis"
-const forceKillAfter = "2 seconds"
 
 const Language = Schema.Literals(["javascript", "typescript", "python"])
 
@@ -102,21 +97,12 @@ const buffers = () => ({
   stderr: OutputText.make({ head: stderrBytes * 0.4, tail: stderrBytes * 0.6 })
 })
 
-const environmentOf = (
-  environment: Readonly<Record<string, string | undefined>>,
-  exceptions: ShellEnvironment.Exceptions
-): Record<string, string> => {
-  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...rest } = ShellEnvironment.scrub(environment, exceptions)
-  return { ...rest, NODE_NO_WARNINGS: "1", PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" }
-}
-
 const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof tool.parametersSchema.Type) {
   if (code.trim() === "") return yield* Problem.fail("the code is empty")
   const spawner = yield* ChildProcessSpawner
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const settings = yield* CodeSettings
-  const environment = yield* ProcessEnvironment
   const { cwd } = yield* ToolContext
   const bridge = yield* ScriptBridge.make(yield* NestedCalls, settings.maxToolCalls)
   const { prelude, script, start } = files[language]
@@ -130,35 +116,22 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
     : [ScriptBridge.node, ["--import", preludePath, scriptPath]] as const
 
   const mark = yield* Ids.hex(12)
+  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* ShellEnvironment.inherited(settings.environment, mark)
   const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
     cwd: settings.mode === "strict" ? directory : cwd,
-    env: {
-      ...environmentOf(environment(), settings.environment),
-      ...yield* TraceContext.variables,
-      ...yield* CronContext.variables,
-      ...yield* InteractiveMode.variables,
-      [ProcessTree.markVariable]: mark
-    },
+    env: { ...environment, NODE_NO_WARNINGS: "1", PYTHONUNBUFFERED: "1", PYTHONIOENCODING: "utf-8" },
     stdin: "ignore",
     detached: true,
     killSignal: "SIGKILL",
-    forceKillAfter,
+    forceKillAfter: ProcessTree.forceKillAfter,
     additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: bridge.answers } }
   })).pipe(Effect.mapError((error) =>
     error.reason._tag === "NotFound"
       ? new Problem.Problem({ message: `${command} is not installed`, details: { hint: "write the script in JavaScript" } })
       : error
   ))
-  yield* Effect.addFinalizer(() =>
-    Effect.gen(function*() {
-      const tree = yield* ProcessTree.descendants(fs, handle.pid)
-      // It fails when there is nothing left to kill.
-      yield* Effect.ignore(handle.kill({ killSignal: "SIGKILL", forceKillAfter }))
-      yield* ProcessTree.killRemaining(fs, tree)
-      yield* ProcessTree.killMarked(fs, mark)
-    })
-  )
+  yield* Effect.addFinalizer(() => Effect.andThen(ProcessTree.takeDown(handle, "SIGKILL"), ProcessTree.killMarked(mark)))
 
   const { stderr, stdout } = buffers()
   const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>

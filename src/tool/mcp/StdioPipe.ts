@@ -28,7 +28,7 @@ import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
-import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Json from "../../domain/Json.ts"
 import { explicit } from "../../domain/CredentialNames.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
@@ -42,7 +42,6 @@ export const maxMessageBytes = 10 * 1024 * 1024
 
 const maxStrayLines = 20
 const stderrChars = 2000
-const forceKillAfter = "2 seconds"
 const leaveAfter = "500 millis"
 
 /** Listeners for the output of the program. */
@@ -120,19 +119,6 @@ const reader = (listener: Pick<Listener, "message">, open: Set<unknown>, stray: 
   }
 }
 
-const takeDown = Effect.fnUntraced(function*(
-  fs: FileSystem.FileSystem,
-  handle: ChildProcessHandle,
-  input: Queue.Queue<Uint8Array, Cause.Done>
-) {
-  const tree = yield* ProcessTree.descendants(fs, handle.pid)
-  yield* Queue.end(input)
-  yield* Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter)
-  // It fails when there is nothing left to kill.
-  yield* Effect.ignore(handle.kill({ killSignal: "SIGTERM", forceKillAfter }))
-  yield* ProcessTree.killRemaining(fs, tree)
-})
-
 /** Starts the program in the scope. */
 export const open = Effect.fnUntraced(function*(
   server: string,
@@ -149,9 +135,10 @@ export const open = Effect.fnUntraced(function*(
     stdin: Stream.fromQueue(input),
     detached: true,
     killSignal: "SIGTERM",
-    forceKillAfter
+    forceKillAfter: ProcessTree.forceKillAfter
   })).pipe(Effect.mapError((error) => startFailure(server, command, error)))
-  yield* Effect.addFinalizer(() => takeDown(fs, handle, input))
+  const leave = Effect.andThen(Queue.end(input), Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter))
+  yield* Effect.addFinalizer(() => Effect.provideService(ProcessTree.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs))
 
   const requests = new Set<unknown>()
   const decoder = new TextDecoder()

@@ -8,7 +8,8 @@
  * up its parent is found by its mark alone, where its program was given one.
  */
 import * as Effect from "effect/Effect"
-import type * as FileSystem from "effect/FileSystem"
+import * as FileSystem from "effect/FileSystem"
+import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 
 /** A process that can not be mistaken for a later one of the same id. */
 interface Identity {
@@ -30,21 +31,24 @@ const parseStat = (text: string): Stat | undefined => {
     : { pid: Number.parseInt(text, 10), parent: Number(parent), startTime }
 }
 
-const readStat = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<Stat | undefined> =>
-  fs.readFileString(`/proc/${pid}/stat`).pipe(
+type Work<A> = Effect.Effect<A, never, FileSystem.FileSystem>
+
+const readStat = (pid: number): Work<Stat | undefined> =>
+  FileSystem.FileSystem.use((fs) => fs.readFileString(`/proc/${pid}/stat`)).pipe(
     Effect.map(parseStat),
     // Processes end while they are being listed.
     Effect.orElseSucceed(() => undefined)
   )
 
-/** All processes below `root`, nearest first; none where there is no `/proc`. */
-export const descendants = Effect.fnUntraced(function*(
-  fs: FileSystem.FileSystem,
-  root: number
-): Effect.fn.Return<ReadonlyArray<Identity>> {
-  const names = yield* fs.readDirectory("/proc").pipe(Effect.orElseSucceed(() => []))
-  const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
-  const stats = yield* Effect.forEach(pids, (pid) => readStat(fs, pid), { concurrency: 16 })
+/** Ids of all processes; none where there is no `/proc`. */
+const processIds: Work<ReadonlyArray<number>> = FileSystem.FileSystem.use((fs) => fs.readDirectory("/proc")).pipe(
+  Effect.map((names) => names.filter((name) => /^\d+$/.test(name)).map(Number)),
+  Effect.orElseSucceed(() => [])
+)
+
+/** All processes below `root`, nearest first. */
+const descendants = Effect.fnUntraced(function*(root: number): Effect.fn.Return<ReadonlyArray<Identity>, never, FileSystem.FileSystem> {
+  const stats = yield* Effect.forEach(yield* processIds, readStat, { concurrency: 16 })
   const children = new Map<number, Array<Stat>>()
   for (const stat of stats) {
     if (stat === undefined) continue
@@ -62,14 +66,11 @@ export const descendants = Effect.fnUntraced(function*(
 })
 
 /** Kills those of the processes that are still the same ones. */
-export const killRemaining = (
-  fs: FileSystem.FileSystem,
-  processes: ReadonlyArray<Identity>
-): Effect.Effect<void> =>
+const killRemaining = (processes: ReadonlyArray<Identity>): Work<void> =>
   Effect.forEach(
     processes,
     (identity) =>
-      Effect.map(readStat(fs, identity.pid), (now) => {
+      Effect.map(readStat(identity.pid), (now) => {
         if (now?.startTime !== identity.startTime) return
         try {
           process.kill(identity.pid, "SIGKILL")
@@ -85,22 +86,39 @@ export const markVariable = "HERMES_SCRIPT_ID"
 
 const maxRounds = 10
 
-const isMarked = (fs: FileSystem.FileSystem, pid: number, entry: string): Effect.Effect<boolean> =>
-  fs.readFileString(`/proc/${pid}/environ`).pipe(
+const isMarked = (pid: number, entry: string): Work<boolean> =>
+  FileSystem.FileSystem.use((fs) => fs.readFileString(`/proc/${pid}/environ`)).pipe(
     Effect.map((environ) => environ.split("\0").includes(entry)),
     // It ended meanwhile, or belongs to another user.
     Effect.orElseSucceed(() => false)
   )
 
 /** Kills everything that has a mark, and what that started while it was looked for. */
-export const killMarked = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, mark: string): Effect.fn.Return<void> {
+export const killMarked = Effect.fnUntraced(function*(mark: string): Effect.fn.Return<void, never, FileSystem.FileSystem> {
   const entry = `${markVariable}=${mark}`
   for (let round = 0; round < maxRounds; round++) {
-    const names = yield* fs.readDirectory("/proc").pipe(Effect.orElseSucceed(() => []))
-    const pids = names.filter((name) => /^\d+$/.test(name)).map(Number)
-    const marked = yield* Effect.filter(pids, (pid) => isMarked(fs, pid, entry), { concurrency: 16 })
-    const alive = (yield* Effect.forEach(marked, (pid) => readStat(fs, pid))).filter((stat) => stat !== undefined)
+    const marked = yield* Effect.filter(yield* processIds, (pid) => isMarked(pid, entry), { concurrency: 16 })
+    const alive = (yield* Effect.forEach(marked, readStat)).filter((stat) => stat !== undefined)
     if (alive.length === 0) return
-    yield* killRemaining(fs, alive)
+    yield* killRemaining(alive)
   }
+})
+
+/** Time that a process may take to end after a signal that it can catch. */
+export const forceKillAfter = "2 seconds"
+
+/**
+ * Takes a process down with everything below it: its group by `killSignal`, what had left the group by SIGKILL. `leave` comes
+ * first, and may have the process end by itself.
+ */
+export const takeDown = Effect.fnUntraced(function*(
+  handle: ChildProcessHandle,
+  killSignal: "SIGKILL" | "SIGTERM",
+  leave: Effect.Effect<unknown> = Effect.void
+): Effect.fn.Return<void, never, FileSystem.FileSystem> {
+  const tree = yield* descendants(handle.pid)
+  yield* leave
+  // It fails when there is nothing left to kill.
+  yield* Effect.ignore(handle.kill({ killSignal, forceKillAfter }))
+  yield* killRemaining(tree)
 })

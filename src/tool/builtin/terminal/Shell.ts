@@ -6,7 +6,7 @@
  * The shell is `/bin/bash -c` where there is one, else `/bin/sh -c`: neither a login nor an interactive shell, so that no
  * profile slows a command down or changes it. Standard error goes to the same pipe as standard output, which keeps their
  * order. The command leads a process group of its own; closing the scope sends SIGTERM to the group, SIGKILL to what is
- * left after {@link forceKillAfter}, and SIGKILL to descendants that had left the group.
+ * left after two seconds, and SIGKILL to descendants that had left the group.
  *
  * A start that fails for want of a resource is tried again after 2, 4 and 8 seconds.
  *
@@ -24,16 +24,9 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import * as TraceContext from "../../../domain/TraceContext.ts"
-import * as CronContext from "../../cron/CronContext.ts"
-import * as InteractiveMode from "../../approval/InteractiveMode.ts"
-import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as ProcessTree from "./ProcessTree.ts"
 import * as ShellEnvironment from "./ShellEnvironment.ts"
 import { TerminalSettings } from "../BuiltinSettings.ts"
-
-/** Length of time that a command may take to end after SIGTERM. */
-const forceKillAfter = "2 seconds"
 
 /** The system takes no longer argument (Linux `MAX_ARG_STRLEN`, with its closing zero). */
 const maxCommandBytes = 128 * 1024 - 1
@@ -154,32 +147,21 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
 
   const kill = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
     const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
-    if (!running) return
-    const tree = yield* ProcessTree.descendants(fs, handle.pid)
-    // It fails when there is nothing left to kill.
-    yield* Effect.ignore(handle.kill({ killSignal: "SIGTERM", forceKillAfter }))
-    yield* ProcessTree.killRemaining(fs, tree)
-  })
+    if (running) yield* ProcessTree.takeDown(handle, "SIGTERM")
+  }, Effect.provideService(FileSystem.FileSystem, fs))
 
   const spawn = Effect.fnUntraced(function*({ command, cwd, mark, stdin }: Command) {
     const settings = yield* TerminalSettings
-    const environment = yield* ProcessEnvironment
     // The outer shell only joins the two outputs; `exec` puts the command's shell in its place.
     return yield* spawner.spawn(
       ChildProcess.make("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", yield* shell, command], {
         cwd,
-        env: {
-          ...ShellEnvironment.scrub(environment(), settings.environment),
-          ...yield* TraceContext.variables,
-          ...yield* CronContext.variables,
-          ...yield* InteractiveMode.variables,
-          ...(mark === undefined ? {} : { [ProcessTree.markVariable]: mark })
-        },
+        env: yield* ShellEnvironment.inherited(settings.environment, mark),
         stdin,
         stderr: "ignore",
         detached: true,
         killSignal: "SIGTERM",
-        forceKillAfter
+        forceKillAfter: ProcessTree.forceKillAfter
       })
     ).pipe(
       // Node throws for some errors of the system (E2BIG, ENOMEM) in place of reporting them.
@@ -203,7 +185,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       Effect.mapError(notStarted)
     )
     const { mark } = command
-    if (mark !== undefined) yield* Effect.addFinalizer(() => ProcessTree.killMarked(fs, mark))
+    if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideService(ProcessTree.killMarked(mark), FileSystem.FileSystem, fs))
     yield* Effect.addFinalizer(() => kill(handle))
     let received = 0
     const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {

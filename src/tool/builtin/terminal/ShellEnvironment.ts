@@ -1,6 +1,6 @@
 /**
  * The environment of a command: that of this program without credentials, so that a command which prints or sends its
- * environment gives nothing away. Pure.
+ * environment gives nothing away.
  *
  * **Details**
  *
@@ -16,7 +16,13 @@
  *
  * Source: `hermes-llm.md` §19.10.
  */
+import * as Effect from "effect/Effect"
 import { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
+import * as TraceContext from "../../../domain/TraceContext.ts"
+import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
+import * as InteractiveMode from "../../approval/InteractiveMode.ts"
+import * as CronContext from "../../cron/CronContext.ts"
+import { markVariable } from "./ProcessTree.ts"
 
 const standardPath = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 
@@ -34,7 +40,7 @@ export interface Exceptions {
   readonly reserved: ReadonlyArray<string>
 }
 
-/** The environment of a command. */
+/** Takes the credentials out of an environment. Pure. */
 export const scrub = (
   environment: Readonly<Record<string, string | undefined>>,
   { passThrough, reserved }: Exceptions
@@ -48,3 +54,18 @@ export const scrub = (
   out["PATH"] = searchPath(environment["PATH"])
   return out
 }
+
+/**
+ * The environment of what a tool call starts: that of this program without credentials, with the trace and the limits that the
+ * call hands on, and the mark that finds what it leaves running.
+ */
+export const inherited = Effect.fnUntraced(function*(exceptions: Exceptions, mark: string | undefined): Effect.fn.Return<Record<string, string>> {
+  const environment = yield* ProcessEnvironment
+  return {
+    ...scrub(environment(), exceptions),
+    ...yield* TraceContext.variables,
+    ...yield* CronContext.variables,
+    ...yield* InteractiveMode.variables,
+    ...(mark === undefined ? {} : { [markVariable]: mark })
+  }
+})
