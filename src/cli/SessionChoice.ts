@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import { Home } from "../config/Home.ts"
+import type { RunRecord } from "../session/RunRecord.ts"
 import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
 import type * as Ids from "../domain/Ids.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
@@ -20,7 +21,7 @@ export interface Chosen {
 
 /** The sessions of the home directory; none, and no file either, where nobody ever said anything. */
 export const stored = <A, E>(
-  work: Effect.Effect<A, E, SessionStore>,
+  work: Effect.Effect<A, E, RunRecord | SessionStore>,
   otherwise: Effect.Effect<A, E>
 ): Effect.Effect<A, E, FileSystem.FileSystem | Home> =>
   Effect.gen(function*() {

@@ -17,7 +17,8 @@ import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts
 import * as Json from "../domain/Json.ts"
 import * as Atif from "../observability/Atif.ts"
 import * as AtifCheck from "../observability/AtifCheck.ts"
-import * as AtifSession from "../observability/AtifSession.ts"
+import * as FromRuns from "../observability/atif/FromRuns.ts"
+import * as StoredRuns from "../observability/StoredRuns.ts"
 import * as AtifWriter from "../observability/AtifWriter.ts"
 import * as Atof from "../observability/Atof.ts"
 import * as AtofCheck from "../observability/AtofCheck.ts"
@@ -44,19 +45,12 @@ interface Named {
   readonly trace: Trace.Trace
 }
 
-const withChildren = (session: Session, all: ReadonlyArray<Session>): Effect.Effect<AtifSession.Stored, SessionStoreError, SessionStore> =>
-  Effect.gen(function*() {
-    const messages = yield* SessionStore.use((store) => store.messages(session.id))
-    const children = yield* Effect.forEach(all.filter(({ parentId }) => parentId === session.id), (child) => withChildren(child, all))
-    return { session, messages, children }
-  })
-
 const ofSession = (reference: string) =>
-  stored<AtifSession.Stored, SessionNotFound | SessionStoreError>(
+  stored<{ readonly session: Session; readonly trajectory: Atif.Trajectory | undefined }, SessionNotFound | SessionStoreError>(
     Effect.gen(function*() {
       const store = yield* SessionStore
       const session = yield* store.resolve(reference)
-      return yield* withChildren(session, yield* store.list({ limit: Number.MAX_SAFE_INTEGER }))
+      return { session, trajectory: FromRuns.trajectory(yield* StoredRuns.read(session), session.id) }
     }),
     Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
   )
@@ -76,12 +70,11 @@ const load = Effect.fn("TraceCommand.load")(function*(
 ): Effect.fn.Return<Named, Failure | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home | Output> {
   const text = yield* textOf(reference)
   if (text === undefined) {
-    const session = yield* ofSession(reference)
-    const trajectory = AtifSession.trajectory(session)
+    const { session, trajectory } = yield* ofSession(reference)
     if (trajectory === undefined) {
-      return yield* notDone(`session ${session.session.id} is empty: there is no trace`)
+      return yield* notDone(`session ${session.id} is empty: there is no trace`)
     }
-    return { name: session.session.title ?? session.session.id, trace: Trace.ofTrajectory(trajectory) }
+    return { name: session.title ?? session.id, trace: Trace.ofTrajectory(trajectory) }
   }
   const trace = Trace.read(text)
   if (Result.isFailure(trace)) return yield* usage(`${reference}: ${trace.failure.message}`)

@@ -230,7 +230,8 @@ export const make = (): Tree => {
     closed(step, at)
   }
   const stepOf = (state: Open, number: number, at: number): Step => {
-    if (state.step?.number === number) return state.step
+    // The summary of a run that used up a limit is asked for under the number of its last step.
+    if (state.step?.number === number && state.step.message === undefined) return state.step
     endStep(state, at)
     const step: Step = {
       kind: "step",
@@ -278,10 +279,14 @@ export const make = (): Tree => {
     const kept: Message = { at: entry.at, origin, position, message }
     if (position !== undefined) known.positions.set(position, kept)
     if (id !== undefined) known.named.set(id, message)
-    if (position === undefined) return
+    // A message with an id stands where requests refer to it.
+    if (id !== undefined) return
     state.run.messages.push(kept)
-    if (origin === "model" && state.step !== undefined && state.step.message === undefined) {
-      state.step.message = kept
+    if (origin === "model") {
+      // An answer whose attempts are not in the record is a step all the same.
+      const { number = 0 } = state.run.steps.at(-1) ?? {}
+      const step = state.step?.message === undefined ? state.step ?? stepOf(state, number + 1, entry.at) : stepOf(state, number + 1, entry.at)
+      step.message = kept
       for (const { id, name, params } of callsOf(message)) call(state, entry.at, { id, name, args: params })
     }
     for (const result of resultsOf(message)) {

@@ -80,7 +80,8 @@ const refs = (children: ReadonlyArray<Draft>, build: Build): ReadonlyArray<Atif.
     build.taken.add(id)
     build.ids.set(child, id)
     build.children.push(child)
-    return [{ trajectory_id: id, session_id: child.sessionId }]
+    const { status } = child.extra
+    return [{ trajectory_id: id, session_id: child.sessionId, ...(status === undefined ? {} : { extra: { status } }) }]
   })
 
 const resultOf = (result: Result, build: Build): Atif.ObservationResult => {

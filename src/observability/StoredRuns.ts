@@ -1,0 +1,76 @@
+/**
+ * The runs of a stored session as a tree, with those of its children: from the run record, and from the messages alone where a
+ * session is older than its record.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record).
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import * as Prompt from "effect/ai/Prompt"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import { SessionId, TurnId } from "../domain/Ids.ts"
+import * as RecordEvent from "../domain/RecordEvent.ts"
+import { RunRecord } from "../session/RunRecord.ts"
+import { type Session, SessionStore } from "../session/SessionStore.ts"
+import * as RunTree from "./RunTree.ts"
+
+const originOf = (role: string): RecordEvent.Origin => role === "user" ? "user" : role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
+
+/** Entries for the messages of a session that its record does not have; their times are not known. */
+const beforeRecord = Effect.fnUntraced(function*(
+  session: Session,
+  entries: ReadonlyArray<RecordEvent.Entry>
+): Effect.fn.Return<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore> {
+  const recorded = new Set(entries.flatMap(({ event }) => event._tag === "MessageAppended" ? event.position ?? [] : []))
+  if (recorded.size >= session.messageCount) return []
+  const store = yield* SessionStore
+  const messages = yield* store.messages(session.id)
+  const all = yield* store.list({ limit: Number.MAX_SAFE_INTEGER })
+  const known = new Set(entries.flatMap(({ event }) => event._tag === "ChildStarted" ? [event.sessionId] : []))
+  const children = all.filter(({ id, parentId }) => parentId === session.id && !known.has(id))
+  const missing = messages.flatMap((message, position) => recorded.has(position) ? [] : [{ message, position }])
+  const place = { sessionId: session.id, turnId: TurnId.make(`${session.id}:before`), at: 0 }
+  const { cwd = "", model, provider, source, systemPrompt } = session
+  const start: RecordEvent.RecordEvent = {
+    _tag: "RunStarted",
+    version: RecordEvent.version,
+    source,
+    platform: source,
+    provider,
+    model,
+    cwd,
+    resumed: false
+  }
+  return [
+    { ...place, event: start },
+    ...(systemPrompt === "" ? [] : [{
+      ...place,
+      event: { _tag: "MessageAppended", origin: "runtime", message: Prompt.systemMessage({ content: systemPrompt }) } as const
+    }]),
+    ...missing.map(({ message, position }): RecordEvent.Entry => ({
+      ...place,
+      event: { _tag: "MessageAppended", origin: originOf(message.role), position, message }
+    })),
+    ...children.map((child): RecordEvent.Entry => ({
+      ...place,
+      event: { _tag: "ChildStarted", subagentId: child.id, sessionId: child.id, goal: child.title ?? "", role: "leaf", background: false }
+    }))
+  ]
+})
+
+const entriesOf = (session: Session): Effect.Effect<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore | RunRecord> =>
+  Effect.gen(function*() {
+    const record = yield* RunRecord
+    const store = yield* SessionStore
+    const recorded = yield* Stream.runCollect(record.read({ sessionId: session.id }))
+    const own = [...yield* beforeRecord(session, recorded), ...recorded]
+    const below = yield* Effect.forEach(own, ({ event }) =>
+      event._tag === "ChildStarted"
+        ? Effect.flatMap(store.get(SessionId.make(event.sessionId)), (child) => child._tag === "Some" ? entriesOf(child.value) : Effect.succeed([]))
+        : Effect.succeed([]))
+    return [...own, ...below.flat()]
+  })
+
+/** Reads the runs of a session and of its children. */
+export const read = (session: Session): Effect.Effect<RunTree.Tree, SessionStoreError, SessionStore | RunRecord> =>
+  Effect.map(entriesOf(session), RunTree.of)

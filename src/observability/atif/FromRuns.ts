@@ -1,0 +1,365 @@
+/**
+ * The trajectory of a session, made of the tree of its runs: whole, whatever its length.
+ *
+ * **Details**
+ *
+ * - A step of the agent is one answer as it was stored, with the usage of the attempts that made it; attempts that failed before
+ *   it are its `retries`. An answer that broke off is a step with what had come of it.
+ * - Messages of the user are user steps. Messages that the runtime adds (nudges, context of plugins, a rewritten context, reports of
+ *   children) are system steps that say so.
+ * - Results stand in the step of their call, in the order in which the calls ended. Calls that a tool made are steps of their
+ *   own without a model call (`llm_call_count` 0).
+ * - Side tasks (titles, judgements) are no steps: they are listed in the trajectory's `extra`.
+ * - A child is embedded under the call that made it; the reference to one that did not complete has its status.
+ *
+ * Source: `relay-atof-atif.md` §2.3, §2.4, §2.7 and §2.9.
+ */
+import type * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../domain/Json.ts"
+import * as Usage from "../../domain/Usage.ts"
+import type * as Atif from "../Atif.ts"
+import type { Attempt, Call, Child, Message, Run, Step, Tree } from "../RunTree.ts"
+import * as Draft from "./Draft.ts"
+import * as MessageText from "./Message.ts"
+import { args } from "./Value.ts"
+
+/** Name and version of the agent. */
+export interface Options {
+  readonly agentName?: string | undefined
+  readonly agentVersion?: string | undefined
+  /** Turn from which on the session is new: earlier steps are marked as copied context. All is new when absent. */
+  readonly since?: string | undefined
+}
+
+/** A JSON form of a value of the record, which was made of JSON but for values that have no form in it. */
+const json = (value: unknown): Schema.Json => {
+  const text: string | undefined = JSON.stringify(value)
+  // Text that was written as JSON is read as JSON.
+  return text === undefined ? null : JSON.parse(text) as Schema.Json
+}
+
+const time = (at: number | undefined): string | undefined => at === undefined || at <= 0 ? undefined : new Date(at).toISOString()
+
+const textOf = (value: unknown): string => typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
+
+const contentOf = (content: Prompt.Message["content"]): Atif.Content =>
+  typeof content === "string" ? content : MessageText.content(json(content)) ?? ""
+
+/** Usage and cost of an attempt. */
+const metricsOf = ({ end }: Attempt): ReadonlyArray<Atif.Metrics> => {
+  if (end?.usage === undefined) return []
+  const { cost, usage } = end
+  const extra = {
+    ...(usage.reasoningTokens === 0 ? {} : { reasoning_tokens: usage.reasoningTokens }),
+    ...(usage.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: usage.cacheWriteTokens })
+  }
+  return [{
+    prompt_tokens: Usage.promptTokens(usage),
+    completion_tokens: usage.outputTokens,
+    ...(usage.cacheReadTokens === 0 ? {} : { cached_tokens: usage.cacheReadTokens }),
+    ...(cost === undefined || cost.status === "unknown" || cost.usd === null ? {} : { cost_usd: cost.usd }),
+    ...(Object.keys(extra).length === 0 ? {} : { extra })
+  }]
+}
+
+/** The metrics of the attempts at one answer, as one. */
+const metricsOfAll = (attempts: ReadonlyArray<Attempt>): Atif.Metrics | undefined => {
+  const all = attempts.flatMap(metricsOf)
+  const [first] = all
+  if (first === undefined || all.length === 1) return first
+  const sum = (key: "cached_tokens" | "completion_tokens" | "cost_usd" | "prompt_tokens") => {
+    const known = all.flatMap((one) => one[key] ?? [])
+    return known.length === 0 ? {} : { [key]: known.reduce((a, b) => a + b, 0) }
+  }
+  return { ...first, ...sum("prompt_tokens"), ...sum("completion_tokens"), ...sum("cached_tokens"), ...sum("cost_usd") }
+}
+
+const failureOf = ({ end, endedAt, start: { route } }: Attempt): Schema.Json => ({
+  error: end?.failure === undefined ? null : json(end.failure),
+  status: end?.status ?? "interrupted",
+  model: route.model,
+  provider: route.provider,
+  timestamp: time(endedAt) ?? null
+})
+
+/** Text, reasoning and calls of an answer. */
+interface Answer {
+  readonly text: Atif.Content
+  readonly reasoning: string
+  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly params: unknown }>
+}
+
+/** The answer of a step as it was stored, or as it came where it was not. */
+const answerOf = ({ attempts, message }: Step): Answer | undefined => {
+  const stored = message?.message
+  if (stored?.role === "assistant") {
+    return {
+      text: contentOf(stored.content.filter(({ type }) => type === "text" || type === "file")),
+      reasoning: stored.content.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
+      calls: stored.content.flatMap((part) => part.type === "tool-call" ? [part] : [])
+    }
+  }
+  const parts = attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0)?.end?.answer
+  return parts === undefined ? undefined : {
+    text: parts.flatMap((part) => part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []).join(""),
+    reasoning: parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
+    calls: parts.flatMap((part) => part.type === "tool-call" ? [part] : [])
+  }
+}
+
+const resultExtra = ({ approvals, end }: Call): Draft.Extra => {
+  const approval = approvals.at(-1)?.event
+  return {
+    ...(end === undefined || end.status === "ok" ? {} : { status: end.status }),
+    ...(end?.reason === undefined ? {} : { reason: end.reason }),
+    ...(end === undefined ? {} : { duration_ms: Math.round(end.durationMillis) }),
+    ...(approval === undefined ? {} : { approval: { choice: approval.choice, subject: approval.subject } })
+  }
+}
+
+const callExtra = ({ endedAt, start, startedAt }: Call): Draft.Extra =>
+  start === undefined ? {} : {
+    ...(start.parallel ? { parallel: true } : {}),
+    invocation: { start_timestamp: startedAt / 1000, end_timestamp: endedAt === undefined ? null : endedAt / 1000 }
+  }
+
+const systemStep = (message: Atif.Content, at: number | undefined, extra: Draft.Extra): Draft.Step =>
+  Draft.step({ source: "system", message, timestamp: time(at), extra })
+
+/** What plugins and memory put before a user's words, for one request. */
+const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
+
+const stateOf = ({ end, endedAt, start }: Child): Draft.Extra => ({
+  goal: start.goal,
+  ...(end?.status === "completed" ? {} : { status: end?.status ?? (endedAt === undefined ? "running" : "interrupted") })
+})
+
+/** Writes the runs of one session into a draft, in their order. */
+const writer = (tree: Tree, options: Options) => {
+  const draftOf = (sessionId: string, runs: ReadonlyArray<Run>, child: Child | undefined): Draft.Draft => {
+    const [first] = runs
+    const draft: Draft.Draft = {
+      sessionId,
+      agent: { name: options.agentName ?? "Hermes Agent", version: options.agentVersion ?? "unknown" },
+      goal: child?.start.goal,
+      steps: [],
+      model: first?.start?.model,
+      tools: [],
+      extra: {
+        ...(first?.start === undefined ? {} : { source: first.start.source, provider: first.start.provider }),
+        ...(child === undefined ? {} : stateOf(child))
+      }
+    }
+    /** Steps of the calls so far, for results that come later. */
+    const places = new Map<string, Draft.Step>()
+    const seen = new Set<Prompt.Message>()
+    const known: Array<Prompt.Message> = tree.conversation(sessionId).flatMap(({ message }) => message ?? [])
+
+    const place = (step: Draft.Step, call: Call, content: string | undefined): void => {
+      places.set(call.id, step)
+      if (call.end === undefined && content === undefined && call.children.length === 0) return
+      step.results.push({
+        callId: call.id,
+        content,
+        children: call.children.map((one) => draftOf(one.start.sessionId, one.run === undefined ? [] : [one.run], one)),
+        extra: resultExtra(call)
+      })
+    }
+    const contentOfCall = ({ end, result }: Call): string | undefined =>
+      result === undefined ? end?.output : textOf(result.result)
+
+    /** Messages that an attempt was sent and no session keeps: the system prompt, nudges, contexts of plugins. */
+    const transient = (attempt: Attempt): void => {
+      const { messages, positions } = tree.request(attempt)
+      messages.forEach((message, index) => {
+        if (message === undefined || positions[index] !== undefined || seen.has(message)) return
+        seen.add(message)
+        if (message.role === "system") {
+          draft.steps.push(Draft.step({ source: "system", message: message.content, timestamp: time(attempt.run.startedAt) }))
+          return
+        }
+        if (message.role !== "user") return
+        const said = contentOf(message.content)
+        const before = typeof said === "string" ? fences.exec(said)?.[0] : undefined
+        const own = before === undefined ? said : before.trimEnd()
+        draft.steps.push(systemStep(own, attempt.startedAt, {
+          origin: "runtime",
+          stored: false,
+          ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
+        }))
+      })
+      if (draft.tools.length === 0) {
+        draft.tools = tree.request(attempt).tools.map(({ description, name, parameters }) => ({
+          type: "function",
+          function: { name, description, parameters: json(parameters) }
+        }))
+      }
+    }
+
+    const rewritten = (at: number, attempt: Attempt | undefined, facts: Draft.Extra): void => {
+      const messages = attempt === undefined ? [] : tree.request(attempt).messages
+      const content = messages.flatMap((message) => message === undefined || message.role === "system" ? [] : [contentOf(message.content)])
+        .map(MessageText.plain).join("\n\n")
+      draft.steps.push(Draft.step({
+        source: "system",
+        message: "",
+        timestamp: time(at),
+        results: [{ callId: undefined, content, children: [], extra: {} }],
+        extra: { ...facts, context_management: { type: "compaction", boundary: "replace" } }
+      }))
+      for (const message of messages) if (message !== undefined) seen.add(message)
+    }
+
+    const stepOf = (step: Step): void => {
+      for (const attempt of step.attempts) transient(attempt)
+      const answer = answerOf(step)
+      const answered = step.attempts.filter(({ end }) => end?.status === "answered")
+      const failures = step.attempts.filter(({ end }) => end?.status !== "answered")
+      if (answer === undefined) {
+        const last = failures.at(-1)
+        if (last === undefined) return
+        const interrupted = last.end?.status !== "failed"
+        draft.steps.push(systemStep(
+          interrupted ? "The model call was interrupted before an answer." : `The model could not be asked: ${last.end?.failure?.message ?? "unknown error"}`,
+          last.endedAt ?? last.startedAt,
+          { error: failureOf(last), attempts: failures.length }
+        ))
+        return
+      }
+      const last = answered.at(-1) ?? step.attempts.at(-1)
+      const metrics = metricsOfAll(step.attempts)
+      const finish = last?.end?.finishReason
+      const effort = last?.start.parameters["reasoning_effort"]
+      const made = Draft.step({
+        source: "agent",
+        message: answer.text,
+        timestamp: time(step.message?.at ?? last?.endedAt ?? step.startedAt),
+        rest: {
+          ...(last === undefined ? {} : { model_name: last.end?.model ?? last.start.route.model }),
+          ...(typeof effort === "string" ? { reasoning_effort: effort } : {}),
+          ...(answer.reasoning === "" ? {} : { reasoning_content: answer.reasoning }),
+          ...(metrics === undefined ? {} : { metrics }),
+          ...(step.attempts.length === 0 ? {} : { llm_call_count: Math.max(1, answered.length) })
+        },
+        calls: answer.calls.map(({ id, name, params }) => {
+          const call = step.calls.find((one) => one.id === id)
+          return { id, name, args: args(json(params)), extra: call === undefined ? {} : callExtra(call) }
+        }),
+        extra: {
+          ...(finish === undefined ? {} : { finish_reason: finish }),
+          ...(last === undefined ? {} : { provider: last.start.route.provider }),
+          ...(answered.length === 0 && step.attempts.length > 0 ? { interrupted: true } : {}),
+          ...(failures.length === 0 ? {} : { retries: failures.map(failureOf) })
+        }
+      })
+      draft.steps.push(made)
+      const inOrderOfEnds = step.calls.toSorted((a, b) => (a.endedAt ?? Infinity) - (b.endedAt ?? Infinity))
+      for (const call of inOrderOfEnds) place(made, call, contentOfCall(call))
+      for (const call of step.calls) nested(call)
+    }
+
+    /** Calls that a tool made: dispatched without a model. */
+    const nested = (parent: Call): void => {
+      for (const call of parent.calls) {
+        const made = Draft.step({
+          source: "agent",
+          message: "",
+          timestamp: time(call.startedAt),
+          rest: { llm_call_count: 0 },
+          calls: [{ id: call.id, name: call.name, args: args(json(call.args)), extra: { ...callExtra(call), parent_call_id: parent.id } }]
+        })
+        draft.steps.push(made)
+        place(made, call, contentOfCall(call))
+        nested(call)
+      }
+    }
+
+    /** A message that no step has: the user's, a child's report, the close of a call that an earlier run left open. */
+    const said = ({ at, message, origin }: Message): void => {
+      if (message === undefined || message.role === "assistant") return
+      seen.add(message)
+      if (message.role === "tool") {
+        for (const part of message.content) {
+          if (part.type !== "tool-result") continue
+          const step = places.get(part.id)
+          if (step === undefined || step.results.some(({ callId, content }) => callId === part.id && content !== undefined)) continue
+          step.results.push({ callId: part.id, content: textOf(part.result), children: [], extra: { status: "interrupted" } })
+        }
+        return
+      }
+      const content = contentOf(message.content)
+      if (message.role === "system") draft.steps.push(Draft.step({ source: "system", message: content, timestamp: time(at) }))
+      else draft.steps.push(origin === "user"
+        ? Draft.step({ source: "user", message: content, timestamp: time(at) })
+        : systemStep(content, at, { origin }))
+    }
+
+    const written = (run: Run): void => {
+      const steps = run.steps.map((step) => ({ at: step.startedAt, write: () => stepOf(step) }))
+      const inSteps = new Set(run.steps.flatMap(({ message }) => message ?? []))
+      const messages = run.messages.filter((message) => !inSteps.has(message)).map((message) => ({ at: message.at, write: () => said(message) }))
+      const contexts = run.asides.flatMap(({ at, event }) => {
+        if (event._tag !== "ContextRewritten") return []
+        const attempt = run.steps.flatMap(({ attempts }) => attempts).find(({ startedAt }) => startedAt >= at)
+        return [{ at, write: () => rewritten(at, attempt, { reason: event.reason, before: event.before, after: event.after }) }]
+      })
+      const system = run.steps[0]?.attempts[0]
+      if (draft.steps.length === 0 && system !== undefined) systemPrompt(system)
+      // Messages that begin a run come before its steps of the same millisecond, and the sort is stable.
+      for (const { write } of [...messages, ...contexts, ...steps].toSorted((a, b) => a.at - b.at)) write()
+      for (const child of run.children) {
+        const one = draftOf(child.start.sessionId, child.run === undefined ? [] : [child.run], child)
+        draft.steps.push(Draft.step({
+          source: "system",
+          message: "",
+          timestamp: time(child.startedAt),
+          results: [{ callId: undefined, content: undefined, children: [one], extra: {} }],
+          extra: { event: "subagent" }
+        }))
+      }
+      const end = run.end
+      draft.extra["exit"] = end?.exit ?? (run.endedAt === undefined ? "unknown" : "interrupted")
+      if (end?.exit === "interrupted" || end?.exit === "interrupted_by_user") draft.extra["interrupted"] = true
+      else delete draft.extra["interrupted"]
+      if (end?.failure !== undefined) draft.extra["error"] = json(end.failure)
+    }
+
+    const systemPrompt = (attempt: Attempt): void => {
+      const message = tree.request(attempt).messages.find((one) => one?.role === "system")
+      if (message === undefined || message.role !== "system") return
+      seen.add(message)
+      draft.steps.push(Draft.step({ source: "system", message: message.content, timestamp: time(attempt.run.startedAt) }))
+    }
+
+    // Messages of the session stand in their own places, however often they are sent.
+    for (const message of known) seen.add(message)
+    const isNew = options.since === undefined ? -1 : runs.findIndex(({ turnId }) => turnId === options.since)
+    runs.forEach((run, index) => {
+      const from = draft.steps.length
+      written(run)
+      if (index >= isNew) return
+      for (let at = from; at < draft.steps.length; at++) {
+        const step = draft.steps[at]
+        if (step !== undefined) draft.steps[at] = { ...step, rest: { ...step.rest, is_copied_context: true } }
+      }
+    })
+    const tasks = runs.flatMap(({ sideTasks }) => sideTasks)
+    if (tasks.length > 0) {
+      draft.extra["side_tasks"] = tasks.map((task) => ({
+        task: task.start.task ?? "unknown",
+        model: task.end?.model ?? task.start.route.model,
+        status: task.end?.status ?? "interrupted",
+        metrics: json(metricsOf(task)[0] ?? null)
+      }))
+    }
+    return draft
+  }
+  return draftOf
+}
+
+/** The trajectory of a session in a tree; undefined where nothing was said in it. */
+export const trajectory = (tree: Tree, sessionId: string, options: Options = {}): Atif.Trajectory | undefined => {
+  const runs = tree.roots.filter((run) => run.sessionId === sessionId)
+  return runs.length === 0 ? undefined : Draft.trajectory(writer(tree, options)(sessionId, runs, undefined))
+}
