@@ -107,9 +107,9 @@ interface Queue {
 }
 
 /** Reads a listener's answer; undefined when it is none. */
-type Read = (answer: unknown) => unknown
+type Read<A> = (answer: unknown) => A | undefined
 
-const identity: Read = (answer) => answer ?? undefined
+const identity: Read<unknown> = (answer) => answer ?? undefined
 
 const nothing = Effect.succeed(undefined)
 const none: ReadonlyArray<unknown> = []
@@ -135,20 +135,20 @@ const makeUnsafe = (settings: Settings): Service => {
     else listeners.set(bound.event, rest)
   }
 
-  const failed = (listener: Bound, what: string): Effect.Effect<unknown> =>
-    Effect.as(
+  const failed = <A>(listener: Bound, what: string, read: Read<A>): Effect.Effect<A | undefined> =>
+    Effect.map(
       warn(`hook ${listener.event}: ${listener.label} ${what}`),
-      listener.onFailure === "closed"
-        ? { action: "block", message: `Blocked: the guard ${listener.label} ${what}` }
+      () => listener.onFailure === "closed"
+        ? read({ action: "block", message: `Blocked: the guard ${listener.label} ${what}` })
         : undefined
     )
 
-  const call = (listener: Bound, payload: object, read: Read, restore: Restore): Effect.Effect<unknown> =>
+  const call = <A>(listener: Bound, payload: object, read: Read<A>, restore: Restore): Effect.Effect<A | undefined> =>
     Effect.flatMap(
       attempt(Effect.map(Effect.suspend(() => listener.handle(payload)), read), listener.deadline, restore),
       (exit) => {
-        if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`)
-        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${ListenerFaults.describe(exit.cause)}`)
+        if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
+        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${ListenerFaults.describe(exit.cause)}`, read)
       }
     )
 
@@ -171,23 +171,23 @@ const makeUnsafe = (settings: Settings): Service => {
    * All answers that `read` made something of, in order. Only waiting for a listener can be interrupted: once the payload is
    * made, at least the first one is told.
    */
-  const dispatch = (
+  const dispatch = <A>(
     name: string,
     told: ReadonlyArray<Bound>,
     fields: () => object,
-    read: Read
-  ): Effect.Effect<ReadonlyArray<unknown>> =>
+    read: Read<A>
+  ): Effect.Effect<ReadonlyArray<A>> =>
     Effect.uninterruptibleMask((restore) => {
       const payload = payloadOf(name, fields)
-      const tell = (listener: Bound): Effect.Effect<unknown> => {
-        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${ListenerFaults.describe(payload.cause)}`)
+      const tell = (listener: Bound): Effect.Effect<A | undefined> => {
+        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${ListenerFaults.describe(payload.cause)}`, read)
         return listener.queue === undefined
           ? call(listener, payload.value, read, restore)
           : enqueue(listener, listener.queue, payload.value)
       }
       const [only] = told
       return only !== undefined && told.length === 1
-        ? Effect.map(tell(only), (answer) => answer === undefined ? none : [answer])
+        ? Effect.map(tell(only), (answer) => answer === undefined ? [] : [answer])
         : Effect.map(Effect.forEach(told, tell), (answers) => answers.filter((answer) => answer !== undefined))
     })
 
@@ -246,8 +246,7 @@ const makeUnsafe = (settings: Settings): Service => {
       const rule = rules[name]
       return Effect.map(
         dispatch(name, told, fields, rule.read),
-        // `rule` belongs to `name`, and so does what its `read` made.
-        (answers) => answers.length === 0 ? undefined : rule.merge(answers as never)
+        (answers) => answers.length === 0 ? undefined : rule.merge(answers)
       )
     },
     invoke: (name, fields) => {
