@@ -30,15 +30,66 @@ import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
-import * as MemorySearch from "./MemorySearch.ts"
 import * as MaskedMessage from "./MaskedMessage.ts"
 import * as Reference from "./Reference.ts"
-import { hiddenSources, SessionSearch } from "./SessionSearch.ts"
+import * as SearchQuery from "./SearchQuery.ts"
+import * as SearchScan from "./SearchScan.ts"
+import * as SearchText from "./SearchText.ts"
+import * as SessionSearch from "./SessionSearch.ts"
 import * as SessionStore from "./SessionStore.ts"
 import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
 
-interface Entry extends MemorySearch.Searched {
+/** Data of a session that search reads. */
+interface Searched {
+  readonly id: SessionId
+  readonly source: string
+  readonly messages: ReadonlyArray<Prompt.Message>
+  /** Position of each message, in the order of all sessions; messages of one `append` share it. */
+  readonly order: ReadonlyArray<number>
+}
+
+const neighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
+  message === undefined ? undefined : {
+    role: message.role,
+    text: SearchText.cut(SearchText.fromMessage(message).content, SessionSearch.neighbourLength)
+  }
+
+/** A search over the sessions that there are when it is asked: every message is read on every search, the newest hits come first. */
+const searchOf = (sessions: () => Iterable<Searched>): SessionSearch.Service => ({
+  search: (input, options = {}) =>
+    Effect.sync(() => {
+      const query = SearchQuery.parse(input)
+      const hits: Array<{ readonly order: number; readonly hit: SessionSearch.Hit }> = []
+      for (const { id, source, messages, order } of sessions()) {
+        if (options.sessionId !== undefined && options.sessionId !== id) continue
+        if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
+        messages.forEach((message, messageId) => {
+          if (options.roles?.includes(message.role) === false) return
+          const snippet = SearchScan.find(query, SearchText.fromMessage(message))
+          if (snippet === undefined) return
+          hits.push({
+            order: order[messageId] ?? 0,
+            hit: {
+              sessionId: id,
+              messageId,
+              role: message.role,
+              snippet,
+              before: neighbour(messages[messageId - 1]),
+              after: neighbour(messages[messageId + 1])
+            }
+          })
+        })
+      }
+      const direction = options.sort === "oldest" ? 1 : -1
+      return hits
+        .sort((a, b) => direction * (a.order - b.order || a.hit.messageId - b.hit.messageId))
+        .slice(0, Math.max(0, options.limit ?? SessionSearch.defaultLimit))
+        .map(({ hit }) => hit)
+    })
+})
+
+interface Entry extends Searched {
   readonly start: SessionStore.NewSession
   readonly startedAt: number
   readonly messages: Array<Prompt.Message>
@@ -72,7 +123,7 @@ const view = (entry: Entry): SessionStore.Session => ({
   toolCallCount: entry.messages.reduce((count, message) => count + Conversation.toolCalls(message).length, 0)
 })
 
-const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
+const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.SessionSearch> => {
   const entries = new Map<string, Entry>()
   const owned = new Set<string>()
   let activity = 0
@@ -180,15 +231,15 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch> => {
       byIdPrefix: (prefix) => Effect.sync(() => all((entry) => entry.id.startsWith(prefix), Reference.maxCandidates)),
       byTitle: (title) => Effect.sync(() => first(newestFirst().find((entry) => entry.title === title))),
       byTitlePrefix: (prefix) => Effect.sync(() => all((entry) => entry.title?.startsWith(prefix) === true, Infinity)),
-      latest: Effect.sync(() => first(newestFirst().find((entry) => !hiddenSources.includes(entry.source))))
+      latest: Effect.sync(() => first(newestFirst().find((entry) => !SessionSearch.hiddenSources.includes(entry.source))))
     }),
     usageByModel: (id) => Effect.sync(() => Array.from(entries.get(id)?.usage.values() ?? []))
   })
 
   return Context.make(SessionStore.SessionStore, store).pipe(
-    Context.add(SessionSearch, MemorySearch.make(() => entries.values()))
+    Context.add(SessionSearch.SessionSearch, searchOf(() => entries.values()))
   )
 }
 
 /** A store of its own for every scope that builds it. */
-export const layer: Layer.Layer<SessionStore.SessionStore | SessionSearch> = Layer.effectContext(Effect.sync(make))
+export const layer: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = Layer.effectContext(Effect.sync(make))
