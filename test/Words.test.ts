@@ -1,6 +1,6 @@
 // Words of the sources: rules that comments cite stand beside them, comments say what a thing does, names are those of the field.
 import { assert, describe, it } from "@effect/vitest"
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { type Source, sources, src } from "./support/sources.ts"
 
@@ -178,6 +178,19 @@ describe("Words", () => {
   it("texts that users and models read are plain", () => {
     const found = offences(({ text }) =>
       strings(text).filter((string) => /\bcan not\b|\b[Nn]obody\b/.test(string) && !written.includes(string))
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("READMEs name modules that are there", () => {
+    const pages = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith("README.md"))
+    const paths = new Set(all.map(({ path }) => path.slice(0, -".ts".length)))
+    const words = new Set(all.flatMap(({ path, text }) => [baseName(path), ...text.match(/\b[A-Z]\w+/g) ?? []]))
+    const found = pages.flatMap((page) =>
+      Array.from(readFileSync(join(src, page), "utf8").matchAll(/`((?:[\w-]+\/)*)([A-Z]\w+)(?:\.ts)?`/g), ([, folder = "", name = ""]) => {
+        const there = folder === "" ? words.has(name) : paths.has(join(dirname(page), folder, name)) || paths.has(`${folder}${name}`)
+        return there ? [] : [`src/${page}: ${folder}${name}`]
+      }).flat()
     )
     assert.deepStrictEqual(found, [])
   })

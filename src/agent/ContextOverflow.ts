@@ -76,7 +76,7 @@ export const recover = Effect.fnUntraced(function*<E>(
       return yield* emit(run, {
         _tag: "Notice",
         level: "warning",
-        message: `the conversation does not fit into ${route.model}: going on with ${next.provider} (${next.model})`
+        message: `the conversation does not fit into ${route.model}; continuing with ${next.provider} (${next.model})`
       })
     }
   }

@@ -120,11 +120,11 @@ export const make = <E>(
   const dispatch = Effect.fnUntraced(function*(task: Delegator.Task) {
     const registered = yield* admit([task])
     const { send } = children
-    if (send === undefined) return yield* refused("nothing works in the background here: delegate without background")
+    if (send === undefined) return yield* refused("background work is not available here: delegate without background")
     const busy = (yield* children.list).filter(({ delegationId }) => delegationId !== undefined)
     if (busy.length >= maxConcurrentChildren) {
       return yield* refused(
-        `${busy.length} children work in the background already, and no more may: wait for one of their reports`
+        `${busy.length} children work in the background already, which is the maximum: wait for one of their reports`
       )
     }
     const delegationId = `dlg_${yield* Ids.hex(12)}`

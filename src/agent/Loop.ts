@@ -75,7 +75,7 @@ const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
       })
     ]
   }))
-  return emit(run, { _tag: "Notice", level: "info", message: `About ${seconds} seconds of the run are left: the model is told` })
+  return emit(run, { _tag: "Notice", level: "info", message: `About ${seconds} seconds of the run are left; the model has been told to finish` })
 }
 
 /** A step; undefined when its time ran out in the middle. */

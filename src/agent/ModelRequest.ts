@@ -109,7 +109,7 @@ const watch = (run: RunState, redact: boolean, progress: Progress): Watch => {
 /** Output tokens that are taken for granted where nothing says how many there are (`hermes-llm.md` §15.2). */
 export const defaultOutputTokens = 4_096
 
-const noPrice = Cost.unknown("whoever answered does not know prices")
+const noPrice = Cost.unknown("the provider has no prices")
 
 const unpriced = (model: string): RunEvent => ({
   _tag: "Notice",

@@ -58,7 +58,7 @@ const allSkipped = (): AiError.AiError =>
     module: "LlmFailover",
     method: "wrapModelCall",
     reason: new AiError.InternalProviderError({
-      description: "the primary provider has failed too often and is skipped for now, and there is no fallback:"
+      description: "the primary provider is skipped after repeated failures, and there is no fallback:"
         + " add one to fallback_providers, or wait"
     })
   })

@@ -132,7 +132,7 @@ const chosenFor = ({ platformToolsets, toolsets }: Values, platform: string | un
 const placeOf = (platform: string | undefined): ReadonlyArray<string> => platform === undefined ? ["toolsets"] : ["platform_toolsets", platform]
 
 const told = (what: string, { platform, toolset }: Changed, file: string) =>
-  line(`${what} ${toolset.join(", ")}${platform === undefined ? "" : ` for ${platform}`} in ${file}: the next run has it so`)
+  line(`${what} ${toolset.join(", ")}${platform === undefined ? "" : ` for ${platform}`} in ${file}; it takes effect in the next run`)
 
 const changedFlags = {
   toolset: Argument.String("toolset").pipe(Argument.withDescription("Toolset names"), Argument.atLeast(1)),

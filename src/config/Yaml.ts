@@ -94,7 +94,7 @@ const make = (library: typeof Library): Yaml => {
   }
 
   const syntaxMistake = (doc: Document, text: string, { code, message, pos: [offset] }: Library.YAMLParseError): Mistake => {
-    if (code === "DUPLICATE_KEY") return [offset, `the key ${JSON.stringify(keyAt(doc, offset))} is there twice: keep one of them`]
+    if (code === "DUPLICATE_KEY") return [offset, `duplicate key ${JSON.stringify(keyAt(doc, offset))}: keep one of them`]
     const opener = /closing|end with a|between flow/.test(message) ? openerAt(doc, text, offset) : undefined
     if (opener !== undefined) return [opener, openers[text[opener] ?? ""] ?? ""]
     const [, mistake, place] = mistakes.find(([error]) => error.test(`${code} ${message}`)) ?? []

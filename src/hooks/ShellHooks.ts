@@ -185,7 +185,7 @@ export const make = (
           ...(consent === "changed" ? ["its program changed since it was approved: it does not run"] : []),
           ...(ran === undefined ? [] : [problemOf(ran) ?? []].flat()),
           ...(ran?._tag === "Exited" && ran.stdout.trim() !== "" && saidBy(hook, ran) === undefined
-            ? [`what it wrote says nothing for ${hook.event}: ${firstLine(ran.stdout).slice(0, 80)}`]
+            ? [`its output has no meaning for ${hook.event}: ${firstLine(ran.stdout).slice(0, 80)}`]
             : [])
         ]
         return { hook, consent, problems, millis: ran?._tag === "Exited" ? ran.millis : undefined }

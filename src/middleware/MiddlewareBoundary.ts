@@ -106,7 +106,7 @@ export const evaluate = <Req, Options, A, Info>(
     const broken = (error: unknown): Effect.Effect<void> =>
       onFailure === "closed"
         ? Effect.die(new StreamVeto(name, { cause: error }))
-        : faults.report({ kind, name, error, consequence: "what streams passes it by" })
+        : faults.report({ kind, name, error, consequence: "streamed parts bypass it" })
 
     const next: Next<Req, Options, A, unknown, unknown> = (given, options) =>
       Effect.suspend(() => {
@@ -132,7 +132,7 @@ export const evaluate = <Req, Options, A, Info>(
     const failed = (error: unknown): Effect.Effect<A, unknown, unknown> => {
       if (onFailure === "closed") return closed(error)
       if (calls === 0) {
-        const consequence = "the call goes on without it"
+        const consequence = "the call continues without it"
         return Effect.andThen(
           faults.report({ kind, name, error, consequence }),
           below(request, undefined, () => Effect.void)

@@ -89,7 +89,7 @@ export const run = Effect.fnUntraced(function*<Payload, Context>(
         if (error instanceof ExecutionBlocked) return Effect.fail(error)
         return onFailure === "closed"
           ? Effect.fail(new MiddlewareFailure({ kind, middleware: name, cause: error }))
-          : Effect.as(faults.report({ kind, name, error, consequence: "the request goes on as it was" }), unchanged)
+          : Effect.as(faults.report({ kind, name, error, consequence: "the request continues unchanged" }), unchanged)
       })
     )
     if (answer._tag === "Rewritten") {

@@ -54,7 +54,7 @@ export const read = (value: unknown): Read => {
   for (const [key, given] of Object.entries(value)) {
     if (!isPart(key)) {
       const meant = nearest(key, Object.keys(parts))
-      warnings.push(`"${key}" is no part of a plugin and is ignored${meant === undefined ? "" : `, did you mean ${meant}?`}`)
+      warnings.push(`"${key}" is not part of a plugin and is ignored${meant === undefined ? "" : `, did you mean ${meant}?`}`)
       continue
     }
     if (given === undefined) continue

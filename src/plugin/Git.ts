@@ -50,7 +50,7 @@ export const run = (
     Effect.scoped,
     Effect.timeoutOption(deadline),
     Effect.mapError((error) =>
-      failed(error.reason._tag === "NotFound" ? "there is no program `git`: install it" : error.message)
+      failed(error.reason._tag === "NotFound" ? "`git` is not installed: install it" : error.message)
     ),
     Effect.flatMap(Option.match({
       onNone: () => Effect.fail(failed(`it took longer than ${Duration.format(deadline)}`)),

@@ -104,7 +104,7 @@ const fetch = Effect.fnUntraced(function*({ cwd, source }: Request, directory: s
     return yield* Git.clone(source, url.href, directory)
   }
   if (/^[A-Za-z0-9][\w-]*\/[\w.-]+$/.test(source)) return yield* Git.clone(source, `https://github.com/${source}.git`, directory)
-  return yield* refused(source, `"${source}" is no folder, no address of a repository (https, ssh, file), and not owner/repo`)
+  return yield* refused(source, `"${source}" is not a folder, not an address of a repository (https, ssh, file), and not owner/repo`)
 })
 
 /** `x.example` as `x`, where nobody has written one. */
@@ -120,10 +120,10 @@ const copyExamples = Effect.fnUntraced(function*(directory: string) {
 const inspect = Effect.fnUntraced(function*(source: string, directory: string) {
   const read = Effect.mapError(Directories.read(directory, "user", undefined), ({ message }) => refused(source, message))
   const found = Option.getOrUndefined(yield* read)
-  if (found === undefined) return yield* refused(source, "it is no plugin: it has no plugin.yaml")
+  if (found === undefined) return yield* refused(source, "not a plugin: plugin.yaml is missing")
   const { manifest } = found.candidate
   if (manifest.manifestVersion > Manifest.latestVersion) {
-    return yield* refused(source, `its manifest_version ${manifest.manifestVersion} is newer than this program, which knows ${Manifest.latestVersion}`)
+    return yield* refused(source, `its manifest_version ${manifest.manifestVersion} is not supported (latest: ${Manifest.latestVersion}): update hermes`)
   }
   const name = manifest.name ?? nameOf(source)
   if (!isDirectoryName(name)) return yield* refused(source, `its name ${JSON.stringify(name)} cannot be the name of a directory`)
@@ -156,7 +156,7 @@ export const install = Effect.fn("Installer.install")(function*(
   const directory = paths.join(plugins, name)
   const isThere = yield* tidy(fs.exists(directory))
   if (isThere && !force) {
-    return yield* refused(source, `plugin "${name}" is there already (${directory}): --force replaces it`)
+    return yield* refused(source, `plugin "${name}" is already installed (${directory}): replace it with --force`)
   }
   yield* tidy(copyExamples(fetched))
   yield* tidy(Effect.uninterruptible(Effect.gen(function*() {

@@ -243,7 +243,7 @@ const loadOne = Effect.fnUntraced(function*(candidate: Candidate, options: Optio
   const exit = yield* IsolatedCall.interruptible(Effect.provideService(load(candidate, options), Scope.Scope, scope), deadline)
   if (exit !== undefined && Exit.isSuccess(exit)) return outcome(candidate, true, undefined, exit.value)
   const error = exit === undefined
-    ? `it was not ready after ${Duration.format(deadline)} and is given up`
+    ? `it was not ready after ${Duration.format(deadline)}`
     : describe(exit.cause)
   yield* bounded(Scope.close(scope, exit ?? Exit.void))
   yield* Effect.logWarning(`plugin ${candidate.key} is not loaded: ${error}`)

@@ -111,7 +111,7 @@ const decode = (value: Mapping): Decoded => {
     warnings: [
       ...(kind === "" || isKind(kind) ? [] : [unknownKind(kind)]),
       ...(manifestVersion > latestVersion
-        ? [`manifest_version ${manifestVersion} is newer than this program, which knows ${latestVersion}; some of it may not be understood`]
+        ? [`manifest_version ${manifestVersion} is newer than the supported ${latestVersion}; parts of it may be ignored`]
         : [])
     ]
   }

@@ -164,7 +164,7 @@ const read = <A>(schema: Schema.Decoder<A>, { body, status }: Reply, what: strin
   status === 200
     ? Effect.mapError(
       Schema.decodeUnknownEffect(schema)(body),
-      () => new LoginError({ message: `the answer to ${what} cannot be read: this version does not know the login service any more` })
+      () => new LoginError({ message: `the answer to ${what} cannot be read: the login service has changed; update hermes` })
     )
     : Effect.fail(new LoginError({ message: `${what} was refused (HTTP ${status}): ${again}` }))
 

@@ -78,7 +78,7 @@ export const feasibility = ({ mainWindow, summary, trigger }: FeasibilityInput):
   if (summary === undefined) {
     return {
       _tag: "Without",
-      warning: "no provider makes summaries: long conversations lose their middle without one; set auxiliary.compression.provider"
+      warning: "no provider for summaries: long conversations lose their middle without one. Set auxiliary.compression.provider"
     }
   }
   const { model, window } = summary

@@ -139,7 +139,7 @@ const callOver = Effect.fnUntraced(function*<E>(
       ? Effect.void
       : notify([
         { _tag: "RouteChanged", from: placeOf(route), to: placeOf(to), reason },
-        { _tag: "Notice", level: "warning", message: `${routeName(route)} ${why}: going on with ${routeName(to)}` }
+        { _tag: "Notice", level: "warning", message: `${routeName(route)} ${why}: continuing with ${routeName(to)}` }
       ])
 
   for (const [index, route] of routes.entries()) {
@@ -155,7 +155,7 @@ const callOver = Effect.fnUntraced(function*<E>(
         return yield* Effect.fail(outcome.error)
       case "Rejected":
         passedOver.push(index)
-        yield* leave(route, "is left alone for now", "circuit_open", next)
+        yield* leave(route, "is skipped after repeated failures", "circuit_open", next)
         break
       case "NextRoute":
         failure = outcome.error

@@ -172,7 +172,7 @@ export const recover = Effect.fnUntraced(function*(
   if (learnt === undefined || !isAboutSize(reason)) return { _tag: "NotAboutSize" }
   if (learnt.window < window) probing.learnt(route, learnt)
   if (compaction === CompactionPort.none) {
-    return exhausted(`the conversation does not fit into ${route.model}, and nothing here makes conversations smaller`)
+    return exhausted(`the conversation does not fit into ${route.model}, and no compaction is configured`)
   }
   const key = ContextWindow.keyOf(route)
   if (turn.route !== key) {

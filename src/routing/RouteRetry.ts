@@ -73,7 +73,7 @@ const nextKey = Effect.fnUntraced(function*(state: RouteCallState, { decision: {
   if (next === undefined) return undefined
   yield* notice(
     state,
-    `${info.provider}: key ${lease.number} of ${pool.size} was refused (${reason}), going on with key ${next.number}`
+    `${info.provider}: key ${lease.number} of ${pool.size} was refused (${reason}); continuing with key ${next.number}`
   )
   return "again" as const
 })

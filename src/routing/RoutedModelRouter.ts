@@ -171,7 +171,7 @@ export const make = Effect.fnUntraced(function*(options: Options): Effect.fn.Ret
     const route = routes[to]
     if (route === undefined) return undefined
     failover?.move(turn, to, undefined, now)
-    yield* Effect.logDebug(`session ${turn.session} goes on with ${routeName(route)}: ${why}`)
+    yield* Effect.logDebug(`session ${turn.session} continues with ${routeName(route)}: ${why}`)
     return route.info
   })
 

@@ -82,7 +82,7 @@ export interface Service {
   readonly dispatch: (task: Task) => Effect.Effect<Dispatched, DelegationRefused>
 }
 
-const alone = Effect.fail(new DelegationRefused({ message: "there is no agent here that could take a task" }))
+const alone = Effect.fail(new DelegationRefused({ message: "delegation is not available in this runtime" }))
 const nobody: Service = { delegate: () => alone, dispatch: () => alone }
 
 /** The port through which the tool `delegate_task` has other agents work. Outside of a run there is nobody to delegate to. */

@@ -120,7 +120,7 @@ describe("approval of tool calls", () => {
       const denied = yield* scene({ calls: [["plainly", { text: "a" }]], hooks, answer: "deny" })
       assert.deepStrictEqual([denied.ran, denied.questions.map(({ description }) => description)], [
         [],
-        ["a plugin wants an approval for plainly: sure?"]
+        ["a plugin requests an approval for plainly: sure?"]
       ])
       const approved = yield* scene({ calls: [["plainly", { text: "a" }]], hooks, answer: "once" })
       assert.deepStrictEqual(approved.ran, ["a"])

@@ -114,7 +114,7 @@ describe("LlmFailover", () => {
       yield* Effect.flip(world.run([middleware]))
       const error = yield* Effect.flip(world.run([middleware]))
       assert.isTrue(AiError.isAiError(error))
-      assert.include(error.message, "is skipped for now, and there is no fallback")
+      assert.include(error.message, "is skipped after repeated failures, and there is no fallback")
       assert.strictEqual(world.asked.length, 1)
     }))
 
@@ -161,9 +161,9 @@ describe("LlmFailover", () => {
       circuit_breaker: { failure_threshold: 3, recovery_timeout_seconds: 60 }
     })))
     assert.strictEqual(message({}), "fallback_providers: expected a list")
-    assert.match(message({ fallback_providers: [{ llm_config: { api_type: "smoke" } }] }), /api_type: "smoke" is not known: use one of/)
+    assert.match(message({ fallback_providers: [{ llm_config: { api_type: "smoke" } }] }), /api_type: unknown "smoke": use one of/)
     assert.match(message({ fallback_providers: [{ llm_config: { base_url: "backup" } }] }), /base_url: this is not an address/)
-    assert.match(message({ fallback_providers: [], trigger: { status_codes: ["many"] } }), /"many" is no HTTP status/)
+    assert.match(message({ fallback_providers: [], trigger: { status_codes: ["many"] } }), /"many" is not an HTTP status/)
     assert.match(message({ fallback_providers: [], circuit_breaker: { failure_threshold: 0 } }), /from 1 on/)
   })
 

@@ -58,7 +58,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
   "plugins remove": [{ args: "plugins remove nope", line: plugin }],
   "plugins uninstall": [{ args: "plugins uninstall nope", line: plugin }],
   "plugins install": [
-    { args: "plugins install nope", line: "\"nope\" is no folder, no address of a repository (https, ssh, file), and not owner/repo" }
+    { args: "plugins install nope", line: "\"nope\" is not a folder, not an address of a repository (https, ssh, file), and not owner/repo" }
   ],
   "hooks test": [{ args: "hooks test nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],
   "hooks schema": [{ args: "hooks schema nope", line: /^no hook "nope": one of on_session_start, [^\n]+$/ }],

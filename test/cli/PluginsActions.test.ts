@@ -110,7 +110,7 @@ describe("hermes plugins", () => {
       assert.isFalse(existsSync(join(at("sample"), "ran")))
       assert.strictEqual(readFileSync(join(installed("sample"), "there"), "utf8"), "old")
 
-      error(/"sample" is there already .*--force/, yield* plugins("install", folder))
+      error(/"sample" is already installed .*--force/, yield* plugins("install", folder))
       put("sample/more.txt", "more")
       const forced = yield* plugins("install", folder, "--force", "--enable")
       assert.match(forced.stdout, /enabled sample; it takes effect in the next session/)
@@ -176,8 +176,8 @@ describe("hermes plugins", () => {
 
       put("bare/readme.md", "no manifest")
       error(/git clone failed/, yield* plugins("install", at("bare")), 1)
-      error(/has no plugin\.yaml/, yield* plugins("install", commit(at("bare"))))
-      error(/manifest_version 3 is newer/, yield* plugins("install", source("future", "name: future\nmanifest_version: 3\n")))
+      error(/plugin\.yaml is missing/, yield* plugins("install", commit(at("bare"))))
+      error(/manifest_version 3 is not supported/, yield* plugins("install", source("future", "name: future\nmanifest_version: 3\n")))
       for (const address of ["http://example.org/x.git", "ext::sh -c true", "git://example.org/x", "nowhere", "--upload-pack=x"]) {
         const { code } = yield* plugins("install", "--", address)
         assert.strictEqual(code, 2, address)

@@ -34,13 +34,13 @@ describe("QuietView", () => {
         yield* shown(
           { _tag: "Waiting", reason: "a: sk-abcdefghijklmnopqrstuvwxyz0123456789 \u001b[2J\nrefused", millis: 1_500, attempt: 2, maxAttempts: 3 },
           { _tag: "Heartbeat", waitedMillis: 30_000 },
-          { _tag: "Notice", level: "warning", message: "a (m) cannot answer: going on with b (m)" }
+          { _tag: "Notice", level: "warning", message: "a (m) cannot answer: continuing with b (m)" }
         ),
         [
           "Done.\n",
           "┊ a: sk-a…89 ␛[2J refused: retrying in 2 s, attempt 2 of 3\n"
           + "┊ no output from the model, 30 s into its answer; still waiting\n"
-          + "! a (m) cannot answer: going on with b (m)\n"
+          + "! a (m) cannot answer: continuing with b (m)\n"
         ]
       )
     }))

@@ -127,7 +127,7 @@ describe("hermes and side models", () => {
       assert.strictEqual(over.code, 1)
       assert.match(
         over.stderr,
-        /^Error: the conversation does not fit into big-1, and nothing here makes conversations smaller: start a new session, or choose a model that holds more$/m
+        /^Error: the conversation does not fit into big-1, and no compaction is configured: start a new session, or choose a model that holds more$/m
       )
       const capped = yield* user.hermes(["chat", "-Q", "-q", "hi"])
       assert.deepInclude(capped, { code: 0, stdout: "fine true\n" })

@@ -80,7 +80,7 @@ describe("Config.layerAll", () => {
       writeFileSync(join(root, "config.yaml"), "agent:\n  max_turns: 7\n  max_turns: 8\n")
       const malformed = yield* Effect.flip(settingsIn(root))
       assert.strictEqual(malformed._tag, "ConfigError")
-      assert.strictEqual(malformed.message, "config.yaml: line 3, column 3: the key \"max_turns\" is there twice: keep one of them")
+      assert.strictEqual(malformed.message, "config.yaml: line 3, column 3: duplicate key \"max_turns\": keep one of them")
       const other = yield* temporaryDirectory
       mkdirSync(join(other, "config.yaml"))
       const unreadable = yield* Effect.flip(settingsIn(other))

@@ -86,7 +86,7 @@ empty:
   const faults: ReadonlyArray<readonly [string, string]> = [
     ["a: 1\n\tb: 2\n", "line 2, column 1: a tab in the indentation: use spaces"],
     ["a: b: c\n", "line 1, column 5: a colon in the value: put the value into quotes"],
-    ["x:\n  a: 1\n  a: 2\nz: 3\n", "line 3, column 3: the key \"a\" is there twice: keep one of them"],
+    ["x:\n  a: 1\n  a: 2\nz: 3\n", "line 3, column 3: duplicate key \"a\": keep one of them"],
     ["a: 1\nb: \"open\nc: 2\nd: 3\n", "line 2, column 4: the quote that opens here has no end: close it at the end of the value"],
     ["a: 1\nb: [1, 2\nc: 3\n", "line 2, column 4: the list that opens here has no end, or an entry without a comma: add ] or ,"],
     ["a: 1\nb: {x: 1, y 2\nc: 3\n", "line 2, column 4: the mapping that opens here has no end, or an entry that is no \"key: value\": add } or ,"],

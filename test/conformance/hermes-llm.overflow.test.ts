@@ -222,7 +222,7 @@ describe("hermes-llm overflow in a run", () => {
     return Effect.gen(function*() {
       const error = yield* failsWith("hi")
       assert.instanceOf(error, CompressionExhausted)
-      assert.include(error.message, "does not fit into m, and nothing here makes conversations smaller")
+      assert.include(error.message, "does not fit into m, and no compaction is configured")
       assert.strictEqual(told.asked.length, 1)
       assert.deepStrictEqual(yield* told.catalogue.window(route("first")), { tokens: 32_768, source: "learnt" })
     }).pipe(Effect.provide(told.layer))
@@ -235,7 +235,7 @@ describe("hermes-llm overflow in a run", () => {
       const { events, result } = yield* succeeds("hi")
       assert.deepInclude(result, { text: "from the second", provider: "second" })
       assert.strictEqual(asked.length, 4)
-      assert.include(JSON.stringify(events), "does not fit into m: going on with second (m)")
+      assert.include(JSON.stringify(events), "does not fit into m; continuing with second (m)")
     }).pipe(Effect.provide(told.layer))
   })
 

@@ -312,7 +312,7 @@ describe("hermes hooks", () => {
       assert.match(String(problems[2]), /^did not start: PermissionDenied/)
       assert.strictEqual(problems[3], "exited with 2")
       assert.strictEqual(problems[4], "took longer than 1s and was stopped")
-      assert.strictEqual(problems[5], "what it wrote says nothing for pre_tool_call: hello")
+      assert.strictEqual(problems[5], "its output has no meaning for pre_tool_call: hello")
       assert.strictEqual(problems[6], "did not start: the command cannot be read: is a quote missing?")
       yield* shell.revoke("/not/there")
       assert.deepStrictEqual((yield* shell.doctor)[1]?.problems, ["not approved: it does not run"])

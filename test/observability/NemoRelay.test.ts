@@ -520,7 +520,7 @@ describe("managed execution", () => {
     Effect.gen(function*() {
       const before = yield* results({ tool: () => Promise.reject(new Error("broken")) })
       assert.deepStrictEqual(before.results, [{ result: "own", status: "ok" }])
-      assert.match(before.warnings.join(), /nemo_relay" failed \(broken\); the call goes on without it/u)
+      assert.match(before.warnings.join(), /nemo_relay" failed \(broken\); the call continues without it/u)
       const after = yield* results({ tool: (next, args) => next(args).then(() => Promise.reject(new Error("late"))) })
       assert.deepStrictEqual(after.results, [{ result: "own", status: "ok" }])
       assert.match(after.warnings.join(), /\(late\); the result from below is kept/u)

@@ -184,7 +184,7 @@ describe("Replay", () => {
     Effect.gen(function*() {
       assert.include((yield* Effect.flip(Replay.provider([]))).message, "empty")
       assert.include((yield* Effect.flip(Replay.provider(["", "{"]))).message, "line 2 of the recording is no JSON")
-      assert.include((yield* Effect.flip(Replay.provider(["{\"version\":2}"]))).message, "line 1 of the recording is no exchange")
+      assert.include((yield* Effect.flip(Replay.provider(["{\"version\":2}"]))).message, "line 1 of the recording is not a recorded exchange")
     }))
 
   it.effect("prepares and reads all protocols without an SDK", () =>

@@ -141,7 +141,7 @@ describe("other routes", () => {
       const { answer, events } = S.asking(router)
       assert.strictEqual((yield* answer).route.provider, "b")
       assert.deepStrictEqual(asked, ["b"])
-      assert.match(S.notices(events).join(), /a \(m\) cannot answer \(format_error\): going on with b \(m\)/)
+      assert.match(S.notices(events).join(), /a \(m\) cannot answer \(format_error\): continuing with b \(m\)/)
     }))
 
   it.effect("an answer that is none goes there at once, and is waited out where there is none", () =>
@@ -225,7 +225,7 @@ describe("breakers", () => {
       const { answer, events } = S.asking(router, { turn: S.turn("4") })
       assert.strictEqual((yield* answer).route.provider, "a")
       assert.deepStrictEqual(asked.slice(6), ["b", "a"])
-      assert.match(S.notices(events).join(), /a \(m\) is left alone for now: going on with b \(m\)/)
+      assert.match(S.notices(events).join(), /a \(m\) is skipped after repeated failures: continuing with b \(m\)/)
     }))
 
   it.effect("a single route is always asked", () =>

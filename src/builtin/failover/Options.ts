@@ -104,7 +104,7 @@ const statusOf = (value: unknown): Read<number> => {
   const status = typeof value === "string" || typeof value === "number" ? Number(value) : Number.NaN
   return Number.isInteger(status) && status >= 100 && status <= 599
     ? Result.succeed(status)
-    : fail("trigger.status_codes", `${JSON.stringify(value)} is no HTTP status`)
+    : fail("trigger.status_codes", `${JSON.stringify(value)} is not an HTTP status`)
 }
 
 const triggerOf = (value: unknown): Read<Trigger> =>
@@ -124,7 +124,7 @@ const apiModeOf = (config: Fields, path: string): Read<Configurable | undefined>
   const name = String(asked)
   return Object.hasOwn(apiTypes, name)
     ? Result.succeed(apiTypes[name])
-    : fail(`${path}.api_type`, `"${name}" is not known: use one of ${Object.keys(apiTypes).join(", ")}`)
+    : fail(`${path}.api_type`, `unknown "${name}": use one of ${Object.keys(apiTypes).join(", ")}`)
 }
 
 const fallbackOf = (value: unknown, index: number): Read<Fallback> =>

@@ -183,7 +183,7 @@ export const fromLine = (line: string, number: number): Result.Result<Exchange, 
     onNone: () => Result.fail(fail("is no JSON")),
     onSome: (value) =>
       Result.mapBoth(decode(value), {
-        onFailure: (error) => fail(`is no exchange: ${error.message.split("\n").join(" ")}`),
+        onFailure: (error) => fail(`is not a recorded exchange: ${error.message.split("\n").join(" ")}`),
         onSuccess: withBytes
       })
   })

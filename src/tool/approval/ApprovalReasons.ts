@@ -30,7 +30,7 @@ export interface Facts {
 const none: ReadonlyArray<Concern> = []
 
 const ofDirective = (tool: string, { message, rule_key }: Approve): Concern => ({
-  key: [`a plugin wants an approval for ${rule_key ?? tool}`, ...message === undefined ? [] : [message]].join(": "),
+  key: [`a plugin requests an approval for ${rule_key ?? tool}`, ...message === undefined ? [] : [message]].join(": "),
   permanent: false
 })
 

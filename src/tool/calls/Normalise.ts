@@ -58,7 +58,7 @@ const repairName = (tools: Snapshot): Step => (call) => {
   if (name === undefined) return same
   const sent = JSON.stringify(call.name.slice(0, 80))
   const note = `There is no tool ${sent}: ${name} was called instead.`
-  return { _tag: "Changed", call: { ...call, name }, change: `tool name ${sent} taken for ${name}`, note }
+  return { _tag: "Changed", call: { ...call, name }, change: `tool name ${sent} interpreted as ${name}`, note }
 }
 
 const repairArguments: Step = (call) => {

@@ -101,7 +101,7 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
           new McpError({
             server: config.name,
             reason: "closed",
-            message: `MCP server "${config.name}" went away and is being connected again: go on without it, or try later`
+            message: `MCP server "${config.name}" disconnected and is reconnecting: continue without it, or try again later`
           })
         )
         : Effect.suspend(() => {
@@ -176,7 +176,7 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
 
   const later = Effect.sleep("1 second").pipe(
     Effect.andThen(Effect.retry(connect, reconnecting)),
-    Effect.tap(() => Effect.logInfo(`MCP server "${config.name}" is there now`)),
+    Effect.tap(() => Effect.logInfo(`MCP server "${config.name}" is connected`)),
     Effect.flatMap(stay),
     Effect.catchTag("McpError", (error) => giveUp(error, "it is not tried again"))
   )

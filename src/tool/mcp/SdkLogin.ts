@@ -66,7 +66,7 @@ const providerOf = (
     tokens: () => Effect.runPromise(Effect.map(saved, ({ tokens }) => tokens as Tokens)),
     saveTokens: (tokens) => change({ tokens }),
     redirectToAuthorization: (url) => {
-      if (asking === undefined) throw new Error(`it wants a login: run \`hermes mcp login ${name}\``)
+      if (asking === undefined) throw new Error(`login required: run \`hermes mcp login ${name}\``)
       asking.open(url)
     },
     saveCodeVerifier: (code) => {
@@ -115,7 +115,7 @@ export const login = Effect.fn("McpLogin.login")(function*(
   const answer = yield* browser.returned
   const error = answer.get("error")
   if (error !== null) return yield* refused(name, `the login was refused (${answer.get("error_description") ?? error})`)
-  if (answer.get("state") !== state) return yield* refused(name, "somebody else came back from the login: try again")
+  if (answer.get("state") !== state) return yield* refused(name, "the login was completed for another request: try again")
   const code = answer.get("code")
   if (code === null) return yield* refused(name, "the login brought no code: try again")
   const iss = answer.get("iss")

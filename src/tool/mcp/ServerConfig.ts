@@ -131,7 +131,7 @@ const transportOf = (name: string, section: Section): Effect.Effect<Stdio | Http
       : Effect.succeed({ _tag: "Stdio", command, args, env, cwd })
   }
   if (url === undefined) return config(name, "has neither a command nor a url: add one of them")
-  if (!URL.canParse(url)) return config(name, "the url is none: it looks like https://host/mcp")
+  if (!URL.canParse(url)) return config(name, "invalid url: expected one like https://host/mcp")
   const parsed = new URL(url)
   return parsed.protocol === "http:" || parsed.protocol === "https:"
     ? Effect.succeed({ _tag: "Http", url: parsed, headers, oauth: oauth === true ? {} : oauth === false ? undefined : oauth })

@@ -77,7 +77,7 @@ const startFailure = (server: string, command: string, error: PlatformError): Mc
     server,
     reason: "start",
     message: error.reason._tag === "NotFound"
-      ? `MCP server "${server}": there is no program "${command}": install it, or correct mcp_servers.${server}.command`
+      ? `MCP server "${server}": program "${command}" not found: install it, or correct mcp_servers.${server}.command`
       : `MCP server "${server}" could not be started: ${oneLine(error.message)}`,
     cause: error
   })

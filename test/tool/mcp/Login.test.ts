@@ -33,7 +33,7 @@ describe("hermes mcp login", () => {
       keep("config.yaml", `mcp_servers:\n  guarded: { url: "${server.url}", oauth: true }\n`)
       const before = yield* hermes(["mcp", "test", "guarded"])
       assert.strictEqual(before.code, 1)
-      assert.match(before.stderr, /it wants a login: run `hermes mcp login guarded`\n$/)
+      assert.match(before.stderr, /login required: run `hermes mcp login guarded`\n$/)
 
       const done = yield* login(computer, (page) => server.agree(page))
       assert.deepStrictEqual([done.code, done.stdout], [0, "Logged in to guarded\n"], done.stderr)
@@ -60,7 +60,7 @@ describe("hermes mcp login", () => {
       computer.keep("config.yaml", `mcp_servers:\n  guarded: { url: "${server.url}", oauth: true }\n`)
       const forged = yield* login(computer, (page) => server.agree(page, (back) => back.searchParams.set("state", "guessed")))
       assert.strictEqual(forged.code, 1)
-      assert.match(forged.stderr, /somebody else came back from the login: try again\n$/)
+      assert.match(forged.stderr, /the login was completed for another request: try again\n$/)
       const denied = yield* login(computer, (page) => server.agree(page, (back) => back.searchParams.set("error", "access_denied")))
       assert.match(denied.stderr, /the login was refused \(access_denied\)\n$/)
       assert.notInclude(server.asked, "/token")

@@ -51,7 +51,7 @@ describe("hermes mcp", () => {
       keep("config.yaml", "mcp_servers:\n  gone:\n    command: no-such-program-anywhere\n")
       const { code, stderr, stdout } = yield* hermes(["mcp", "test", "gone"])
       assert.deepStrictEqual([code, stdout], [1, ""])
-      assert.match(stderr, /^Error: MCP server "gone": there is no program.*\n$/)
+      assert.match(stderr, /^Error: MCP server "gone": program.*\n$/)
     }))
 
   it.live("serves the agent and read-only tools to another program", () =>

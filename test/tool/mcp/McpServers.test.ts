@@ -228,7 +228,7 @@ describe("a server that misbehaves", () => {
         assert.include(status.get(name)?.message, name)
         assert.notInclude(status.get(name)?.message, "\n")
       }
-      assert.include(status.get("none")?.message, "no program")
+      assert.include(status.get("none")?.message, "not found")
       assert.include(status.get("dies")?.message, "no licence found")
       assert.include(status.get("garbage")?.message, "Listening for customers")
       assert.include(status.get("hangs")?.message, "1 s")
@@ -252,7 +252,7 @@ describe("a server that misbehaves", () => {
       const crash = yield* call("mcp__x__crash", {})
       assert.isTrue(crash.isFailure)
       const meanwhile = yield* call("mcp__x__plain", {})
-      assert.include(text(meanwhile.output), "connected again")
+      assert.include(text(meanwhile.output), "is reconnecting")
       yield* eventually(
         "the server is back",
         Effect.map(servers.status, ([status]) => status?.state === "connected")

@@ -132,7 +132,7 @@ const timeout = "20 seconds"
 
 const refusal = (name: string, variable: string, status: number): WebError => {
   if (status === 401 || status === 403) return failed(`${name} refuses the key: correct ${variable}`)
-  if (status === 429) return failed(`${name} is asked too often now: wait, or go on without searching`)
+  if (status === 429) return failed(`${name} rate limit reached: wait, or continue without searching`)
   return failed(`${name} answered ${status}`)
 }
 
