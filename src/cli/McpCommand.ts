@@ -129,7 +129,6 @@ const wantingLogin = Effect.fnUntraced(function*(name: string) {
 /** Logs in at a server by a browser. */
 const login = Command.make("login", { name }, Effect.fn("hermes mcp login")(function*({ name }) {
   const { config, http } = yield* wantingLogin(name)
-  const logins = yield* McpLogins.Logins
   const output = yield* Output
   const Network = yield* Effect.promise(() => import("../platform/Network.ts"))
   const SdkLogin = yield* Effect.promise(() => import("../tool/mcp/SdkLogin.ts"))
@@ -144,7 +143,7 @@ const login = Command.make("login", { name }, Effect.fn("hermes mcp login")(func
     void Effect.runForkWith(services)(told)
   }
   yield* Effect.catchTag(
-    SdkLogin.login(config, http, logins, { redirectUrl: loopback.url, state: loopback.state, returned: loopback.returned, open }),
+    SdkLogin.login(config, http, { redirectUrl: loopback.url, state: loopback.state, returned: loopback.returned, open }),
     "McpError",
     ({ message }) => Effect.fail(notDone(message))
   )

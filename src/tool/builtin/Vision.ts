@@ -22,7 +22,6 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
-import type { PlatformError } from "effect/PlatformError"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
@@ -73,8 +72,9 @@ const fromUrl = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
     })
   )
 
-const fromFile = Effect.fnUntraced(function*(fs: FileSystem.FileSystem, targets: Targets["Service"], name: string) {
-  const { path, real } = yield* targets.resolve(name, "read")
+const fromFile = Effect.fnUntraced(function*(name: string) {
+  const fs = yield* FileSystem.FileSystem
+  const { path, real } = yield* Effect.flatMap(Targets, (targets) => targets.resolve(name, "read"))
   const { size, type } = yield* fs.stat(real)
   if (type !== "File") return yield* Problem.fail(`${path} is no file`)
   return Number(size) > maxBytes ? yield* tooLarge : yield* fs.readFile(real)
@@ -86,15 +86,13 @@ const fromData = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
     onSome: (bytes) => bytes.length > maxBytes ? tooLarge : Effect.succeed(bytes)
   })
 
+const load = (image: string) =>
+  image.startsWith("data:") ? fromData(image) : /^[a-z][a-z+.-]*:\/\//i.test(image) ? fromUrl(image) : fromFile(image)
+
 const toolkit = Toolkit.make(tool)
 
 const handlers = toolkit.toLayer(Effect.gen(function*() {
-  const fs = yield* FileSystem.FileSystem
-  const targets = yield* Targets
-  const load = (image: string): Effect.Effect<Uint8Array, Problem.Problem | PlatformError, ToolContext> => {
-    if (image.startsWith("data:")) return fromData(image)
-    return /^[a-z][a-z+.-]*:\/\//i.test(image) ? fromUrl(image) : fromFile(fs, targets, image)
-  }
+  const services = yield* Effect.context<FileSystem.FileSystem | Targets>()
   return {
     vision_analyze: Effect.fnUntraced(function*({ image_url, question }) {
       const ask = yield* SideModel
@@ -102,7 +100,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
         return yield* Problem.fail("there is no model that can look at images", { hint: "the user can name one in auxiliary.vision" })
       }
       const call = yield* ToolContext
-      const bytes = yield* load(image_url)
+      const bytes = yield* Effect.provideContext(load(image_url), services)
       const type = mediaType(bytes)
       if (type === undefined) return yield* Problem.fail("this is no PNG, JPEG, GIF or WebP image")
       const text = question?.trim() || "Describe everything that is in this image, with all text in it."

@@ -47,7 +47,6 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as TraceContext from "../../domain/TraceContext.ts"
 import { type Block, type Connection, McpConnector, McpError } from "./Connection.ts"
-import { Logins, type Service as LoginStore } from "./McpLogins.ts"
 import * as Questions from "./ServerRequests.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import * as SdkLogin from "./SdkLogin.ts"
@@ -152,12 +151,12 @@ const stdioTransport = Effect.fnUntraced(function*(
   return transport
 })
 
-const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, logins: LoginStore, kind: "streamable" | "sse") =>
+const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "streamable" | "sse") =>
   Effect.acquireRelease(
-    Effect.sync(() => {
+    Effect.gen(function*() {
       const { headers, oauth, url } = http
       const options = {
-        ...(oauth === undefined ? {} : { authProvider: SdkLogin.stored(config, http, logins) }),
+        ...(oauth === undefined ? {} : { authProvider: yield* SdkLogin.stored(config, http) }),
         requestInit: { headers: plain(headers) },
         fetch: boundedFetch(fetch, StdioPipe.maxMessageBytes)
       }
@@ -179,7 +178,7 @@ interface Way {
 }
 
 /** The ways to reach a server, each with the failure after which it is tried. */
-const ways = (sdk: Sdk, config: ServerConfig, logins: LoginStore): readonly [Way, Way, (error: McpError) => boolean] => {
+const ways = (sdk: Sdk, config: ServerConfig): readonly [Way, Way, (error: McpError) => boolean] => {
   const { name, transport } = config
   if (transport._tag === "Stdio") {
     const open = (ended: Deferred.Deferred<McpError>) => stdioTransport(name, transport, ended)
@@ -190,8 +189,8 @@ const ways = (sdk: Sdk, config: ServerConfig, logins: LoginStore): readonly [Way
     ]
   }
   return [
-    { mode: "auto", transport: () => httpTransport(sdk, config, transport, logins, "streamable") },
-    { mode: "legacy", transport: () => httpTransport(sdk, config, transport, logins, "sse") },
+    { mode: "auto", transport: () => httpTransport(sdk, config, transport, "streamable") },
+    { mode: "legacy", transport: () => httpTransport(sdk, config, transport, "sse") },
     ({ cause }) => [400, 404, 405, 406, 415].includes(SdkFailure.statusOf(cause) ?? 0)
   ]
 }
@@ -340,8 +339,7 @@ export const layer: Layer.Layer<McpConnector, never, ChildProcessSpawner | FileS
   Effect.map(Effect.context<ChildProcessSpawner | FileSystem.FileSystem>(), (context) => ({
     connect: Effect.fn("McpConnector.connect")(function*(config: ServerConfig) {
       const sdk = yield* load
-      const logins = Context.get(context, Logins)
-      const [first, second, isWorth] = ways(sdk, config, logins)
+      const [first, second, isWorth] = ways(sdk, config)
       return yield* attempt(sdk, config, first).pipe(
         Effect.catchIf(isWorth, () => attempt(sdk, config, second)),
         Effect.updateContext((input: Context.Context<Scope.Scope>) => Context.merge(context, input))

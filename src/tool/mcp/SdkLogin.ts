@@ -14,7 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { OAuthClientProvider } from "@modelcontextprotocol/client"
 import { McpError } from "./Connection.ts"
-import type { Login, Service as Logins } from "./McpLogins.ts"
+import { type Login, Logins, type Service } from "./McpLogins.ts"
 import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
 
@@ -35,7 +35,7 @@ type Tokens = Awaited<ReturnType<OAuthClientProvider["tokens"]>>
 const providerOf = (
   { name }: Pick<ServerConfig, "name">,
   { oauth = {}, url }: Pick<Http, "oauth" | "url">,
-  logins: Logins,
+  logins: Service,
   asking: Asking | undefined
 ): OAuthClientProvider => {
   const { clientId, clientSecret, scope } = oauth
@@ -77,8 +77,8 @@ const providerOf = (
 }
 
 /** Uses and renews the tokens of a login that was made before. */
-export const stored = (config: ServerConfig, http: Http, logins: Logins): OAuthClientProvider =>
-  providerOf(config, http, logins, undefined)
+export const stored = (config: ServerConfig, http: Http): Effect.Effect<OAuthClientProvider> =>
+  Effect.map(Logins, (logins) => providerOf(config, http, logins, undefined))
 
 /** Surroundings of a login. */
 interface Browser {
@@ -98,11 +98,11 @@ const refused = (server: string, message: string) => new McpError({ server, reas
 export const login = Effect.fn("McpLogin.login")(function*(
   config: ServerConfig,
   http: Http,
-  logins: Logins,
   browser: Browser
 ): Effect.fn.Return<void, McpError> {
   const { name } = config
   const sdk = yield* Effect.promise(() => import("@modelcontextprotocol/client"))
+  const logins = yield* Logins
   yield* logins.set(name, undefined)
   const { state } = browser
   const provider = providerOf(config, http, logins, browser)
