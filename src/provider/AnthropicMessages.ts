@@ -108,11 +108,8 @@ export const make = Effect.fn("AnthropicMessages.make")(function*(
   })
 })
 
-/** Options of a provider of this mode: a route without the fields that the mode fixes. */
-export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
-  /** Name of the provider that serves the API; `anthropic` when absent. */
-  readonly provider?: string | undefined
-}
+/** Options of a provider of this protocol. `provider` is `anthropic` when absent. */
+export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. The key is an option; it is never looked for in the environment. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>

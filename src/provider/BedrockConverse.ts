@@ -191,11 +191,8 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   }
 })
 
-/** Options of a provider of this mode: a route without the fields that the mode fixes. */
-export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
-  /** Name of the provider that serves the API; `bedrock` when absent. */
-  readonly provider?: string | undefined
-}
+/** Options of a provider of this protocol. `provider` is `bedrock` when absent. */
+export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>

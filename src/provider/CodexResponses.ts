@@ -59,11 +59,8 @@ export const make = Effect.fn("CodexResponses.make")(function*(
   })
 })
 
-/** Options of a provider of this mode: a route without the fields that the mode fixes. */
-export type Options = Omit<Route.Route, "apiMode" | "provider"> & {
-  /** Name of the provider that serves the API; `openai` when neither it nor an address is given, else `custom`. */
-  readonly provider?: string | undefined
-}
+/** Options of a provider of this protocol. `provider` is `openai` when neither it nor an address is given, else `custom`. */
+export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>

@@ -27,7 +27,7 @@ import type * as Effect from "effect/Effect"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../domain/ApiMode.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import type { RouteInfo } from "../domain/Route.ts"
+import type { Route, RouteInfo } from "../domain/Route.ts"
 
 /** A provider of one route. Every failure is an `AiError` with an exact reason; interruption closes the connection. */
 export interface Service {
@@ -39,6 +39,12 @@ export interface Service {
     options?: ExecuteOptions
   ) => Effect.Effect<ModelResponse, AiError.AiError>
   readonly decode: (raw: unknown) => Effect.Effect<ModelResponse, AiError.AiError>
+}
+
+/** A route for the provider of one protocol, which fixes the rest. */
+export type RouteOptions = Omit<Route, "apiMode" | "provider"> & {
+  /** Name of the provider that serves the API. */
+  readonly provider?: string | undefined
 }
 
 /**

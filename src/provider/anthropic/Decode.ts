@@ -16,13 +16,13 @@ import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
-import * as Response from "effect/ai/Response"
+import type * as Response from "effect/ai/Response"
 import type * as Schema from "effect/Schema"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
 import { count, toResponse } from "../../domain/Usage.ts"
+import * as BlockAnswers from "../BlockAnswers.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
-import * as ToolCallWire from "../ToolCallWire.ts"
 import * as Endpoint from "./Endpoint.ts"
 
 // Metadata
@@ -48,11 +48,8 @@ export const redacted = (options: Prompt.ProviderOptions): string | undefined =>
 /** Metadata of an answer's part that carries `data` of this provider. */
 export const metadata = (data: Readonly<Record<string, string>>): Response.ProviderMetadata => ({ [namespace]: data })
 
-/** Metadata of a thinking block, as its two forms carry it. */
-const thinkingMetadata = (block: Raw.Fields): Response.ProviderMetadata => {
-  const signature = Raw.word(block["signature"])
-  return signature === "" ? {} : metadata({ signature })
-}
+/** Metadata of a thinking block with this signature, which may be empty. */
+export const thinkingMetadata = (signature: string): Response.ProviderMetadata => signature === "" ? {} : metadata({ signature })
 
 // Parts
 
@@ -65,48 +62,19 @@ const partOf = (
   names: Endpoint.ToolNames
 ): ReadonlyArray<ContentPart> => {
   switch (block["type"]) {
-    case "text": {
-      const text = Raw.word(block["text"])
-      return text === "" ? [] : [Response.makePart("text", { text })]
-    }
-    case "thinking": {
-      const text = Raw.word(block["thinking"])
-      const metadata = thinkingMetadata(block)
-      return text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
-    }
+    case "text":
+      return BlockAnswers.text(Raw.word(block["text"]))
+    case "thinking":
+      return BlockAnswers.reasoning(Raw.word(block["thinking"]), thinkingMetadata(Raw.word(block["signature"])))
     case "redacted_thinking": {
       const redacted = Raw.word(block["data"])
-      return redacted === ""
-        ? []
-        : [Response.makePart("reasoning", { text: "", metadata: metadata({ redacted }) })]
+      return redacted === "" ? [] : BlockAnswers.reasoning("", metadata({ redacted }))
     }
     case "tool_use":
-      return [Response.makePart("tool-call", {
-        id: callId(block["id"], index),
-        name: names.fromWire(Raw.word(block["name"])),
-        params: ToolCallWire.fromWire(block["input"]),
-        providerExecuted: false
-      })]
+      return [BlockAnswers.toolCall(callId(block["id"], index), names.fromWire(Raw.word(block["name"])), block["input"])]
     default:
       return []
   }
-}
-
-// Finish reason
-
-const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  tool_use: "tool-calls",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  refusal: "content-filter"
-}
-
-/** From `stop_reason`; an unknown one is a stop. */
-export const finishReason = (stopReason: unknown): Response.FinishReason => {
-  const name = Raw.word(stopReason)
-  return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
 }
 
 // Usage
@@ -150,25 +118,24 @@ export const decode = (
   context: SdkError.Context,
   names = Endpoint.sameNames
 ): Result.Result<ModelResponse, AiError.AiError> => {
-  const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
-    Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
+  const invalid = BlockAnswers.invalid(raw, context)
   const body = Raw.body(raw)
   if (typeof body === "string") return invalid(body)
   if (body["type"] === "error" || Raw.isFields(body["error"])) return Result.fail(SdkError.fromBody({ ...context, body }))
   const { content } = body
   if (!Array.isArray(content)) return invalid("the answer is no Messages body: check that the base URL serves this API")
-  const stopReason = Raw.word(body["stop_reason"])
-  if (content.length === 0 && (stopReason === "" || stopReason === "tool_use")) {
-    return invalid("the answer has no content")
-  }
-  return Result.succeed({
-    parts: content.flatMap((block, index) => partOf(Raw.fields(block), index, names)),
-    finishReason: finishReason(stopReason),
-    usage: usage(body["usage"]),
-    model: Raw.word(body["model"]) || undefined,
-    id: Raw.word(body["id"]) || undefined,
-    raw
-  })
+  return BlockAnswers.response(
+    {
+      content,
+      stopReason: body["stop_reason"],
+      usage: usage(body["usage"]),
+      model: Raw.word(body["model"]) || undefined,
+      id: Raw.word(body["id"]) || undefined,
+      raw
+    },
+    context,
+    (block, index) => partOf(block, index, names)
+  )
 }
 
 // Encode

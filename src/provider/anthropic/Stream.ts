@@ -13,151 +13,75 @@
 import * as Option from "effect/Option"
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
-import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
-import type { StreamPart } from "../../domain/Model.ts"
-import type { SseEvent } from "../internal/SseReader.ts"
+import * as BlockAnswers from "../BlockAnswers.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
-import * as StreamMachine from "../StreamMachine.ts"
-import * as ToolCallWire from "../ToolCallWire.ts"
+import type * as StreamMachine from "../StreamMachine.ts"
 import * as Decode from "./Decode.ts"
 import * as Endpoint from "./Endpoint.ts"
 
-// Open blocks
-
-interface OpenCall {
-  readonly kind: "tool_use"
-  readonly id: string
-  readonly name: string
-  /** Arguments that came with the start, whole; some gateways do so. */
-  readonly input: unknown
-  json: string
-}
-
-interface OpenThought {
-  readonly kind: "thinking"
+interface Thought {
   signature: string
+  /** False for thinking that only the API can read. */
+  readonly isReadable: boolean
 }
-
-type Open = OpenCall | OpenThought | { readonly kind: "text" } | { readonly kind: "redacted" }
-
-// Machine
 
 /** A machine at the start of a stream. */
 export const make = (context: SdkError.Context, names = Endpoint.sameNames): StreamMachine.StreamMachine => {
-  const open = new Map<number, Open>()
+  const blocks = BlockAnswers.stream<Thought>(({ signature }) => Decode.thinkingMetadata(signature))
   let usage: Raw.Fields = {}
   let id: string | undefined
   let model: string | undefined
   let stopReason: string | null = null
   let stopSequence: string | null = null
   let failure: AiError.AiError | undefined
-  let finished = false
 
-  const finish = (out: Array<StreamPart>): void => {
-    if (finished) return
-    finished = true
-    const reason = Decode.finishReason(stopReason)
-    out.push(Response.makePart("finish", { reason, usage: Decode.usage(usage), response: undefined }))
-  }
+  const finish = (): void => blocks.finish(stopReason, Decode.usage(usage))
 
-  const start = (index: number, block: Raw.Fields, out: Array<StreamPart>): void => {
-    const id = String(index)
+  const start = (index: number, block: Raw.Fields): void => {
     switch (block["type"]) {
-      case "text": {
-        open.set(index, { kind: "text" })
-        out.push(Response.makePart("text-start", { id }))
-        const text = Raw.word(block["text"])
-        if (text !== "") out.push(StreamMachine.textDelta(id, text))
-        break
-      }
-      case "thinking": {
-        open.set(index, { kind: "thinking", signature: Raw.word(block["signature"]) })
-        out.push(Response.makePart("reasoning-start", { id }))
-        const text = Raw.word(block["thinking"])
-        if (text !== "") out.push(StreamMachine.reasoningDelta(id, text))
-        break
-      }
-      case "redacted_thinking": {
-        open.set(index, { kind: "redacted" })
-        const metadata = Decode.metadata({ redacted: Raw.word(block["data"]) })
-        out.push(Response.makePart("reasoning-start", { id, metadata }))
-        break
-      }
-      case "tool_use": {
-        const call: OpenCall = {
-          kind: "tool_use",
-          id: Decode.callId(block["id"], index),
-          name: names.fromWire(Raw.word(block["name"])),
-          input: block["input"],
-          json: ""
-        }
-        open.set(index, call)
-        out.push(Response.makePart("tool-params-start", { id: call.id, name: call.name, providerExecuted: false }))
-        break
-      }
-      default:
-        break
-    }
-  }
-
-  const delta = (index: number, change: Raw.Fields, out: Array<StreamPart>): void => {
-    const block = open.get(index)
-    if (block === undefined) return
-    const id = String(index)
-    switch (change["type"]) {
-      case "text_delta":
-        if (block.kind === "text") out.push(StreamMachine.textDelta(id, Raw.word(change["text"])))
-        break
-      case "thinking_delta":
-        if (block.kind === "thinking") out.push(StreamMachine.reasoningDelta(id, Raw.word(change["thinking"])))
-        break
-      case "signature_delta":
-        if (block.kind === "thinking") block.signature += Raw.word(change["signature"])
-        break
-      case "input_json_delta": {
-        const json = Raw.word(change["partial_json"])
-        if (block.kind !== "tool_use" || json === "") break
-        block.json += json
-        out.push(StreamMachine.paramsDelta(block.id, json))
-        break
-      }
-      default:
-        break
-    }
-  }
-
-  const stop = (index: number, out: Array<StreamPart>): void => {
-    const block = open.get(index)
-    if (block === undefined) return
-    open.delete(index)
-    const id = String(index)
-    switch (block.kind) {
       case "text":
-        out.push(Response.makePart("text-end", { id }))
+        blocks.openText(index)
+        blocks.addText(index, Raw.word(block["text"]))
         break
-      case "thinking": {
-        const { signature } = block
-        out.push(Response.makePart("reasoning-end", { id, metadata: signature === "" ? {} : Decode.metadata({ signature }) }))
+      case "thinking":
+        blocks.openThought(index, { signature: Raw.word(block["signature"]), isReadable: true })
+        blocks.addThought(index, Raw.word(block["thinking"]))
         break
-      }
-      case "redacted":
-        out.push(Response.makePart("reasoning-end", { id }))
+      case "redacted_thinking":
+        blocks.openThought(index, { signature: "", isReadable: false }, Decode.metadata({ redacted: Raw.word(block["data"]) }))
         break
       case "tool_use":
-        out.push(Response.makePart("tool-params-end", { id: block.id }))
-        out.push(Response.makePart("tool-call", {
-          id: block.id,
-          name: block.name,
-          params: block.json === "" ? ToolCallWire.fromWire(block.input) : Assembler.params(block.json),
-          providerExecuted: false
-        }))
+        blocks.openCall(index, Decode.callId(block["id"], index), names.fromWire(Raw.word(block["name"])), block["input"])
+        break
+      default:
         break
     }
   }
 
-  const event = (fields: Raw.Fields, out: Array<StreamPart>): void => {
+  const delta = (index: number, change: Raw.Fields): void => {
+    switch (change["type"]) {
+      case "text_delta":
+        blocks.addText(index, Raw.word(change["text"]))
+        break
+      case "thinking_delta":
+      case "signature_delta": {
+        const thought = blocks.thought(index)
+        if (thought?.isReadable !== true) break
+        thought.signature += Raw.word(change["signature"])
+        blocks.addThought(index, Raw.word(change["thinking"]))
+        break
+      }
+      case "input_json_delta":
+        blocks.addInput(index, Raw.word(change["partial_json"]))
+        break
+      default:
+        break
+    }
+  }
+
+  const event = (fields: Raw.Fields): void => {
     const index = typeof fields["index"] === "number" ? fields["index"] : 0
     switch (fields["type"]) {
       case "message_start": {
@@ -165,17 +89,17 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
         usage = Raw.fields(message["usage"])
         id = Raw.word(message["id"]) || undefined
         model = Raw.word(message["model"]) || undefined
-        out.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
+        blocks.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
         break
       }
       case "content_block_start":
-        start(index, Raw.fields(fields["content_block"]), out)
+        start(index, Raw.fields(fields["content_block"]))
         break
       case "content_block_delta":
-        delta(index, Raw.fields(fields["delta"]), out)
+        delta(index, Raw.fields(fields["delta"]))
         break
       case "content_block_stop":
-        stop(index, out)
+        blocks.stop(index)
         break
       case "message_delta": {
         const change = Raw.fields(fields["delta"])
@@ -185,7 +109,7 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
         break
       }
       case "message_stop":
-        finish(out)
+        finish()
         break
       case "error":
         failure = SdkError.fromBody({ ...context, body: fields })
@@ -195,28 +119,22 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
     }
   }
 
-  const step = (events: ReadonlyArray<SseEvent>): ReadonlyArray<StreamPart> => {
-    const out: Array<StreamPart> = []
-    for (const { data } of events) {
-      if (failure !== undefined || finished) break
-      const parsed = Json.parse(data)
-      if (Option.isSome(parsed)) event(Raw.fields(parsed.value), out)
-      else failure = SdkError.invalidResponse({ ...context, description: "an event of the stream is not JSON", body: data })
-    }
-    return out
-  }
-
-  const end = (): ReadonlyArray<StreamPart> => {
-    const out: Array<StreamPart> = []
-    if (failure !== undefined) return out
-    if (!finished && (stopReason === null || open.size > 0)) failure = SdkError.cut(context)
-    else finish(out)
-    return out
-  }
-
   return {
-    step,
-    end,
+    step: (events) => {
+      for (const { data } of events) {
+        if (failure !== undefined || blocks.isFinished()) break
+        const parsed = Json.parse(data)
+        if (Option.isSome(parsed)) event(Raw.fields(parsed.value))
+        else failure = SdkError.invalidResponse({ ...context, description: "an event of the stream is not JSON", body: data })
+      }
+      return blocks.take()
+    },
+    end: () => {
+      if (failure !== undefined) return []
+      if (!blocks.isFinished() && (stopReason === null || blocks.isOpen())) failure = SdkError.cut(context)
+      else finish()
+      return blocks.take()
+    },
     failure: () => failure,
     body: (parts) => Decode.encode({ parts, id, model, stopReason, stopSequence, usage }, names)
   }

@@ -13,12 +13,12 @@ import * as Base64 from "effect/encoding/Base64"
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
-import * as Response from "effect/ai/Response"
+import type * as Response from "effect/ai/Response"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
 import { toResponse } from "../../domain/Usage.ts"
+import * as BlockAnswers from "../BlockAnswers.ts"
 import * as Raw from "../Raw.ts"
-import * as SdkError from "../SdkError.ts"
-import * as ToolCallWire from "../ToolCallWire.ts"
+import type * as SdkError from "../SdkError.ts"
 
 // Metadata
 
@@ -63,47 +63,20 @@ export const bytes = (value: unknown): Uint8Array | undefined =>
 export const callId = (id: unknown, index: number): string => Raw.word(id) || `tooluse_${index}`
 
 const partOf = (block: Raw.Fields, index: number): ReadonlyArray<ContentPart> => {
-  if (typeof block["text"] === "string") {
-    return block["text"] === "" ? [] : [Response.makePart("text", { text: block["text"] })]
-  }
+  if (typeof block["text"] === "string") return BlockAnswers.text(block["text"])
   if (Raw.isFields(block["reasoningContent"])) {
     const { reasoningText, redactedContent } = block["reasoningContent"]
     const readable = Raw.fields(reasoningText)
-    const metadata = reasoningMetadata({
-      signature: Raw.word(readable["signature"]),
-      redacted: bytes(redactedContent)
-    })
-    const text = Raw.word(readable["text"])
-    return text === "" && Object.keys(metadata).length === 0 ? [] : [Response.makePart("reasoning", { text, metadata })]
+    return BlockAnswers.reasoning(
+      Raw.word(readable["text"]),
+      reasoningMetadata({ signature: Raw.word(readable["signature"]), redacted: bytes(redactedContent) })
+    )
   }
   if (Raw.isFields(block["toolUse"])) {
     const { input, name, toolUseId } = block["toolUse"]
-    return [Response.makePart("tool-call", {
-      id: callId(toolUseId, index),
-      name: Raw.word(name),
-      params: ToolCallWire.fromWire(input),
-      providerExecuted: false
-    })]
+    return [BlockAnswers.toolCall(callId(toolUseId, index), Raw.word(name), input)]
   }
   return []
-}
-
-// Finish reason
-
-const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
-  end_turn: "stop",
-  stop_sequence: "stop",
-  tool_use: "tool-calls",
-  max_tokens: "length",
-  model_context_window_exceeded: "length",
-  guardrail_intervened: "content-filter",
-  content_filtered: "content-filter"
-}
-
-/** From `stopReason`; an unknown one is a stop. */
-export const finishReason = (stopReason: unknown): Response.FinishReason => {
-  const name = Raw.word(stopReason)
-  return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
 }
 
 // Usage
@@ -123,24 +96,23 @@ export const usage = (raw: unknown): Response.Usage => {
 
 /** The response of a body, or what is wrong with it. Converse does not name the model: it is the one that was asked. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
-  const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
-    Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
+  const invalid = BlockAnswers.invalid(raw, context)
   const body = Raw.body(raw)
   if (typeof body === "string") return invalid(body)
   const { content } = Raw.fields(Raw.fields(body["output"])["message"])
   if (!Array.isArray(content)) return invalid("the answer is no Converse body: check that the base URL serves this API")
-  const stopReason = Raw.word(body["stopReason"])
-  if (content.length === 0 && (stopReason === "" || stopReason === "tool_use")) {
-    return invalid("the answer has no content")
-  }
-  return Result.succeed({
-    parts: content.flatMap((block, index) => partOf(Raw.fields(block), index)),
-    finishReason: finishReason(stopReason),
-    usage: usage(body["usage"]),
-    model: context.model,
-    id: Raw.word(Raw.fields(body["$metadata"])["requestId"]) || undefined,
-    raw
-  })
+  return BlockAnswers.response(
+    {
+      content,
+      stopReason: body["stopReason"],
+      usage: usage(body["usage"]),
+      model: context.model,
+      id: Raw.word(Raw.fields(body["$metadata"])["requestId"]) || undefined,
+      raw
+    },
+    context,
+    partOf
+  )
 }
 
 // Encode

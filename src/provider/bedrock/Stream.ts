@@ -15,11 +15,11 @@
  */
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
-import * as Assembler from "../../domain/Assembler.ts"
 import type { StreamPart } from "../../domain/Model.ts"
+import * as BlockAnswers from "../BlockAnswers.ts"
 import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
-import * as StreamMachine from "../StreamMachine.ts"
+import type * as StreamMachine from "../StreamMachine.ts"
 import * as Decode from "./Decode.ts"
 
 // Batches
@@ -53,23 +53,6 @@ export const batches = <A>(stream: AsyncIterable<A>): Batches<A> => {
   }
 }
 
-// Open blocks
-
-interface OpenCall {
-  readonly kind: "call"
-  readonly id: string
-  readonly name: string
-  json: string
-}
-
-interface OpenThought {
-  readonly kind: "thought"
-  signature: string
-  redacted: Uint8Array | undefined
-}
-
-type Open = OpenCall | OpenThought | { readonly kind: "text" }
-
 // Machine
 
 /** A {@link StreamMachine.StreamMachine} over events that the SDK has decoded. */
@@ -78,119 +61,70 @@ export interface Machine extends Omit<StreamMachine.StreamMachine, "step" | "end
   readonly end: () => ReadonlyArray<StreamPart>
 }
 
+interface Thought {
+  signature: string
+  redacted: Uint8Array | undefined
+}
+
 /** A machine at the start of a stream. Neither model nor id are in a stream: they come from the request and its headers. */
 export const make = (context: SdkError.Context, requestId: string | undefined): Machine => {
-  const open = new Map<number, Open>()
+  const blocks = BlockAnswers.stream<Thought>(Decode.reasoningMetadata)
   let stopReason = ""
   let usage: Raw.Fields = {}
-  let finished = false
   let failure: AiError.AiError | undefined
 
-  const finish = (out: Array<StreamPart>): void => {
-    if (finished) return
-    finished = true
-    const reason = Decode.finishReason(stopReason)
-    out.push(Response.makePart("finish", { reason, usage: Decode.usage(usage), response: undefined }))
-  }
+  const finish = (): void => blocks.finish(stopReason, Decode.usage(usage))
 
-  const text = (index: number, delta: string, out: Array<StreamPart>): void => {
-    const id = String(index)
-    if (!open.has(index)) {
-      open.set(index, { kind: "text" })
-      out.push(Response.makePart("text-start", { id }))
-    }
-    if (delta !== "") out.push(StreamMachine.textDelta(id, delta))
-  }
-
-  const thought = (index: number, change: Raw.Fields, out: Array<StreamPart>): void => {
-    const id = String(index)
-    let block = open.get(index)
-    if (block === undefined) {
-      block = { kind: "thought", signature: "", redacted: undefined }
-      open.set(index, block)
-      out.push(Response.makePart("reasoning-start", { id }))
-    }
-    if (block.kind !== "thought") return
-    block.signature += Raw.word(change["signature"])
+  const think = (index: number, change: Raw.Fields): void => {
+    if (!blocks.isOpen(index)) blocks.openThought(index, { signature: "", redacted: undefined })
+    const thought = blocks.thought(index)
+    if (thought === undefined) return
+    thought.signature += Raw.word(change["signature"])
     const redacted = Decode.bytes(change["redactedContent"])
     if (redacted !== undefined) {
-      block.redacted = block.redacted === undefined ? redacted : Uint8Array.of(...block.redacted, ...redacted)
+      thought.redacted = thought.redacted === undefined ? redacted : Uint8Array.of(...thought.redacted, ...redacted)
     }
-    const delta = Raw.word(change["text"])
-    if (delta !== "") out.push(StreamMachine.reasoningDelta(id, delta))
+    blocks.addThought(index, Raw.word(change["text"]))
   }
 
-  const start = (index: number, block: Raw.Fields, out: Array<StreamPart>): void => {
+  const start = (index: number, block: Raw.Fields): void => {
     if (!Raw.isFields(block["toolUse"])) return
     const { name, toolUseId } = block["toolUse"]
-    const call: OpenCall = { kind: "call", id: Decode.callId(toolUseId, index), name: Raw.word(name), json: "" }
-    open.set(index, call)
-    out.push(Response.makePart("tool-params-start", { id: call.id, name: call.name, providerExecuted: false }))
+    blocks.openCall(index, Decode.callId(toolUseId, index), Raw.word(name), undefined)
   }
 
-  const delta = (index: number, change: Raw.Fields, out: Array<StreamPart>): void => {
-    if (typeof change["text"] === "string") text(index, change["text"], out)
-    else if (Raw.isFields(change["reasoningContent"])) thought(index, change["reasoningContent"], out)
-    else if (Raw.isFields(change["toolUse"])) {
-      const block = open.get(index)
-      const json = Raw.word(change["toolUse"]["input"])
-      if (block?.kind !== "call" || json === "") return
-      block.json += json
-      out.push(StreamMachine.paramsDelta(block.id, json))
-    }
+  const delta = (index: number, change: Raw.Fields): void => {
+    if (typeof change["text"] === "string") {
+      if (!blocks.isOpen(index)) blocks.openText(index)
+      blocks.addText(index, change["text"])
+    } else if (Raw.isFields(change["reasoningContent"])) think(index, change["reasoningContent"])
+    else if (Raw.isFields(change["toolUse"])) blocks.addInput(index, Raw.word(change["toolUse"]["input"]))
   }
 
-  const stop = (index: number, out: Array<StreamPart>): void => {
-    const block = open.get(index)
-    if (block === undefined) return
-    open.delete(index)
-    const id = String(index)
-    switch (block.kind) {
-      case "text":
-        out.push(Response.makePart("text-end", { id }))
-        break
-      case "thought":
-        out.push(Response.makePart("reasoning-end", { id, metadata: Decode.reasoningMetadata(block) }))
-        break
-      case "call":
-        out.push(Response.makePart("tool-params-end", { id: block.id }))
-        out.push(Response.makePart("tool-call", {
-          id: block.id,
-          name: block.name,
-          params: Assembler.params(block.json),
-          providerExecuted: false
-        }))
-        break
-    }
-  }
-
-  const event = (fields: Raw.Fields, out: Array<StreamPart>): void => {
+  const event = (fields: Raw.Fields): void => {
     const { contentBlockDelta, contentBlockStart, contentBlockStop, messageStart, messageStop, metadata } = fields
     const indexOf = (block: Raw.Fields): number => Number(block["contentBlockIndex"] ?? 0)
-    if (Raw.isFields(contentBlockDelta)) delta(indexOf(contentBlockDelta), Raw.fields(contentBlockDelta["delta"]), out)
-    else if (Raw.isFields(contentBlockStart)) {
-      start(indexOf(contentBlockStart), Raw.fields(contentBlockStart["start"]), out)
-    } else if (Raw.isFields(contentBlockStop)) stop(indexOf(contentBlockStop), out)
+    if (Raw.isFields(contentBlockDelta)) delta(indexOf(contentBlockDelta), Raw.fields(contentBlockDelta["delta"]))
+    else if (Raw.isFields(contentBlockStart)) start(indexOf(contentBlockStart), Raw.fields(contentBlockStart["start"]))
+    else if (Raw.isFields(contentBlockStop)) blocks.stop(indexOf(contentBlockStop))
     else if (messageStart !== undefined) {
-      out.push(Response.makePart("response-metadata", { id: requestId, modelId: context.model, timestamp: undefined }))
+      blocks.push(Response.makePart("response-metadata", { id: requestId, modelId: context.model, timestamp: undefined }))
     } else if (Raw.isFields(messageStop)) stopReason = Raw.word(messageStop["stopReason"])
     else if (Raw.isFields(metadata)) {
       usage = Raw.fields(metadata["usage"])
-      if (stopReason !== "") finish(out)
+      if (stopReason !== "") finish()
     }
   }
 
   return {
     step: (events) => {
-      const out: Array<StreamPart> = []
-      for (const one of events) event(Raw.fields(one), out)
-      return out
+      for (const one of events) event(Raw.fields(one))
+      return blocks.take()
     },
     end: () => {
-      const out: Array<StreamPart> = []
       if (stopReason === "") failure = SdkError.cut(context)
-      else finish(out)
-      return out
+      else finish()
+      return blocks.take()
     },
     failure: () => failure,
     body: (parts) => Decode.encode({ parts, stopReason, usage, requestId })
