@@ -12,6 +12,10 @@ import { hermes } from "./Hermes.ts"
 /** Home directory and environment, for an action that needs no settings or loads them itself. */
 export const surroundings = Layer.provideMerge(Environment.layer, Home.layer)
 
+/** The texts of a list of the file. */
+export const texts = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
+
 /** Loads the settings under the shared flags. */
 export const load = Effect.flatMap(hermes, (flags) => Config.load(Flags.configOptions(flags)))
 

@@ -19,7 +19,7 @@ import * as ErrorLine from "./ErrorLine.ts"
 import { notDone, silent, unknownName, unusable } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { line, note } from "./ProgramOutput.ts"
+import { line, note, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const key = Argument.String("key").pipe(Argument.withDescription("Key such as agent.max_turns"))
@@ -34,9 +34,6 @@ const render = (value: unknown, { json }: AsJson): Effect.Effect<string> => {
   if (json) return Effect.succeed(SafeText.json(value, 2))
   return typeof value === "string" ? Effect.succeed(value) : Yaml.render(value)
 }
-
-const warn = (warnings: ReadonlyArray<string>) =>
-  Effect.forEach(warnings, (warning) => note(`Warning: ${warning}`), { discard: true })
 
 /** Prints the settings that are in effect; what has none is said on stderr. */
 const showAll = Effect.fn("hermes config show")(function*(form: AsJson) {

@@ -31,7 +31,6 @@ import * as ProviderSources from "../plugin/ProviderSources.ts"
 import { Catalogue, layerHome } from "../routing/Catalogue.ts"
 import * as Classification from "../routing/Classification.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
-import type { Logins } from "../routing/Logins.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
 import { Failure, notDone } from "./Failure.ts"
 import { Program } from "./Program.ts"
@@ -41,10 +40,8 @@ export interface Models {
   readonly open: OpenRoute.Open
 }
 
-/** A way to find the logins: to look at them, or to renew them for use. */
-export type Read = (
-  logins: typeof import("../routing/Logins.ts")
-) => (settings: Values) => Effect.Effect<Logins, ConfigError, Home | FileSystem.FileSystem | Path.Path>
+/** Way to find the logins: `look` at them, or `renew` them for use. */
+export type Read = "look" | "renew"
 
 const providersOf = Effect.fnUntraced(function*(
   settings: Values
@@ -70,7 +67,7 @@ export const use = <A, E, R>(
     const environment = yield* Environment
     const providers = yield* providersOf(settings)
     const logins = ConfiguredRoutes.mayLogIn(settings)
-      ? yield* Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), (logins) => read(logins)(settings))
+      ? yield* Effect.flatMap(Effect.promise(() => import("../routing/Logins.ts")), ({ load, look }) => read === "look" ? look : load(settings))
       : undefined
     const known = OpenRoute.make({ routing: settings.providerRouting })
     return yield* work({
@@ -153,7 +150,7 @@ const settingsOf = ({ baseUrl, key, model, provider }: Candidate) =>
 
 /** Names of the models that a route lists; none where it gives no list. */
 export const modelsOf = (candidate: Candidate) =>
-  withRoute(({ load }) => load, (route) => Catalogue.use((catalogue) => catalogue.listed(route)), withAnyModel).pipe(
+  withRoute("renew", (route) => Catalogue.use((catalogue) => catalogue.listed(route)), withAnyModel).pipe(
     Effect.map((models) => models.map(({ id }) => id)),
     // A key that is wrong is told by the request that tries the model.
     Effect.orElseSucceed((): ReadonlyArray<string> => []),
@@ -162,7 +159,7 @@ export const modelsOf = (candidate: Candidate) =>
 
 /** Tries a route; one sentence about its answer, or the failure. */
 export const tryRoute = (candidate: Candidate) =>
-  withRoute(({ load }) => load, (route, models) =>
+  withRoute("renew", (route, models) =>
     Effect.map(asked(route, models), ({ millis }) => `${route.model} of ${route.provider} answers: ${millis} ms`)).pipe(
       Effect.provide(settingsOf(candidate))
     )

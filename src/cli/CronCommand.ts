@@ -27,7 +27,7 @@ import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
 import { workingDirectory } from "./internal/machine.ts"
-import { line, note } from "./ProgramOutput.ts"
+import { line, note, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const job = Argument.String("job").pipe(Argument.withDescription("Job id, id prefix, or name"))
@@ -73,7 +73,7 @@ const describe = (job: Job): string => {
 const listJobs = Effect.fn("hermes cron list")(function*({ all, json }: Flags.Parsed<typeof listFlags>) {
   const listed = yield* onJobs(({ list }) => list)
   const jobs = listed.jobs.filter(({ state }) => all || state !== "completed")
-  for (const problem of listed.problems) yield* note(`Warning: ${SafeText.line(problem)}`)
+  yield* warn(listed.problems.map(SafeText.line))
   if (json) return yield* line(SafeText.json(jobs.map(JobView.record), 2))
   if (jobs.length === 0) return yield* line("No jobs. Create one with `hermes cron create 'every 2h' 'PROMPT'`.")
   yield* line(jobs.map(describe).join("\n"))

@@ -117,7 +117,7 @@ const login = Effect.gen(function*() {
 })
 
 const routes = Effect.fnUntraced(function*(settings: Values) {
-  const found = yield* Effect.result(ConfiguredModels.use(settings, ({ look }) => () => look, ({ configured, open }) =>
+  const found = yield* Effect.result(ConfiguredModels.use(settings, "look", ({ configured, open }) =>
     Effect.gen(function*() {
       const chain = yield* Effect.fromResult(ConfiguredRoutes.chain(configured))
       const child = yield* Effect.fromResult(ConfiguredRoutes.delegated(configured))

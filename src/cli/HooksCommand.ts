@@ -21,7 +21,7 @@ import { load, surroundings } from "./CommandSettings.ts"
 import { failed, type Failure, silent, unknownName, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
-import { line, note } from "./ProgramOutput.ts"
+import { line, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const event = Argument.String("event").pipe(Argument.withDescription("Event such as pre_tool_call"))
@@ -39,7 +39,7 @@ const configured = Effect.gen(function*() {
     cwd: workingDirectory(),
     environment: environment.process
   })
-  for (const warning of service.warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
+  yield* warn(service.warnings.map(SafeText.line))
   return service
 })
 

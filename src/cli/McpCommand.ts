@@ -17,7 +17,7 @@ import * as ServerConfig from "../tool/mcp/ServerConfig.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { type Failure, notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, note, Output } from "./ProgramOutput.ts"
+import { line, note, Output, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const json = Flags.yes("json", "Print JSON")
@@ -93,7 +93,7 @@ const add = Command.make("add", { name, ...serverFlags }, Effect.fn("hermes mcp 
     return before ?? section
   })
   if (known) return yield* usage(`there is a server "${name}" already: \`hermes mcp remove ${name}\` first`)
-  for (const warning of warnings) yield* note(`Warning: ${warning}`)
+  yield* warn(warnings)
   yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
   yield* line(`Tools that may change things need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools.`)
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Add a server with --command or --url"))

@@ -74,7 +74,7 @@ const fallbackNames: Effect.Effect<ReadonlyArray<string>, never, Settings> = Eff
 
 /** Shows the model that answers, and what is known of it. */
 const show = ({ json }: AsJson) =>
-  ConfiguredModels.withRoute(({ look }) => () => look, Effect.fnUntraced(function*(route) {
+  ConfiguredModels.withRoute("look", Effect.fnUntraced(function*(route) {
     const catalogue = yield* Catalogue
     const facts = yield* catalogue.facts(route)
     const fallbacks = yield* fallbackNames
@@ -121,7 +121,7 @@ const list = Command.make("list", {
     Flag.withDefault("")
   )
 }, ({ json, search }) =>
-  ConfiguredModels.withRoute(({ load }) => load, Effect.fnUntraced(function*(route) {
+  ConfiguredModels.withRoute("renew", Effect.fnUntraced(function*(route) {
     if (route.provider === "offline") {
       const names = Directory.entries.map(({ name }) => name).join(", ")
       return yield* usage(`no provider is configured: pass --provider with one of ${names}`)
@@ -145,7 +145,7 @@ const set = Command.make("set", {
 }, Effect.fn("hermes model set")(function*({ model }) {
   const flags = yield* hermes
   const { apiMode, baseUrl, provider } = flags
-  yield* ConfiguredModels.withRoute(({ look }) => () => look, Effect.fnUntraced(function*(route) {
+  yield* ConfiguredModels.withRoute("look", Effect.fnUntraced(function*(route) {
     const removed = yield* Edit.setModel({ default: model, provider, base_url: baseUrl, api_mode: apiMode })
     yield* line(`${route.model} of ${route.provider} is the main model now; try it by \`hermes model test\``)
     if (removed.length > 0) yield* line(`Removed from config.yaml, because it was for the old provider or address: ${removed.join(", ")}`)
@@ -154,7 +154,7 @@ const set = Command.make("set", {
 
 /** Asks the model for the shortest answer. */
 const test = Command.make("test", { json }, ({ json }) =>
-  ConfiguredModels.withRoute(({ load }) => load, Effect.fnUntraced(function*(route, models) {
+  ConfiguredModels.withRoute("renew", Effect.fnUntraced(function*(route, models) {
     const { millis, model, tokens } = yield* ConfiguredModels.asked(route, models)
     if (json) {
       return yield* line(SafeText.json({ provider: route.provider, model: route.model, answered_as: model ?? null, millis, output_tokens: tokens }))

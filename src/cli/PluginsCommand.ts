@@ -25,12 +25,12 @@ import * as Enablement from "../plugin/Enablement.ts"
 import * as Git from "../plugin/Git.ts"
 import * as Installer from "../plugin/Installer.ts"
 import { Plugins } from "../plugin/Plugins.ts"
-import { load, surroundings } from "./CommandSettings.ts"
+import { load, surroundings, texts } from "./CommandSettings.ts"
 import { notDone, unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import { Program } from "./Program.ts"
-import { line, note, Output } from "./ProgramOutput.ts"
+import { line, note, Output, table, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 
 const name = Argument.String("name").pipe(
@@ -55,7 +55,7 @@ interface ListedPlugin {
 const known = Effect.gen(function*() {
   const { settings: { plugins } } = yield* load
   const found = yield* Effect.mapError(discovered(plugins), ({ message }) => notDone(`cannot list plugins: ${message}`))
-  for (const warning of found.warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
+  yield* warn(found.warnings.map(SafeText.line))
   return found.candidates.map((candidate): ListedPlugin => ({ candidate, status: Enablement.status(candidate, plugins) }))
 })
 
@@ -84,11 +84,6 @@ const listed = ({ candidate: { key, manifest, source }, status }: ListedPlugin) 
 
 const columns = (row: ReturnType<typeof listed>): ReadonlyArray<string> =>
   [row.status, row.name, row.version, row.source, row.description].map(SafeText.line)
-
-const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
-  const width = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(width(column))).join("  ").trimEnd()).join("\n")
-}
 
 const listFlags = {
   enabled: Flags.yes("enabled", "Only enabled plugins"),
@@ -143,9 +138,6 @@ const info = Command.make("info", { name, json }, Effect.fn("hermes plugins info
   yield* line(table(rows))
 }, Effect.provide(surroundings))).pipe(Command.withDescription("Show the details of a plugin without running it"))
 
-const texts = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : []
-
 type ListName = "enabled" | "disabled"
 
 /** Puts a name into one list and takes it out of the other; whether the first changed. */
@@ -158,7 +150,7 @@ const move = Effect.fnUntraced(function*(name: string, to: ListName, from: ListN
   })
   const out = yield* Edit.modify(["plugins", from], (value) =>
     texts(value).includes(name) ? texts(value).filter((other) => other !== name) : value)
-  for (const warning of [...into.warnings, ...out.warnings]) yield* note(`Warning: ${warning}`)
+  yield* warn([...into.warnings, ...out.warnings])
   return isNew
 })
 
@@ -210,7 +202,7 @@ const install = Command.make("install", {
     cwd: workingDirectory(),
     plugins: home.plugins
   })
-  for (const warning of warnings) yield* note(`Warning: ${SafeText.line(warning)}`)
+  yield* warn(warnings.map(SafeText.line))
   yield* line(`installed ${name} in ${directory}`)
   for (const variable of manifest.requiresEnv.filter(({ name }) => get(name) === undefined)) {
     yield* note(SafeText.line(`It needs ${variable.name}${variable.description === undefined ? "" : ` (${variable.description})`}: set it in ${home.env}`))

@@ -5,7 +5,7 @@
  * its end. Any other failure (a full disk) is one line, and the exit code is 1 at least.
  */
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Streams } from "./render/Screen.ts"
 
@@ -43,5 +43,16 @@ export class Output extends Context.Service<Output, Service>()("hermes-effect/cl
 /** A line to stdout. */
 export const line = (text: string): Effect.Effect<void, never, Output> => Output.use(({ out }) => out(`${text}\n`))
 
+/** Lines of cells side by side, each column as wide as its widest cell. */
+export const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const width = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0))
+  const widths = rows[0]?.map((_, column) => width(column)) ?? []
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n")
+}
+
 /** A line to stderr. */
 export const note = (text: string): Effect.Effect<void, never, Output> => Output.use(({ err }) => err(`${text}\n`))
+
+/** Warnings to stderr, a line each. */
+export const warn = (warnings: ReadonlyArray<string>): Effect.Effect<void, never, Output> =>
+  warnings.length === 0 ? Effect.void : Output.use(({ err }) => err(warnings.map((warning) => `Warning: ${warning}\n`).join("")))

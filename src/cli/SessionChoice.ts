@@ -32,12 +32,13 @@ export const stored = <A, E>(
     return yield* isThere ? Effect.provide(work, SqliteSessionStore.layer({ path: database })) : otherwise
   })
 
-/** The session that a reference means. */
-export const find = (
-  reference: string
-): Effect.Effect<Session, SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home> =>
-  stored<Session, SessionNotFound | SessionStoreError>(
-    SessionStore.use((store) => store.resolve(reference)),
+/** Works with the stored session that a reference means. */
+export const opened = <A, E>(
+  reference: string,
+  work: (session: Session) => Effect.Effect<A, E, RunRecord | SessionStore>
+): Effect.Effect<A, E | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home> =>
+  stored<A, E | SessionNotFound | SessionStoreError>(
+    Effect.flatMap(SessionStore.use((store) => store.resolve(reference)), work),
     Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
   )
 
@@ -49,5 +50,5 @@ export const choose = (
   const reference = flags.resume ?? flags.continue
   return reference === undefined
     ? Effect.succeed({ id: fresh, known: undefined })
-    : Effect.map(find(reference), (known) => ({ id: known.id, known }))
+    : opened(reference, (known) => Effect.succeed({ id: known.id, known }))
 }

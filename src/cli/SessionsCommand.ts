@@ -13,7 +13,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Home } from "../config/Home.ts"
-import { SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
+import { SessionStoreError } from "../domain/AgentError.ts"
 import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as Usage from "../domain/Usage.ts"
@@ -23,11 +23,11 @@ import { defaultLimit, type Session, SessionStore } from "../session/SessionStor
 import * as Title from "../session/Title.ts"
 import { type Failure, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line } from "./ProgramOutput.ts"
+import { line, table } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 import * as ToolText from "./render/ToolText.ts"
 import * as Width from "./render/Width.ts"
-import { stored } from "./SessionChoice.ts"
+import { opened, stored } from "./SessionChoice.ts"
 
 const session = Argument.String("session").pipe(
   Argument.withDescription("Session id, id prefix, title, or latest")
@@ -69,8 +69,6 @@ const summary = (session: Session) => ({
 const checked = ({ limit, source }: Filter): Effect.Effect<Filter, Failure> =>
   limit !== undefined && limit < 1 ? Effect.fail(usage("--limit is a number of sessions, 1 or more")) : Effect.succeed({ limit, source })
 
-const nobody: Effect.Effect<ReadonlyArray<Session>> = Effect.succeed([])
-
 /** The newest sessions; those that nobody talked in (children, tools) only when their source is asked for. */
 const found = Effect.fnUntraced(function*(filter: Filter, otherwise: number) {
   const { limit = otherwise, source } = filter
@@ -80,7 +78,7 @@ const found = Effect.fnUntraced(function*(filter: Filter, otherwise: number) {
   return all.filter(({ source }) => !hiddenSources.includes(source)).slice(0, limit)
 })
 
-const newest = (filter: Filter) => stored<ReadonlyArray<Session>, SessionStoreError>(found(filter, defaultLimit), nobody)
+const newest = (filter: Filter) => stored<ReadonlyArray<Session>, SessionStoreError>(found(filter, defaultLimit), Effect.succeed([]))
 
 const row = (session: Session): ReadonlyArray<string> => [
   session.id,
@@ -90,15 +88,6 @@ const row = (session: Session): ReadonlyArray<string> => [
   `${session.messageCount} messages`,
   session.title ?? ""
 ]
-
-/** Columns side by side, as wide as their widest cell. */
-const table = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
-  const widths = rows.reduce<ReadonlyArray<number>>(
-    (widths, row) => row.map((cell, column) => Math.max(widths[column] ?? 0, cell.length)),
-    []
-  )
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()).join("\n")
-}
 
 /** Prints the newest sessions. */
 const listNewest = Effect.fn("hermes sessions list")(function*({ json, ...flags }: Filter & { readonly json: boolean }) {
@@ -139,15 +128,6 @@ const said = (message: Prompt.Message): ReadonlyArray<string> => {
   const speaker = speakers[message.role]
   return [speaker === "" ? body : `${speaker}: ${body}`]
 }
-
-const opened = <A, E>(
-  reference: string,
-  work: (session: Session) => Effect.Effect<A, E, SessionStore>
-) =>
-  stored<A, E | SessionNotFound | SessionStoreError>(
-    Effect.flatMap(SessionStore.use((store) => store.resolve(reference)), work),
-    Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
-  )
 
 /** Prints one session. */
 const show = Command.make("show", { session }, Effect.fn("hermes sessions show")(function*({ session }) {

@@ -66,7 +66,7 @@ export const streamedText = (live: boolean): StreamedText => {
 }
 
 /** Characters of a tool's result in its line. */
-export const maxOutput = 5000
+const maxOutput = 5000
 
 /** A line without its time. */
 type Fact = { readonly type: string } & Readonly<Record<string, unknown>>

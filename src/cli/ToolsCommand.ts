@@ -96,8 +96,6 @@ interface Changed {
   readonly platform: string | undefined
 }
 
-const texts = (value: unknown): ReadonlyArray<string> => Array.isArray(value) ? value.filter((item) => typeof item === "string") : []
-
 /** Absent rather than empty. */
 const filled = (names: ReadonlyArray<string>): ReadonlyArray<string> | undefined => names.length === 0 ? undefined : names
 
@@ -148,7 +146,7 @@ const enable = Command.make("enable", changedFlags, Effect.fn("hermes tools enab
   if (changed.platform !== undefined && disabled !== undefined) {
     return yield* usage(`${disabled} is disabled for all: enable it without --platform`)
   }
-  const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => filled(texts(value).filter((name) => !names.includes(name))))
+  const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => filled(CommandSettings.texts(value).filter((name) => !names.includes(name))))
   if (missing.length > 0) yield* Edit.modify(placeOf(changed.platform), () => [...chosen, ...missing])
   yield* told("enabled", changed, file)
 }, CommandSettings.provide)).pipe(Command.withDescription("Enable toolsets"))
@@ -157,7 +155,7 @@ const disable = Command.make("disable", changedFlags, Effect.fn("hermes tools di
   const settings = yield* Settings
   const names = yield* checked(changed.toolset, settings)
   if (changed.platform === undefined) {
-    const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => [...new Set([...texts(value), ...names])])
+    const { file } = yield* Edit.modify(["disabled_toolsets"], (value) => [...new Set([...CommandSettings.texts(value), ...names])])
     return yield* told("disabled", changed, file)
   }
   const rest = chosenFor(settings, changed.platform).filter((name) => !names.includes(name))

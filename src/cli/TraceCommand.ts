@@ -27,12 +27,11 @@ import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
 import * as TraceView from "../observability/TraceView.ts"
 import { Outlives } from "../platform/ChildProcesses.ts"
-import { type Session, SessionStore } from "../session/SessionStore.ts"
 import { failed, type Failure, notDone, silent, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { line, note, Output } from "./ProgramOutput.ts"
+import { line, note, Output, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
-import { stored } from "./SessionChoice.ts"
+import { opened } from "./SessionChoice.ts"
 
 const source = Argument.String("trace").pipe(
   Argument.withDescription("ATOF or ATIF file, or a session: id, id prefix, title, or latest")
@@ -46,14 +45,8 @@ interface Named {
 }
 
 const ofSession = (reference: string) =>
-  stored<{ readonly session: Session; readonly trajectory: Atif.Trajectory | undefined }, SessionNotFound | SessionStoreError>(
-    Effect.gen(function*() {
-      const store = yield* SessionStore
-      const session = yield* store.resolve(reference)
-      return { session, trajectory: FromRuns.trajectory(yield* StoredRuns.read(session), session.id) }
-    }),
-    Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
-  )
+  opened(reference, (session) =>
+    Effect.map(StoredRuns.read(session), (runs) => ({ session, trajectory: FromRuns.trajectory(runs, session.id) })))
 
 /** The text of a file; undefined when there is none of that name. */
 const textOf = Effect.fnUntraced(function*(path: string): Effect.fn.Return<string | undefined, Failure, FileSystem.FileSystem> {
@@ -79,13 +72,13 @@ const load = Effect.fn("TraceCommand.load")(function*(
   const trace = Trace.read(text)
   if (Result.isFailure(trace)) return yield* usage(`${reference}: ${trace.failure.message}`)
   if (trace.success._tag === "Events") {
-    for (const { message } of trace.success.faults) yield* note(`Warning: ${reference}: ${message}`)
+    yield* warn(trace.success.faults.map(({ message }) => `${reference}: ${message}`))
   }
   return { name: reference.split(/[/\\]/u).at(-1) ?? reference, trace: trace.success }
 })
 
 /** Time within which a program reports that it cannot open the page. */
-export const patience = Duration.seconds(3)
+const patience = Duration.seconds(3)
 
 /** Of Linux, macOS and Windows. */
 const browsers = ["xdg-open", "open", "explorer.exe"]
@@ -136,7 +129,7 @@ const convert = Command.make("convert", {
 }, Effect.fn("hermes trace convert")(function*({ agentName, output, session, source }) {
   const { trace } = yield* load(source)
   const { faults, trajectories } = Trace.trajectories(trace, { agentName })
-  for (const { message } of faults) yield* note(`Warning: ${source}: ${message}`)
+  yield* warn(faults.map(({ message }) => `${source}: ${message}`))
   const wanted = session === undefined
     ? trajectories
     : trajectories.flatMap(unfolded).filter(({ session_id: id, trajectory_id: other }) => id === session || other === session)
@@ -212,7 +205,7 @@ const share = (title: string, shares: ReadonlyArray<TraceStats.Share>): Readonly
   shares.map(({ count, failed, millis, name, tokens }, index) =>
     `${(index === 0 ? title : "").padEnd(12)}${name}  ${count}${failed > 0 ? `, ${failed} failed` : ""}${millis > 0 ? `, ${seconds(millis)}` : ""}${tokens > 0 ? `, ${tokens} tokens` : ""}`)
 
-const table = (name: string, stats: TraceStats.Stats): string =>
+const statsText = (name: string, stats: TraceStats.Stats): string =>
   [
     name,
     `agents      ${stats.agents}`,
@@ -231,7 +224,7 @@ const table = (name: string, stats: TraceStats.Stats): string =>
 const stats = Command.make("stats", { source, json }, Effect.fn("hermes trace stats")(function*({ json, source }) {
   const { name, trace } = yield* load(source)
   const found = TraceStats.of(Trace.rows(trace, Pool.make()))
-  yield* line(json ? SafeText.json(found, 2) : table(name, found))
+  yield* line(json ? SafeText.json(found, 2) : statsText(name, found))
 }, Effect.provide(Home.layer))).pipe(Command.withDescription("Show calls, tokens, cost, time and errors"))
 
 /** Writes the page of one trace, or of the difference between two. */

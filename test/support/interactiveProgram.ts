@@ -2,7 +2,6 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as InputHistory from "../../src/cli/interactive/InputHistory.ts"
 import * as Interactive from "../../src/cli/interactive/Interactive.ts"
 import * as NodeTerminal from "../../src/cli/interactive/internal/NodeTerminal.ts"
 import * as Ids from "../../src/domain/Ids.ts"
@@ -15,7 +14,7 @@ const [mode = "render", pause = "5"] = process.argv.slice(2)
 const program = Effect.gen(function*() {
   const options: Interactive.InteractiveOptions = {
     terminal: yield* NodeTerminal.make(),
-    history: InputHistory.memory(),
+    history: Beside.history(),
     display: display({ finalResponseMarkdown: mode === "strip" ? "strip" : "render", showCost: true }),
     about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd: process.cwd() },
     session: { id: yield* Ids.makeSessionId, known: undefined },

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { BackgroundWork } from "../../src/agent/BackgroundWork.ts"
 import * as Children from "../../src/agent/Children.ts"
+import type { History } from "../../src/cli/interactive/InputHistory.ts"
 import { Auxiliary } from "../../src/routing/Auxiliary.ts"
 import { RouterStatus } from "../../src/routing/ModelRouter.ts"
 
@@ -35,3 +36,15 @@ export const layer = ({ auxiliary, background, children, routes }: Given) =>
     }),
     routes === undefined ? Layer.empty : Layer.succeed(RouterStatus, { routes })
   )
+
+/** A history that ends with the session. */
+export const history = (): History => {
+  const entries: Array<string> = []
+  return {
+    entries: () => entries,
+    add: (text) =>
+      Effect.sync(() => {
+        if (text !== entries.at(-1)) entries.push(text)
+      })
+  }
+}

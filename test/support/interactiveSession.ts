@@ -68,7 +68,7 @@ export const session = <A, E, R>(
       const id = Ids.SessionId.make(sessionId ?? "20260101_000000_aaaaaa")
       const known = yield* Effect.orDie(store.get(id))
       let next = 0
-      const history = changes.history ?? InputHistory.memory()
+      const history = changes.history ?? Beside.history()
       const fiber = yield* Effect.forkScoped(Interactive.run({
         about: { version: "0.1.0", provider: "fake", model: "fake-1", cwd: "/tmp" },
         newSession: Effect.sync(() => Ids.SessionId.make(`20260101_00000${++next}_bbbbbb`)),

@@ -28,7 +28,7 @@ import * as PromptLine from "./PromptLine.ts"
 import * as Questions from "./Questions.ts"
 
 /** Time that leaving waits for the work to end. */
-export const graceMillis = 1500
+const graceMillis = 1500
 
 /** A pause in typing after which a question was seen. */
 const pauseMillis = 700

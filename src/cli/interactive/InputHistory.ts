@@ -36,15 +36,6 @@ const remember = (entries: Array<string>, text: string): boolean => {
   return true
 }
 
-/** A history that ends with the session. */
-export const memory = (): History => {
-  const entries: Array<string> = []
-  return {
-    entries: () => entries,
-    add: (text) => Effect.sync(() => void remember(entries, text))
-  }
-}
-
 const parse = (content: string): ReadonlyArray<string> =>
   content.split("\n").flatMap((line) => {
     const entry = Option.getOrUndefined(Json.parse(line))

@@ -15,7 +15,7 @@ export const short = (count: number): string => {
 }
 
 /** A number of tokens, exact: `1,234,567`. */
-export const exact = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",")
+const exact = (count: number): string => String(count).replace(/\B(?=(\d{3})+$)/g, ",")
 
 /** A number of things: `1 call`, `2 calls`. */
 export const counted = (count: number, one: string, many = `${one}s`): string => `${exact(count)} ${count === 1 ? one : many}`
