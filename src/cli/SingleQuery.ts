@@ -33,38 +33,35 @@ import { Output } from "./ProgramOutput.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
+import * as ExitText from "./render/ExitText.ts"
 import * as View from "./View.ts"
 
 const resume = ({ sessionId }: { readonly sessionId: string }): string => `hermes chat --resume ${sessionId}`
 
-const calls = (count: number): string => count === 1 ? "1 model call" : `${count} model calls`
-
-/** Tells why a run is not a completed one and how to go on, in a line; undefined for a completed run. */
-export const endingText = (result: RunResult): string | undefined => {
-  if (isCompleted(result)) return undefined
+const remedyOf = (result: RunResult): string => {
   switch (result.exit) {
-    case "interrupted_by_user":
-      return interrupted(result.sessionId)
     case "max_iterations_reached":
-      return `stopped after ${calls(result.steps)} without a final answer: raise --max-turns, or continue with \`${resume(result)}\``
-    case "budget_exhausted": {
-      const { remedy, what } = Budget.wording(result.limit ?? "time")
-      return `stopped, because ${what} for the run is used up: ${remedy}, or continue with \`${resume(result)}\``
-    }
+      return `raise --max-turns, or continue with \`${resume(result)}\``
+    case "budget_exhausted":
+      return `${Budget.wording(result.limit ?? "time").remedy}, or continue with \`${resume(result)}\``
     case "empty_response_exhausted":
-      return "the model returned an empty answer: try again, or use another model with --model"
+      return "try again, or use another model with --model"
     case "output_truncated":
-      return `the answer was cut off at the output limit: raise model.max_tokens, or continue with \`${resume(result)}\``
+      return `raise model.max_tokens, or continue with \`${resume(result)}\``
     case "partial_stream_recovery":
-      return `the connection was lost during the answer: continue with \`${resume(result)} -q continue\``
+      return `continue with \`${resume(result)} -q continue\``
     case "invalid_tool_calls":
-      return "the model kept sending invalid tool calls: use another model with --model"
+      return "use another model with --model"
     case "content_filtered":
-      return "the provider's content filter ended the answer: rephrase the prompt, or use another model with --model"
+      return "rephrase the prompt, or use another model with --model"
     default:
-      return `stopped by a guardrail: continue with \`${resume(result)}\``
+      return `continue with \`${resume(result)}\``
   }
 }
+
+/** Tells why a run is not a completed one and how to go on, in a line; undefined for a completed run. */
+export const endingText = (result: RunResult): string | undefined =>
+  isCompleted(result) ? undefined : `${ExitText.cause(result)}: ${remedyOf(result)}`
 
 /** A run that a signal ended. */
 const interrupted = (sessionId: string): string => `interrupted: continue with \`${resume({ sessionId })}\``

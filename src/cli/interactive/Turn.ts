@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import { Agent } from "../../agent/Agent.ts"
-import * as Budget from "../../agent/Budget.ts"
 import type { RunInput } from "../../agent/RunInput.ts"
 import { TaskId } from "../../domain/Ids.ts"
 import * as Redaction from "../../domain/Redaction.ts"
@@ -20,6 +19,7 @@ import { ApprovalPrompt } from "../../tool/approval/Approver.ts"
 import { Clarifier } from "../../tool/builtin/Clarifier.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as EventPrinter from "../render/EventPrinter.ts"
+import * as ExitText from "../render/ExitText.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as ApprovalQuestion from "./ApprovalQuestion.ts"
 import * as BusyPrompt from "./BusyPrompt.ts"
@@ -67,30 +67,25 @@ const titleAfterFirst = (dialog: Dialog.Dialog, prompt: string, result: RunResul
   return dialog.aside(Effect.catch(named, (error) => Effect.logDebug(`cannot title the session: ${error.message}`)))
 }
 
-/** Why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
-export const ending = ({ exit, limit, steps }: Pick<RunResult, "exit" | "limit" | "steps">): string | undefined => {
+const remedyOf = (exit: RunResult["exit"]): string => {
   switch (exit) {
-    case "text_response":
-      return undefined
-    case "interrupted_by_user":
-      return "Stopped. The work so far is kept; type how to continue."
-    case "budget_exhausted":
-      return `Stopped, because ${Budget.wording(limit ?? "time").what} for the run is used up. Type "continue" to continue.`
-    case "max_iterations_reached":
-      return `Stopped after ${steps} model calls without a final answer. Type "continue" to continue.`
-    case "output_truncated":
-      return "The answer was cut off at the output limit. Type \"continue\" to continue."
-    case "partial_stream_recovery":
-      return "The connection was lost during the answer. Type \"continue\" to continue."
     case "empty_response_exhausted":
-      return "The model returned an empty answer. Type /retry to try again."
     case "invalid_tool_calls":
-      return "The model kept sending invalid tool calls. Type /retry to try again."
+      return "Type /retry to try again."
     case "content_filtered":
-      return "The provider's content filter ended the answer. Rephrase the prompt."
+      return "Rephrase the prompt."
     case "guardrail_halt":
-      return "Stopped by a guardrail. Type how to continue."
+      return "Type how to continue."
+    default:
+      return "Type \"continue\" to continue."
   }
+}
+
+/** Tells why an answer is not a whole one, and how to go on; undefined where there is nothing to say. */
+export const ending = (result: ExitText.Ended): string | undefined => {
+  if (result.exit === "interrupted_by_user") return "Stopped. The work so far is kept; type how to continue."
+  const cause = ExitText.cause(result)
+  return cause === undefined ? undefined : `${cause.charAt(0).toUpperCase()}${cause.slice(1)}. ${remedyOf(result.exit)}`
 }
 
 /** Gives the session the title that it was to have as soon as there is something of it. */
