@@ -17,16 +17,12 @@ import * as Secrets from "../domain/Secrets.ts"
 import { closest } from "../domain/Similarity.ts"
 import * as ArgumentOrder from "./ArgumentOrder.ts"
 import * as ErrorLine from "./ErrorLine.ts"
-import { unusable } from "./Failure.ts"
+import { either, unusable } from "./Failure.ts"
 import { Output } from "./ProgramOutput.ts"
 import { commandNames, root } from "./Root.ts"
 import { version } from "./Version.ts"
 
 const maxSuggestions = 3
-
-/** `a`, `a or b`, `a, b or c`. */
-const either = (words: ReadonlyArray<string>): string =>
-  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
 
 /** `prefix` stands before each word, and is no part of its likeness. */
 const meant = (word: string, known: ReadonlyArray<string>, prefix = ""): string => {

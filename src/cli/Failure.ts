@@ -30,6 +30,10 @@ export const usage = (message: string): Failure => new Failure({ code: unusable,
 /** Work that was asked for rightly and could not be done. */
 export const notDone = (message: string): Failure => new Failure({ code: failed, message })
 
+/** Words as alternatives: `a`, `a or b`, `a, b or c`. */
+export const either = (words: ReadonlyArray<string>): string =>
+  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} or ${words.at(-1)}`
+
 /** A name of nothing that there is: `list` is the command that lists the names. */
 export const unknownName = (
   kind: string,

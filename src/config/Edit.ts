@@ -10,6 +10,11 @@
  * A key that names a secret (`_API_KEY`, `_TOKEN`, `_SECRET`) is kept in `.env`; if it stands below another key, the file
  * refers to it as `${NAME}`.
  *
+ * In a key as users type it (`agent.max_turns`) a dot goes one level down, `\.` is a dot in a name. Where a key of the file is
+ * spelled with dots (model ids are), the longest one that is there is meant: with a model `qwen3.6:35b`,
+ * `providers.x.models.qwen3.6:35b.timeout_seconds` is that model's. A new mapping `qwen3` beside it would make such keys
+ * ambiguous, and is refused.
+ *
  * Source: `hermes-product.md` §1.6.
  */
 import * as Effect from "effect/Effect"
@@ -30,11 +35,69 @@ import * as SettingsFiles from "./internal/SettingsFiles.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import * as YamlEdit from "./internal/YamlEdit.ts"
-import * as SettingKeys from "./SettingKeys.ts"
 import * as RouteStatement from "./RouteStatement.ts"
 import { providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
 import * as Validation from "./Validation.ts"
 import * as Yaml from "./Yaml.ts"
+
+const unusable = (key: string, reason: string): ConfigError => new ConfigError({ path: key, message: `${key}: ${reason}` })
+
+/** The names in a key, escapes resolved. */
+export const namesOf = (key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> => {
+  const parts = Array.from(key.matchAll(/((?:[^\\.]|\\[^]|\\$)*)(?:\.|$)/g), ([, part = ""]) => part)
+  // The expression also matches the empty rest behind the last name.
+  const found = parts.slice(0, -1).map((part) => part.replaceAll(/\\([.\\])/g, "$1"))
+  return found.length === 0 || found.includes("") || key.endsWith(".")
+    ? Effect.fail(unusable(key, "a key is names with dots between them, such as agent.max_turns"))
+    : Effect.succeed(found)
+}
+
+/** Number of the names that make the longest key of a mapping; 0 when it has none of them. */
+const longest = (tree: Tree.Mapping, names: ReadonlyArray<string>): number => {
+  for (let count = names.length; count > 0; count--) {
+    if (Object.hasOwn(tree, names.slice(0, count).join("."))) return count
+  }
+  return 0
+}
+
+/** The place in a file that a key means, or would make. Fails where it could be confused with another. */
+export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
+  Effect.flatMap(namesOf(key), (all) => {
+    const path: Array<string> = []
+    let at: unknown = tree
+    let rest = all
+    while (rest.length > 0) {
+      const mapping = Tree.isMapping(at) ? at : {}
+      if (at !== undefined && at !== null && !Tree.isMapping(at)) {
+        return Effect.fail(unusable(key, `${Tree.show(path)} holds ${Array.isArray(at) ? "a list" : "a value"}: nothing can stand below it`))
+      }
+      const count = Math.max(1, longest(mapping, rest))
+      const name = rest.slice(0, count).join(".")
+      rest = rest.slice(count)
+      const shadowed = Object.keys(mapping).find((other) => other.startsWith(`${name}.`))
+      if (rest.length > 0 && shadowed !== undefined && !Object.hasOwn(mapping, name)) {
+        return Effect.fail(unusable(key, `${JSON.stringify(name)} beside ${JSON.stringify(shadowed)} would be ambiguous: write a dot in a name as \\.`))
+      }
+      path.push(name)
+      at = Tree.get(mapping, [name])
+    }
+    return Effect.succeed(path)
+  })
+
+/** The value that a key means; positions of lists count as names. */
+export const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
+  if (names.length === 0 || tree === undefined) return tree
+  const count = Tree.isMapping(tree) ? Math.max(1, longest(tree, names)) : 1
+  return lookUp(Tree.get(tree, [names.slice(0, count).join(".")]), names.slice(count))
+}
+
+/**
+ * The variable that a key is kept in instead of the file: names that end in `_API_KEY`, `_TOKEN` or `_SECRET` are secrets.
+ */
+export const secretVariable = (names: ReadonlyArray<string>): string | undefined =>
+  /_(?:api_key|token|secret)$/i.test(names.at(-1) ?? "")
+    ? names.join("_").toUpperCase().replaceAll(/[^A-Z0-9_]/g, "_").replace(/^(?=\d)/, "_")
+    : undefined
 
 /** One change that was made. */
 export interface Change {
@@ -50,10 +113,7 @@ export interface Change {
 type Needs = FileSystem.FileSystem | Home | Path.Path
 
 const cannotEdit = (key: string): ConfigError =>
-  new ConfigError({
-    path: key,
-    message: `${key}: config.yaml is laid out in a way that this command cannot change safely: use \`hermes config edit\``
-  })
+  unusable(key, "config.yaml is laid out in a way that this command cannot change safely: use `hermes config edit`")
 
 /** Converts what a user typed to the type of its place; a place of any type takes the YAML value. */
 const typed = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
@@ -121,14 +181,14 @@ const changeEnv = Effect.fnUntraced(function*(name: string, edit: (text: string)
 
 /** Sets a key to what a user typed. */
 export const set = Effect.fn("Edit.set")(function*(key: string, text: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* SettingKeys.names(key)
-  const variable = SettingKeys.secretVariable(names)
+  const names = yield* namesOf(key)
+  const variable = secretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.set(file, variable, text))
     if (names.length === 1) return kept
   }
   return yield* change(key, (tree, yaml) =>
-    Effect.map(SettingKeys.locate(tree, key), (path) => ({
+    Effect.map(locate(tree, key), (path) => ({
       path,
       value: variable === undefined ? typed(text, path, yaml) : `\${${variable}}`
     })))
@@ -166,13 +226,13 @@ export const modify = (
 
 /** Removes a key, and the sections that it leaves empty; one that is not there is no error. */
 export const unset = Effect.fn("Edit.unset")(function*(key: string): Effect.fn.Return<Change, ConfigError, Needs> {
-  const names = yield* SettingKeys.names(key)
-  const variable = SettingKeys.secretVariable(names)
+  const names = yield* namesOf(key)
+  const variable = secretVariable(names)
   if (variable !== undefined) {
     const kept = yield* changeEnv(variable, (file) => DotEnv.unset(file, variable))
     if (names.length === 1) return kept
   }
-  return yield* change(key, (tree) => Effect.map(SettingKeys.locate(tree, key), (path) => ({ path, value: undefined })))
+  return yield* change(key, (tree) => Effect.map(locate(tree, key), (path) => ({ path, value: undefined })))
 })
 
 const encode = (settings: Values): Tree.Mapping => {
@@ -198,26 +258,26 @@ export const show = Effect.fn("Edit.show")(function*(
 
 /** A key that the settings have, or the name of a secret. */
 export const isKnown = (key: string): Effect.Effect<boolean, ConfigError> =>
-  Effect.map(SettingKeys.names(key), (names) => Shape.ofPath(names) !== undefined || SettingKeys.secretVariable(names) !== undefined)
+  Effect.map(namesOf(key), (names) => Shape.ofPath(names) !== undefined || secretVariable(names) !== undefined)
 
 /** The key that an unknown one most likely stands for. */
 export const nearestKey = (key: string): Effect.Effect<string | undefined, ConfigError> =>
-  Effect.map(SettingKeys.names(key), (names) => Shape.nearestPath(names)?.join("."))
+  Effect.map(namesOf(key), (names) => Shape.nearestPath(names)?.join("."))
 
 /** The value of a key that holds now: the file's, the environment's or the default. Secrets are masked. */
 export const get = Effect.fn("Edit.get")(function*(
   key: string
 ): Effect.fn.Return<Option.Option<unknown>, ConfigError, Environment | FileSystem.FileSystem | Home> {
-  const names = yield* SettingKeys.names(key)
-  if (names.length === 1 && SettingKeys.secretVariable(names) !== undefined) {
+  const names = yield* namesOf(key)
+  if (names.length === 1 && secretVariable(names) !== undefined) {
     const environment = yield* Environment
     return Option.map(Option.fromUndefinedOr(environment.get(names.join("").toUpperCase())), mask)
   }
   const { settings } = yield* Config.load()
-  return Option.fromUndefinedOr(SettingKeys.lookUp(encode(settings), names))
+  return Option.fromUndefinedOr(lookUp(encode(settings), names))
 })
 
 /** The warnings about what has no effect yet in the value of a key. */
 export const unsupported = (key: string, value: unknown): Effect.Effect<ReadonlyArray<string>, ConfigError> =>
-  Effect.map(SettingKeys.names(key), (names) =>
+  Effect.map(namesOf(key), (names) =>
     Validation.remarksAt(names, value).map(({ path, text }) => `${Tree.show(path)}: ${text}`))

@@ -3,9 +3,9 @@ import * as Effect from "effect/Effect"
 import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import * as Shape from "../../src/config/internal/Shape.ts"
+import * as Edit from "../../src/config/Edit.ts"
 import * as Tree from "../../src/config/internal/Tree.ts"
 import { nameOf } from "../../src/config/internal/SettingSources.ts"
-import * as SettingKeys from "../../src/config/SettingKeys.ts"
 
 /** Expands `a.{b, c.{d}}` as the specifications write keys. */
 const expand = (keys: string): ReadonlyArray<string> => {
@@ -137,11 +137,11 @@ describe("Keys", () => {
 
   it.effect("names are separated by dots, and a backslash makes a dot part of one", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* SettingKeys.names("a"), ["a"])
-      assert.deepStrictEqual(yield* SettingKeys.names("a.b\\.c.d"), ["a", "b.c", "d"])
-      assert.deepStrictEqual(yield* SettingKeys.names("a\\\\.b\\c"), ["a\\", "b\\c"])
+      assert.deepStrictEqual(yield* Edit.namesOf("a"), ["a"])
+      assert.deepStrictEqual(yield* Edit.namesOf("a.b\\.c.d"), ["a", "b.c", "d"])
+      assert.deepStrictEqual(yield* Edit.namesOf("a\\\\.b\\c"), ["a\\", "b\\c"])
       for (const key of ["", ".", "a.", ".a", "a..b"]) {
-        assert.strictEqual(yield* refused(SettingKeys.names(key)), `${key}: a key is names with dots between them, such as agent.max_turns`)
+        assert.strictEqual(yield* refused(Edit.namesOf(key)), `${key}: a key is names with dots between them, such as agent.max_turns`)
       }
     }))
 
@@ -149,27 +149,27 @@ describe("Keys", () => {
 
   it.effect("the longest key that is there is meant", () =>
     Effect.gen(function*() {
-      assert.deepStrictEqual(yield* SettingKeys.locate(tree, "a.b.c.d"), ["a", "b.c.d"])
-      assert.deepStrictEqual(yield* SettingKeys.locate(tree, "a.b.c.e"), ["a", "b.c", "e"])
-      assert.deepStrictEqual(yield* SettingKeys.locate(tree, "a.new.key"), ["a", "new", "key"])
-      assert.deepStrictEqual(yield* SettingKeys.locate(tree, "empty.key"), ["empty", "key"])
-      assert.deepStrictEqual(yield* SettingKeys.locate(undefined, "a.b"), ["a", "b"])
-      assert.deepStrictEqual(yield* SettingKeys.locate(tree, "a.x"), ["a", "x"])
+      assert.deepStrictEqual(yield* Edit.locate(tree, "a.b.c.d"), ["a", "b.c.d"])
+      assert.deepStrictEqual(yield* Edit.locate(tree, "a.b.c.e"), ["a", "b.c", "e"])
+      assert.deepStrictEqual(yield* Edit.locate(tree, "a.new.key"), ["a", "new", "key"])
+      assert.deepStrictEqual(yield* Edit.locate(tree, "empty.key"), ["empty", "key"])
+      assert.deepStrictEqual(yield* Edit.locate(undefined, "a.b"), ["a", "b"])
+      assert.deepStrictEqual(yield* Edit.locate(tree, "a.x"), ["a", "x"])
     }))
 
   it.effect("what could be confused is refused", () =>
     Effect.gen(function*() {
-      assert.include(yield* refused(SettingKeys.locate(tree, "a.x.z")), "\"x\" beside \"x.y\" would be ambiguous")
-      assert.include(yield* refused(SettingKeys.locate(tree, "a.x.y.z")), "a.\"x.y\" holds a value: nothing can stand below it")
-      assert.include(yield* refused(SettingKeys.locate(tree, "a.list.0")), "a.list holds a list")
+      assert.include(yield* refused(Edit.locate(tree, "a.x.z")), "\"x\" beside \"x.y\" would be ambiguous")
+      assert.include(yield* refused(Edit.locate(tree, "a.x.y.z")), "a.\"x.y\" holds a value: nothing can stand below it")
+      assert.include(yield* refused(Edit.locate(tree, "a.list.0")), "a.list holds a list")
     }))
 
   it("secrets have a variable", () => {
-    assert.strictEqual(SettingKeys.secretVariable(["openai_api_key"]), "OPENAI_API_KEY")
-    assert.strictEqual(SettingKeys.secretVariable(["a-b", "X_TOKEN"]), "A_B_X_TOKEN")
-    assert.strictEqual(SettingKeys.secretVariable(["1", "x_secret"]), "_1_X_SECRET")
+    assert.strictEqual(Edit.secretVariable(["openai_api_key"]), "OPENAI_API_KEY")
+    assert.strictEqual(Edit.secretVariable(["a-b", "X_TOKEN"]), "A_B_X_TOKEN")
+    assert.strictEqual(Edit.secretVariable(["1", "x_secret"]), "_1_X_SECRET")
     for (const names of [["model", "api_key"], ["token"], ["model", "max_tokens"], ["api_key_env"]]) {
-      assert.isUndefined(SettingKeys.secretVariable(names))
+      assert.isUndefined(Edit.secretVariable(names))
     }
   })
 })

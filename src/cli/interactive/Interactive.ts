@@ -20,6 +20,7 @@ import { BackgroundWork } from "../../agent/BackgroundWork.ts"
 import type { Values } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
+import { either } from "../Failure.ts"
 import * as LogLine from "../LogLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
@@ -124,16 +125,13 @@ const prints = (dialog: Dialog): (text: string) => void => {
   }
 }
 
-const either = (names: ReadonlyArray<string>): string => {
-  const slashed = names.map((name) => `/${name}`)
-  return slashed.length < 2 ? slashed.join("") : `${slashed.slice(0, -1).join(", ")} or ${slashed.at(-1)}`
-}
+const slashed = (names: ReadonlyArray<string>): string => either(names.map((name) => `/${name}`))
 
 const misunderstood = (typed: string, found: Exclude<SlashCommands.Found<unknown>, { readonly _tag: "Command" }>): string => {
-  if (found._tag === "Several") return `/${typed} could be ${either(found.names)}.`
+  if (found._tag === "Several") return `/${typed} could be ${slashed(found.names)}.`
   return found.meant.length === 0
     ? `Unknown command /${typed}. Type /help for the commands, or put a space before the slash to send the line as a prompt.`
-    : `Unknown command /${typed}. Did you mean ${either(found.meant)}?`
+    : `Unknown command /${typed}. Did you mean ${slashed(found.meant)}?`
 }
 
 /** Does what a line says. */
