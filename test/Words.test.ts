@@ -93,10 +93,10 @@ const tokens = new RegExp(
 /** Strings that are compared with what older versions wrote, so that they stay as they are. */
 const written: ReadonlyArray<string> = ["\"deletion that can not be undone (shred)\""]
 
-/** Rooms whose comments are still those of their first version. */
-const unrevised: ReadonlyArray<string> = ["observability/"]
+/** Exporters whose comments are still those of their first version; they are replaced by views of the run record. */
+const unrevised = /^observability\/(?:(?:atif|atof|langfuse|otel|span)\/|At(?:if|of)(?:Convert|Session|Writer)|\w+Plugin)/
 
-const isRevised = ({ path }: Source): boolean => !unrevised.some((room) => path.startsWith(room))
+const isRevised = ({ path }: Source): boolean => !unrevised.test(path)
 
 /** Roles that several protocols or formats have: one name in each of their folders, and nowhere else. */
 const roles: ReadonlyArray<{ readonly folder: string; readonly names: ReadonlyArray<string> }> = [

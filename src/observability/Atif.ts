@@ -37,7 +37,7 @@ const Count = Schema.optionalKey(Schema.NullOr(Schema.Natural))
 const Cost = Schema.optionalKey(Schema.NullOr(Schema.Finite))
 const Name = Schema.String.check(Schema.isNonEmpty())
 
-/** Where an image is: a path beside the file, or a URL. */
+/** Source of an image: a path beside the file, or a URL. */
 export const ImageSource = Schema.Struct({
   media_type: Schema.Literals(["image/jpeg", "image/png", "image/gif", "image/webp"]),
   path: Name
@@ -78,7 +78,7 @@ export const SubagentRef = Schema.Struct({
 /** See {@link SubagentRef}. */
 export type SubagentRef = typeof SubagentRef.Type
 
-/** What came of a call. */
+/** Result of a call. */
 export const ObservationResult = Schema.Struct({
   source_call_id: Text,
   content: Schema.optionalKey(Schema.NullOr(Content)),
@@ -88,10 +88,10 @@ export const ObservationResult = Schema.Struct({
 /** See {@link ObservationResult}. */
 export type ObservationResult = typeof ObservationResult.Type
 
-/** What came of a step. */
+/** Results of a step. */
 export const Observation = Schema.Struct({ results: Schema.Array(ObservationResult) })
 
-/** What an inference cost. `prompt_tokens` includes `cached_tokens`. */
+/** Metrics of an inference. `prompt_tokens` includes `cached_tokens`. */
 export const Metrics = Schema.Struct({
   prompt_tokens: Count,
   completion_tokens: Count,
@@ -131,7 +131,7 @@ export const Step = Schema.Struct({
 /** See {@link Step}. */
 export type Step = typeof Step.Type
 
-/** Who ran. */
+/** Identity of the agent. */
 export const Agent = Schema.Struct({
   name: Name,
   version: Name,

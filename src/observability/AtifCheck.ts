@@ -29,7 +29,7 @@ import * as Result from "effect/Result"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as Atif from "./Atif.ts"
 
-/** What is wrong, and where: `steps[2].tool_calls[0].arguments`. */
+/** A problem with its place: `steps[2].tool_calls[0].arguments`. */
 export interface Issue {
   readonly severity: "error" | "warning"
   readonly path: string
@@ -62,7 +62,7 @@ export const check = (value: unknown): ReadonlyArray<Issue> => {
   return issues.toSorted((a, b) => Number(a.severity === "warning") - Number(b.severity === "warning"))
 }
 
-/** Whether a document may be exchanged. */
+/** True when a document may be exchanged. */
 export const isSound = (issues: ReadonlyArray<Issue>): boolean => issues.every(({ severity }) => severity !== "error")
 
 const at = (path: string, rest: string): string => path === "" ? rest : `${path}.${rest}`

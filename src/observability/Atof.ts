@@ -99,7 +99,7 @@ export const MarkEvent = Schema.Struct({
 /** See {@link MarkEvent}. */
 export type MarkEvent = typeof MarkEvent.Type
 
-/** See the module. */
+/** One event of a stream. */
 export type Event = ScopeEvent | MarkEvent
 
 const decodeScope = Schema.decodeUnknownResult(ScopeEvent)
@@ -145,7 +145,7 @@ export const timestampOf = (micros: number): string =>
 export const sorted = (events: ReadonlyArray<Event>): ReadonlyArray<Event> =>
   events.map((event) => ({ event, at: micros(event.timestamp) })).toSorted((a, b) => a.at - b.at).map(({ event }) => event)
 
-/** What a file holds: its events by instant, and the lines that are none. */
+/** Content of a file: its events by instant, and the lines that are none. */
 export interface Stream {
   readonly events: ReadonlyArray<Event>
   readonly faults: ReadonlyArray<AtofError>

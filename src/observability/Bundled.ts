@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import type { Bundled } from "../plugin/Discovery.ts"
 
-/** See the module. */
+/** The plugins by key, each loaded by `import()`. */
 export const bundled: ReadonlyArray<Bundled> = [
   {
     key: "observability/langfuse",

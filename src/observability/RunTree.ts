@@ -32,7 +32,7 @@ export interface Message {
   readonly message: Prompt.Message | undefined
 }
 
-/** What happened between attempts: a wait, another route, a notice, a rewritten context, lost entries. */
+/** Events between attempts: a wait, another route, a notice, a rewritten context, lost entries. */
 export interface Aside {
   readonly at: number
   /** The step that was under way; 0 before the first. */
@@ -133,12 +133,12 @@ export interface Run {
 /** A part of the tree that has a beginning and an end. */
 export type Node = Run | Step | Attempt | Call | Approval | Child
 
-/** What an entry did to the tree, in order; `noted` of what is neither a beginning nor an end. */
+/** Effects of an entry on the tree, in order; `noted` for an event that is neither a beginning nor an end. */
 export type Change =
   | { readonly _tag: "Opened" | "Closed"; readonly at: number; readonly node: Node }
   | { readonly _tag: "Noted"; readonly at: number; readonly run: Run; readonly event: Record.RecordEvent }
 
-/** What an attempt was sent. A message that cannot be resolved is undefined: the record has lost it. */
+/** Request of an attempt. A message that cannot be resolved is undefined: the record has lost it. */
 export interface Request {
   readonly messages: ReadonlyArray<Prompt.Message | undefined>
   readonly tools: ReadonlyArray<ToolDefinition>

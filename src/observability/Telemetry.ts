@@ -49,19 +49,19 @@ import type { Sampler } from "./otel/Sampler.ts"
 import * as Spans from "./otel/Spans.ts"
 import * as TrackerHook from "./span/TrackerHook.ts"
 
-/** What an application may say; everything has a default. */
+/** Options of an application; everything has a default. */
 export interface Options {
-  /** What the agent is called in spans; `hermes` when absent. */
+  /** Name of the agent in spans; `hermes` when absent. */
   readonly agentName?: string | undefined
-  /** Whether prompts, answers, arguments and results are part of the spans; not when absent. */
+  /** Adds prompts, answers, arguments and results to the spans; not when absent. */
   readonly captureContent?: boolean | undefined
   /** The tracer of the fiber when absent. */
   readonly tracer?: Tracer.Tracer | undefined
-  /** Where metrics are counted; what is in the fiber when absent. */
+  /** Registry of the metrics; that of the fiber when absent. */
   readonly registry?: Context.Context<never> | undefined
-  /** What runs are under where the application has no span. */
+  /** Parent of runs where the application has no span. */
   readonly parent?: Tracer.AnySpan | undefined
-  /** Which runs are traced; as the span above says, else all, when absent. */
+  /** Selects the runs that are traced; as the span above says, else all, when absent. */
   readonly sampler?: Sampler | undefined
   /** A number from 0 to 1, for the sampler. */
   readonly chance?: (() => number) | undefined
@@ -69,7 +69,7 @@ export interface Options {
   readonly loggers?: ReadonlySet<Logger.Logger<unknown, unknown>> | undefined
 }
 
-/** What a runtime is given, as parts of its options. */
+/** Telemetry of a runtime, as parts of its options. */
 export interface Telemetry {
   readonly hooks: ReadonlyArray<Hook>
   readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution]

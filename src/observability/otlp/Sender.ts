@@ -32,25 +32,25 @@ export const capacity = 4096
 /** Characters of one request; collectors refuse larger ones. */
 export const maxRequestChars = 2_000_000
 
-/** How long the host may take for one request. */
+/** Deadline of one request. */
 export const requestTimeout = Duration.seconds(10)
 
-/** How often a request is sent. */
+/** Number of times that a request is sent. */
 export const attempts = 3
 
-/** How long is waited before a request is sent again, at most. */
+/** Longest wait before a request is sent again. */
 export const maxWait = Duration.seconds(5)
 
-/** How long the end waits for what is not sent yet. */
+/** Deadline for everything that is not sent when the program ends. */
 export const flushDeadline = Duration.seconds(5)
 
-/** Where, as whom, and in whose name. */
+/** Address, credentials and name of the sender. */
 export interface Options {
   /** For warnings. */
   readonly label: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
-  /** What the user can do when the host refuses the credentials, and when it can not be reached. */
+  /** Remedies for refused credentials, and for a host that cannot be reached. */
   readonly remedies: { readonly refused: string; readonly unreachable: string }
   readonly resource: Readonly<Record<string, Span.Value>>
   readonly scope: { readonly name: string; readonly version: string }
@@ -58,12 +58,12 @@ export interface Options {
   readonly onSent?: ((spans: number) => Effect.Effect<void>) | undefined
 }
 
-/** See the module. */
+/** Sends spans in batches, and reports lost ones once. */
 export interface Sender {
   readonly offer: (span: Span.Span) => Effect.Effect<void>
 }
 
-/** What became of a request. */
+/** Outcome of a request. */
 type Answer =
   | { readonly _tag: "Taken"; readonly complaint: string | undefined }
   | { readonly _tag: "Later"; readonly reason: string; readonly wait: Duration.Duration | undefined }

@@ -19,7 +19,7 @@ export interface Span {
   readonly start: bigint
   readonly end: bigint
   readonly attributes: Readonly<Record<string, Value>>
-  /** What went wrong, if anything did. */
+  /** Error, if there was one. */
   readonly error: string | undefined
 }
 

@@ -24,10 +24,10 @@ import { describe } from "../../middleware/Faults.ts"
 import * as PluginsToml from "./PluginsToml.ts"
 import type * as Library from "./Library.ts"
 
-/** How long turning components on, or off, may take; observers have a second more. */
+/** Deadline of turning components on or off; observers have a second more. */
 export const deadline = Duration.seconds(4)
 
-/** See the module. */
+/** Turns the components of a configuration on and off. */
 export interface Activation {
   /** For a session whose model this is. */
   readonly on: (model: string | undefined) => Effect.Effect<void>

@@ -15,7 +15,7 @@ import * as Schema from "effect/Schema"
 type Json = Schema.Json
 type Maybe<A> = A | null | undefined
 
-/** Where the library is in a tree of scopes; what is pushed on one is seen by nobody with another. */
+/** Position in a tree of scopes; scopes pushed on one are seen by nobody with another. */
 export interface ScopeStack {
   readonly constructor: unknown
 }
@@ -30,7 +30,7 @@ export interface CallHandle {
   readonly uuid: string
 }
 
-/** What a tool gave, as the library has it. */
+/** Result of a tool, as the library has it. */
 export interface ToolResult {
   readonly result: Json
   readonly annotation?: Json
@@ -43,7 +43,7 @@ export interface Activation {
 }
 
 /**
- * See the module. Members are written as methods: handles are opaque here, and only go back to where they came from.
+ * Functions of the library. Members are written as methods: handles are opaque here, and only go back to where they came from.
  */
 export interface Library {
   createScopeStack(): ScopeStack

@@ -28,10 +28,10 @@ import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
 import { describe } from "../../middleware/Faults.ts"
 
-/** How long the library may take to end a call that is over. */
+/** Time that the library may take to end a call that is over. */
 export const patience = Duration.seconds(5)
 
-/** What came of a call; see the module. */
+/** Outcome of a call. */
 export type Outcome<A, E> =
   | { readonly _tag: "Own"; readonly exit: Exit.Exit<A, E> }
   | { readonly _tag: "Given"; readonly value: unknown; readonly own: A | undefined }
@@ -39,14 +39,14 @@ export type Outcome<A, E> =
   | { readonly _tag: "Broken"; readonly error: unknown }
   | { readonly _tag: "Translated"; readonly error: unknown; readonly cause: Cause.Cause<E> }
 
-/** See the module. */
+/** One call, with the translations between its values and the library's. */
 export interface Exchange<Told, A, E, R> {
   /** Has the library execute a call; it may call back once. */
   readonly start: (execute: (given: Schema.Json) => Promise<Told>) => Promise<unknown>
   readonly execute: (given: Schema.Json) => Effect.Effect<A, E, R>
-  /** What the library is told of how the call went; a failure is thrown. */
+  /** Result for the library; a failure is thrown. */
   readonly told: (exit: Exit.Exit<A, E>) => Told | Error
-  /** Whether the library hands back what it was told. */
+  /** True when the library hands back the result that it was given. */
   readonly isSame: (told: Told, value: unknown) => boolean
 }
 
@@ -63,7 +63,7 @@ const failedBefore = <A, E>(error: unknown): Outcome<A, E> => {
   return message.startsWith(rejected) ? { _tag: "Refused", reason: message.slice(rejected.length) } : { _tag: "Broken", error }
 }
 
-/** See the module. */
+/** Executes a call through the library. */
 export const run = <Told, A, E, R>(
   { execute, isSame, start, told }: Exchange<Told, A, E, R>
 ): Effect.Effect<Outcome<A, E>, never, R> =>

@@ -27,7 +27,7 @@ interface Facts {
   readonly [key: string]: Schema.Json
 }
 
-/** See the module. */
+/** A configuration in the library's present form. */
 export interface Document {
   /** As the library takes it. */
   readonly config: Facts
@@ -35,7 +35,7 @@ export interface Document {
   readonly directories: ReadonlyArray<string>
   readonly hasAtof: boolean
   readonly hasAtif: boolean
-  /** How tool calls are scheduled, where an adaptive component asks for managed execution: `observe_only`. */
+  /** Scheduling of tool calls, where an adaptive component asks for managed execution: `observe_only`. */
   readonly mode: string | undefined
   readonly warnings: ReadonlyArray<string>
 }
@@ -62,7 +62,7 @@ const json = (value: unknown): Schema.Json => {
   return typeof value === "string" || typeof value === "boolean" ? value : null
 }
 
-// What is read below came through `json`.
+// The values below came through `json`.
 const object = (value: Schema.Json | undefined): Facts => fields(value) as Facts
 
 const isOn = (table: Facts): boolean => table["enabled"] !== false
@@ -151,7 +151,7 @@ const appending = (config: Facts): Facts => {
   return { ...config, atof: { ...atof, sinks } }
 }
 
-/** What the library is given for the first time that its components are turned on. */
+/** Gives the document for the first time that the library's components are turned on. */
 export const first = (document: Document, model: string | undefined): Facts =>
   observed(document, model === undefined ? (config) => config : ofModel(model))
 
@@ -169,7 +169,7 @@ export const variables = ({ config }: Document): ReadonlyArray<string> => {
   ]
 }
 
-/** What it is given later in the same program: what it wrote before is added to, not begun anew. */
+/** Gives the document for later times in the same program: files written before are added to, not begun anew. */
 export const again = (document: Document, model: string | undefined): Facts =>
   observed({ ...document, config: first(document, model) }, appending)
 

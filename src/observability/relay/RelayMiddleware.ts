@@ -37,7 +37,7 @@ import * as Library from "./Library.ts"
 import * as UnredactMerge from "./UnredactMerge.ts"
 import type { Agent } from "./Spans.ts"
 
-/** Where calls are executed. */
+/** Place where calls are executed. */
 export interface Place {
   readonly library: Library.Library
   /** The agent of a session and the scheduling mode, where the library executes calls of this kind now. */
@@ -169,5 +169,5 @@ const tool = ({ at, library }: Place): Middleware.ToolExecution =>
     }
   })
 
-/** See the module. */
+/** Makes the two execution middleware. */
 export const make = (place: Place): ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> => [llm(place), tool(place)]

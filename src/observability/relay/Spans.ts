@@ -23,13 +23,13 @@ export interface Agent {
   readonly handle: Library.ScopeHandle
 }
 
-/** Who executes calls: what is left to the library is not played. */
+/** Calls that the library executes itself: their spans are not played. */
 export interface Managed {
   readonly llm: boolean
   readonly tool: boolean
 }
 
-/** See the module. Each gives what the library refused. */
+/** Plays spans to the library. Each gives what the library refused. */
 export interface Spans {
   readonly play: (event: Atof.Event, managed: Managed) => ReadonlyArray<unknown>
   readonly agent: (sessionId: string) => Agent | undefined
@@ -37,7 +37,7 @@ export interface Spans {
   readonly clear: () => void
 }
 
-/** How a call ended, in the words that the library's exporters know. Of a model call it says OK itself, whatever it is told. */
+/** Status of a call, in the words that the library's exporters know. Of a model call it says OK itself, whatever it is told. */
 const ending = (event: Atof.ScopeEvent): Schema.Json => {
   const metadata = event.metadata ?? {}
   const status = text(metadata["status"])
@@ -50,7 +50,7 @@ const ending = (event: Atof.ScopeEvent): Schema.Json => {
   }
 }
 
-/** See the module. */
+/** Makes a player of spans. */
 export const make = (library: Library.Library): Spans => {
   /** By the uuid of their event's scope. */
   const agents = new Map<string, Agent>()

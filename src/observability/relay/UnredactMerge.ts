@@ -1,6 +1,6 @@
 /**
- * What somebody changed of a value that was shown to him as a redacted copy: the value itself wherever the copy came back
- * as it was, and his own words elsewhere.
+ * Merges changes to a redacted copy into the value behind it: the value itself wherever the copy came back
+ * as it was, and the changed text elsewhere.
  */
 import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
@@ -11,7 +11,7 @@ const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) && !Array.isArray(value)
 
 /**
- * Whether two JSON values say the same, whatever the order of their keys; halves of characters, which the library replaces,
+ * True when two JSON values are equal, whatever the order of their keys; halves of characters, which the library replaces,
  * are no difference.
  */
 export const same = (a: unknown, b: unknown): boolean => {

@@ -38,7 +38,7 @@ export const marked = <E extends HTMLElement>(node: E, text: string): E => {
   const asked = query()
   const lower = asked === "" ? "" : text.toLowerCase()
   let from = 0
-  // Where lower case has another length, places would not fit.
+  // Positions would not fit where lower case has another length.
   const most = asked === "" || lower.length !== text.length ? 0 : mostMarks
   for (let found = 0; found < most; found++) {
     const at = lower.indexOf(asked, from)
