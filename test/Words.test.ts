@@ -182,6 +182,17 @@ describe("Words", () => {
     assert.deepStrictEqual(found, [])
   })
 
+  it("comments name modules that are there", () => {
+    const paths = all.map(({ path }) => `/${path.slice(0, -".ts".length)}`)
+    const found = offences(({ text }) =>
+      comments(text).flatMap((comment) =>
+        Array.from(comment.matchAll(/`((?:[a-z][\w-]*\/)+[A-Z]\w+)(?:\.ts)?`/g), ([, name = ""]) => name)
+          .filter((name) => !paths.some((path) => path.endsWith(`/${name}`)))
+      )
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
   it("READMEs name modules that are there", () => {
     const pages = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith("README.md"))
     const paths = new Set(all.map(({ path }) => path.slice(0, -".ts".length)))

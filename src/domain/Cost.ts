@@ -4,7 +4,7 @@
  * **Details**
  *
  * An amount that is not known is never guessed, and never changes a total; a total has the status and source of its last
- * call. `routing/Cost` makes costs of usage and prices.
+ * call. `routing/Pricing` makes costs of usage and prices.
  *
  * **Example** (What a run cost)
  *

@@ -1,6 +1,6 @@
 /**
  * Side tasks for a model: summaries, titles, images described, web pages condensed, commands judged. Who does them is chosen
- * task by task (`auxiliary/Chain`).
+ * task by task (`auxiliary/TaskRoutes`).
  *
  * **Details**
  *

@@ -11,7 +11,7 @@
  * **Gotchas**
  *
  * `total_count` counts what was found; while `truncated` is true there may be more. A regular expression that may
- * backtrack without end is run under a time limit, see `search/Pattern.ts`.
+ * backtrack without end is run under a time limit, see `search/ContentSearch`.
  *
  * Source: `hermes-product.md` §2.3.
  */
