@@ -32,16 +32,20 @@
  *
  * Source: `hermes-llm.md` §4.4, `ARCHITECTURE.md` §5.
  */
-import type { BedrockRuntimeClient, ConverseCommandInput, ConverseStreamCommandInput } from "@aws-sdk/client-bedrock-runtime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type * as AiError from "effect/ai/AiError"
+import type {
+  BedrockRuntimeClient,
+  ConverseCommandInput,
+  ConverseStreamCommandInput
+} from "@aws-sdk/client-bedrock-runtime"
 import type { ConfigError } from "../domain/AgentError.ts"
+import { awsSecrets } from "../domain/CredentialNames.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
-import { awsSecrets } from "../domain/CredentialNames.ts"
 import { HiddenVariables, ProcessVariables } from "../platform/ProcessVariables.ts"
 import * as AwsError from "./AwsError.ts"
 import * as Decode from "./bedrock/Decode.ts"
@@ -50,12 +54,112 @@ import * as Request from "./bedrock/Request.ts"
 import * as Stream from "./bedrock/Stream.ts"
 import * as Exchange from "./Exchange.ts"
 import * as Extras from "./Extras.ts"
-import * as AwsHttpHandler from "./internal/AwsHttpHandler.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
 import * as Raw from "./Raw.ts"
-import * as SdkSetup from "./SdkSetup.ts"
 import * as SdkError from "./SdkError.ts"
+import * as SdkSetup from "./SdkSetup.ts"
+
+/** A request as the SDK hands it over, signed. */
+interface HttpRequest {
+  readonly protocol: string
+  readonly hostname: string
+  readonly port?: number | undefined
+  readonly method: string
+  readonly path: string
+  readonly query?: Readonly<Record<string, string | ReadonlyArray<string> | null>> | undefined
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: unknown
+}
+
+/** An answer as the SDK reads it. */
+interface HttpResponse {
+  readonly statusCode: number
+  readonly reason: string
+  readonly headers: Record<string, string>
+  readonly body: unknown
+}
+
+/** A connection, as the SDK uses it. */
+interface Handler {
+  readonly metadata: { readonly handlerProtocol: string }
+  readonly handle: (
+    request: HttpRequest,
+    options?: { readonly abortSignal?: unknown }
+  ) => Promise<{ readonly response: HttpResponse }>
+  readonly destroy: () => void
+  readonly updateHttpClientConfig: () => void
+  readonly httpHandlerConfigs: () => Record<string, never>
+}
+
+/** As signatures want it: everything but letters, digits, `-`, `.`, `_` and `~` in percent signs. */
+const escape = (text: string): string =>
+  encodeURIComponent(text).replaceAll(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
+
+const queryOf = (query: HttpRequest["query"]): string => {
+  const pairs = Object.entries(query ?? {}).toSorted(([a], [b]) => a < b ? -1 : 1).flatMap(([name, value]) =>
+    value === null
+      ? [escape(name)]
+      : (typeof value === "string" ? [value] : value).map((one) => `${escape(name)}=${escape(one)}`)
+  )
+  return pairs.length === 0 ? "" : `?${pairs.join("&")}`
+}
+
+const addressOf = (request: HttpRequest): string => {
+  const port = request.port === undefined ? "" : `:${request.port}`
+  return `${request.protocol}//${request.hostname}${port}${request.path}${queryOf(request.query)}`
+}
+
+const bodyOf = (body: unknown): string | Uint8Array<ArrayBuffer> | undefined => {
+  if (typeof body === "string") return body
+  // The SDK's serializer makes texts and fresh byte arrays.
+  return body instanceof Uint8Array && body.byteLength > 0 ? body as Uint8Array<ArrayBuffer> : undefined
+}
+
+/** A connection over `fetch`. A failed answer's body is read whole; a good one is read as it comes. */
+const makeHandler = (fetch: typeof globalThis.fetch): Handler => ({
+  metadata: { handlerProtocol: "http/1.1" },
+  handle: async (request, options) => {
+    const body = bodyOf(request.body)
+    const signal = options?.abortSignal
+    const response = await fetch(addressOf(request), {
+      method: request.method,
+      headers: { ...request.headers },
+      ...(body === undefined ? {} : { body }),
+      ...(signal instanceof AbortSignal ? { signal } : {})
+    })
+    return {
+      response: {
+        statusCode: response.status,
+        reason: response.statusText,
+        headers: Object.fromEntries(response.headers),
+        body: response.ok ? response.body : new Uint8Array(await response.arrayBuffer())
+      }
+    }
+  },
+  destroy: () => {},
+  updateHttpClientConfig: () => {},
+  httpHandlerConfigs: () => ({})
+})
+
+/** Reads a body that {@link make} gave to the SDK to its end. */
+const collectBody = async (body: unknown): Promise<Uint8Array> => {
+  if (body instanceof Uint8Array) return body
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  // The body of a good answer is a stream of bytes.
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    chunks.push(chunk)
+    size += chunk.length
+  }
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    whole.set(chunk, at)
+    at += chunk.length
+  }
+  return whole
+}
 
 type Sdk = typeof import("@aws-sdk/client-bedrock-runtime")
 
@@ -75,8 +179,8 @@ const makeClient = (
     ...(endpoint.token === undefined ? {} : { token: { token: endpoint.token } }),
     ...(endpoint.scheme === undefined ? {} : { authSchemePreference: [endpoint.scheme] }),
     maxAttempts: 1,
-    requestHandler: AwsHttpHandler.make(fetch),
-    streamCollector: AwsHttpHandler.collect
+    requestHandler: makeHandler(fetch),
+    streamCollector: collectBody
   })
 
 /** Fields of a request of the SDK that a step may change. */

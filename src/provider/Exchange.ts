@@ -22,7 +22,7 @@ import * as Route from "../domain/Route.ts"
 import * as Extras from "./Extras.ts"
 import type { Service } from "./Provider.ts"
 import * as Raw from "./Raw.ts"
-import * as SseReader from "./internal/SseReader.ts"
+import * as SseReader from "./SseReader.ts"
 import * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 

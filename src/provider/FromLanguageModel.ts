@@ -42,8 +42,7 @@ import * as Stream from "effect/Stream"
 import * as AiError from "effect/ai/AiError"
 import type * as LanguageModel from "effect/ai/LanguageModel"
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
-import * as Decode from "./foreign/Decode.ts"
-import * as Request from "./foreign/Request.ts"
+import * as LanguageModelWire from "./LanguageModelWire.ts"
 import * as Exchange from "./Exchange.ts"
 import type * as ProviderPort from "./Provider.ts"
 
@@ -57,21 +56,21 @@ const fail = (method: string, reason: AiError.AiErrorReason): AiError.AiError =>
   AiError.make({ module: "FromLanguageModel", method, reason })
 
 const read = (request: ModelRequest) =>
-  Effect.mapError(Request.read(request), (error) =>
+  Effect.mapError(LanguageModelWire.readRequest(request), (error) =>
     fail("execute", new AiError.InvalidRequestError({ description: `the request does not fit: ${error.message}` })))
 
 /** A `LanguageModel` as a provider. */
 export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPort.Service => {
   const streamed = Effect.fnUntraced(function*(
-    options: Request.Options,
+    options: LanguageModelWire.Options,
     onPart: ExecuteOptions["onPart"]
   ): Effect.fn.Return<ModelResponse, AiError.AiError> {
-    const filter = Decode.makeFilter()
+    const filter = LanguageModelWire.makeFilter()
     const heard = Exchange.hear(onPart)
     const { sent } = heard
     const parts = Stream.takeUntil(model.streamText(options), () => sent.overflow() !== undefined)
     yield* Stream.runForEachArray(parts, (parts) => {
-      const error = Decode.errorIn(parts)
+      const error = LanguageModelWire.errorIn(parts)
       if (error !== undefined) return Effect.fail(fail("execute", error))
       const kept = filter(parts)
       return kept.length === 0 ? Effect.void : heard.add(kept)
@@ -83,18 +82,18 @@ export const make = (model: LanguageModel.LanguageModel, info: Info): ProviderPo
         new AiError.InvalidResponseError({ description: "the stream ended before the answer was complete" })
       )
     }
-    return Decode.make(heard.seen().result(), all)
+    return LanguageModelWire.make(heard.seen().result(), all)
   })
 
   return {
     info: { ...info, apiMode: "language_model", baseUrl: undefined },
     apiMode: "language_model",
-    prepare: (call) => Effect.sync(() => Request.prepare(call)),
+    prepare: (call) => Effect.sync(() => LanguageModelWire.prepare(call)),
     execute: (request, options) =>
       Effect.flatMap(read(request), (found) =>
         found.stream
           ? streamed(found.options, options?.onPart)
-          : Effect.map(model.generateText(found.options), ({ content }) => Decode.make(Decode.fromParts(content)))),
-    decode: (raw) => Effect.mapError(Decode.decode(raw), (reason) => fail("decode", reason))
+          : Effect.map(model.generateText(found.options), ({ content }) => LanguageModelWire.make(LanguageModelWire.fromParts(content)))),
+    decode: (raw) => Effect.mapError(LanguageModelWire.decode(raw), (reason) => fail("decode", reason))
   }
 }

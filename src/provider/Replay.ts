@@ -193,8 +193,7 @@ const load = async (route: Route.Route): Promise<Protocol> => {
       return { prepare: (call) => prepare(call, route), decode: (raw) => Effect.fromResult(decode(raw, context)) }
     }
     case "language_model": {
-      const { prepare } = await import("./foreign/Request.ts")
-      const { decode } = await import("./foreign/Decode.ts")
+      const { decode, prepare } = await import("./LanguageModelWire.ts")
       return {
         prepare,
         decode: (raw) =>

@@ -5,7 +5,7 @@
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import type { ContentPart, ModelResponse, StreamPart } from "../domain/Model.ts"
-import type { SseEvent } from "./internal/SseReader.ts"
+import type { SseEvent } from "./SseReader.ts"
 
 /** Takes the events of a stream in. */
 export interface StreamMachine {

@@ -37,7 +37,7 @@ import * as Tool from "effect/ai/Tool"
 import * as History from "../domain/History.ts"
 import type { ModelCall, StreamPart, ToolChoice, ToolDefinition } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
-import * as Decode from "./foreign/Decode.ts"
+import * as LanguageModelWire from "./LanguageModelWire.ts"
 import * as PartSchema from "./PartSchema.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
@@ -121,7 +121,7 @@ export const make = (provider: ProviderPort.Service): Effect.Effect<LanguageMode
     generateText: (options) =>
       Effect.map(
         Effect.flatMap(prepare(options, false), (request) => provider.execute(request)),
-        Decode.encoded
+        LanguageModelWire.encoded
       ),
     streamText: (options) =>
       Stream.callback<Response.StreamPartEncoded, AiError.AiError>((queue) =>

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as AiError from "effect/ai/AiError"
-import * as SseReader from "../../../src/provider/internal/SseReader.ts"
+import * as SseReader from "../../src/provider/SseReader.ts"
 
 const body = (chunks: ReadonlyArray<string | Uint8Array>) => {
   const state = { left: false }
