@@ -74,6 +74,7 @@ class Reader {
     this.#scope = {
       variables: this.#variables,
       spend: (characters) => this.#spend(characters),
+      words: new Map(),
       run: (script) => this.#apart(() => this.script(script, [], undefined))
     }
   }

@@ -12,6 +12,8 @@ export interface Scope {
   readonly run: (script: Script) => { readonly commands: ReadonlyArray<Command>; readonly output: string | undefined }
   /** Takes from the budget of characters; false when it is used up. */
   readonly spend: (characters: number) => boolean
+  /** Words of the values that were taken for arrays, so that each is read once. */
+  readonly words: Map<string, ReadonlyArray<string>>
 }
 
 /** Values that everybody knows. `~` stands for the home directory. */
@@ -97,6 +99,12 @@ const trimmed = (value: string, operator: string, glob: string): string => {
   return atStart ? value.slice(length) : value.slice(0, value.length - length)
 }
 
+const wordsOf = (value: string, { words }: Scope): ReadonlyArray<string> => {
+  const known = words.get(value) ?? value.split(/\s+/)
+  words.set(value, known)
+  return known
+}
+
 /** The value of a variable with its operator; `undefined` when it is not known. */
 const valueOf = (part: Part & { readonly _tag: "Variable" }, scope: Scope): string | undefined => {
   const operand = operandText(part.operand, scope)
@@ -104,7 +112,7 @@ const valueOf = (part: Part & { readonly _tag: "Variable" }, scope: Scope): stri
   const name = subscript?.[1] ?? part.name
   const own = scope.variables.get(name) ?? (Object.hasOwn(wellKnown, name) ? wellKnown[name] : undefined)
   const index = subscript?.[2]
-  const value = own !== undefined && index !== undefined && /^\d{1,4}$/.test(index) ? own.split(/\s+/)[Number(index)] ?? "" : own
+  const value = own !== undefined && index !== undefined && /^\d{1,4}$/.test(index) ? wordsOf(own, scope)[Number(index)] ?? "" : own
   switch (part.operator) {
     case "":
       return value

@@ -112,6 +112,12 @@ describe("Growth", () => {
     assert.deepStrictEqual(found, [])
   })
 
+  it("reads the words of an array once, however often one of them is used", () => {
+    const uses = (size: number): string => `x=(${"a ".repeat(size / 4)}); echo ${"${x[9]} ".repeat(size / 16)}`
+    assert.deepStrictEqual(steep("array", uses, 12_000), [])
+    assert.deepStrictEqual(Danger.judge("x=(rm -rf /); ${x[0]} ${x[1]} ${x[2]}").floor?.gravity, "floor")
+  })
+
   it("takes globs off variables in time that the glob does not decide", () => {
     const trims = (times: number) => (["#", "##", "%", "%%"] as const).map((operator) =>
       `x=${"a".repeat(64)}; echo ${`\${x${operator}${"*a".repeat(15)}*b} `.repeat(times)}`)
