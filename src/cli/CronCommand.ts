@@ -20,8 +20,8 @@ import { insideVariable } from "../tool/cron/CronContext.ts"
 import * as CronJobs from "../tool/cron/CronJobs.ts"
 import * as JobView from "../tool/cron/Job.ts"
 import type { CronError, Job } from "../tool/cron/Job.ts"
+import * as JobDraft from "../tool/cron/JobDraft.ts"
 import type { Draft } from "../tool/cron/JobDraft.ts"
-import * as JobSnapshot from "../tool/cron/JobSnapshot.ts"
 import * as CommandSettings from "./CommandSettings.ts"
 import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -131,7 +131,7 @@ const create = Command.make("create", {
 }, Effect.fn("hermes cron create")(function*({ prompt, schedule, ...given }) {
   yield* outsideOfJobs
   const settings = yield* Settings
-  const model = JobSnapshot.take(settings, yield* Environment)
+  const model = JobDraft.currentModel(settings, yield* Environment)
   const draft = yield* draftOf(given)
   const whole: Draft = {
     ...draft,
@@ -157,7 +157,7 @@ const edit = Command.make("edit", {
   yield* outsideOfJobs
   const shared = yield* hermes
   const isModelGiven = shared.model !== undefined || shared.provider !== undefined || shared.baseUrl !== undefined
-  const model = isModelGiven ? JobSnapshot.take(yield* Settings, yield* Environment) : undefined
+  const model = isModelGiven ? JobDraft.currentModel(yield* Settings, yield* Environment) : undefined
   const draft: Draft = { ...yield* draftOf(given), schedule, prompt, model }
   if (Object.values(draft).every((value) => value === undefined)) return yield* usage("nothing to change: pass at least one option, see `hermes cron edit --help`")
   yield* line(`changed ${soon(yield* onJobs((jobs) => jobs.update(reference, draft)))}`)
@@ -181,7 +181,7 @@ const remove = Command.make("remove", { job }, Effect.fn("hermes cron remove")(f
 
 /** Gives jobs the provider and model that the settings mean now. */
 const resnap = Command.make("resnap", { job: Argument.optional(job) }, Effect.fn("hermes cron resnap")(function*({ job }) {
-  const model = JobSnapshot.take(yield* Settings, yield* Environment)
+  const model = JobDraft.currentModel(yield* Settings, yield* Environment)
   const changed = yield* onJobs((jobs) =>
     Option.match(job, {
       onSome: (reference) => Effect.map(jobs.update(reference, { model }), (one) => [one]),

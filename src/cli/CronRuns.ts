@@ -24,7 +24,7 @@ import { type Ask, JobAgent, selectTools } from "../runner/cron/JobAgent.ts"
 import * as JobFiles from "../runner/cron/JobFiles.ts"
 import { Delivery, type Finished, type Shown } from "../runner/cron/JobRun.ts"
 import * as Tick from "../runner/cron/Tick.ts"
-import * as JobSnapshot from "../tool/cron/JobSnapshot.ts"
+import * as JobDraft from "../tool/cron/JobDraft.ts"
 import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { surroundings } from "./CommandSettings.ts"
 import { jobsOfHome, told } from "./CronCommand.ts"
@@ -50,7 +50,7 @@ const agents = (options: Config.Options, own: Own) =>
       const context = yield* Effect.context<Environment | FileSystem.FileSystem | Home>()
       const open = Effect.fnUntraced(function*(job: Parameters<JobAgent["Service"]["open"]>[0]) {
         const loaded = yield* Effect.mapError(Config.load(options), blocked)
-        const settings = JobSnapshot.apply(loaded.settings, environment, job.model)
+        const settings = JobDraft.withModel(loaded.settings, environment, job.model)
         const runtime = yield* Effect.mapError(Layer.build(program.layer(settings, own)), blocked)
         const agent = Context.get(runtime, Agent)
         const tools = yield* selectTools(job, Context.get(runtime, ToolRegistry), {

@@ -131,7 +131,6 @@ const login = Command.make("login", { name }, Effect.fn("hermes mcp login")(func
   const { config, http } = yield* wantingLogin(name)
   const output = yield* Output
   const Network = yield* Effect.promise(() => import("../platform/Network.ts"))
-  const SdkLogin = yield* Effect.promise(() => import("../tool/mcp/SdkLogin.ts"))
   const port = http.oauth.redirectPort ?? 0
   const loopback = yield* Effect.mapError(
     Network.callbackPage(port, returnPage),
@@ -143,7 +142,7 @@ const login = Command.make("login", { name }, Effect.fn("hermes mcp login")(func
     void Effect.runForkWith(services)(told)
   }
   yield* Effect.catchTag(
-    SdkLogin.login(config, http, { redirectUrl: loopback.url, state: loopback.state, returned: loopback.returned, open }),
+    McpLogins.login(config, http, { redirectUrl: loopback.url, state: loopback.state, returned: loopback.returned, open }),
     "McpError",
     ({ message }) => Effect.fail(notDone(message))
   )

@@ -28,7 +28,7 @@ import type { Logins } from "../routing/Logins.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
-import * as AllowListFile from "../tool/approval/ApprovalMemory.ts"
+import * as AllowList from "../tool/approval/AllowList.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import * as Bounds from "../tool/Bounds.ts"
 import * as Scanner from "../tool/fence/Scanner.ts"
@@ -279,7 +279,7 @@ export const program = (
       hookSettings: SettingsMapping.hooks(settings),
       middleware: undefined,
       approvals: Approvals.layer().pipe(
-        Layer.provide([AllowListFile.allowListFile, Scanner.layer]),
+        Layer.provide([AllowList.allowListFile, Scanner.layer]),
         Layer.provide(Layer.succeed(Settings, settings)),
         Layer.provide([configured, ChildProcesses.layer])
       )

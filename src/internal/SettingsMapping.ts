@@ -67,16 +67,16 @@ export const toolPorts = (settings: Values, environment: Environment["Service"],
     Effect.promise(() =>
       Promise.all([
         import("../tool/fence/Urls.ts"),
-        import("../tool/builtin/web/SearchProvider.ts"),
+        import("../tool/builtin/SearchProvider.ts"),
         import("../tool/cron/CronJobs.ts"),
         import("../tool/cron/CronContext.ts"),
-        import("../tool/cron/JobSnapshot.ts")
+        import("../tool/cron/JobDraft.ts")
       ])
     ),
-    ([urls, search, cron, { CronDefaults }, Snapshot]) =>
+    ([urls, search, cron, { CronDefaults }, { currentModel }]) =>
       Layer.mergeAll(
         cron.layer(home.cron).pipe(Layer.provide([leasesIn(home.database), ChildProcesses.layer])),
-        Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: Snapshot.take(settings, environment) })),
+        Layer.sync(CronDefaults, () => ({ timezone: settings.cron.timezone, model: currentModel(settings, environment) })),
         Layer.succeed(urls.UrlPolicy, {
           ...urls.strict,
           allowPrivate: settings.security.allowPrivateUrls,

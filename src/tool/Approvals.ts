@@ -49,15 +49,11 @@ import { Hooks, type Service as HooksService } from "../hooks/Hooks.ts"
 import * as AllowList from "./approval/AllowList.ts"
 import { ApprovalPrompt, type Approver, callback, type Pending, terminal } from "./approval/Approver.ts"
 import * as ApprovalFlow from "./approval/ApprovalFlow.ts"
-import { ContentScanner, type Scanner } from "./approval/Question.ts"
+import { type Call, defaultPolicy, type Mode, type Permit, type Policy, type Refusal } from "./approval/ApprovalFlow.ts"
+import { type Choice, type Concern, ContentScanner, type Outcome, type Question, type Scanner } from "./approval/Question.ts"
 import { ApprovalJudge } from "./approval/ApprovalJudge.ts"
-import * as ApprovalMemory from "./approval/ApprovalMemory.ts"
 import * as CommandPrefix from "./approval/CommandPrefix.ts"
-import * as Messages from "./approval/ApprovalFlow.ts"
-import { defaultPolicy, type Mode, type Policy } from "./approval/ApprovalFlow.ts"
-import type { Choice, Concern, Outcome, Question } from "./approval/Question.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
-import type { Call, Permit, Refusal } from "./approval/ApprovalDecision.ts"
 
 // Globs over commands, for what operators deny and allow: `*` is anything, `?` one character, case does not matter.
 
@@ -90,7 +86,7 @@ const firstMatch = (globs: ReadonlyArray<string>, texts: ReadonlyArray<string>):
   globs.find((glob) => texts.some((text) => globMatches(glob, text)))
 
 export { defaultPolicy, type Mode, type Policy } from "./approval/ApprovalFlow.ts"
-export type { Call, Permit, Refusal } from "./approval/ApprovalDecision.ts"
+export type { Call, Permit, Refusal } from "./approval/ApprovalFlow.ts"
 
 /** A question that comes from elsewhere than a call's text. */
 export interface Request {
@@ -121,7 +117,7 @@ export interface Options {
   /** Asked for a decision; without one, everything that needs an approval is denied. */
   readonly approver?: Approver | undefined
   readonly judge?: ApprovalJudge["Service"] | undefined
-  readonly store?: ApprovalMemory.AllowListStore | undefined
+  readonly store?: AllowList.AllowListStore | undefined
   /** Looks at every command line that nothing lifts the questions of. */
   readonly scanner?: Scanner | undefined
 }
@@ -135,7 +131,7 @@ export const make = (options: Options): Service => {
   const prefixes = allowed.globs.flatMap((glob) => [CommandPrefix.wordsOf(glob) ?? []]).filter((words) => words.length > 0)
   const globs = allowed.globs.filter((glob) => CommandPrefix.wordsOf(glob) === undefined)
   const isCovered = CommandPrefix.covering(prefixes)
-  const memory = ApprovalMemory.make(allowed.exact, options.store ?? { add: () => Effect.void })
+  const memory = AllowList.memory(allowed.exact, options.store ?? { add: () => Effect.void })
   const { approver, hooks, judge } = options
   const scan = options.scanner?.scan ?? (() => Effect.succeed<ReadonlyArray<Concern>>([]))
   const asking = ApprovalFlow.make({ policy, memory, hooks, approver, judge })
@@ -158,11 +154,11 @@ export const make = (options: Options): Service => {
     const permit = (by: Permit["by"], choice?: Choice): Permit => ({ _tag: "Permit", call, by, choice })
     if (call.contained === true) return permit("contained")
     const { lines, prefix, target, text, verdict } = ApprovalTarget.of(call.tool, call.args, call.runs)
-    if (verdict.floor !== undefined) return refuse("hardline", Messages.hardline(verdict.floor.key))
+    if (verdict.floor !== undefined) return refuse("hardline", ApprovalFlow.hardline(verdict.floor.key))
     const glob = policy.deny.length === 0
       ? undefined
       : firstMatch(policy.deny, [text(), ...verdict.commands, call.tool])
-    if (glob !== undefined) return refuse("approval_denied", Messages.deniedByGlob(glob))
+    if (glob !== undefined) return refuse("approval_denied", ApprovalFlow.deniedByGlob(glob))
     const offered = verdict.findings.length === 0 ? undefined : prefix()
     const covered = verdict.findings.length > 0 && lines.length === 1 && lines.every(isCovered)
     const findings = verdict.findings.map((finding): Concern & { readonly listed: boolean } => {
@@ -215,7 +211,7 @@ const layerOf = (options: Omit<Options, "hooks">): Layer.Layer<Approvals, never,
     Approvals,
     Effect.gen(function*() {
       const hooks = yield* Hooks
-      const store = options.store ?? (yield* ApprovalMemory.AllowList)
+      const store = options.store ?? (yield* AllowList.AllowList)
       const scanner = options.scanner ?? (yield* ContentScanner)
       const dropped = AllowList.notice(AllowList.parse(options.policy?.allow ?? []))
       if (dropped !== undefined) yield* Effect.logWarning(dropped)

@@ -21,7 +21,6 @@ import type { CallIds, ToolArguments, ToolCallContext } from "../middleware/Kind
 import * as Pipeline from "../middleware/Pipeline.ts"
 import type * as Approvals from "./Approvals.ts"
 import * as Arguments from "./approval/ApprovalTarget.ts"
-import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ArgumentRepair from "./calls/ArgumentRepair.ts"
 import type { LoopGuard } from "./calls/LoopGuard.ts"
 import * as ToolEvents from "./ToolEvents.ts"
@@ -141,7 +140,7 @@ export interface Ready {
   /** The arguments that the permit is for. */
   readonly approved: Arguments.Snapshot
   /** Facts with which other arguments would have to be judged. */
-  readonly concerned: ApprovalReasons.Facts
+  readonly concerned: Arguments.ReasonFacts
 }
 
 /** Parts of a run that preparation works with. */
@@ -208,7 +207,7 @@ const judge = Effect.fnUntraced(function*(
     tool: call.name,
     args,
     runs: bound.facts,
-    concerns: yield* ApprovalReasons.of(concerned, args)
+    concerns: yield* Arguments.reasonsOf(concerned, args)
   })
   return judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
 })

@@ -17,7 +17,6 @@ import * as Chain from "../middleware/Chain.ts"
 import * as Faults from "../middleware/Faults.ts"
 import type { ToolArguments } from "../middleware/Kind.ts"
 import type { Stack } from "../middleware/Stack.ts"
-import * as ApprovalReasons from "./approval/ApprovalReasons.ts"
 import * as ApprovalTarget from "./approval/ApprovalTarget.ts"
 import type * as Approvals from "./Approvals.ts"
 import { InvalidArguments, parametersOf, type Ready } from "./Prepare.ts"
@@ -121,7 +120,7 @@ export const execute = (
     if (below !== undefined) return Effect.fail(below)
     if (approved.isSame(given)) return bound.run(given, call.id, onProgress)
     return Effect.flatMap(
-      Effect.flatMap(ApprovalReasons.of(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
+      Effect.flatMap(ApprovalTarget.reasonsOf(concerned, given), (concerns) => approvals.check({ ...permit.call, args: given, concerns })),
       (judged): Effect.Effect<ToolOutput, ToolFailed | NotApproved, ToolContext> =>
         judged._tag === "Permit"
           ? bound.run(given, call.id, onProgress)

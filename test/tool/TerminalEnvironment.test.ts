@@ -4,12 +4,12 @@ import * as Schema from "effect/Schema"
 import { SettingsSchema } from "../../src/config/Settings.ts"
 import { commandVariables } from "../../src/internal/SettingsMapping.ts"
 import { environmentOf } from "../../src/tool/mcp/StdioPipe.ts"
-import * as ShellEnvironment from "../../src/tool/builtin/terminal/ShellEnvironment.ts"
+import * as StartedProcess from "../../src/tool/builtin/terminal/StartedProcess.ts"
 
 const scrub = (
   environment: Record<string, string | undefined>,
-  exceptions: Partial<ShellEnvironment.Exceptions> = {}
-): Record<string, string> => ShellEnvironment.scrub(environment, { passThrough: [], reserved: [], ...exceptions })
+  exceptions: Partial<StartedProcess.Exceptions> = {}
+): Record<string, string> => StartedProcess.scrub(environment, { passThrough: [], reserved: [], ...exceptions })
 
 describe("the environment of a command", () => {
   for (

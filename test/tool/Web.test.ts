@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
 import { gzipSync } from "node:zlib"
 import { SideModel, SideModelError } from "../../src/tool/builtin/SideModel.ts"
-import * as SearchProvider from "../../src/tool/builtin/web/SearchProvider.ts"
-import * as Download from "../../src/tool/builtin/web/Download.ts"
+import * as SearchProvider from "../../src/tool/builtin/SearchProvider.ts"
+import * as Fetch from "../../src/tool/fence/Fetch.ts"
 import * as Web from "../../src/tool/builtin/Web.ts"
 import * as Urls from "../../src/tool/fence/Urls.ts"
 import { callTool } from "../support/callTool.ts"
@@ -133,7 +133,7 @@ describe("addresses of a model", () => {
   it.live("blocked ones are never asked", () =>
     Effect.gen(function*() {
       const refused = (url: string, privateUrls: boolean) =>
-        Effect.flip(Download.read(url)).pipe(
+        Effect.flip(Fetch.readPage(url)).pipe(
           Effect.provideService(Urls.UrlPolicy, { ...Urls.strict, allowPrivate: privateUrls }),
           Effect.map(({ reason }) => assert.strictEqual(reason, "blocked", url))
         )

@@ -21,13 +21,57 @@ import type { Ids } from "../../hooks/Correlation.ts"
 import type { Service as Hooks } from "../../hooks/Hooks.ts"
 import type { ApprovalChoice } from "../../hooks/PayloadsTool.ts"
 import * as PairedEvents from "../../hooks/PairedEvents.ts"
-import { entryOf, type Target } from "./AllowList.ts"
+import type { BlockReason } from "../../hooks/ToolOutcome.ts"
+import type { ToolArguments } from "../../middleware/Kind.ts"
+import { type Approved, entryOf, type Memory, type Target } from "./AllowList.ts"
 import { ApprovalPrompt, type Approver, terminal } from "./Approver.ts"
 import { InteractiveMode, type Presence } from "./InteractiveMode.ts"
 import type { ApprovalJudge } from "./ApprovalJudge.ts"
-import type { Approved, Memory } from "./ApprovalMemory.ts"
-import type { Concern, Outcome, Question, Reply } from "./Question.ts"
-import type { Ground } from "./ApprovalDecision.ts"
+import type { Runs } from "./ApprovalTarget.ts"
+import type { Choice, Concern, Outcome, Question, Reply } from "./Question.ts"
+
+// Tool call that is judged, and the decision on it.
+
+/** A tool call to be judged. */
+export interface Call {
+  readonly tool: string
+  readonly args: ToolArguments
+  /** Arguments that run as commands; known by the tool's name when absent. */
+  readonly runs?: Runs | undefined
+  /** Reasons besides what detection finds: `needsApproval`, an annotation, a plugin's directive, a scanner's finding. */
+  readonly concerns?: ReadonlyArray<Concern> | undefined
+  /** Scope of an approval "for this session"; the session's id when absent. */
+  readonly sessionKey?: string | undefined
+  /** True when it runs in a container or on a machine of its own, where nothing is asked. */
+  readonly contained?: boolean | undefined
+}
+
+/** Reason for which a call may run. */
+export type Ground =
+  | "nothing found"
+  | "contained"
+  | "yolo"
+  | "off"
+  | "allow-list"
+  | "remembered"
+  | "unattended"
+  | "judge"
+  | "user"
+
+/** A call that may run with these arguments. */
+export interface Permit {
+  readonly _tag: "Permit"
+  readonly call: Call
+  readonly by: Ground
+  readonly choice: Choice | undefined
+}
+
+/** A call that may not run. `message` is for the model. */
+export interface Refusal {
+  readonly _tag: "Refusal"
+  readonly reason: Extract<BlockReason, "hardline" | "approval_denied" | "approval_timeout">
+  readonly message: string
+}
 
 /** Ways in which approvals are decided. */
 export type Mode = "manual" | "smart" | "off"

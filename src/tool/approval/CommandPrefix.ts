@@ -17,8 +17,7 @@
  * Source: `ARCHITECTURE.md` §7 (approvals).
  */
 import { maxLength } from "../danger/Danger.ts"
-import type { Finding } from "../danger/DangerFinding.ts"
-import { named } from "../danger/DangerFinding.ts"
+import { type Finding, named } from "../danger/Command.ts"
 import * as ScriptInterpreter from "../danger/ScriptInterpreter.ts"
 import * as ShellScript from "../shell/ShellScript.ts"
 import { keyword, literal, type Redirection, type Simple, type Word } from "../shell/ShellTree.ts"

@@ -18,7 +18,7 @@
  * Source: `hermes-product.md` §2.3 and §6.
  */
 import * as Context from "effect/Context"
-import type { Exceptions } from "./terminal/ShellEnvironment.ts"
+import type { Exceptions } from "./terminal/StartedProcess.ts"
 
 /** Limits of one call of `read_file`. */
 export interface FileLimits {

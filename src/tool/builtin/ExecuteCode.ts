@@ -44,9 +44,8 @@ import * as Toolset from "../Toolset.ts"
 import { CodeSettings } from "./BuiltinSettings.ts"
 import * as ScriptBridge from "./ScriptBridge.ts"
 import * as Problem from "./file/Problem.ts"
-import * as ProcessTree from "./terminal/ProcessTree.ts"
+import * as StartedProcess from "./terminal/StartedProcess.ts"
 import * as OutputText from "./terminal/OutputText.ts"
-import * as ShellEnvironment from "./terminal/ShellEnvironment.ts"
 
 /** Bytes of standard output that the model gets: the first and the last. */
 export const stdoutBytes = 50_000
@@ -116,7 +115,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
     : [ScriptBridge.node, ["--import", preludePath, scriptPath]] as const
 
   const mark = yield* Ids.hex(12)
-  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* ShellEnvironment.inherited(settings.environment, mark)
+  const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* StartedProcess.inherited(settings.environment, mark)
   const started = yield* Clock.currentTimeMillis
   const handle = yield* spawner.spawn(ChildProcess.make(command, args, {
     cwd: settings.mode === "strict" ? directory : cwd,
@@ -124,14 +123,14 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
     stdin: "ignore",
     detached: true,
     killSignal: "SIGKILL",
-    forceKillAfter: ProcessTree.forceKillAfter,
+    forceKillAfter: StartedProcess.forceKillAfter,
     additionalFds: { fd3: { type: "output" }, fd4: { type: "input", stream: bridge.answers } }
   })).pipe(Effect.mapError((error) =>
     error.reason._tag === "NotFound"
       ? new Problem.Problem({ message: `${command} is not installed`, details: { hint: "write the script in JavaScript" } })
       : error
   ))
-  yield* Effect.addFinalizer(() => Effect.andThen(ProcessTree.takeDown(handle, "SIGKILL"), ProcessTree.killMarked(mark)))
+  yield* Effect.addFinalizer(() => Effect.andThen(StartedProcess.takeDown(handle, "SIGKILL"), StartedProcess.killMarked(mark)))
 
   const { stderr, stdout } = buffers()
   const collect = (stream: typeof handle.stdout, buffer: OutputText.OutputBuffer) =>

@@ -35,7 +35,7 @@ import type { Places } from "./file/Places.ts"
 import * as Problem from "./file/Problem.ts"
 import { Targets } from "./file/Target.ts"
 import { SideModel } from "./SideModel.ts"
-import * as Download from "./web/Download.ts"
+import * as Fetch from "../fence/Fetch.ts"
 
 /** Bytes of an image at most. */
 export const maxBytes = 20 * 1024 * 1024
@@ -65,7 +65,7 @@ export const mediaType = (bytes: Uint8Array): string | undefined => {
 const tooLarge = Problem.fail(`the image is larger than ${maxBytes / 1024 / 1024} MB: make it smaller first`)
 
 const fromUrl = (url: string): Effect.Effect<Uint8Array, Problem.Problem> =>
-  Download.bytes(url, maxBytes).pipe(
+  Fetch.download(url, maxBytes).pipe(
     Effect.matchEffect({
       onFailure: ({ message }) => Problem.fail(message, { hint: "give the address of the image itself" }),
       onSuccess: ({ body, truncated }) => truncated ? tooLarge : Effect.succeed(body)

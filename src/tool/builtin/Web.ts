@@ -34,8 +34,8 @@ import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import * as Problem from "./file/Problem.ts"
 import { SideModel } from "./SideModel.ts"
-import * as Download from "./web/Download.ts"
-import { WebSearch } from "./web/SearchProvider.ts"
+import * as Fetch from "../fence/Fetch.ts"
+import { WebSearch } from "./SearchProvider.ts"
 
 // The text of a page: what Readability finds to be its article, with headings, lists, links and code kept as Markdown. The
 // only place that knows Readability and linkedom; both are loaded with the first page.
@@ -245,13 +245,13 @@ const condensed = Effect.fnUntraced(function*(url: string, text: string) {
   )
 })
 
-const readable = ({ text, type, url }: Download.Downloaded): Effect.Effect<Page> =>
+const readable = ({ text, type, url }: Fetch.Downloaded): Effect.Effect<Page> =>
   /html/.test(type) || (type === "" && /<html|<!doctype html/i.test(text.slice(0, 1000)))
     ? Effect.promise(() => pageOf(text, url.href))
     : Effect.succeed({ title: "", content: text })
 
 const extractOne = Effect.fnUntraced(function*(given: string) {
-  const downloaded = yield* Download.read(given)
+  const downloaded = yield* Fetch.readPage(given)
   const { content, title } = yield* readable(downloaded)
   const base = { url: given, title: Problem.clip(title, 500) }
   if (content.length > refuseAbove || downloaded.truncated) {

@@ -14,12 +14,11 @@
  * Pure. **Gotchas**: defence in depth, not a boundary: a script or a binary writes where it wants. Links are followed by the
  * caller, where it can.
  */
-import { type Command, operands } from "./Command.ts"
+import { type Command, named, operands, written } from "./Command.ts"
 import { configuration, isOwnSecret, isOwnSecretFile, runsLater, tidy } from "./PathClass.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 import { destinations } from "./rules/ConfigurationRules.ts"
 import { blind, interpreting, sources } from "./rules/ExfiltrationRules.ts"
-import { named, written } from "./DangerFinding.ts"
 
 /** Directories that a path is judged by; absolute, normalised. */
 export interface Surroundings {

@@ -20,8 +20,7 @@
  *
  * Source: `hermes-llm.md` §19.7, `hermes-product.md` §1.10.
  */
-import type { Command } from "./Command.ts"
-import { ask, type Finding, floor, type Rule } from "./DangerFinding.ts"
+import { ask, type Command, type Finding, floor, type Rule } from "./Command.ts"
 import * as ScriptInterpreter from "./ScriptInterpreter.ts"
 import * as ConfigurationRules from "./rules/ConfigurationRules.ts"
 import * as CodeRules from "./rules/CodeRules.ts"

@@ -6,9 +6,40 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { requestPinned } from "../../platform/Network.ts"
-import { fence, hostWithPort, UrlBlocked, UrlPolicy } from "./Urls.ts"
-import { type Options, type Received, type Send, TransportFailed } from "./Wire.ts"
+import { type Admitted, fence, hostWithPort, UrlBlocked, UrlPolicy } from "./Urls.ts"
+
+// Requests to an admitted address, and their answers.
+
+/** The other side could not be reached, or broke off. */
+export class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes-effect/TransportFailed")("TransportFailed", {
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
+
+/** A response. Header names are lower case. */
+export interface Received {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+  /** The body is longer than what was kept of it. */
+  readonly truncated: boolean
+}
+
+/** Options of a request. */
+export interface Options {
+  readonly method?: "GET" | "POST"
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+  /** Bytes of the answer that are kept, after decompression. */
+  readonly maxBytes: number
+}
+
+/** Sends one request to admitted addresses, and follows no redirect. */
+export interface Send {
+  readonly send: (to: Admitted, options: Options) => Effect.Effect<Received, TransportFailed>
+}
 
 /** Says why a request failed, without the stack. */
 const reasonOf = (error: unknown): string => {
@@ -63,4 +94,79 @@ export const fetch = Effect.fn("Fetch.fetch")(function*(
     at = next
   }
   return yield* new UrlBlocked({ url: at.url.href, reason: `it redirects more than ${maxRedirects} times` })
+})
+
+// Reads one address of the web through the fence, within bounds of time and size, as bytes or as text.
+
+/** Why one address or one search gave nothing. `message` is one line for the model. */
+export class WebError extends Schema.TaggedError<WebError>("hermes-effect/tool/WebError")("WebError", {
+  /** `blocked`: a rule does not let it be reached. `failed`: it could not be read. */
+  reason: Schema.Literals(["blocked", "failed"]),
+  message: Schema.String,
+  cause: Schema.optional(Schema.Defect())
+}) {}
+
+/** An address that must not be reached. */
+export const blocked = (message: string): WebError => new WebError({ reason: "blocked", message })
+
+/** Something that could not be read. */
+export const failed = (message: string, cause?: unknown): WebError =>
+  new WebError({ reason: "failed", message, ...(cause === undefined ? {} : { cause }) })
+
+/** Time for all hops together. */
+const pageTimeout = "30 seconds"
+/** Bytes of a page that are read at most, after decompression. */
+const maxPageBytes = 8 * 1024 * 1024
+
+const pageHeaders = {
+  "user-agent": "Mozilla/5.0 (compatible; hermes-effect)",
+  accept: "text/html,application/xhtml+xml,text/plain;q=0.9,*/*;q=0.5",
+  "accept-language": "en;q=0.8,*;q=0.5"
+}
+
+/** Content, with the address that it came from in the end. */
+export interface Downloaded {
+  readonly url: URL
+  readonly type: string
+  readonly text: string
+  readonly truncated: boolean
+}
+
+/** Downloads the content of an address; only success counts. */
+export const download = (url: string, most: number): Effect.Effect<Fetched, WebError> =>
+  fetch(url, { headers: pageHeaders, maxBytes: most }).pipe(
+    Effect.catchTags({
+      UrlBlocked: ({ message }) => Effect.fail(blocked(message)),
+      TransportFailed: (error) => Effect.fail(failed(`${URL.parse(url)?.host ?? url} could not be read: ${error.message}`, error))
+    }),
+    Effect.filterOrFail(({ status }) => status < 400, ({ status, url }) => failed(`${url.host} answered ${status}`)),
+    Effect.timeoutOrElse({
+      duration: pageTimeout,
+      orElse: () => Effect.fail(failed(`no answer within ${pageTimeout}`))
+    })
+  )
+
+const charsetOf = (type: string, body: Uint8Array): string => {
+  const head = new TextDecoder("latin1").decode(body.subarray(0, 2048))
+  return /charset=["']?([\w-]+)/i.exec(type)?.[1] ?? /<meta[^>]+charset=["']?([\w-]+)/i.exec(head)?.[1] ?? "utf-8"
+}
+
+const decodeText = (type: string, body: Uint8Array): string => {
+  try {
+    return new TextDecoder(charsetOf(type, body)).decode(body)
+  } catch {
+    // A character set that nobody knows.
+    return new TextDecoder().decode(body)
+  }
+}
+
+const isText = (type: string): boolean =>
+  type === "" || /^text\/|[/+](?:json|xml|javascript|yaml)\b|^application\/(?:xhtml|x-yaml|toml)/.test(type)
+
+/** Downloads the text of a page. */
+export const readPage = Effect.fnUntraced(function*(address: string): Effect.fn.Return<Downloaded, WebError> {
+  const { body, headers, truncated, url } = yield* download(address, maxPageBytes)
+  const type = (headers["content-type"] ?? "").toLowerCase()
+  if (!isText(type)) return yield* failed(`this is ${type.split(";")[0]}, not text: download it with the terminal if it is needed`)
+  return { url, type, text: decodeText(type, body), truncated }
 })

@@ -21,10 +21,9 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { Settings } from "../../config/Settings.ts"
 import * as Json from "../../domain/Json.ts"
 import { withoutControls } from "../../domain/TextHygiene.ts"
-import * as ShellEnvironment from "../builtin/terminal/ShellEnvironment.ts"
+import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
-import { ContentScanner, type Scanner } from "../approval/Question.ts"
-import type { Concern } from "../approval/Question.ts"
+import { type Concern, ContentScanner, type Scanner } from "../approval/Question.ts"
 
 /** Options of the operator. */
 export interface Options {
@@ -64,7 +63,7 @@ export const make = (options: Options): Effect.Effect<Scanner, never, ChildProce
       ChildProcess.make(options.path, ["check", "--json", "--non-interactive", "--shell", "posix", "--", text], {
         stdin: "ignore",
         // It reads commands, and has no use for keys.
-        env: ShellEnvironment.scrub(environment(), { passThrough: [], reserved: [] }),
+        env: StartedProcess.scrub(environment(), { passThrough: [], reserved: [] }),
         forceKillAfter: "1 second"
       })
     const run = (text: string): Effect.Effect<ReadonlyArray<Concern>> =>

@@ -49,7 +49,7 @@ import * as TraceContext from "../../domain/TraceContext.ts"
 import { type Block, type Connection, McpConnector, McpError } from "./Connection.ts"
 import * as Questions from "./ServerRequests.ts"
 import * as SdkFailure from "./SdkFailure.ts"
-import * as SdkLogin from "./SdkLogin.ts"
+import * as McpLogins from "./McpLogins.ts"
 import type { Http, ServerConfig, Stdio } from "./ServerConfig.ts"
 import * as StdioPipe from "./StdioPipe.ts"
 
@@ -156,7 +156,7 @@ const httpTransport = (sdk: Sdk, config: ServerConfig, http: Http, kind: "stream
     Effect.gen(function*() {
       const { headers, oauth, url } = http
       const options = {
-        ...(oauth === undefined ? {} : { authProvider: yield* SdkLogin.stored(config, http) }),
+        ...(oauth === undefined ? {} : { authProvider: yield* McpLogins.stored(config, http) }),
         requestInit: { headers: plain(headers) },
         fetch: boundedFetch(fetch, StdioPipe.maxMessageBytes)
       }

@@ -32,7 +32,7 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Json from "../../domain/Json.ts"
 import { explicit } from "../../domain/CredentialNames.ts"
 import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
-import * as ProcessTree from "../builtin/terminal/ProcessTree.ts"
+import * as StartedProcess from "../builtin/terminal/StartedProcess.ts"
 import * as Framing from "./Framing.ts"
 import { McpError, oneLine, type Reason } from "./Connection.ts"
 import type { Stdio } from "./ServerConfig.ts"
@@ -135,10 +135,10 @@ export const open = Effect.fnUntraced(function*(
     stdin: Stream.fromQueue(input),
     detached: true,
     killSignal: "SIGTERM",
-    forceKillAfter: ProcessTree.forceKillAfter
+    forceKillAfter: StartedProcess.forceKillAfter
   })).pipe(Effect.mapError((error) => startFailure(server, command, error)))
   const leave = Effect.andThen(Queue.end(input), Effect.timeoutOption(Effect.exit(handle.exitCode), leaveAfter))
-  yield* Effect.addFinalizer(() => Effect.provideService(ProcessTree.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs))
+  yield* Effect.addFinalizer(() => Effect.provideService(StartedProcess.takeDown(handle, "SIGTERM", leave), FileSystem.FileSystem, fs))
 
   const requests = new Set<unknown>()
   const decoder = new TextDecoder()

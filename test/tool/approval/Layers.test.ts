@@ -11,7 +11,7 @@ import { Hooks, make as makeHooks } from "../../../src/hooks/Hooks.ts"
 import * as Approvals from "../../../src/tool/Approvals.ts"
 import { ApprovalPrompt, pending } from "../../../src/tool/approval/Approver.ts"
 import { ApprovalJudge } from "../../../src/tool/approval/ApprovalJudge.ts"
-import { AllowList } from "../../../src/tool/approval/ApprovalMemory.ts"
+import { AllowList } from "../../../src/tool/approval/AllowList.ts"
 import type { Choice, Question } from "../../../src/tool/approval/Question.ts"
 
 const hooks = Layer.effect(Hooks, makeHooks())

@@ -1,5 +1,5 @@
 // Commands that must never pass unseen, each with its family and why it is dangerous. `floor`: never runs at all.
-import type { Family, Gravity } from "../../../src/tool/danger/DangerFinding.ts"
+import type { Family, Gravity } from "../../../src/tool/danger/Command.ts"
 
 /** One hostile command. */
 export type Hostile = readonly [command: string, family: Family, gravity: Gravity, reason: string]

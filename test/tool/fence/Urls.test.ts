@@ -4,9 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { createServer } from "node:http"
-import * as Address from "../../../src/tool/fence/Address.ts"
-import * as Fetch from "../../../src/tool/fence/Fetch.ts"
 import * as Urls from "../../../src/tool/fence/Urls.ts"
+import * as Fetch from "../../../src/tool/fence/Fetch.ts"
 import { allowed, answers, hostile } from "./urls.ts"
 import { prop } from "../../support/property.ts"
 
@@ -74,8 +73,8 @@ describe("Urls", () => {
     }))
 
   prop("never throws, whatever the text", [Schema.String, Schema.Array(Schema.Literals([".", ":", "::", "[", "]", "0x", "ff", "1", "@", "%", "http://"]))], ([noise, parts]) => {
-    Address.kindOf(noise)
-    Address.kindOf(parts.join(""))
+    Urls.kindOf(noise)
+    Urls.kindOf(parts.join(""))
     Urls.read(noise, Urls.strict)
     Urls.read(parts.join(""), Urls.strict)
   })

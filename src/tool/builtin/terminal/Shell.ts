@@ -24,8 +24,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
-import * as ProcessTree from "./ProcessTree.ts"
-import * as ShellEnvironment from "./ShellEnvironment.ts"
+import * as StartedProcess from "./StartedProcess.ts"
 import { TerminalSettings } from "../BuiltinSettings.ts"
 
 /** The system takes no longer argument (Linux `MAX_ARG_STRLEN`, with its closing zero). */
@@ -147,7 +146,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
 
   const kill = Effect.fnUntraced(function*(handle: ChildProcessHandle) {
     const running = yield* Effect.orElseSucceed(handle.isRunning, () => false)
-    if (running) yield* ProcessTree.takeDown(handle, "SIGTERM")
+    if (running) yield* StartedProcess.takeDown(handle, "SIGTERM")
   }, Effect.provideService(FileSystem.FileSystem, fs))
 
   const spawn = Effect.fnUntraced(function*({ command, cwd, mark, stdin }: Command) {
@@ -156,12 +155,12 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
     return yield* spawner.spawn(
       ChildProcess.make("/bin/sh", ["-c", "exec \"$0\" -c \"$1\" 2>&1", yield* shell, command], {
         cwd,
-        env: yield* ShellEnvironment.inherited(settings.environment, mark),
+        env: yield* StartedProcess.inherited(settings.environment, mark),
         stdin,
         stderr: "ignore",
         detached: true,
         killSignal: "SIGTERM",
-        forceKillAfter: ProcessTree.forceKillAfter
+        forceKillAfter: StartedProcess.forceKillAfter
       })
     ).pipe(
       // Node throws for some errors of the system (E2BIG, ENOMEM) in place of reporting them.
@@ -185,7 +184,7 @@ export const make: Effect.Effect<Shell, never, ChildProcessSpawner | FileSystem.
       Effect.mapError(notStarted)
     )
     const { mark } = command
-    if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideService(ProcessTree.killMarked(mark), FileSystem.FileSystem, fs))
+    if (mark !== undefined) yield* Effect.addFinalizer(() => Effect.provideService(StartedProcess.killMarked(mark), FileSystem.FileSystem, fs))
     yield* Effect.addFinalizer(() => kill(handle))
     let received = 0
     const reader = yield* Stream.runForEachArray(handle.stdout, (chunks) => {

@@ -1,8 +1,7 @@
 /**
  * Code inside a command: scripts of shells and interpreters, statements for databases, orders for container engines.
  */
-import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Finding, named, type Rule } from "../DangerFinding.ts"
+import { ask, type Command, type Finding, hasFlag, named, operands, type Rule } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
 

@@ -1,8 +1,7 @@
 /**
  * Configuration: files that decide how the machine, the shell or the agent behaves, schedules, firewalls, protection.
  */
-import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, asksForHelp, type Finding, named, type Rule, written } from "../DangerFinding.ts"
+import { ask, asksForHelp, type Command, type Finding, hasFlag, named, operands, type Rule, written } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 
 // Commands by which an agent would change its own rules: its settings, its approvals, what it loads, and other agents that

@@ -1,8 +1,7 @@
 /**
  * Data that leaves: secrets read or sent, files sent to other machines, addresses that hand out credentials.
  */
-import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, named, type Rule, written } from "../DangerFinding.ts"
+import { ask, type Command, hasFlag, named, operands, type Rule, written } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
 

@@ -1,8 +1,7 @@
 /**
  * Destruction of files: deletion of trees, of what searches find, of what input names; emptying and overwriting.
  */
-import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, asksForHelp, type Finding, floor, type Rule, written } from "../DangerFinding.ts"
+import { ask, asksForHelp, type Command, type Finding, floor, hasFlag, operands, type Rule, written } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 
 // Disks: making file systems, writing raw devices, changing partitions.

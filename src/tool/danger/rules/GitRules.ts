@@ -1,8 +1,7 @@
 /**
  * History that can not be brought back: of repositories, and the record of what was done.
  */
-import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, type Rule, written } from "../DangerFinding.ts"
+import { ask, type Command, hasFlag, operands, type Rule, written } from "../Command.ts"
 
 const valued = new Set(["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"])
 

@@ -1,8 +1,7 @@
 /**
  * Privileges: permissions for everybody, ownership of root, root shells, users and groups.
  */
-import { hasFlag, operands } from "../Command.ts"
-import { ask, asksForHelp, type Rule } from "../DangerFinding.ts"
+import { ask, asksForHelp, hasFlag, operands, type Rule } from "../Command.ts"
 import * as PathClass from "../PathClass.ts"
 import * as Wrappers from "../Wrappers.ts"
 

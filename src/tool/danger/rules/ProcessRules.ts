@@ -1,8 +1,7 @@
 /**
  * Processes and the machine itself: killing everything, fork bombs, shutting down, services.
  */
-import { type Command, hasFlag, operands } from "../Command.ts"
-import { ask, asksForHelp, floor, type Rule, written } from "../DangerFinding.ts"
+import { ask, asksForHelp, type Command, floor, hasFlag, operands, type Rule, written } from "../Command.ts"
 
 const everybody = "kill of every process"
 

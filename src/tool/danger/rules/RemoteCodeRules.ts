@@ -1,8 +1,7 @@
 /**
  * Code that comes from elsewhere: downloads that are run, decoded text that is run, connections that run a shell.
  */
-import { type Command, hasFlag, operands, programName } from "../Command.ts"
-import { ask, type Finding, named, type Rule } from "../DangerFinding.ts"
+import { ask, type Command, type Finding, hasFlag, named, operands, programName, type Rule } from "../Command.ts"
 import * as Wrappers from "../Wrappers.ts"
 
 const downloaders = named(`

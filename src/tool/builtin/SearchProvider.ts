@@ -24,11 +24,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import * as Json from "../../../domain/Json.ts"
-import * as TextCut from "../../../domain/TextCut.ts"
-import * as Fetch from "../../fence/Fetch.ts"
-import * as Urls from "../../fence/Urls.ts"
-import { blocked, failed, type WebError } from "./Download.ts"
+import * as Json from "../../domain/Json.ts"
+import * as TextCut from "../../domain/TextCut.ts"
+import * as Fetch from "../fence/Fetch.ts"
+import { blocked, failed, type WebError } from "../fence/Fetch.ts"
+import * as Urls from "../fence/Urls.ts"
 
 /** One thing that was found. */
 export interface Found {
