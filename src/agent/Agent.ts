@@ -60,7 +60,7 @@ import { emit, type Lineage, result, type RunState } from "./RunState.ts"
 import * as Loop from "./Loop.ts"
 import * as RunStart from "./RunStart.ts"
 import type { AgentSettings, RunInput, RunOptions } from "./RunInput.ts"
-import type { Services } from "./Services.ts"
+import { type AgentServices, type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Events that a slow reader of {@link Service.stream} may be behind before the run waits for it. */
 const streamBuffer = 256
@@ -98,17 +98,22 @@ export class Agent extends Context.Service<Agent, Service>()("hermes-effect/agen
 const maxOpenSessions = 1000
 
 /** Runs an effect while side tasks of its session are charged to the run. */
-const accounted = <A, Error, R, E>(services: Services<E>, run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R> => {
-  const charge: Charge = (entry) => Effect.catch(ModelRequest.pay(services, run, entry), (error) => Effect.logError(error.message))
-  return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, charge, effect)
-}
+const accounted = <A, Error, R>(run: RunState, effect: Effect.Effect<A, Error, R>): Effect.Effect<A, Error, R | Services> =>
+  Effect.flatMap(Services, (services) => {
+    const charge: Charge = (entry) =>
+      ModelRequest.pay(run, entry).pipe(
+        Effect.catch((error) => Effect.logError(error.message)),
+        Effect.provideService(Services, services)
+      )
+    return services.accounts === undefined ? effect : services.accounts.during(run.sessionId, charge, effect)
+  })
 
-const conduct = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+const conduct = Effect.fnUntraced(function*(
   { cwd, notice, resumed, run }: RunStart.Opened,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
-): Effect.fn.Return<RunResult, AgentError | E> {
+): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
+  const { interceptors, store } = yield* Services
   yield* emit(run, {
     _tag: "RunStarted",
     version: 1,
@@ -119,9 +124,9 @@ const conduct = Effect.fnUntraced(function*<E>(
     resumed
   })
   if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
-  const looped = Loop.loop(services, run).pipe(
-    Effect.provideService(Hooks.Hooks, services.interceptors.hooks),
-    Effect.provideService(Delegator, Delegation.make(services, run, cwd, agent)),
+  const looped = Loop.loop(run).pipe(
+    Effect.provideService(Hooks.Hooks, interceptors.hooks),
+    Effect.provideServiceEffect(Delegator, Delegation.make(run, cwd, agent)),
     Effect.provideService(ToolContext, {
       sessionId: run.sessionId,
       turnId: run.turnId,
@@ -129,24 +134,24 @@ const conduct = Effect.fnUntraced(function*<E>(
       cwd
     })
   )
-  const outcome = yield* Effect.raceFirst(accounted(services, run, looped), Deferred.await(stopped)).pipe(
+  const outcome = yield* Effect.raceFirst(accounted(run, looped), Deferred.await(stopped)).pipe(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit)
         ? Effect.void
         // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
         : Effect.catch(
-          Effect.andThen(RunEnd.takeBackRejected(services, run, exit), RunEnd.settle(services, run, RunEnd.reasonOf(exit))),
+          Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settle(run, RunEnd.reasonOf(exit))),
           (error) => Effect.logError(error.message)
         )
     )
   )
   if (outcome === undefined) {
     const stoppedResult = result(run, "interrupted_by_user", run.text)
-    yield* RunEnd.settle(services, run, stoppedResult.exit)
+    yield* RunEnd.settle(run, stoppedResult.exit)
     return stoppedResult
   }
-  yield* services.store.end(run.sessionId, outcome.exit)
-  return yield* RunEnd.present(services, run, outcome)
+  yield* store.end(run.sessionId, outcome.exit)
+  return yield* RunEnd.present(run, outcome)
 })
 
 /** Stands in where the application has no hooks. */
@@ -183,9 +188,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
   ModelRouter | ToolRegistry | SessionStore | Scope.Scope | Exclude<Middleware.Needs<Middlewares>, RunContext.PerRun>
 > =>
   RunContext.later(Effect.gen(function*() {
-    type E = Middleware.Errors<Middlewares>
     const hooks = Option.getOrElse(yield* Effect.serviceOption(Hooks.Hooks), () => silent)
-    const services: Services<E> = {
+    const services: AgentServices = {
       router: yield* ModelRouter,
       registry: yield* ToolRegistry,
       store: yield* SessionStore,
@@ -233,7 +237,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return stopped === undefined ? Effect.succeed(false) : Effect.as(Deferred.succeed(stopped, undefined), true)
       })
 
-    const start = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | E> =>
+    const start = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
       Effect.scoped(Effect.gen(function*() {
         const id = input.sessionId === undefined ? yield* Ids.makeSessionId : Ids.SessionId.make(input.sessionId)
         const stopped = Deferred.makeUnsafe<void, SessionBusy>()
@@ -243,17 +247,17 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           () => Effect.sync(() => active.delete(id))
         )
         if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
-        const opened = yield* RunStart.open(services, id, input, lineage)
+        const opened = yield* RunStart.open(id, input, lineage)
         // A child's session is given up when the child ends.
         if (lineage === undefined) yield* keepOpen(id)
-        return yield* conduct(services, opened, stopped, { run: start, stop }).pipe(
-          Effect.onExit(RunEnd.announceEnd(services, opened.run)),
+        return yield* conduct(opened, stopped, { run: start, stop }).pipe(
+          Effect.onExit(RunEnd.announceEnd(opened.run)),
           Effect.onExit(RunEnd.closeRecord(opened.run)),
           Effect.ensuring(Effect.sync(() => void (opened.run.isOver = true))),
           Effect.provideService(RunRecorder, opened.run.recorder),
           Effect.tap((finished) => emit(opened.run, finished))
         )
-      }))
+      })).pipe(Effect.provideService(Services, services))
 
     /** An effect with what middleware needs, and with what the application gives to this run or call. */
     const within = <A, Failure>(effect: Effect.Effect<A, Failure>, own: Context.Context<never> | undefined) =>
@@ -262,11 +266,11 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return own === undefined ? surroundings : Context.merge(surroundings, own)
       })
 
-    const run: Service<E>["run"] = ({ context, ...input }) => within(start(input, undefined), context)
+    const run: Service<MiddlewareFailure>["run"] = ({ context, ...input }) => within(start(input, undefined), context)
 
-    const stream: Service<E>["stream"] = (input) =>
+    const stream: Service<MiddlewareFailure>["stream"] = (input) =>
       Stream.unwrap(Effect.gen(function*() {
-        const queue = yield* Queue.bounded<RunEvent, AgentError | E | Cause.Done>(streamBuffer)
+        const queue = yield* Queue.bounded<RunEvent, AgentError | MiddlewareFailure | Cause.Done>(streamBuffer)
         const onEvent = (events: ReadonlyArray<RunEvent>): Effect.Effect<void> =>
           Effect.asVoid(Queue.offerAll(queue, events))
         yield* run({ ...input, streaming: input.streaming ?? true, onEvent }).pipe(
@@ -281,15 +285,17 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return Stream.fromQueue(queue)
       }))
 
-    const callTool: Service["callTool"] = ({ context, ...call }) => within(CallTool.callTool(services, call), context)
+    const callTool: Service["callTool"] = ({ context, ...call }) =>
+      within(Effect.provideService(CallTool.callTool(call), Services, services), context)
 
     const finalizeAll = Effect.suspend(() =>
       Effect.forEach(Array.from(open), (id) => finalize(id, { reason: "shutdown" }), { discard: true }))
     yield* Effect.addFinalizer(() => finalizeAll)
 
-    const service: Service<E> = { run, stream, stop, callTool, finalize }
-    // The context of a run is merged whatever is in it; the type says what has to be.
-    return service as Service<E, RunContext.Of<Middleware.Needs<Middlewares>>>
+    const service: Service<unknown> = { run, stream, stop, callTool, finalize }
+    // Failures of middleware pass through as they are, and the context of a run is merged whatever is in it: the types of the
+    // list say what both are.
+    return service as Service<Middleware.Errors<Middlewares>, RunContext.Of<Middleware.Needs<Middlewares>>>
   }))
 
 /** {@link make} for a key whose type names the failures `E`, and what is read of each run, `R`. */

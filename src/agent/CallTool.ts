@@ -18,7 +18,7 @@ import * as ToolCalls from "../tool/ToolCalls.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
-import type { Services } from "./Services.ts"
+import { Services } from "./Services.ts"
 
 /** A tool call. `R` is what tools read of a run. */
 export interface Call<R = never> {
@@ -42,10 +42,10 @@ const refused = (error: string): Outcome => ({ output: JSON.stringify({ error })
 
 /** The session that a call is made for: one that exists, or a new one that nobody stores. */
 const sessionOf = Effect.fnUntraced(function*(
-  { store }: Pick<Services, "store">,
   wanted: string | undefined
-): Effect.fn.Return<Ids.SessionId, InvalidInput | SessionStoreError> {
+): Effect.fn.Return<Ids.SessionId, InvalidInput | SessionStoreError, Services> {
   if (wanted === undefined) return yield* Ids.makeSessionId
+  const { store } = yield* Services
   const id = Ids.SessionId.make(wanted)
   const known = yield* store.get(id)
   if (Option.isSome(known)) return id
@@ -53,14 +53,13 @@ const sessionOf = Effect.fnUntraced(function*(
 })
 
 /** Runs a call; a call that cannot be made is a failed one. */
-export const callTool = Effect.fn("Agent.callTool")(function*<E>(
-  services: Services<E>,
+export const callTool = Effect.fn("Agent.callTool")(function*(
   { args, cwd, name, sessionId: wanted }: Omit<Call, "context">
-): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError> {
-  const { approvals, interceptors, registry, settings } = services
+): Effect.fn.Return<Outcome, InvalidInput | SessionStoreError, Services> {
+  const { approvals, interceptors, registry, settings } = yield* Services
   const tools = yield* registry.snapshot(settings.tools ?? everything)
   if (tools.get(name) === undefined) return refused(`there is no tool ${name}; there are ${tools.names.join(", ")}`)
-  const sessionId = yield* sessionOf(services, wanted)
+  const sessionId = yield* sessionOf(wanted)
   const taskId = Ids.TaskId.make(sessionId)
   const turnId = yield* Ids.makeTurnId(sessionId, taskId)
   const id = `call_${yield* Ids.hex(12)}`

@@ -28,7 +28,7 @@ import * as Toolsets from "../tool/Toolsets.ts"
 import * as ChildWatch from "./ChildWatch.ts"
 import { emit, type Lineage, type RunState } from "./RunState.ts"
 import type { RunOptions } from "./RunInput.ts"
-import type { Services } from "./Services.ts"
+import { Services } from "./Services.ts"
 
 /** Tools that a child never has. */
 const withheld: ReadonlySet<string> = new Set(["clarify", "memory", "send_message", "execute_code", "cronjob"])
@@ -81,8 +81,7 @@ export interface Agent {
 }
 
 /** Data that the children of one run have in common. */
-export interface Family<out E> {
-  readonly services: Services<E>
+export interface Family {
   readonly parent: RunState
   readonly cwd: string
   readonly agent: Agent
@@ -131,14 +130,15 @@ const promptOf = ({ context, goal }: Delegator.Task, cwd: string): string =>
   ].join("\n\n")
 
 /** A child that nobody has heard of yet. */
-export const plan = Effect.fnUntraced(function*<E>(
-  { cwd, depth, maxIterations, mayDelegate, parent, services }: Family<E>,
+export const plan = Effect.fnUntraced(function*(
+  { cwd, depth, maxIterations, mayDelegate, parent }: Family,
   task: Delegator.Task,
   index: number,
   registered: ReadonlyArray<string>,
   delegationId?: string
-): Effect.fn.Return<Child> {
-  const delegation = services.settings.delegation ?? {}
+): Effect.fn.Return<Child, never, Services> {
+  const { settings } = yield* Services
+  const delegation = settings.delegation ?? {}
   const subagentId = `sa-${index}-${yield* Ids.hex(8)}`
   const sessionId = yield* Ids.makeSessionId
   const { tool_call_id: callId } = yield* Correlation
@@ -210,27 +210,28 @@ export const closing = (child: Child): PairedEvents.Event<"subagent_stop"> => ["
 }]
 
 /** Tells that there is a child. Who gets the span closes it with {@link closing}. */
-export const announce = <E>(
-  { services: { interceptors } }: Family<E>,
+export const announce = (
   child: Child
-): Effect.Effect<PairedEvents.Span<"subagent_start">, never, Scope.Scope> =>
-  PairedEvents.open<"subagent_start">(interceptors.hooks, {
-    open: ["subagent_start", () => ({ ...child.link, child_goal: child.task.goal })],
-    otherwise: () => closing(child)
-  })
+): Effect.Effect<PairedEvents.Span<"subagent_start">, never, Scope.Scope | Services> =>
+  Effect.flatMap(Services, ({ interceptors }) =>
+    PairedEvents.open<"subagent_start">(interceptors.hooks, {
+      open: ["subagent_start", () => ({ ...child.link, child_goal: child.task.goal })],
+      otherwise: () => closing(child)
+    }))
 
 /** Result that the parent gets of a child, however far it came. */
-export const report = Effect.fnUntraced(function*<E>(
-  { parent, services }: Family<E>,
+export const report = Effect.fnUntraced(function*(
+  { parent }: Family,
   child: Child
-): Effect.fn.Return<Delegator.ChildReport> {
+): Effect.fn.Return<Delegator.ChildReport, never, Services> {
+  const { files } = yield* Services
   const { ending, index, sessionId, watched } = child
   const now = yield* Clock.currentTimeMillis
   const { durationMillis, error, exit, status, summary } = ending ??
     { ...ChildWatch.interrupted(watched), durationMillis: now - child.startedAt }
-  const stale = services.files === undefined
+  const stale = files === undefined
     ? []
-    : yield* services.files.stale(parent.sessionId, new Set([sessionId, ...watched.below]))
+    : yield* files.stale(parent.sessionId, new Set([sessionId, ...watched.below]))
   return {
     task_index: index,
     status,
@@ -247,11 +248,12 @@ export const report = Effect.fnUntraced(function*<E>(
   }
 })
 
-const settle = Effect.fnUntraced(function*<E>(
-  { parent, services: { interceptors } }: Family<E>,
+const settle = Effect.fnUntraced(function*(
+  { parent }: Family,
   child: Child,
   exit: Exit.Exit<Option.Option<RunResult>, unknown>
 ) {
+  const { interceptors } = yield* Services
   if (Exit.isSuccess(exit) && Option.isSome(exit.value)) {
     child.model = exit.value.value.model
     child.watched.usage = exit.value.value.usage
@@ -299,8 +301,9 @@ export const started = ({ lineage: { subagentId }, sessionId, task: { goal } }: 
 })
 
 /** Runs a child to its end, whatever that is; only interruption from outside is not a report. */
-export const run = <E>(family: Family<E>, child: Child): Effect.Effect<Delegator.ChildReport> => {
-  const { agent, parent, services: { children, settings } } = family
+export const run = Effect.fnUntraced(function*(family: Family, child: Child): Effect.fn.Return<Delegator.ChildReport, never, Services> {
+  const { agent, parent } = family
+  const { children, settings } = yield* Services
   const { autoApprove, childTimeoutMillis } = settings.delegation ?? {}
   const { sessionId, task } = child
   const work = agent.run(child.input, child.lineage)
@@ -333,10 +336,10 @@ export const run = <E>(family: Family<E>, child: Child): Effect.Effect<Delegator
     // The record of a parent tells of its child before the child's own does.
     return recorder.flush
   })
-  return Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
+  return yield* Effect.andThen(recorded, children.during(entry, agent.stop(sessionId), bounded)).pipe(
     Effect.provideService(InteractiveMode, unattended("child agent", autoApprove === true ? "approve" : "deny")),
     Effect.onExit((exit) => settle(family, child, exit)),
     Effect.exit,
     Effect.andThen(report(family, child))
   )
-}
+})

@@ -18,29 +18,28 @@ import type { Asked } from "../routing/Catalogue.ts"
 import type { AttemptLog } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
 import { emit, type RunState } from "./RunState.ts"
-import type { Services } from "./Services.ts"
+import { Services } from "./Services.ts"
 
 const turnOf = ({ sessionId, turnId }: RunState) => ({ session: sessionId, turn: turnId })
 
 /** The route that a run asks now: the one that was named, or where its turn is in the chain. */
-export const asking = <E>({ router }: Pick<Services<E>, "router">, run: RunState, named: Route | undefined): Effect.Effect<Asked> =>
-  named !== undefined ? Effect.succeed(named) : router.current?.(turnOf(run)) ?? router.primary
+export const asking = (run: RunState, named: Route | undefined): Effect.Effect<Asked, never, Services> =>
+  named !== undefined ? Effect.succeed(named) : Effect.flatMap(Services, ({ router }) => router.current?.(turnOf(run)) ?? router.primary)
 
 /**
  * Succeeds when the question may be asked again; fails with the refusal itself when that is about something else. `log`
  * names the route that was asked, where it was not the router's choice, and has the decision on the refusal.
  */
-export const recover = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+export const recover = Effect.fnUntraced(function*(
   run: RunState,
   error: AiError.AiError,
   log: AttemptLog
-): Effect.fn.Return<void, AiError.AiError | CompressionExhausted> {
-  const { compaction, router } = services
+): Effect.fn.Return<void, AiError.AiError | CompressionExhausted, Services> {
+  const { compaction, files, router } = yield* Services
   const named = log.route
   const { catalogue } = router
   if (catalogue === undefined) return yield* error
-  const route = yield* asking(services, run, named)
+  const route = yield* asking(run, named)
   const { tokens } = yield* catalogue.window(route)
   const outcome = yield* Probing.recover(catalogue.probing, compaction, run.compactions, {
     error,
@@ -60,7 +59,7 @@ export const recover = Effect.fnUntraced(function*<E>(
       run.messages.splice(0, before, ...outcome.messages)
       run.recorder?.write({ _tag: "ContextRewritten", reason: "context_overflow", before, after: run.messages.length })
       // The model has lost the files that it read.
-      if (services.files !== undefined) yield* services.files.forgetContents(run.sessionId)
+      if (files !== undefined) yield* files.forgetContents(run.sessionId)
       yield* emit(run, {
         _tag: "Waiting",
         reason: `${route.model} holds ${outcome.window} tokens: the conversation was compacted from ${before} messages to ${run.messages.length}`,

@@ -28,7 +28,7 @@ import * as ResultText from "../tool/ResultText.ts"
 import * as Child from "./Child.ts"
 import type { DelegationSettings } from "./RunInput.ts"
 import { emit, type RunState } from "./RunState.ts"
-import type { Services } from "./Services.ts"
+import { Services } from "./Services.ts"
 
 /** Defaults. */
 export const defaults = {
@@ -51,19 +51,18 @@ const withoutSecrets = Effect.fnUntraced(function*(task: Delegator.Task): Effect
 })
 
 /** The port for one run. */
-export const make = <E>(
-  services: Services<E>,
+export const make = Effect.fnUntraced(function*(
   parent: RunState,
   cwd: string,
   agent: Child.Agent
-): Delegator.Service => {
-  const { children, settings } = services
+): Effect.fn.Return<Delegator.Service, never, Services> {
+  const services = yield* Services
+  const { children, registry, settings } = services
   const limits = { ...defaults, ...settings.delegation }
   const maxSpawnDepth = limits.maxSpawnDepth ?? defaults.maxSpawnDepth
   const maxConcurrentChildren = limits.maxConcurrentChildren ?? defaults.maxConcurrentChildren
   const depth = parent.lineage?.depth ?? 0
-  const family: Child.Family<E> = {
-    services,
+  const family: Child.Family = {
     parent,
     cwd,
     agent,
@@ -85,7 +84,7 @@ export const make = <E>(
         `at most ${maxConcurrentChildren} tasks at once, and ${tasks.length} were given: send fewer, or merge some`
       )
     }
-    const registered = (yield* services.registry.list).map(({ toolset }) => toolset)
+    const registered = (yield* registry.list).map(({ toolset }) => toolset)
     for (const task of tasks) {
       const misnamed = Child.misnamed(task, registered)
       if (misnamed !== undefined) return yield* refused(misnamed)
@@ -103,10 +102,10 @@ export const make = <E>(
   const all = Effect.fnUntraced(function*(
     tasks: ReadonlyArray<Delegator.Task>,
     registered: ReadonlyArray<string>
-  ): Effect.fn.Return<ReadonlyArray<Delegator.ChildReport>, never, Scope.Scope> {
+  ): Effect.fn.Return<ReadonlyArray<Delegator.ChildReport>, never, Scope.Scope | Services> {
     const { tool_call_id: callId } = yield* Correlation
     const planned = yield* Effect.forEach(tasks, (task, index) => Child.plan(family, task, index, registered))
-    const spans = yield* Effect.forEach(planned, (child) => Child.announce(family, child))
+    const spans = yield* Effect.forEach(planned, (child) => Child.announce(child))
     yield* emit(parent, ...planned.map(Child.started))
     return yield* Effect.forEach(planned, (child) => Child.run(family, child), { concurrency: maxConcurrentChildren }).pipe(
       Effect.onInterrupt(() => salvage(callId, planned)),
@@ -132,10 +131,10 @@ export const make = <E>(
     yield* emit(parent, Child.started(child))
     yield* send(
       Effect.scoped(Effect.gen(function*() {
-        const span = yield* Child.announce(family, child)
+        const span = yield* Child.announce(child)
         const report = yield* Effect.ensuring(Child.run(family, child), Effect.suspend(() => span.close(Child.closing(child))))
         return { delegationId, sessionId: parent.sessionId, goal: task.goal, report }
-      }))
+      })).pipe(Effect.provideService(Services, services))
     )
     return {
       status: "dispatched",
@@ -151,7 +150,7 @@ export const make = <E>(
     delegate: Effect.fnUntraced(function*(tasks) {
       const registered = yield* admit(tasks)
       return yield* Effect.scoped(all(yield* Effect.forEach(tasks, withoutSecrets), registered))
-    }),
-    dispatch: (task) => Effect.flatMap(withoutSecrets(task), dispatch)
+    }, Effect.provideService(Services, services)),
+    dispatch: (task) => Effect.provideService(Effect.flatMap(withoutSecrets(task), dispatch), Services, services)
   }
-}
+})

@@ -24,7 +24,7 @@ import * as RunEnd from "./RunEnd.ts"
 import type { Outcome } from "./Step.ts"
 import * as Step from "./Step.ts"
 import { emit, result, type RunState } from "./RunState.ts"
-import type { Services } from "./Services.ts"
+import { type MiddlewareFailure, Services } from "./Services.ts"
 import * as Summary from "./Summary.ts"
 
 /** Output limits of answers that are asked for again after they were cut (`hermes-llm.md` §15.2). */
@@ -56,12 +56,14 @@ const factsOf = (run: RunState, outcome: Outcome): AnswerRetryPolicy.AnswerConte
 }
 
 /** Turns to another route because this one's answers are empty; false when there is none. */
-const leaveRoute = <E>({ router }: Services<E>, run: RunState): Effect.Effect<boolean> =>
-  Effect.flatMap(router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty"), (next) => {
-    if (next === undefined) return Effect.succeed(false)
-    const place = ({ model, provider }: RouteInfo) => ({ provider, model })
-    return Effect.as(emit(run, { _tag: "RouteChanged", from: place(run.route), to: place(next), reason: "empty_answers" }), true)
-  })
+const leaveRoute = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<boolean, never, Services> {
+  const { router } = yield* Services
+  const next = yield* router.advance({ session: run.sessionId, turn: run.turnId }, "its answers were empty")
+  if (next === undefined) return false
+  const place = ({ model, provider }: RouteInfo) => ({ provider, model })
+  yield* emit(run, { _tag: "RouteChanged", from: place(run.route), to: place(next), reason: "empty_answers" })
+  return true
+})
 
 /** Tells the model, once, that its time comes to an end. */
 const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
@@ -79,15 +81,18 @@ const announceTime = (run: RunState, now: number): Effect.Effect<void> => {
 }
 
 /** A step; undefined when its time ran out in the middle. */
-const stepInTime = <E>(
-  services: Services<E>,
+const stepInTime = (
   run: RunState,
   now: number
-): Effect.Effect<Outcome | undefined, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> => {
+): Effect.Effect<
+  Outcome | undefined,
+  AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
+  Services | ToolContext
+> => {
   const left = Budget.millisLeft(run.budget, now)
   return left === undefined
-    ? Step.step(services, run)
-    : Effect.map(Effect.timeoutOption(Step.step(services, run), left), Option.getOrUndefined)
+    ? Step.step(run)
+    : Effect.map(Effect.timeoutOption(Step.step(run), left), Option.getOrUndefined)
 }
 
 /** A round whose only tool was `execute_code` costs no step (`hermes-llm.md` §13.8). */
@@ -95,28 +100,29 @@ const isRefunded = (outcome: Outcome): boolean =>
   outcome._tag === "Continue" && outcome.tools.length > 0 && outcome.tools.every((name) => name === "execute_code")
 
 /** Runs steps until an outcome ends the run. */
-export const loop = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
-  run: RunState
-): Effect.fn.Return<RunResult, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
+export const loop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<
+  RunResult,
+  AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure,
+  Services | ToolContext
+> {
   let state = AnswerRetryPolicy.initial
   while (true) {
     const now = yield* Clock.currentTimeMillis
     const limit = Budget.exhausted(run.budget, now)
-    if (limit !== undefined) return yield* Summary.summarise(services, run, limit)
+    if (limit !== undefined) return yield* Summary.summarise(run, limit)
     yield* announceTime(run, now)
     run.steps++
     Budget.takeIteration(run.budget)
-    const outcome = yield* stepInTime(services, run, now)
+    const outcome = yield* stepInTime(run, now)
     if (outcome === undefined) {
-      yield* RunEnd.cutStep(services, run)
+      yield* RunEnd.cutStep(run)
       continue
     }
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
     const decision = AnswerRetryPolicy.decide(state, outcome, factsOf(run, outcome))
     const { action } = decision
     if (action._tag === "End") {
-      const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(services, run) : false
+      const moved = action.exit === "empty_response_exhausted" ? yield* leaveRoute(run) : false
       if (!moved) return result(run, action.exit, action.text)
       state = AnswerRetryPolicy.initial
       continue

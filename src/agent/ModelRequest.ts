@@ -22,8 +22,9 @@ import type { Delivered } from "../routing/PartialAnswer.ts"
 import * as AnswerText from "./AnswerText.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextOverflow from "./ContextOverflow.ts"
+import type { AgentSettings } from "./RunInput.ts"
 import { emit, type RunState } from "./RunState.ts"
-import type { Services } from "./Services.ts"
+import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** The facts that a piece of an answer is to a user. */
 const eventsOf = (parts: ReadonlyArray<StreamPart>, readsText: boolean): Array<RunEvent> => {
@@ -129,14 +130,14 @@ export interface Payment {
  * Takes what was spent into the run's budget, its session and its events, and into the sessions of the runs above; an interruption
  * does not come between them.
  */
-export const pay = <E>(
-  { store }: Pick<Services<E>, "store">,
+export const pay = (
   run: RunState,
   { cost, route: { model, provider }, task, usage }: Payment
-): Effect.Effect<void, SessionStoreError> => {
+): Effect.Effect<void, SessionStoreError, Services> => {
   Budget.charge(run.budget, usage, cost)
   const paid = { provider, model, usage, cost: Cost.spent(cost) }
   return Effect.uninterruptible(Effect.gen(function*() {
+    const { store } = yield* Services
     if (Budget.isUnpriced(run.budget, cost)) yield* emit(run, unpriced(model))
     yield* store.recordUsage(run.sessionId, paid)
     for (const above of run.lineage?.above ?? []) {
@@ -154,12 +155,12 @@ export interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
   readonly last?: Prompt.Message | undefined
 }
 
-const send = Effect.fnUntraced(function*<E>(
-  { interceptors, router, settings }: Services<E>,
+const send = Effect.fnUntraced(function*(
   run: RunState,
   { last, toolChoice, tools }: Question,
   progress: Progress
-): Effect.fn.Return<ModelAnswer, AiError.AiError | E> {
+): Effect.fn.Return<ModelAnswer, AiError.AiError | MiddlewareFailure, Services> {
+  const { interceptors, router, settings } = yield* Services
   const call: ModelCall = {
     messages: insertPrefill(last === undefined ? run.messages : [...run.messages, last], settings.prefill),
     tools,
@@ -176,7 +177,7 @@ const send = Effect.fnUntraced(function*<E>(
   const now = yield* Clock.currentTimeMillis
   const left = Budget.millisLeft(run.budget, now)
   const watched = run.streaming ? watch(run, yield* RedactSecrets, progress) : undefined
-  const asked = callModel<E>(router, interceptors, {
+  const asked = callModel<MiddlewareFailure>(router, interceptors, {
     call,
     log: progress.log,
     delivered: progress.delivered,
@@ -203,19 +204,18 @@ const send = Effect.fnUntraced(function*<E>(
 })
 
 /** Sends the question until it fits. */
-const fitting = <E>(
-  services: Services<E>,
+const fitting = (
   run: RunState,
   question: Question,
   progress: Progress
-): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | E> =>
+): Effect.Effect<ModelAnswer, AiError.AiError | CompressionExhausted | MiddlewareFailure, Services> =>
   Effect.catchIf(
-    send(services, run, question, progress),
+    send(run, question, progress),
     (error): error is AiError.AiError => AiError.isAiError(error),
     (error) =>
       Effect.andThen(
-        ContextOverflow.recover(services, run, error, progress.log),
-        fitting(services, run, question, progress)
+        ContextOverflow.recover(run, error, progress.log),
+        fitting(run, question, progress)
       )
   )
 
@@ -229,14 +229,13 @@ export interface Answer extends ModelAnswer {
 /**
  * Sends the question; an answer of which somebody has read a part, and whose rest could not be had, is what was read.
  */
-const answering = <E>(
-  services: Services<E>,
+const answering = (
   run: RunState,
   question: Question,
   progress: Progress
-): Effect.Effect<Answer, AiError.AiError | CompressionExhausted | E> =>
+): Effect.Effect<Answer, AiError.AiError | CompressionExhausted | MiddlewareFailure, Services> =>
   Effect.catchIf(
-    fitting(services, run, question, progress),
+    fitting(run, question, progress),
     (error): error is AiError.AiError | CompressionExhausted =>
       AiError.isAiError(error) || error instanceof CompressionExhausted,
     (error): Effect.Effect<Answer, AiError.AiError | CompressionExhausted> => {
@@ -260,21 +259,20 @@ const answering = <E>(
   )
 
 /** Output limit that a larger one is counted from; undefined where none was asked for and the answer was short. */
-const outputBase = <E>({ settings }: Services<E>, log: AttemptLog, usage: Usage.Usage): number | undefined => {
-  const asked = log.outputTokens ?? settings.maxOutputTokens
+const outputBase = ({ maxOutputTokens }: AgentSettings, log: AttemptLog, usage: Usage.Usage): number | undefined => {
+  const asked = log.outputTokens ?? maxOutputTokens
   // An endpoint that was asked for no limit has one of its own: at least what it gave.
   return asked ?? (usage.outputTokens > defaultOutputTokens ? usage.outputTokens : undefined)
 }
 
 /** One question to the model, with or without tools, accounted for. */
-export const ask = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+export const ask = Effect.fnUntraced(function*(
   run: RunState,
   question: Question
-): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | E> {
+): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services> {
   const progress = begin(run)
   const { log } = progress
-  const answer = yield* answering(services, run, question, progress)
+  const answer = yield* answering(run, question, progress)
   run.route = answer.route
   run.attempt = answer.attempt
   if (answer.brokenOff !== undefined) {
@@ -286,8 +284,8 @@ export const ask = Effect.fnUntraced(function*<E>(
     return answer
   }
   const usage = Usage.fromResponse(answer.response.usage)
-  if (run.outputTokens === undefined) run.outputBase = outputBase(services, log, usage)
-  yield* pay(services, run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
+  if (run.outputTokens === undefined) run.outputBase = outputBase((yield* Services).settings, log, usage)
+  yield* pay(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
   const { overflow, response } = AnswerLimits.bounded(answer.response)
   if (overflow !== undefined) {
     yield* emit(run, {

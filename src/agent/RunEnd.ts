@@ -20,16 +20,13 @@ import { makeApiRequestId } from "../hooks/Correlation.ts"
 import * as CallSize from "../routing/CallSize.ts"
 import * as Evidence from "../routing/classification/Evidence.ts"
 import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
-import type { Services } from "./Services.ts"
+import { Services } from "./Services.ts"
 
 /**
  * Completes the conversation of a step that was cut: its open calls are closed by what is known of each, or the text that was
  * seen of its answer is kept.
  */
-export const cutStep = Effect.fnUntraced(function*(
-  services: Pick<Services, "store">,
-  run: RunState
-): Effect.fn.Return<void, SessionStoreError> {
+export const cutStep = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<void, SessionStoreError, Services> {
   const { batch: { begun, calls: batch, results, salvaged }, text } = run
   const calls = batch.filter(({ id }) => !results.has(id))
   const outputOf = ({ id }: Prompt.ToolCallPart): string => salvaged.get(id) ?? Conversation.unknownResult(begun.has(id))
@@ -37,12 +34,12 @@ export const cutStep = Effect.fnUntraced(function*(
   run.batch = noBatch
   run.messages.push(...batch.map((call) => results.get(call.id) ?? cut[calls.indexOf(call)] ?? Conversation.cancelled(call)))
   if (calls.length > 0) {
-    yield* storeMessages(services, run, cut)
+    yield* storeMessages(run, cut)
   } else if (batch.length === 0 && text !== "" && !run.textStored) {
     const answer = Prompt.assistantMessage({ content: [Prompt.textPart({ text })] })
     run.messages.push(answer)
     run.textStored = true
-    yield* storeMessages(services, run, [answer])
+    yield* storeMessages(run, [answer])
   }
   for (const { id, name } of calls) {
     run.recorder?.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran: begun.has(id), durationMillis: 0 })
@@ -61,20 +58,13 @@ export const cutStep = Effect.fnUntraced(function*(
 })
 
 /** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
-export const settle = (
-  services: Pick<Services, "store">,
-  run: RunState,
-  reason: string
-): Effect.Effect<void, SessionStoreError> =>
-  Effect.andThen(cutStep(services, run), services.store.end(run.sessionId, reason))
+export const settle = (run: RunState, reason: string): Effect.Effect<void, SessionStoreError, Services> =>
+  Effect.andThen(cutStep(run), Effect.flatMap(Services, ({ store }) => store.end(run.sessionId, reason)))
 
 /** The result as the user gets it: listeners may rewrite the final text, and are told of it. */
-export const present = Effect.fnUntraced(function*(
-  { interceptors: { hooks } }: Pick<Services, "interceptors">,
-  run: RunState,
-  result: RunResult
-) {
+export const present = Effect.fnUntraced(function*(run: RunState, result: RunResult) {
   if (result.text === "") return result
+  const { interceptors: { hooks } } = yield* Services
   const where = { model: run.route.model, platform: run.platform }
   const replacement = yield* hooks.ask("transform_llm_output", () => ({
     response_text: result.text,
@@ -135,10 +125,9 @@ export const closeRecord =
 
 /** Tells the listeners that the run is over, on every path. */
 export const announceEnd =
-  ({ interceptors: { hooks } }: Pick<Services, "interceptors">, run: RunState) =>
-  <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void> => {
+  (run: RunState) => <E>(exit: Exit.Exit<RunResult, E>): Effect.Effect<void, never, Services> => {
     const interrupted = Exit.isSuccess(exit) ? exit.value.exit === "interrupted_by_user" : Exit.hasInterrupts(exit)
-    return hooks.emit("on_session_end", () => ({
+    return Effect.flatMap(Services, ({ interceptors: { hooks } }) => hooks.emit("on_session_end", () => ({
       session_id: run.sessionId,
       task_id: run.taskId,
       turn_id: run.turnId,
@@ -147,7 +136,7 @@ export const announceEnd =
       ...(Exit.hasInterrupts(exit) ? cut(run) : { reason: reasonOf(exit) }),
       model: run.route.model,
       platform: run.platform
-    }))
+    })))
   }
 
 /** A conversation beyond either is large. */
@@ -167,11 +156,7 @@ const rejection = ({ messages }: RunState, error: unknown): string | undefined =
  *
  * Source: `hermes-llm.md` §16.5 (15).
  */
-export const takeBackRejected = <E>(
-  services: Pick<Services, "store">,
-  run: RunState,
-  exit: Exit.Exit<unknown, E>
-): Effect.Effect<void, SessionStoreError> => {
+export const takeBackRejected = <E>(run: RunState, exit: Exit.Exit<unknown, E>): Effect.Effect<void, SessionStoreError, Services> => {
   const why = run.steps === 1 && Exit.isFailure(exit) && !Exit.hasInterrupts(exit) ? rejection(run, Cause.squash(exit.cause)) : undefined
-  return why === undefined ? Effect.void : storeMessages(services, run, [Refused.note(why)])
+  return why === undefined ? Effect.void : storeMessages(run, [Refused.note(why)])
 }

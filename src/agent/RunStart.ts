@@ -25,14 +25,15 @@ import * as PromptPrefix from "../prompt/PromptPrefix.ts"
 import * as ContextWindow from "../routing/ContextWindow.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
+import type { Service as RunRecord } from "../session/RunRecord.ts"
 import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import { everything } from "../tool/ToolRegistry.ts"
 import * as Background from "./Background.ts"
 import * as Budget from "./Budget.ts"
 import { workingDirectory } from "./internal/workingDirectory.ts"
 import { type Lineage, noBatch, type RunState } from "./RunState.ts"
-import type { RunOptions } from "./RunInput.ts"
-import type { Services } from "./Services.ts"
+import type { AgentSettings, RunOptions } from "./RunInput.ts"
+import { Services } from "./Services.ts"
 
 /** Model calls with tools of one run when nobody says otherwise. */
 export const defaultMaxIterations = 90
@@ -83,7 +84,7 @@ const userMessage = (prompt: RunOptions["prompt"]): Effect.Effect<Prompt.UserMes
     : Effect.fail(new InvalidInput({ message: "the prompt is empty: say what the agent should do" }))
 }
 
-const platformOf = ({ settings }: Pick<Services, "settings">): string => settings.platform ?? "library"
+const platformOf = (settings: AgentSettings): string => settings.platform ?? "library"
 
 interface OpenedSession {
   readonly id: Ids.SessionId
@@ -96,27 +97,26 @@ interface OpenedSession {
 
 /** Closes the calls that a run left open when its process died, each by what is known of it. */
 const closingOf = Effect.fnUntraced(function*(
-  { store }: Pick<Services, "store">,
   id: Ids.SessionId,
   history: ReadonlyArray<Prompt.Message>
 ) {
   const open = Conversation.openCalls(history)
   if (open.length === 0) return []
+  const { store } = yield* Services
   const begun = yield* store.begun(id)
   return open.map((call) => Conversation.cancelled(call, begun.has(call.id)))
 })
 
 const openSession = Effect.fnUntraced(function*(
-  services: Pick<Services, "interceptors" | "settings" | "store">,
   id: Ids.SessionId,
   input: RunOptions,
   place: SessionPlace
-): Effect.fn.Return<OpenedSession, SessionStoreError> {
-  const { interceptors, settings, store } = services
+): Effect.fn.Return<OpenedSession, SessionStoreError, Services> {
+  const { interceptors, settings, store } = yield* Services
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
   if (Option.isSome(known)) {
     const history = yield* store.messages(id)
-    return { id, systemPrompt: known.value.systemPrompt, history, closing: yield* closingOf(services, id, history) }
+    return { id, systemPrompt: known.value.systemPrompt, history, closing: yield* closingOf(id, history) }
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? (yield* PromptPrefix.systemPrompt({
     identity: settings.identity,
@@ -127,7 +127,7 @@ const openSession = Effect.fnUntraced(function*(
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,
     model: place.model,
-    platform: platformOf(services)
+    platform: platformOf(settings)
   }))
   return { id, systemPrompt, history: [], closing: [] }
 })
@@ -143,11 +143,10 @@ const withContext = (message: Prompt.UserMessage, context: string): Prompt.UserM
 }
 
 const askListeners = (
-  { interceptors }: Pick<Services, "interceptors">,
   run: RunState,
   history: ReadonlyArray<Prompt.Message>
-): Effect.Effect<string | undefined> =>
-  interceptors.hooks.ask("pre_llm_call", () => ({
+): Effect.Effect<string | undefined, never, Services> =>
+  Effect.flatMap(Services, ({ interceptors }) => interceptors.hooks.ask("pre_llm_call", () => ({
     session_id: run.sessionId,
     task_id: run.taskId,
     turn_id: run.turnId,
@@ -157,7 +156,7 @@ const askListeners = (
     model: run.route.model,
     platform: run.platform,
     sender_id: ""
-  }))
+  })))
 
 const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
   sessionId: parentSessionId,
@@ -169,7 +168,7 @@ const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagent
 })
 
 const recorderOf = (
-  { record }: Pick<Services, "record">,
+  record: RunRecord | undefined,
   { history, id }: OpenedSession,
   turnId: Ids.TurnId
 ): Effect.Effect<RunRecorder.Recorder | undefined> =>
@@ -202,15 +201,15 @@ const checkModel = Effect.fnUntraced(function*(
 })
 
 /** Begins a run on the session `id`, which the caller owns. */
-export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
-  const { settings, store } = services
+export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
+  const { children, record, router, settings, store } = yield* Services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleaned(input.prompt)
   const user = yield* userMessage(prompt)
-  const notice = lineage === undefined ? yield* checkModel(services.router, input) : undefined
-  const route = input.route === undefined ? yield* services.router.primary : routeInfo(input.route)
+  const notice = lineage === undefined ? yield* checkModel(router, input) : undefined
+  const route = input.route === undefined ? yield* router.primary : routeInfo(input.route)
   const cwd = input.cwd ?? settings.cwd ?? workingDirectory()
-  const session = yield* openSession(services, id, input, {
+  const session = yield* openSession(id, input, {
     cwd,
     provider: route.provider,
     model: route.model,
@@ -218,13 +217,13 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Id
   })
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
-  const reports = yield* Background.missed(services, session.id, session.history, user)
-  const recorder = yield* recorderOf(services, session, turnId)
+  const reports = yield* Background.missed({ children, store }, session.id, session.history, user)
+  const recorder = yield* recorderOf(record, session, turnId)
   recorder?.write({
     _tag: "RunStarted",
     version: RecordEvent.version,
     source: input.source ?? "library",
-    platform: platformOf(services),
+    platform: platformOf(settings),
     provider: route.provider,
     model: route.model,
     cwd,
@@ -239,7 +238,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Id
     sessionId: session.id,
     taskId,
     turnId,
-    platform: platformOf(services),
+    platform: platformOf(settings),
     lineage,
     routeWanted: input.route,
     reasoningEffort: input.reasoningEffort ?? settings.reasoningEffort,
@@ -274,7 +273,7 @@ export const open = Effect.fnUntraced(function*<E>(services: Services<E>, id: Id
     textStored: false,
     isOver: false
   }
-  const context = yield* askListeners(services, run, session.history)
+  const context = yield* askListeners(run, session.history)
   if (context !== undefined) run.messages[run.messages.length - 1] = withContext(user, context)
   return { run, cwd, resumed: session.history.length > 0, notice } satisfies Opened
 })

@@ -17,7 +17,7 @@ import type * as Probing from "../routing/Probing.ts"
 import type { LoopGuard } from "../tool/calls/LoopGuard.ts"
 import type { Selection } from "../tool/ToolRegistry.ts"
 import type * as Budget from "./Budget.ts"
-import type { Services } from "./Services.ts"
+import { Services } from "./Services.ts"
 
 /** Parent session, turn and budget of a child run. */
 export interface Lineage {
@@ -114,11 +114,10 @@ const originOf = ({ role }: Prompt.Message): Origin => role === "assistant" ? "m
 
 /** Appends messages of one writer to the session and the record. */
 export const storeMessages = (
-  { store }: Pick<Services, "store">,
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>
-): Effect.Effect<void, SessionStoreError> =>
-  Effect.map(store.append(run.sessionId, messages), (position) => {
+): Effect.Effect<void, SessionStoreError, Services> =>
+  Effect.map(Effect.flatMap(Services, ({ store }) => store.append(run.sessionId, messages)), (position) => {
     const { attempt, recorder, steps, turnId } = run
     const [first] = messages
     if (recorder === undefined || first === undefined) return

@@ -1,6 +1,7 @@
 /**
- * The services that a run works with.
+ * Services that the runs of one agent work with, from the Context of a run.
  */
+import * as Context from "effect/Context"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { Service as Compaction } from "../routing/CompactionPort.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
@@ -13,9 +14,13 @@ import type { Service as FileState } from "../tool/builtin/file/FileState.ts"
 import type { Service as Children } from "./Children.ts"
 import type { AgentSettings } from "./RunInput.ts"
 
-/** Services of a run. `E` is what the middleware of the stack can fail a model call with; it stands in the type alone. */
-export interface Services<out E = never> {
-  readonly Error?: E
+/** A failure of middleware, whatever its type: the type of the agent names it, nothing here looks into it. */
+export interface MiddlewareFailure {
+  readonly "~hermes-effect/agent/MiddlewareFailure": never
+}
+
+/** Services of an agent. */
+export interface AgentServices {
   readonly router: ModelRouter
   readonly registry: ToolRegistry
   readonly store: SessionStore
@@ -33,3 +38,6 @@ export interface Services<out E = never> {
   readonly files: FileState | undefined
   readonly settings: AgentSettings
 }
+
+/** The services of the agent at work. */
+export class Services extends Context.Service<Services, AgentServices>()("hermes-effect/agent/Services") {}

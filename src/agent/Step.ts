@@ -21,7 +21,7 @@ import * as Budget from "./Budget.ts"
 import * as ContextOverflow from "./ContextOverflow.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
-import type { Services } from "./Services.ts"
+import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Outcome of one step. */
 export type Outcome =
@@ -79,12 +79,11 @@ const promptPart = (step: number) => (part: ContentPart, index: number): Prompt.
 
 /** Puts messages into the conversation and the store, at once. */
 export const append = (
-  services: Pick<Services, "store">,
   run: RunState,
   ...messages: ReadonlyArray<Prompt.Message>
-): Effect.Effect<void, SessionStoreError> => {
+): Effect.Effect<void, SessionStoreError, Services> => {
   run.messages.push(...messages)
-  return storeMessages(services, run, messages)
+  return storeMessages(run, messages)
 }
 
 /**
@@ -92,26 +91,23 @@ export const append = (
  *
  * Source: `hermes-llm.md` §19.9.
  */
-const resultLimits = <E>(services: Services<E>, run: RunState): Effect.Effect<Bounds.Limits> => {
-  const { router: { catalogue }, settings } = services
-  if (settings.resultLimits !== undefined) return Effect.succeed(settings.resultLimits)
-  return catalogue === undefined
-    ? Effect.succeed(Bounds.defaultLimits)
-    : ContextOverflow.asking(services, run, run.routeWanted).pipe(
-      Effect.flatMap(catalogue.known),
-      // A window that nobody knows is no reason to give less.
-      Effect.map(({ window: { source, tokens } }) => Bounds.limitsFor(source === "default" ? undefined : tokens))
-    )
-}
+const resultLimits = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return<Bounds.Limits, never, Services> {
+  const { router: { catalogue }, settings } = yield* Services
+  if (settings.resultLimits !== undefined) return settings.resultLimits
+  if (catalogue === undefined) return Bounds.defaultLimits
+  const { window: { source, tokens } } = yield* catalogue.known(yield* ContextOverflow.asking(run, run.routeWanted))
+  // An unknown window is no reason to give less.
+  return Bounds.limitsFor(source === "default" ? undefined : tokens)
+})
 
-const runTools = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+const runTools = Effect.fnUntraced(function*(
   run: RunState,
   calls: ReadonlyArray<Prompt.ToolCallPart>,
   notes: ReadonlyMap<Prompt.ToolCallPart, string>,
   tools: Snapshot
-): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, ToolContext> {
-  const { approvals, interceptors } = services
+): Effect.fn.Return<ToolCalls.Completed, SessionStoreError, Services | ToolContext> {
+  const services = yield* Services
+  const { approvals, interceptors, store } = services
   if (run.recorder !== undefined) yield* run.recorder.flush
   const batch = {
     calls,
@@ -127,7 +123,7 @@ const runTools = Effect.fnUntraced(function*<E>(
     interceptors,
     guard: run.guard,
     approvals,
-    limits: yield* resultLimits(services, run),
+    limits: yield* resultLimits(run),
     messages: run.messages,
     ids: {
       sessionId: run.sessionId,
@@ -138,10 +134,13 @@ const runTools = Effect.fnUntraced(function*<E>(
     emit: run.emit,
     begin: (started) => {
       const ids = started.map(({ id }) => id)
-      return Effect.andThen(services.store.begin(run.sessionId, ids), Effect.sync(() => ids.forEach((id) => batch.begun.add(id))))
+      return Effect.andThen(store.begin(run.sessionId, ids), Effect.sync(() => ids.forEach((id) => batch.begun.add(id))))
     },
     settled: (call, message) =>
-      Effect.tap(storeMessages(services, run, [message]), () => Effect.sync(() => batch.results.set(call.id, message))),
+      storeMessages(run, [message]).pipe(
+        Effect.tap(() => Effect.sync(() => batch.results.set(call.id, message))),
+        Effect.provideService(Services, services)
+      ),
     quota: () => Budget.takeToolCall(run.budget)
   }).pipe(Effect.provideService(ConversationHistory, (json) => Conversation.holds(run.messages, json)))
 })
@@ -165,12 +164,11 @@ const notesOf = (
 
 /** Keeps what is fit to be sent back of an answer. */
 const keep = (
-  services: Pick<Services, "store">,
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>
-): Effect.Effect<void, SessionStoreError> => {
+): Effect.Effect<void, SessionStoreError, Services> => {
   run.textStored = true
-  return content.length === 0 ? Effect.void : append(services, run, Prompt.assistantMessage({ content }))
+  return content.length === 0 ? Effect.void : append(run, Prompt.assistantMessage({ content }))
 }
 
 /** Nothing that a user could see. */
@@ -181,48 +179,45 @@ const withoutText = (content: ReadonlyArray<Prompt.AssistantMessagePart>): Reado
 
 /** An answer that the output limit cut. One with calls is not kept: the same question is asked again. */
 const truncated = Effect.fnUntraced(function*(
-  services: Pick<Services, "store">,
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   text: string,
   callsCut: boolean
-): Effect.fn.Return<Outcome, SessionStoreError> {
+): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   if (callsCut) return { _tag: "Truncated", text, cut: "calls" }
   if (isBlank(text)) return { _tag: "Truncated", text: "", cut: withoutText(content).length === 0 ? "text" : "thinking" }
-  yield* keep(services, run, content)
+  yield* keep(run, content)
   return { _tag: "Truncated", text, cut: "text" }
 })
 
 /** An answer without calls. */
 const answered = Effect.fnUntraced(function*(
-  services: Pick<Services, "store">,
   run: RunState,
   content: ReadonlyArray<Prompt.AssistantMessagePart>,
   text: string,
   reason: ModelResponse["finishReason"]
-): Effect.fn.Return<Outcome, SessionStoreError> {
+): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   const reasoned = content.some((part) => part.type === "reasoning")
   if (isBlank(text) && reason !== "pause") {
     if (reason === "content-filter") return { _tag: "Filtered", text }
     // Providers refuse a history with empty texts.
-    yield* keep(services, run, withoutText(content))
+    yield* keep(run, withoutText(content))
     return { _tag: "Empty", reasoned }
   }
-  yield* keep(services, run, content)
+  yield* keep(run, content)
   if (reason === "pause") return { _tag: "Paused", text }
   return { _tag: reason === "content-filter" ? "Filtered" : "Finished", text }
 })
 
 /** An answer whose rest could not be had: what was read of it is kept, with a mark. */
 const cutOff = Effect.fnUntraced(function*(
-  services: Pick<Services, "store">,
   run: RunState,
   parts: ReadonlyArray<ContentPart>
-): Effect.fn.Return<Outcome, SessionStoreError> {
+): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   const text = yield* ModelRequest.showText(run, parts)
   run.textStored = true
   const content = parts.map(promptPart(run.steps))
-  yield* append(services, run, Prompt.assistantMessage({ content, options: Conversation.brokenOff }))
+  yield* append(run, Prompt.assistantMessage({ content, options: Conversation.brokenOff }))
   return { _tag: "BrokenOff", text }
 })
 
@@ -232,21 +227,20 @@ const tooMuch = (overflow: AnswerLimits.Overflow): string =>
 
 /** An answer that went beyond a bound: its calls are answered with an error, so that the model can do it otherwise. */
 const endless = Effect.fnUntraced(function*(
-  services: Pick<Services, "store">,
   run: RunState,
   parts: ReadonlyArray<ContentPart>,
   overflow: AnswerLimits.Overflow
-): Effect.fn.Return<Outcome, SessionStoreError> {
+): Effect.fn.Return<Outcome, SessionStoreError, Services> {
   const text = yield* ModelRequest.showText(run, parts)
   const ofCalls = overflow === "arguments" || overflow === "calls"
   const content = parts.filter((part) => part.type === "text" || (ofCalls && part.type === "tool-call")).map(promptPart(run.steps))
-  yield* keep(services, run, content)
+  yield* keep(run, content)
   if (!ofCalls) {
     return { _tag: "Endless", text: text === "" ? `No answer: the model went beyond ${AnswerLimits.describe(overflow)}.` : text }
   }
   const output = tooMuch(overflow)
   const calls = content.filter(isCall)
-  yield* append(services, run, ...calls.map((call) => Conversation.toolResult(call, { output, isFailure: true })))
+  yield* append(run, ...calls.map((call) => Conversation.toolResult(call, { output, isFailure: true })))
   yield* emit(run, ...calls.map((call): RunEvent => ({
     _tag: "ToolFinished",
     callId: call.id,
@@ -258,16 +252,16 @@ const endless = Effect.fnUntraced(function*(
   return { _tag: "Continue", text, tools: calls.map(({ name }) => name), invalid: true }
 })
 
-const settled = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+const settled = Effect.fnUntraced(function*(
   run: RunState,
   parts: ReadonlyArray<ContentPart>,
   reason: ModelResponse["finishReason"],
   tools: Snapshot
-): Effect.fn.Return<Outcome, SessionStoreError, ToolContext> {
+): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
+  const { files, settings } = yield* Services
   const text = yield* ModelRequest.showText(run, parts)
   const normalised = Normalise.normalise(parts, tools, {
-    delegations: services.settings.delegation?.maxCallsPerStep ?? delegationsPerStep
+    delegations: settings.delegation?.maxCallsPerStep ?? delegationsPerStep
   })
   const { changes } = normalised
   if (changes.length > 0) {
@@ -278,36 +272,36 @@ const settled = Effect.fnUntraced(function*<E>(
   const content = normalised.parts.map(promptPart(run.steps))
   const calls = content.filter(isCall)
   if (reason === "length" || normalised.truncated) {
-    return yield* truncated(services, run, content, text, calls.length > 0 || normalised.truncated)
+    return yield* truncated(run, content, text, calls.length > 0 || normalised.truncated)
   }
-  if (calls.length === 0) return yield* answered(services, run, content, text, reason)
-  yield* keep(services, run, content)
-  const { invalid, halted, messages } = yield* runTools(services, run, calls, notesOf(normalised, content), tools)
+  if (calls.length === 0) return yield* answered(run, content, text, reason)
+  yield* keep(run, content)
+  const { invalid, halted, messages } = yield* runTools(run, calls, notesOf(normalised, content), tools)
   run.messages.push(...messages)
   run.batch = noBatch
-  if (services.files !== undefined && calls.some(({ name }) => !looking.has(name))) {
-    yield* services.files.otherToolRan(run.sessionId)
+  if (files !== undefined && calls.some(({ name }) => !looking.has(name))) {
+    yield* files.otherToolRan(run.sessionId)
   }
   if (halted !== undefined) return { _tag: "Halted", message: halted }
   return { _tag: "Continue", text, tools: calls.map(({ name }) => name), invalid }
 })
 
 /** Makes one model call and runs the tools that it asked for. */
-export const step = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+export const step = Effect.fnUntraced(function*(
   run: RunState
-): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | E, ToolContext> {
+): Effect.fn.Return<Outcome, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services | ToolContext> {
+  const { registry } = yield* Services
   yield* emit(run, { _tag: "StepStarted", step: run.steps })
-  const tools = yield* services.registry.snapshot(run.tools)
-  const { brokenOff, overflow, response } = yield* ModelRequest.ask(services, run, {
+  const tools = yield* registry.snapshot(run.tools)
+  const { brokenOff, overflow, response } = yield* ModelRequest.ask(run, {
     tools: tools.definitions,
     toolChoice: "auto"
   })
   const outcome = brokenOff !== undefined
-    ? yield* cutOff(services, run, response.parts)
+    ? yield* cutOff(run, response.parts)
     : overflow !== undefined
-    ? yield* endless(services, run, response.parts, overflow)
-    : yield* settled(services, run, response.parts, response.finishReason, tools)
+    ? yield* endless(run, response.parts, overflow)
+    : yield* settled(run, response.parts, response.finishReason, tools)
   yield* emit(run, { _tag: "StepFinished", step: run.steps, finishReason: response.finishReason })
   return outcome
 })

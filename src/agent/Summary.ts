@@ -15,7 +15,7 @@ import type { Limit, RunResult } from "../domain/RunEvent.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as Budget from "./Budget.ts"
 import { result, type RunState } from "./RunState.ts"
-import type { Services } from "./Services.ts"
+import type { MiddlewareFailure, Services } from "./Services.ts"
 import * as Step from "./Step.ts"
 
 /** Tries, the first included. */
@@ -57,12 +57,11 @@ interface Summarized {
 
 const failed = (why: string): Failed => ({ _tag: "Failed", why })
 
-const ask = <E>(
-  services: Services<E>,
+const ask = (
   run: RunState,
   limit: Limit
-): Effect.Effect<Summarized | Failed, SessionStoreError | Exclude<E, AiError.AiError>> => {
-  const asked = ModelRequest.ask(services, run, {
+): Effect.Effect<Summarized | Failed, SessionStoreError | MiddlewareFailure, Services> => {
+  const asked = ModelRequest.ask(run, {
     last: request(limit),
     tools: [],
     toolChoice: "none"
@@ -74,13 +73,12 @@ const ask = <E>(
         options: brokenOff === undefined ? {} : Conversation.brokenOff
       }))
     ),
-    Effect.catch((error): Effect.Effect<Failed, SessionStoreError | Exclude<E, AiError.AiError>> =>
+    Effect.catch((error): Effect.Effect<Failed, SessionStoreError | MiddlewareFailure> =>
       AiError.isAiError(error)
         ? Effect.succeed(failed(`, and the summary failed (${error.reason.message})`))
         : error instanceof CompressionExhausted
         ? Effect.succeed(failed(`, and the summary failed (${error.message})`))
-        // The tests have left neither; the compiler can not see that for a generic E.
-        : Effect.fail(error as SessionStoreError | Exclude<E, AiError.AiError>))
+        : Effect.fail(error))
   )
   return limit === "time"
     ? Effect.map(
@@ -91,19 +89,18 @@ const ask = <E>(
 }
 
 /** Asks for the summary of a run that used up a limit; gives a fixed text where there is none. */
-export const summarise = Effect.fnUntraced(function*<E>(
-  services: Services<E>,
+export const summarise = Effect.fnUntraced(function*(
   run: RunState,
   limit: Limit
-): Effect.fn.Return<RunResult, SessionStoreError | Exclude<E, AiError.AiError>> {
+): Effect.fn.Return<RunResult, SessionStoreError | MiddlewareFailure, Services> {
   const exit = limit === "iterations" ? "max_iterations_reached" : "budget_exhausted"
   run.outputTokens = undefined
   for (let tried = 0; tried < tries; tried++) {
-    const said = yield* ask(services, run, limit)
+    const said = yield* ask(run, limit)
     if (said._tag === "Failed") return result(run, exit, without(run, limit, said.why), limit)
     const { options, text } = said
     if (text.trim() === "") continue
-    yield* Step.append(services, run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
+    yield* Step.append(run, Prompt.assistantMessage({ content: [Prompt.textPart({ text })], options }))
     run.textStored = true
     return result(run, exit, text, limit)
   }
