@@ -1,9 +1,16 @@
-// `hermes tools enable | disable`, with the real program as a child process.
+// `hermes tools`: its list, and `enable | disable` with the real program as a child process.
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { machine } from "../support/hermes.ts"
+import { summary } from "../../src/cli/ToolsCommand.ts"
+
+it("a tool is told in its first sentence, and what a list follows ends like one", () => {
+  assert.strictEqual(summary("Reads a file. Then more."), "Reads a file.")
+  assert.strictEqual(summary("Asks the user when:\n- it must\n- it may"), "Asks the user when.")
+  assert.strictEqual(summary("One:two three"), "One:two three")
+})
 
 describe("hermes tools", () => {
   it.live("disable keeps a toolset from runs, enable gives it back, and brings one that was not chosen", () =>
