@@ -13,7 +13,7 @@ import type { Selection } from "../tool/ToolRegistry.ts"
 import type { Limits } from "./Budget.ts"
 
 /** One run. Only `prompt` is needed, and `context` where something of the runtime reads it. */
-export type RunInput<R = never> = RunOptions & RunContext.Given<R>
+export type RunInput<R = never> = RunOptions & RunContext.ContextInput<R>
 
 /** {@link RunInput} without what belongs to the application. */
 export interface RunOptions {

@@ -9,8 +9,8 @@ import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { marker } from "../domain/Redaction.ts"
 
-/** Facts about a kind besides its type; read by `Shape`. */
-export interface Facts {
+/** Rules of a kind besides its type; read by `Shape`. */
+export interface FieldRules {
   /** The least and the most that is taken; a number beyond is moved there with a warning. */
   readonly least?: number
   readonly most?: number
@@ -43,17 +43,17 @@ export interface Unsupported {
   readonly stops?: boolean
 }
 
-/** The annotation that carries {@link Facts}. */
+/** The annotation that carries {@link FieldRules}. */
 export const factsKey = "hermes-effect/config/facts"
 
-const facts = (facts: Facts) => ({ [factsKey]: facts })
+const facts = (facts: FieldRules) => ({ [factsKey]: facts })
 
 /**
  * Marks a key that nothing reads yet. The mark is removed together with the change that gives the key its effect; a test
  * fails for a key that has neither a reader nor this mark.
  */
 export const unsupported = <S extends Schema.Top>(schema: S, unsupported: Unsupported = { holds: [] }): S["Rebuild"] =>
-  schema.annotate(facts({ ...SchemaAST.resolveAt<Facts>(factsKey)(schema.ast), unsupported }))
+  schema.annotate(facts({ ...SchemaAST.resolveAt<FieldRules>(factsKey)(schema.ast), unsupported }))
 
 /** `maxTurns` as `max_turns`. */
 export const snakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
@@ -140,7 +140,7 @@ export const ratio = Schema.Finite.check(
   Schema.isBetween({ minimum: 0, maximum: 1, exclusiveMinimum: true }, { expected: "a number above 0 and up to 1" })
 )
 
-const secretOf = (more: Facts) =>
+const secretOf = (more: FieldRules) =>
   Schema.String.pipe(
     Schema.decodeTo(
       Schema.Redacted(Schema.String).annotate({ expected: "a string", ...facts({ ...more, secret: true }) }),

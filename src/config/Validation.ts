@@ -29,12 +29,12 @@ export interface Remark {
   readonly stops: boolean
 }
 
-type Said = Omit<Remark, "path">
+type RemarkBody = Omit<Remark, "path">
 
-const withoutEffect = (remedy = "remove it"): Said => ({ text: `not supported yet, has no effect; ${remedy}`, stops: false })
+const withoutEffect = (remedy = "remove it"): RemarkBody => ({ text: `not supported yet, has no effect; ${remedy}`, stops: false })
 
 /** The remark about the value under a name of `parent`; undefined where it has an effect, or may have in its parts. */
-const remark = (parent: Shape.Shape, name: string | number, value: unknown): Said | undefined => {
+const remark = (parent: Shape.Shape, name: string | number, value: unknown): RemarkBody | undefined => {
   if (parent._tag === "MapOf" && parent.facts.unsupportedNames?.includes(String(name)) === true) return withoutEffect()
   const shape = Shape.at(parent, [name])
   const mark = shape === undefined ? undefined : Shape.unsupported(shape)

@@ -42,10 +42,10 @@ const openers: Readonly<Record<string, string>> = {
   "'": "the quote that opens here has no end: close it at the end of the value"
 }
 
-type Place = "here" | "colon"
+type ErrorPosition = "here" | "colon"
 
 /** The library's errors by code and message, each as the mistake and the remedy. */
-const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: Place]> = [
+const mistakes: ReadonlyArray<readonly [error: RegExp, mistake: string, place?: ErrorPosition]> = [
   [/^TAB_AS_INDENT/, "a tab in the indentation: use spaces"],
   [/^BAD_DQ_ESCAPE/, "an unknown escape: write a backslash as \\\\, or use single quotes"],
   [/^MULTIPLE_DOCS/, "a second document: keep one, without the --- before the other"],

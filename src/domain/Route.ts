@@ -93,14 +93,14 @@ export const info = (route: Route): RouteInfo => ({
 })
 
 /** A route, or the public half of one. */
-type Known = Pick<Route, "provider" | "model" | "apiMode" | "baseUrl" | "abilities">
+type RouteIdentity = Pick<Route, "provider" | "model" | "apiMode" | "baseUrl" | "abilities">
 
 const isAnthropic = (baseUrl: string | undefined): boolean => {
   const host = baseUrl === undefined ? "api.anthropic.com" : URL.parse(baseUrl)?.hostname ?? ""
   return host === "anthropic.com" || host.endsWith(".anthropic.com")
 }
 
-const thinking = ({ apiMode, baseUrl, model }: Known): Abilities["thinking"] => {
+const thinking = ({ apiMode, baseUrl, model }: RouteIdentity): Abilities["thinking"] => {
   switch (apiMode) {
     case "anthropic_messages":
       // Other vendors' models refuse signatures that they did not write.
@@ -113,7 +113,7 @@ const thinking = ({ apiMode, baseUrl, model }: Known): Abilities["thinking"] => 
 }
 
 /** The abilities of a route: those that it states, else what its protocol and model are known for. */
-export const abilities = (route: Known): Abilities =>
+export const abilities = (route: RouteIdentity): Abilities =>
   route.abilities ?? {
     thinking: thinking(route),
     // The template that renders a chat is not known; what strict ones take, all take.

@@ -73,7 +73,7 @@ export type AtBuild<R> = Exclude<Exclude<R, PerRun>, Scope.Scope>
 export type AtMost<R, Needs> = [Of<Needs>] extends [R] ? unknown : never
 
 /** The `context` of a run: needed where something of the runtime reads it. */
-export type Given<R> = [R] extends [never] ? { readonly context?: Context.Context<never> | undefined }
+export type ContextInput<R> = [R] extends [never] ? { readonly context?: Context.Context<never> | undefined }
   : { readonly context: Context.Context<R> }
 
 /** Leaves the keys of a run for the run to give: what is built only keeps code that reads them later. */

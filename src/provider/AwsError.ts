@@ -18,7 +18,7 @@ import * as Raw from "./Raw.ts"
 import * as SdkError from "./SdkError.ts"
 
 /** The place and the model that were asked. */
-export interface Place extends SdkError.Context {
+export interface AwsContext extends SdkError.Context {
   readonly region: string
 }
 
@@ -57,7 +57,7 @@ const maxMessage = 500
 
 const oneLine = (text: string): string => redactStart(text.replaceAll(/\s+/g, " ").trim(), maxMessage)
 
-const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
+const reasonOf = (error: Error, place: AwsContext): AiError.AiErrorReason => {
   const fields = Raw.fields(error)
   const answer = Raw.fields(fields["$metadata"])
   const status = typeof answer["httpStatusCode"] === "number" ? answer["httpStatusCode"] : undefined
@@ -125,7 +125,7 @@ const reasonOf = (error: Error, place: Place): AiError.AiErrorReason => {
 }
 
 /** The failure that the AWS SDK threw. */
-export const fromSdk = (error: unknown, place: Place): AiError.AiError =>
+export const fromSdk = (error: unknown, place: AwsContext): AiError.AiError =>
   AiError.make({
     module: place.module,
     method: place.method,

@@ -220,7 +220,7 @@ export const make = Effect.fn("BedrockConverse.make")(function*(
   if (Endpoint.needsEnvironment(variables)) yield* (yield* HiddenVariables).lend(awsSecrets)
   const [sdk, fetch] = yield* SdkSetup.load(route, () => import("@aws-sdk/client-bedrock-runtime"))
   const client = makeClient(sdk, endpoint, Endpoint.credentials(variables), fetch)
-  const place = (method: string): AwsError.Place => ({
+  const place = (method: string): AwsError.AwsContext => ({
     module: "BedrockConverse",
     method,
     url: endpoint.address ?? `https://bedrock-runtime.${endpoint.region}.amazonaws.com`,

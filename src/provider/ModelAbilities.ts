@@ -127,10 +127,10 @@ export interface Budget {
 /** Thinking in the fields of a request; undefined leaves thinking to the API. */
 export type Thinking = Adaptive | Budget | undefined
 
-type Asked = Exclude<ReasoningEffort, "none" | "minimal">
+type ActiveEffort = Exclude<ReasoningEffort, "none" | "minimal">
 
 /** Tokens to think with, where a model counts them. */
-export const budgets: Readonly<Record<Asked, number>> = { xhigh: 32_000, high: 16_000, medium: 8_000, low: 4_000 }
+export const budgets: Readonly<Record<ActiveEffort, number>> = { xhigh: 32_000, high: 16_000, medium: 8_000, low: 4_000 }
 
 /** Tokens that the answer itself gets at least, above the budget. */
 export const answerTokens = 4_096

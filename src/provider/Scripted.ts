@@ -52,7 +52,7 @@ export interface Call {
 }
 
 /** The answer of a turn. Without `text` it is the pieces, joined. */
-export interface Said {
+export interface Reply {
   readonly text?: string
   /** The text as it streams; words when absent. */
   readonly pieces?: ReadonlyArray<string | Piece>
@@ -67,25 +67,25 @@ export interface Said {
 
 /** The outcome of one request. */
 export type Turn =
-  | { readonly type: "complete"; readonly said: Said }
-  | { readonly type: "fail"; readonly said: Said; readonly error: AiError.AiError }
-  | { readonly type: "hang"; readonly said: Said }
+  | { readonly type: "complete"; readonly said: Reply }
+  | { readonly type: "fail"; readonly said: Reply; readonly error: AiError.AiError }
+  | { readonly type: "hang"; readonly said: Reply }
 
 /** An answer. */
-export const complete = (said: string | Said): Turn => ({
+export const complete = (said: string | Reply): Turn => ({
   type: "complete",
   said: typeof said === "string" ? { text: said } : said
 })
 
 /** A failure; in a stream, after what is said has come. */
-export const fail = (error: AiError.AiError | AiError.AiErrorReason, said: Said = {}): Turn => ({
+export const fail = (error: AiError.AiError | AiError.AiErrorReason, said: Reply = {}): Turn => ({
   type: "fail",
   said,
   error: AiError.isAiError(error) ? error : AiError.make({ module: "Scripted", method: "execute", reason: error })
 })
 
 /** No answer, until interruption; in a stream, after what is said has come. */
-export const hang = (said: Said = {}): Turn => ({ type: "hang", said })
+export const hang = (said: Reply = {}): Turn => ({ type: "hang", said })
 
 /** Requests of a script so far. */
 export interface InspectionService {
@@ -121,7 +121,7 @@ const context = (method: string): SdkError.Context => ({
 
 const pieceText = (piece: string | Piece): string => typeof piece === "string" ? piece : piece.text
 
-const answerOf = (said: Said, turn: number): Completion.Answer => ({
+const answerOf = (said: Reply, turn: number): Completion.Answer => ({
   text: said.text ?? said.pieces?.map(pieceText).join(""),
   reasoning: said.reasoning,
   calls: said.toolCalls?.map((call, index) => ({

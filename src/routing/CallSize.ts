@@ -6,7 +6,7 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../domain/Json.ts"
 import type { ModelCall } from "../domain/Model.ts"
-import type { Facts } from "./classification/Evidence.ts"
+import type { CallSituation } from "./classification/Evidence.ts"
 
 const characters = new WeakMap<Prompt.Message, number>()
 
@@ -41,6 +41,6 @@ export const tokens = ({ messages }: Pick<ModelCall, "messages">): number => {
   return Math.ceil(length / 4)
 }
 
-/** Facts for the classification of a failed call to a model that holds `window` tokens. */
-export const facts = (call: Pick<ModelCall, "messages"> | undefined, window: number): Facts =>
+/** Situation for the classification of a failed call to a model that holds `window` tokens. */
+export const facts = (call: Pick<ModelCall, "messages"> | undefined, window: number): CallSituation =>
   call === undefined ? { window } : { tokens: tokens(call), window, messages: call.messages.length }

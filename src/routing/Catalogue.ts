@@ -75,10 +75,10 @@ export interface ModelFacts extends ModelTables.Abilities {
 }
 
 /** Parts of a route that facts depend on: its model and address. The key is for lists that are not public. */
-export type Asked = Pick<Route, "provider" | "model" | "baseUrl" | "apiKey">
+export type RouteIdentity = Pick<Route, "provider" | "model" | "baseUrl" | "apiKey">
 
 /** Facts that every call on a route needs. */
-export interface Known {
+export interface CallFacts {
   readonly window: Window
   /** Computes the cost of a call: the provider's own figure where that is an account of money; else its usage at the known price. */
   readonly cost: (usage: Usage, reported?: number) => Costs.Cost
@@ -87,19 +87,19 @@ export interface Known {
 /** Facts about models, by route. */
 export interface Service {
   /**
-   * {@link Known} of a route object, looked up again after a while. A call is held up by an endpoint of its user for a second at
+   * {@link CallFacts} of a route object, looked up again after a while. A call is held up by an endpoint of its user for a second at
    * most, and only while it is not known to say nothing; by a service of models for five.
    */
-  readonly known: (route: Asked) => Effect.Effect<Known>
-  readonly window: (route: Asked) => Effect.Effect<Window>
-  readonly facts: (route: Asked) => Effect.Effect<ModelFacts>
-  readonly cost: (route: Asked, usage: Usage) => Effect.Effect<Costs.Cost>
+  readonly known: (route: RouteIdentity) => Effect.Effect<CallFacts>
+  readonly window: (route: RouteIdentity) => Effect.Effect<Window>
+  readonly facts: (route: RouteIdentity) => Effect.Effect<ModelFacts>
+  readonly cost: (route: RouteIdentity, usage: Usage) => Effect.Effect<Costs.Cost>
   /** Once for each model that nobody described: what the user should know. */
-  readonly notice: (route: Asked) => Effect.Effect<string | undefined>
+  readonly notice: (route: RouteIdentity) => Effect.Effect<string | undefined>
   /** The models that a route's endpoint lists. */
   readonly listed: (route: Pick<Route, "provider" | "baseUrl" | "apiKey">) => Effect.Effect<ReadonlyArray<ModelLists.Listed>>
   /** Fields that requests on a route must carry so that its model has its full window: Ollama's `num_ctx`. */
-  readonly extraBody: (route: Asked) => Effect.Effect<Route["extraBody"]>
+  readonly extraBody: (route: RouteIdentity) => Effect.Effect<Route["extraBody"]>
   /** Windows learnt from refusals; {@link window} and {@link known} use them. */
   readonly probing: Probing.Probing
 }
@@ -138,10 +138,10 @@ const openRouter = "https://openrouter.ai/api/v1"
 const isClaude = (model: string): boolean => model.toLowerCase().includes("claude")
 
 /** OpenRouter's credits are dollars; what others call cost may be anything. */
-const tellsCost = ({ baseUrl, provider }: Asked): boolean =>
+const tellsCost = ({ baseUrl, provider }: RouteIdentity): boolean =>
   provider === "openrouter" || Detection.isUnder(Detection.address(baseUrl).host, "openrouter.ai")
 
-const costOf = (route: Asked, price: Pricing.Pricing | undefined): Known["cost"] => {
+const costOf = (route: RouteIdentity, price: Pricing.Pricing | undefined): CallFacts["cost"] => {
   const billing = Pricing.billing(route)
   const isTold = tellsCost(route)
   return (usage, reported) =>
@@ -152,18 +152,18 @@ const costOf = (route: Asked, price: Pricing.Pricing | undefined): Known["cost"]
 export const make = ({ endpoints, get, lists, post, scope, settings, windows }: Options): Service => {
   const probing = Probing.make(windows)
   const noticed = new Set<string>()
-  const memory = new WeakMap<Asked, { readonly until: number; readonly late: number; readonly known: Known }>()
+  const memory = new WeakMap<RouteIdentity, { readonly until: number; readonly late: number; readonly known: CallFacts }>()
   /** Answers of local servers, which must not be asked before each call. */
   const local = new Map<string, ModelLists.Served | undefined>()
 
   const { askedOf, late } = EndpointMemory.asker(endpoints, scope)
 
-  const atEndpoint = (route: Asked): boolean => {
+  const atEndpoint = (route: RouteIdentity): boolean => {
     const { host } = Detection.address(route.baseUrl)
     return host !== "" && (Directory.atHost(host) === undefined)
   }
 
-  const served = (route: Asked): Effect.Effect<ModelLists.Served | undefined> =>
+  const served = (route: RouteIdentity): Effect.Effect<ModelLists.Served | undefined> =>
     Effect.suspend(() => {
       if (!Detection.isLocal(Detection.address(route.baseUrl).host)) return Effect.succeed(undefined)
       const { baseUrl = "", model } = route
@@ -174,7 +174,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     })
 
   /** Finds the model in the list of its endpoint, where one is asked at all. */
-  const listing = (route: Asked): Effect.Effect<ModelLists.Listed | undefined> => {
+  const listing = (route: RouteIdentity): Effect.Effect<ModelLists.Listed | undefined> => {
     const { apiKey, baseUrl, model, provider } = route
     if (provider === "openrouter") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, model))
     if (provider === "nous") return Effect.map(lists.at(openRouter), (models) => ModelLists.findBySuffix(models, ModelTables.bare(model)))
@@ -183,7 +183,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
       : Effect.succeed(undefined)
   }
 
-  const described = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Window> {
+  const described = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<Window> {
     const own = ContextWindow.configured(settings, route)
     if (own !== undefined) return { tokens: own, source: "config" }
     const learnt = yield* windows.get(route)
@@ -200,15 +200,15 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   })
 
   /** Applies what a refusal taught in this process, which wins over everything. */
-  const heeding = (route: Asked, window: Window): Window => {
+  const heeding = (route: RouteIdentity, window: Window): Window => {
     const tokens = probing.window(route, window.tokens)
     return tokens === window.tokens ? window : { tokens, source: "learnt" }
   }
 
-  const window = (route: Asked): Effect.Effect<Window> =>
+  const window = (route: RouteIdentity): Effect.Effect<Window> =>
     Effect.map(described(route), (window) => heeding(route, window))
 
-  const priceOf = (route: Asked, listed: ModelLists.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
+  const priceOf = (route: RouteIdentity, listed: ModelLists.Listed | undefined): Effect.Effect<Pricing.Pricing | undefined> => {
     switch (Pricing.billing(route)) {
       case "official_docs_snapshot":
         return Effect.succeed(Pricing.tabledPrice(route))
@@ -221,7 +221,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     }
   }
 
-  const facts = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<ModelFacts> {
+  const facts = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<ModelFacts> {
     const listed = yield* listing(route)
     const family = ModelTables.familyOf(route.model)
     return {
@@ -237,7 +237,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
   })
 
   /** Reads the facts about a route from the tables alone. */
-  const tabled = (route: Asked): Known => {
+  const tabled = (route: RouteIdentity): CallFacts => {
     const family = ModelTables.familyOf(route.model)
     const billing = Pricing.billing(route)
     const price = billing === "official_docs_snapshot" ? Pricing.tabledPrice(route) : undefined
@@ -247,15 +247,15 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     }
   }
 
-  const lookUp = (route: Asked): Effect.Effect<Known> =>
+  const lookUp = (route: RouteIdentity): Effect.Effect<CallFacts> =>
     Effect.all([described(route), listing(route)]).pipe(
-      Effect.flatMap(([window, listed]) => Effect.map(priceOf(route, listed), (price): Known => {
+      Effect.flatMap(([window, listed]) => Effect.map(priceOf(route, listed), (price): CallFacts => {
         return { window, cost: costOf(route, price) }
       })),
       Effect.timeoutOrElse({ duration: patience, orElse: () => Effect.succeed(tabled(route)) })
     )
 
-  const known = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Known> {
+  const known = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<CallFacts> {
     const now = yield* Clock.currentTimeMillis
     const found = memory.get(route)
     if (found !== undefined && now < found.until && found.late === late()) return { ...found.known, window: heeding(route, found.known.window) }
@@ -264,7 +264,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     return { ...fresh, window: heeding(route, fresh.window) }
   })
 
-  const notice = Effect.fnUntraced(function*(route: Asked) {
+  const notice = Effect.fnUntraced(function*(route: RouteIdentity) {
     const key = `${route.model}@${route.baseUrl ?? ""}`
     if (noticed.has(key) || route.provider === "offline") return undefined
     const found = (yield* known(route)).window
@@ -273,7 +273,7 @@ export const make = ({ endpoints, get, lists, post, scope, settings, windows }: 
     return `Context size of "${route.model}" is unknown; assuming ${found.tokens.toLocaleString("en-US")} tokens. Set model.context_length to change this.`
   })
 
-  const extraBody = Effect.fnUntraced(function*(route: Asked): Effect.fn.Return<Route["extraBody"]> {
+  const extraBody = Effect.fnUntraced(function*(route: RouteIdentity): Effect.fn.Return<Route["extraBody"]> {
     const contextLength = ContextWindow.configured(settings, route)
     const ollamaNumCtx = ContextWindow.isMain(settings.model, route) ? settings.model.ollamaNumCtx : undefined
     const found = ollamaNumCtx === undefined

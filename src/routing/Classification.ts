@@ -11,7 +11,7 @@ import * as Rules from "./classification/Rules.ts"
 import type { Reason } from "./Recovery.ts"
 import * as Recovery from "./Recovery.ts"
 
-export type { Facts } from "./classification/Evidence.ts"
+export type { CallSituation } from "./classification/Evidence.ts"
 export { Reason } from "./Recovery.ts"
 
 /** Reason of a failure and the recoveries from it. */
@@ -39,7 +39,7 @@ export interface Failure {
 const maxMessage = 500
 
 /** Decides on a failure. `facts` says how large the call was; absent facts count as small. */
-export const classify = (error: AiError.AiError, facts: Evidence.Facts = {}): Decision => {
+export const classify = (error: AiError.AiError, facts: Evidence.CallSituation = {}): Decision => {
   const evidence = Evidence.of(error)
   let reason: Reason = Rules.otherwise.reason
   let rule = Rules.otherwise.name
@@ -66,7 +66,7 @@ export const classify = (error: AiError.AiError, facts: Evidence.Facts = {}): De
 }
 
 /** A decision as one line for people: what it was taken for, by which rule, and what is done about it. */
-export const explain = (error: AiError.AiError, facts: Evidence.Facts = {}): string => {
+export const explain = (error: AiError.AiError, facts: Evidence.CallSituation = {}): string => {
   const { message, reason, recoveries, rule, status } = classify(error, facts)
   const said = message === "" ? error.reason._tag : `"${message}"`
   const from = status === undefined ? said : `HTTP ${status}, ${said}`

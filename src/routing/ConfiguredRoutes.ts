@@ -49,7 +49,7 @@ export interface Chain {
 }
 
 /** A route as one section of the settings describes it. */
-export type Said = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
+export type SectionSettings = Omit<Routes.ModelSettings, "customProviders" | "otherProviders" | "logins">
 
 /** Variables of a process and of its `.env`, told apart where it matters. */
 export const lookupOf = (environment: Environment["Service"]): RouteKeys.Lookup => (name, source) => {
@@ -58,7 +58,7 @@ export const lookupOf = (environment: Environment["Service"]): RouteKeys.Lookup 
 }
 
 /** Names the sources of a section's address and key. */
-export const placeOf = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<Said, "addressFrom" | "apiKeyAt"> => {
+export const placeOf = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<SectionSettings, "addressFrom" | "apiKeyAt"> => {
   const address = [...section, "base_url"]
   const level = RouteSources.levelOf(sources, address)
   const namesProvider = level === RouteSources.levelOf(sources, [...section, "provider"])
@@ -69,7 +69,7 @@ export const placeOf = (sources: Values["sources"], section: ReadonlyArray<strin
 }
 
 /** The main model's route, as the settings say it. */
-export const mainStatement = ({ model, sources }: Pick<Values, "model" | "sources">): Said => {
+export const mainStatement = ({ model, sources }: Pick<Values, "model" | "sources">): SectionSettings => {
   const { apiKey, apiMode, baseUrl, default: name, provider } = model
   return { provider, model: name, baseUrl, apiKey, apiMode, ...placeOf(sources, ["model"]) }
 }
@@ -89,7 +89,7 @@ const pooledKeys = (
   provider === undefined ? undefined : ofProvider(settings.credentials, provider)?.apiKeys.filter(isKey)
 
 /** The keys of a provider's pool that may go to a route: to the provider's own address, or to one that stands beside them. */
-const poolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: Said) => {
+const poolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: SectionSettings) => {
   const isOpen = canonical(provider) === "custom"
   const isBeside = isOpen && addressFrom?.level === RouteSources.levelOf(settings.sources, [provider, "api_keys"])
   return baseUrl === undefined ? isOpen ? undefined : pooledKeys(settings, provider) : isBeside ? pooledKeys(settings, provider) : undefined
@@ -132,7 +132,7 @@ const limitsOf = ({ model, provider }: Route, { network, providers }: Values): C
 }
 
 /** Makes the route of a plugin's provider: everything but the name of the model may be absent. */
-const broughtRoute = ({ brought = [] }: Configured, { apiKey, apiMode, baseUrl, model, provider }: Said): Route | undefined => {
+const broughtRoute = ({ brought = [] }: Configured, { apiKey, apiMode, baseUrl, model, provider }: SectionSettings): Route | undefined => {
   const source = provider === undefined ? undefined : Directory.named(brought, provider)
   return source === undefined ? undefined : {
     provider: source.name,
@@ -153,7 +153,7 @@ const loginOf = ({ logins }: Configured, { baseUrl, provider }: Route): Readonly
 const isKeyOf = (route: Route) => ({ key }: Credential): boolean =>
   route.apiKey !== undefined && Redacted.value(key) === Redacted.value(route.apiKey)
 
-const unguardedEntry = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> => {
+const unguardedEntry = (configured: Configured, said: SectionSettings): Result.Result<ChainEntry, ConfigError> => {
   const { settings } = configured
   const plugged = broughtRoute(configured, said)
   if (plugged !== undefined) {
@@ -191,14 +191,14 @@ const unguardedEntry = (configured: Configured, said: Said): Result.Result<Chain
   })
 }
 
-const entryOf = (configured: Configured, said: Said): Result.Result<ChainEntry, ConfigError> =>
+const entryOf = (configured: Configured, said: SectionSettings): Result.Result<ChainEntry, ConfigError> =>
   Result.flatMap(unguardedEntry(configured, said), (entry) =>
     Result.map(DerivedSettings.guarded(entry.route, configured.settings), (route) => ({ ...entry, route })))
 
 const primaryEntry = (configured: Configured): Result.Result<ChainEntry, ConfigError> =>
   entryOf(configured, mainStatement(configured.settings))
 
-const sayings = (settings: Values): ReadonlyArray<Pick<Said, "baseUrl" | "provider">> => [
+const sayings = (settings: Values): ReadonlyArray<Pick<SectionSettings, "baseUrl" | "provider">> => [
   settings.model,
   settings.delegation,
   ...DerivedSettings.fallbacks(settings)
@@ -226,7 +226,7 @@ export const primary = (configured: Configured): Result.Result<Route, ConfigErro
   Result.map(primaryEntry(configured), ({ route }) => route)
 
 /** The delegation section as a route: laid over the main model's. */
-const childStatement = ({ delegation, model, sources }: Values): Said | undefined => {
+const childStatement = ({ delegation, model, sources }: Values): SectionSettings | undefined => {
   const { apiKey, apiMode, baseUrl, model: name, provider } = delegation
   if ([apiKey, apiMode, baseUrl, name, provider].every((value) => value === undefined)) return undefined
   const { addressFrom, apiKeyAt } = placeOf(sources, ["delegation"])

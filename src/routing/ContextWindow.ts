@@ -29,18 +29,18 @@ import * as Directory from "./ProviderDirectory.ts"
 export const fileName = "context_length_cache.yaml"
 
 /** Parts of a route that its window depends on. */
-export type Asked = Pick<Route, "model" | "baseUrl">
+export type ModelAddress = Pick<Route, "model" | "baseUrl">
 
 /** Windows that were learnt. */
 export interface ContextWindows {
   /** Finds the window of a route; undefined when none was learnt. */
-  readonly get: (route: Asked) => Effect.Effect<number | undefined>
+  readonly get: (route: ModelAddress) => Effect.Effect<number | undefined>
   /** Remembers a window for good. */
-  readonly confirm: (route: Asked, tokens: number) => Effect.Effect<void>
+  readonly confirm: (route: ModelAddress, tokens: number) => Effect.Effect<void>
 }
 
 /** The key of a route. */
-export const keyOf = ({ baseUrl, model }: Asked): string => `${model}@${baseUrl ?? ""}`
+export const keyOf = ({ baseUrl, model }: ModelAddress): string => `${model}@${baseUrl ?? ""}`
 
 /** Nothing outlives the process. */
 export const memory = (): ContextWindows => {
@@ -89,10 +89,10 @@ export const file = (home: string): Effect.Effect<ContextWindows, never, FileSys
     }
   })
 
-type Place = Pick<Route, "provider" | "model" | "baseUrl">
+type RoutePlace = Pick<Route, "provider" | "model" | "baseUrl">
 
 /** Returns whether a route is at the provider and address that the section names; a plugin's provider has names only the plugin knows. */
-const isThere = ({ baseUrl, provider }: Values["model"], route: Place): boolean => {
+const isThere = ({ baseUrl, provider }: Values["model"], route: RoutePlace): boolean => {
   const isNamed = provider === "auto" || provider === "custom" || Directory.find(provider) !== undefined
   const own = { provider, baseUrl: EndpointAddress.address(baseUrl).baseUrl }
   const other = { provider: isNamed ? route.provider : undefined, baseUrl: baseUrl === undefined ? undefined : route.baseUrl }
@@ -100,14 +100,14 @@ const isThere = ({ baseUrl, provider }: Values["model"], route: Place): boolean 
 }
 
 /** Returns whether a route is the main model's: its model, under any form of its id, where the section says that it is served. */
-export const isMain = (section: Values["model"], route: Place): boolean => {
+export const isMain = (section: Values["model"], route: RoutePlace): boolean => {
   const { default: main } = section
   const { model } = route
   return main !== undefined && (main === model || ModelTables.bare(main) === model || ModelTables.withoutProvider(main) === model) && isThere(section, route)
 }
 
 /** The window that the user names for a route: of the main model, or of a model of a named endpoint. */
-export const configured = ({ customProviders, model }: Pick<Values, "model" | "customProviders">, route: Place): number | undefined => {
+export const configured = ({ customProviders, model }: Pick<Values, "model" | "customProviders">, route: RoutePlace): number | undefined => {
   const name = route.provider.startsWith("custom:") ? route.provider.slice("custom:".length) : undefined
   const endpoint = customProviders.find((endpoint) =>
     endpoint.name.trim().toLowerCase() === name || (name === undefined && endpoint.baseUrl === route.baseUrl))
@@ -119,7 +119,7 @@ export const configured = ({ customProviders, model }: Pick<Values, "model" | "c
 export const minimum = 64_000
 
 /** Refuses a window that is too small, unless the user said that it is meant by naming it. */
-export const require = (route: Asked, tokens: number, named: boolean): Effect.Effect<void, ConfigError> =>
+export const require = (route: ModelAddress, tokens: number, named: boolean): Effect.Effect<void, ConfigError> =>
   named || tokens >= minimum ? Effect.void : Effect.fail(
     new ConfigError({
       path: "model.context_length",

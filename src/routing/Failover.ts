@@ -30,7 +30,7 @@ const cooldownMillis = 60_000
 /** Sessions that were left on a fallback and never came back are forgotten beyond this number, oldest first. */
 const mostSessions = 4_096
 
-interface Place {
+interface SessionPosition {
   readonly turn: TurnId
   readonly position: number
   /** Time at which the primary may be asked again. */
@@ -47,7 +47,7 @@ interface Positions {
 
 /** Makes positions with every session on the primary. */
 const makePositions = (): Positions => {
-  const places = new Map<string, Place>()
+  const places = new Map<string, SessionPosition>()
   return {
     position: ({ session, turn }, now) => {
       const place = places.get(session)

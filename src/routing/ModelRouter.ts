@@ -97,7 +97,7 @@ export interface Service {
   /** The same with its key, for middleware that derives other routes from it; absent where the router does not know it. */
   readonly primaryRoute?: Effect.Effect<Route.Route> | undefined
   /** The route that the next call of a turn would take first; the primary one where it is absent. */
-  readonly current?: ((turn: Turn) => Effect.Effect<Catalogue.Asked>) | undefined
+  readonly current?: ((turn: Turn) => Effect.Effect<Catalogue.RouteIdentity>) | undefined
   /** Facts about models, known and learnt; absent where the router has none. */
   readonly catalogue?: Catalogue.Service | undefined
   /**

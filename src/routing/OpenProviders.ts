@@ -33,7 +33,7 @@ export interface OpenProviders {
   readonly size: () => number
 }
 
-interface Kept {
+interface OpenProvider {
   readonly provider: Provider
   readonly scope: Scope.Closeable
   uses: number
@@ -67,13 +67,13 @@ const unopened = (route: Route) => (error: AiError.AiError | ConfigError): AiErr
 /** Makes an empty set of open providers. The scope closes them all. */
 export const make = (open: Open, capacity = 64): Effect.Effect<OpenProviders, never, Scope.Scope> =>
   Effect.gen(function*() {
-    const kept = new Map<string, Kept>()
+    const kept = new Map<string, OpenProvider>()
     const owner = yield* Effect.scope
     const opening = yield* Semaphore.make(1)
 
-    const close = ({ scope }: Kept): Effect.Effect<void> => Scope.close(scope, Exit.void)
+    const close = ({ scope }: OpenProvider): Effect.Effect<void> => Scope.close(scope, Exit.void)
 
-    const remove = (key: string, entry: Kept): Effect.Effect<void> => {
+    const remove = (key: string, entry: OpenProvider): Effect.Effect<void> => {
       kept.delete(key)
       entry.evicted = true
       return entry.uses === 0 ? close(entry) : Effect.void
@@ -85,7 +85,7 @@ export const make = (open: Open, capacity = 64): Effect.Effect<OpenProviders, ne
     })
 
     /** Takes a use of what is open, as the youngest. */
-    const find = (key: string): Kept | undefined => {
+    const find = (key: string): OpenProvider | undefined => {
       const entry = kept.get(key)
       if (entry === undefined) return undefined
       kept.delete(key)
@@ -94,7 +94,7 @@ export const make = (open: Open, capacity = 64): Effect.Effect<OpenProviders, ne
       return entry
     }
 
-    const opened = (key: string, route: Route): Effect.Effect<Kept, AiError.AiError> =>
+    const opened = (key: string, route: Route): Effect.Effect<OpenProvider, AiError.AiError> =>
       Effect.uninterruptibleMask((restore) =>
         Effect.gen(function*() {
           const found = find(key)
@@ -104,21 +104,21 @@ export const make = (open: Open, capacity = 64): Effect.Effect<OpenProviders, ne
             Effect.mapError(unopened(route)),
             Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
           )
-          const entry: Kept = { provider, scope, uses: 1, evicted: false }
+          const entry: OpenProvider = { provider, scope, uses: 1, evicted: false }
           kept.set(key, entry)
           yield* evict
           return entry
         })
       )
 
-    const acquire = (route: Route): Effect.Effect<Kept, AiError.AiError> =>
+    const acquire = (route: Route): Effect.Effect<OpenProvider, AiError.AiError> =>
       Effect.suspend(() => {
         const key = identity(route)
         const found = find(key)
         return found === undefined ? opening.withPermit(opened(key, route)) : Effect.succeed(found)
       })
 
-    const release = (entry: Kept): Effect.Effect<void> =>
+    const release = (entry: OpenProvider): Effect.Effect<void> =>
       Effect.suspend(() => {
         entry.uses--
         return entry.evicted && entry.uses === 0 ? close(entry) : Effect.void

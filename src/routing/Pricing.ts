@@ -25,7 +25,7 @@ import { type Cost, included, label, type Source as CostSource, unknown } from "
 import type { Usage } from "../domain/Usage.ts"
 
 /** Parts of a route that its price depends on. */
-export type Asked = Pick<Route, "provider" | "model" | "baseUrl">
+export type PricedRoute = Pick<Route, "provider" | "model" | "baseUrl">
 
 /** Source of a route's prices. */
 type BillingMode = "subscription_included" | "official_models_api" | "official_docs_snapshot" | "unknown"
@@ -78,7 +78,7 @@ const tabled = new Set(["anthropic", "openai", "google", "gemini", "deepseek", "
 const isTabled = (provider: string): boolean => tabled.has(provider)
 
 /** Finds how calls on a route are billed. */
-export const billing = ({ baseUrl, provider }: Asked): BillingMode => {
+export const billing = ({ baseUrl, provider }: PricedRoute): BillingMode => {
   const { host } = Detection.address(baseUrl)
   if (provider === "openai-codex" || provider === "offline") return "subscription_included"
   if (provider === "openrouter" || provider === "nous" || Detection.isUnder(host, "openrouter.ai")) return "official_models_api"
@@ -89,14 +89,14 @@ export const billing = ({ baseUrl, provider }: Asked): BillingMode => {
 const vendors = new Set(["anthropic", "openai", "google"])
 
 /** The provider in whose table a model stands: the route's own, or the vendor that the id names where it has none. */
-const tableOf = ({ model, provider }: Asked): string => {
+const tableOf = ({ model, provider }: PricedRoute): string => {
   if (isTabled(provider)) return provider
   const vendor = model.slice(0, Math.max(0, model.indexOf("/"))).toLowerCase()
   return provider === "" && vendors.has(vendor) ? vendor : provider
 }
 
 /** The price in the bundled table. */
-export const tabledPrice = (route: Asked): Pricing | undefined => {
+export const tabledPrice = (route: PricedRoute): Pricing | undefined => {
   const found = ModelTables.priceOf(tableOf(route), route.model)
   if (found === undefined) return undefined
   const { row, url } = found

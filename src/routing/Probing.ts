@@ -94,11 +94,11 @@ export const turn = (): Turn => ({ route: "", attempts: 0 })
 /** Windows learnt in this process. */
 export interface Probing {
   /** Returns the window of a route: the guess in memory, or else `window`. */
-  readonly window: (route: ContextWindow.Asked, window: number) => number
+  readonly window: (route: ContextWindow.ModelAddress, window: number) => number
   /** Remembers what a refusal taught. */
-  readonly learnt: (route: ContextWindow.Asked, learnt: Learnt) => void
+  readonly learnt: (route: ContextWindow.ModelAddress, learnt: Learnt) => void
   /** A call has succeeded: a limit that its provider had stated is true. */
-  readonly succeeded: (route: ContextWindow.Asked) => Effect.Effect<void>
+  readonly succeeded: (route: ContextWindow.ModelAddress) => Effect.Effect<void>
 }
 
 /** Makes a memory of learnt windows. */
@@ -139,7 +139,7 @@ export interface Failed extends Pick<CompactionPort.Request, "sessionId" | "task
   readonly error: AiError.AiError
   /** The router's decision on the error; absent for an error that a wrapper made of it. */
   readonly decision?: Classification.Decision | undefined
-  readonly route: ContextWindow.Asked
+  readonly route: ContextWindow.ModelAddress
   /** The window that the call was made for. */
   readonly window: number
 }

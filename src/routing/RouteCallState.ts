@@ -14,7 +14,7 @@ import type { Service as Provider } from "../provider/Provider.ts"
 import type { Change } from "./Adaptation.ts"
 import type * as Backoff from "./Backoff.ts"
 import * as CallSize from "./CallSize.ts"
-import type { Known, Service as Catalogue } from "./Catalogue.ts"
+import type { CallFacts, Service as Catalogue } from "./Catalogue.ts"
 import type { EndpointMemory } from "./catalogue/EndpointMemory.ts"
 import * as Classification from "./Classification.ts"
 import type { CredentialPool, Lease } from "./CredentialPool.ts"
@@ -146,7 +146,7 @@ export interface Progress {
 export interface RouteCallState extends Call, Position {
   readonly route: ManagedRoute
   /** Window and prices of the route's model. */
-  readonly known: Known
+  readonly known: CallFacts
   /** In milliseconds since 1970. */
   readonly startedAt: number
   lease: Lease | undefined
@@ -181,7 +181,7 @@ export const make = (
   { interceptors, log, question, shared }: Call,
   { hasNext, isPrimary }: Position,
   route: ManagedRoute,
-  known: Known,
+  known: CallFacts,
   startedAt: number
 ): RouteCallState => ({
   shared,
@@ -210,7 +210,7 @@ export const make = (
 })
 
 /** Size of the call, for the classification of its failure. */
-const facts = ({ known, question }: RouteCallState): Classification.Facts => CallSize.facts(question.call, known.window.tokens)
+const facts = ({ known, question }: RouteCallState): Classification.CallSituation => CallSize.facts(question.call, known.window.tokens)
 
 /** Returns the decision on a failure of this call; it is made once, and written to the log for those above. */
 export const decisionOf = (state: RouteCallState, error: AiError.AiError): Classification.Decision => {

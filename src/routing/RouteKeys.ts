@@ -53,7 +53,7 @@ export interface Claim {
 }
 
 /** The keys that the user gave for this very route. */
-export interface Given {
+export interface RouteCredentials {
   readonly apiKey?: Redacted.Redacted<string> | undefined
   /** Place in which the user wrote `apiKey`. */
   readonly apiKeyAt?: string | undefined
@@ -117,9 +117,9 @@ export const mayLogIn = (entry: Directory.Entry, address: string | undefined, { 
     : EndpointAddress.originOf(issuer) !== undefined && EndpointAddress.originOf(issuer) === EndpointAddress.originOf(address)
 
 /** The key for an address, none where none is needed, or what to do about a missing one. */
-export const resolve = (claim: Claim, address: string | undefined, given: Given, lookup: Lookup): Resolved => {
+export const resolve = (claim: Claim, address: string | undefined, given: RouteCredentials, lookup: Lookup): Resolved => {
   const { endpoint, entry, keyVariables, pairedWith } = claim
-  const { apiKey, apiKeyAt = "model.api_key", keyEnv, logins }: Given = claim.ofEnvironment === true ? { logins: given.logins } : given
+  const { apiKey, apiKeyAt = "model.api_key", keyEnv, logins }: RouteCredentials = claim.ofEnvironment === true ? { logins: given.logins } : given
   if (isGiven(apiKey)) return Result.succeed({ key: apiKey, from: apiKeyAt })
   const explicit = variable(lookup, keyEnv === undefined ? [] : [keyEnv])
     ?? (isGiven(endpoint?.apiKey) ? { key: endpoint?.apiKey, from: `${endpoint?.label}.api_key` } : undefined)

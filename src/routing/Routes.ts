@@ -48,7 +48,7 @@ export interface ModelSettings {
   readonly customProviders?: ReadonlyArray<NamedEndpoint> | undefined
   /** Names of providers that are known elsewhere, for whoever mistypes one. */
   readonly otherProviders?: ReadonlyArray<string> | undefined
-  readonly logins?: Keys.Given["logins"]
+  readonly logins?: Keys.RouteCredentials["logins"]
   /** Source of `baseUrl`, and whether it names the provider too; the file when absent. */
   readonly addressFrom?: { readonly level: Level; readonly label: string; readonly namesProvider: boolean } | undefined
   /** Source of `apiKey`, in words. */

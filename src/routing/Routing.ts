@@ -12,7 +12,7 @@
  * )
  * ```
  */
-export { classify, type Decision, explain, type Facts, Reason } from "./Classification.ts"
+export { classify, type Decision, explain, type CallSituation, Reason } from "./Classification.ts"
 export type { Recovery } from "./Recovery.ts"
 export * as RateGuard from "./RateGuard.ts"
 export { type ChainEntry, layer, type Options } from "./RoutedModelRouter.ts"

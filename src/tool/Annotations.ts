@@ -58,7 +58,7 @@ export class ResultBound extends Context.Service<ResultBound, number>()("hermes-
 export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()("hermes-effect/tool/Available") {}
 
 /** Facts that the runtime has about a tool; `undefined` where nothing is stated. */
-export interface Facts {
+export interface ToolFacts {
   readonly readonly: boolean | undefined
   readonly destructive: boolean | undefined
   readonly idempotent: boolean | undefined
@@ -76,7 +76,7 @@ export interface Facts {
 }
 
 /** The facts that were stated on a tool. */
-export const facts = (tool: Tool.Any): Facts => ({
+export const facts = (tool: Tool.Any): ToolFacts => ({
   readonly: Context.getOrUndefined(tool.annotations, Tool.Readonly),
   destructive: Context.getOrUndefined(tool.annotations, Tool.Destructive),
   idempotent: Context.getOrUndefined(tool.annotations, Tool.Idempotent),

@@ -144,7 +144,7 @@ export interface Ready {
 }
 
 /** Parts of a run that preparation works with. */
-export interface Given {
+export interface CallEnvironment {
   readonly ids: CallIds
   readonly tools: Snapshot
   readonly interceptors: Interceptors
@@ -194,7 +194,7 @@ const isChangeable = ({ toolExecution, toolRequest, wrapToolCall }: Interceptors
 type Announcement = Pick<Ready, "announced" | "args" | "bound" | "call" | "concerned" | "context">
 
 const judge = Effect.fnUntraced(function*(
-  { approvals, guard }: Given,
+  { approvals, guard }: CallEnvironment,
   { announced: { answer }, args, bound, call, concerned }: Announcement
 ): Effect.fn.Return<Stop | Approvals.Permit, never, ToolContext> {
   if (answer?.action === "block") return { _tag: "Stop", reason: "plugin_block", message: answer.message }
@@ -212,7 +212,7 @@ const judge = Effect.fnUntraced(function*(
   return judged._tag === "Permit" ? judged : { _tag: "Stop", reason: judged.reason, message: judged.message }
 })
 
-const decide = Effect.fnUntraced(function*(given: Given, announcement: Announcement): Effect.fn.Return<Prepared, never, ToolContext> {
+const decide = Effect.fnUntraced(function*(given: CallEnvironment, announcement: Announcement): Effect.fn.Return<Prepared, never, ToolContext> {
   const approved = isChangeable(given.interceptors.stack) ? Arguments.taken(announcement.args) : Arguments.fixed
   const verdict = yield* Effect.provideService(
     judge(given, announcement),
@@ -228,7 +228,7 @@ const decide = Effect.fnUntraced(function*(given: Given, announcement: Announcem
 })
 
 const admit = Effect.fnUntraced(function*(
-  given: Given,
+  given: CallEnvironment,
   call: Prompt.ToolCallPart,
   bound: BoundTool,
   sent: ToolArguments
@@ -269,7 +269,7 @@ const admit = Effect.fnUntraced(function*(
 
 /** A tool that the run may not use: `pre_tool_call` listeners are not asked, the others are told (`hermes-contract.md` §2.9). */
 const outOfScope = Effect.fnUntraced(function*(
-  { ids, interceptors: { hooks } }: Given,
+  { ids, interceptors: { hooks } }: CallEnvironment,
   call: Prompt.ToolCallPart,
   message: string
 ): Effect.fn.Return<Prepared> {
@@ -287,7 +287,7 @@ const outOfScope = Effect.fnUntraced(function*(
 })
 
 /** Preparation of a tool call before it may run, in model order. */
-export const prepare = (given: Given, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope | ToolContext> => {
+export const prepare = (given: CallEnvironment, call: Prompt.ToolCallPart): Effect.Effect<Prepared, never, Scope.Scope | ToolContext> => {
   const bound = given.tools.get(call.name)
   const tool = call.name
   const withheld = bound === undefined ? given.tools.withheld(tool) : undefined

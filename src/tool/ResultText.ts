@@ -20,7 +20,7 @@ import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
-import type { Facts } from "./Annotations.ts"
+import type { ToolFacts } from "./Annotations.ts"
 import * as Injection from "./fence/Injection.ts"
 
 const clean = (text: string): string => TextHygiene.withoutControls(TextHygiene.wellFormed(text))
@@ -61,7 +61,7 @@ interface Made {
 }
 
 /** Rules for the texts of a tool's results. */
-export interface Rules extends Pick<Facts, "foreign"> {
+export interface Rules extends Pick<ToolFacts, "foreign"> {
   /** Value of `Redaction.RedactSecrets`. */
   readonly redact: boolean
 }

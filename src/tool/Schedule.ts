@@ -24,7 +24,7 @@
  * Source: `hermes-llm.md` §13.7, `hermes-product.md` §2.1.
  */
 import * as Predicate from "effect/Predicate"
-import type { Facts } from "./Annotations.ts"
+import type { ToolFacts } from "./Annotations.ts"
 
 /** Calls that run at the same time at most. */
 export const maxConcurrency = 8
@@ -32,7 +32,7 @@ export const maxConcurrency = 8
 /** A call as the scheduler sees it. */
 export interface Candidate {
   readonly name: string
-  readonly facts: Facts
+  readonly facts: ToolFacts
   readonly params: unknown
 }
 

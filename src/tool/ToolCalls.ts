@@ -24,7 +24,7 @@ import * as Schedule from "./Schedule.ts"
 import * as ToolEvents from "./ToolEvents.ts"
 
 /** Calls of one answer, with the parts of their run. `E` is what `begin` and `settled` can fail with. */
-interface Batch<E> extends Prepare.Given {
+interface Batch<E> extends Prepare.CallEnvironment {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   /** Bounds of the results that reach the model. */
   readonly limits: Bounds.Limits
@@ -48,7 +48,7 @@ export interface Completed {
 }
 
 /** Settlement of one call, with what its closing needs. */
-interface Ended extends Omit<ToolExecution.Settlement, "args"> {
+interface SettledCall extends Omit<ToolExecution.Settlement, "args"> {
   readonly call: Prompt.ToolCallPart
   /** Why it did not run; absent of a call that ran. */
   readonly reason?: string | undefined
@@ -84,7 +84,7 @@ const recordStart = (
 
 const recordEnd = (
   { parentCallId, recorder }: Recording,
-  { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: Ended,
+  { blockedBy, call: { id, name }, durationMillis, ran, reason = blockedBy, status }: SettledCall,
   output: string
 ): void =>
   recorder.write({
@@ -100,7 +100,7 @@ const recordEnd = (
 
 const close = Effect.fnUntraced(function*<E>(
   { emit, notes, settled }: Batch<E>,
-  ended: Ended,
+  ended: SettledCall,
   text: string,
   recording: Recording | undefined
 ) {
@@ -123,7 +123,7 @@ const observe = (
   durationMillis: number
 ): Effect.Effect<string> => {
   if (!hooks.has("post_tool_call") && !hooks.has("transform_tool_result")) return Effect.succeed(output)
-  const end: ToolEvents.Ended = {
+  const end: ToolEvents.CallEnd = {
     args,
     result: output,
     durationMillis,
@@ -165,7 +165,7 @@ const runReady = Effect.fnUntraced(function*<E>(
   batch: Batch<E>,
   ready: Prepare.Ready,
   recording: Recording | undefined
-): Effect.fn.Return<Ended, never, ToolContext> {
+): Effect.fn.Return<SettledCall, never, ToolContext> {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
   if (recording !== undefined) recordStart(recording, ready)
@@ -205,7 +205,7 @@ const complete = <E>(
   begin: (call: Prompt.ToolCallPart) => Effect.Effect<void, E>,
   prepared: Prepare.Prepared,
   recording: Recording | undefined
-): Effect.Effect<Ended, E, ToolContext> =>
+): Effect.Effect<SettledCall, E, ToolContext> =>
   prepared._tag === "Ready"
     ? Effect.andThen(begin(prepared.call), runReady(batch, prepared, recording))
     : Effect.succeed({
@@ -249,7 +249,7 @@ interface Closed {
   readonly halted: string | undefined
 }
 
-const measured = ({ bound, call, modelOutput, output }: Ended): Bounds.Result => ({
+const measured = ({ bound, call, modelOutput, output }: SettledCall): Bounds.Result => ({
   callId: call.id,
   tool: call.name,
   text: output,
@@ -269,22 +269,22 @@ const measured = ({ bound, call, modelOutput, output }: Ended): Bounds.Result =>
  */
 const closeAll = <E>(
   batch: Batch<E>,
-  work: ReadonlyArray<Effect.Effect<Ended, E, ToolContext>>,
+  work: ReadonlyArray<Effect.Effect<SettledCall, E, ToolContext>>,
   concurrency: number,
   recording: Recording | undefined
 ): Effect.Effect<ReadonlyArray<Closed>, E, ToolContext> =>
   Effect.suspend(() => {
     const { limits } = batch
     const share = limits.perTurn / Math.max(1, work.length)
-    const waiting: Array<{ readonly index: number; readonly ended: Ended }> = []
+    const waiting: Array<{ readonly index: number; readonly ended: SettledCall }> = []
     const closed = new Map<number, Closed>()
     let spent = 0
 
-    const closeAs = (index: number, ended: Ended, text: string) =>
+    const closeAs = (index: number, ended: SettledCall, text: string) =>
       Effect.map(close(batch, ended, text, recording), (message) => {
         closed.set(index, { message, halted: ended.halted })
       })
-    const end = (index: number, ended: Ended): Effect.Effect<void, E, ToolContext> => {
+    const end = (index: number, ended: SettledCall): Effect.Effect<void, E, ToolContext> => {
       const result = measured(ended)
       return Effect.flatMap(Bounds.bound(result, limits), (text) => {
         if (text === result.text && text.length > share && Bounds.isMovable(result)) {

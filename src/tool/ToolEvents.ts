@@ -18,7 +18,7 @@ import type { ToolArguments, ToolCallContext } from "../middleware/Kind.ts"
 export type Announced = PairedEvents.Span<"pre_tool_call">
 
 /** End of a call, for its closing event. */
-export interface Ended {
+export interface CallEnd {
   /** Arguments that reached the tool, or would have in a call that never ran. */
   readonly args: ToolArguments
   readonly result: string
@@ -44,7 +44,7 @@ export const correlation = (context: ToolCallContext): Ids => ({
   tool_call_id: context.toolCallId
 })
 
-const ended = (context: ToolCallContext, { args, durationMillis, outcome, result }: Ended) => ({
+const ended = (context: ToolCallContext, { args, durationMillis, outcome, result }: CallEnd) => ({
   ...ids(context),
   args,
   result,
@@ -52,7 +52,7 @@ const ended = (context: ToolCallContext, { args, durationMillis, outcome, result
   ...outcome
 })
 
-const post = (context: ToolCallContext, end: Ended): Fields<"post_tool_call"> => ({
+const post = (context: ToolCallContext, end: CallEnd): Fields<"post_tool_call"> => ({
   ...ended(context, end),
   middleware_trace: context.trace
 })
@@ -73,11 +73,11 @@ export const announce = (
 
 
 /** Tells of a call that was never announced. */
-export const tell = (hooks: Hooks, context: ToolCallContext, end: Ended): Effect.Effect<void> =>
+export const tell = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
   hooks.emit("post_tool_call", () => post(context, end))
 
 /** Closes a call. */
-export const close = (announced: Announced, context: ToolCallContext, end: Ended): Effect.Effect<void> =>
+export const close = (announced: Announced, context: ToolCallContext, end: CallEnd): Effect.Effect<void> =>
   announced.close(["post_tool_call", () => post(context, end)])
 
 /** The observer's view of how a call ended. */
@@ -99,7 +99,7 @@ export const outcome = (
 const messageOf = (result: string): string => ToolOutcome.fromResult(result).error_message ?? result
 
 /** The result that the model gets of a call that ran: the listeners' replacement, or the tool's own. */
-export const transform = (hooks: Hooks, context: ToolCallContext, end: Ended): Effect.Effect<string> =>
+export const transform = (hooks: Hooks, context: ToolCallContext, end: CallEnd): Effect.Effect<string> =>
   hooks.has("transform_tool_result")
     ? Effect.map(
       hooks.ask("transform_tool_result", () => ended(context, end)),

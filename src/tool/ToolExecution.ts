@@ -61,9 +61,9 @@ export interface Settlement {
 type OnProgress = (output: unknown) => Effect.Effect<void>
 
 /** End of a call, before its result is a text. */
-type Ended = Omit<Settlement, "args" | "output"> & Pick<ToolOutput, "output">
+type RawSettlement = Omit<Settlement, "args" | "output"> & Pick<ToolOutput, "output">
 
-const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): Ended => ({
+const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): RawSettlement => ({
   status,
   output: { error },
   isFailure: true,
@@ -71,7 +71,7 @@ const failed = (status: ToolStatus, error: string, blockedBy?: BlockReason): End
   blockedBy
 })
 
-const succeeded = ({ isFailure, modelOutput, output }: ToolOutput): Ended => ({
+const succeeded = ({ isFailure, modelOutput, output }: ToolOutput): RawSettlement => ({
   status: isFailure ? "error" : "ok",
   output,
   isFailure,
@@ -89,7 +89,7 @@ const describe = ({ definition }: Ready["bound"], error: unknown): string =>
     }).message
     : `Error executing tool '${definition.name}': ${Faults.describe(error)}`
 
-const settle = (bound: Ready["bound"], error: unknown): Ended =>
+const settle = (bound: Ready["bound"], error: unknown): RawSettlement =>
   error instanceof ExecutionBlocked
     ? failed("blocked", error.reason, "plugin_block")
     : error instanceof BelowFloor
@@ -135,7 +135,7 @@ export const execute = (
   )
   return Effect.flatMap(RedactSecrets, (redact) => {
     const rules: ResultText.Rules = { foreign: bound.facts.foreign, redact }
-    const settled = (ended: Ended): Settlement => ({ ...ended, ...ResultText.of(ended, rules), args: reached })
+    const settled = (ended: RawSettlement): Settlement => ({ ...ended, ...ResultText.of(ended, rules), args: reached })
     return Effect.matchCauseEffect(run, {
       onSuccess: (output) => Effect.succeed(settled(succeeded(output))),
       onFailure: (cause) => Effect.succeed(settled(settle(bound, Cause.squash(cause))))

@@ -47,7 +47,7 @@ export interface BoundTool {
   readonly toolset: string
   readonly tool: Tool.Any
   readonly definition: ToolDefinition
-  readonly facts: Annotations.Facts
+  readonly facts: Annotations.ToolFacts
   /**
    * Decodes the arguments and runs the handler. `onProgress` gets preliminary results; absent, they are not looked at.
    */

@@ -210,7 +210,7 @@ describe("real error bodies", () => {
 describe("without a status", () => {
   const connection = (message: string, code?: string) =>
     SdkError.fromSdk({ ...context, error: Object.assign(new Error(message), code === undefined ? {} : { code }) })
-  const cases: ReadonlyArray<readonly [string, AiError.AiError, Classification.Facts, Classification.Reason]> = [
+  const cases: ReadonlyArray<readonly [string, AiError.AiError, Classification.CallSituation, Classification.Reason]> = [
     ["nothing listens", connection("connect ECONNREFUSED", "ECONNREFUSED"), {}, "timeout"],
     ["a name that is unknown", connection("getaddrinfo ENOTFOUND", "ENOTFOUND"), {}, "timeout"],
     ["a cut stream", SdkError.cut(context), {}, "timeout"],

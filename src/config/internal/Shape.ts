@@ -3,7 +3,7 @@
  */
 import * as SchemaAST from "effect/SchemaAST"
 import { nearest } from "../../domain/Similarity.ts"
-import { type Facts, factsKey, type Unsupported } from "../Fields.ts"
+import { type FieldRules, factsKey, type Unsupported } from "../Fields.ts"
 import { fileKey, providerKeysKey, SettingsSchema } from "../Settings.ts"
 
 /** A mapping with declared keys, by their names in the file. */
@@ -17,14 +17,14 @@ export interface Section {
 export interface MapOf {
   readonly _tag: "MapOf"
   readonly item: Shape
-  readonly facts: Facts
+  readonly facts: FieldRules
 }
 
 /** A list. */
 export interface ListOf {
   readonly _tag: "ListOf"
   readonly item: Shape
-  readonly facts: Facts
+  readonly facts: FieldRules
 }
 
 /** A single value, or one of several kinds. */
@@ -32,13 +32,13 @@ export interface Value {
   readonly _tag: "Value"
   readonly kinds: ReadonlySet<"string" | "number" | "boolean" | "list" | "anything">
   readonly expected: string
-  readonly facts: Facts
+  readonly facts: FieldRules
 }
 
 /** The shape of one place. */
 export type Shape = Section | MapOf | ListOf | Value
 
-const factsOf = (ast: SchemaAST.AST): Facts => SchemaAST.resolveAt<Facts>(factsKey)(ast) ?? {}
+const factsOf = (ast: SchemaAST.AST): FieldRules => SchemaAST.resolveAt<FieldRules>(factsKey)(ast) ?? {}
 
 const describe = (ast: SchemaAST.AST): string | undefined => SchemaAST.resolveAt<string>("expected")(ast)
 

@@ -129,7 +129,7 @@ const isOffline = ({ main }: World): boolean => main.provider === "offline"
 const suiting = (model: string | undefined, provider: string): string | undefined =>
   model === undefined || !model.includes("/") || Directory.find(provider)?.aggregator === true ? model : undefined
 
-type Task = Overrides & Pick<ConfiguredRoutes.Said, "addressFrom" | "apiKeyAt"> & { readonly images: boolean }
+type Task = Overrides & Pick<ConfiguredRoutes.SectionSettings, "addressFrom" | "apiKeyAt"> & { readonly images: boolean }
 
 const defaultModel = (provider: string, images: boolean): string | undefined =>
   (images ? modelOf(visionModels, provider) : undefined) ?? modelOf(textModels, provider)
@@ -143,7 +143,7 @@ const atProvider = (world: World, task: Task, provider: string): ReadonlyArray<C
 }
 
 /** The custom endpoint: the main model's own, whole, else that of the environment. */
-const endpointOf = ({ lookup, settings }: World): ConfiguredRoutes.Said | undefined => {
+const endpointOf = ({ lookup, settings }: World): ConfiguredRoutes.SectionSettings | undefined => {
   const main = ConfiguredRoutes.mainStatement(settings)
   const { baseUrl, provider = "auto" } = main
   const isFree = provider === "auto" || provider === "custom" || provider === "openai" || provider.startsWith("custom:")

@@ -34,31 +34,31 @@ export interface EndpointMemory {
 
 const Silent = Schema.Struct({ at: Schema.Finite })
 const Parameters = Schema.Struct({ at: Schema.Finite, names: Schema.Record(Schema.String, Schema.NullOr(Schema.String)) })
-const Known = Schema.Struct({
+const EndpointFacts = Schema.Struct({
   version: Schema.Literal(1),
   silent: Schema.Record(Schema.String, Silent),
   parameters: Schema.Record(Schema.String, Parameters)
 })
-type Known = typeof Known.Type
-const KnownText = Schema.fromJsonString(Known)
+type EndpointFacts = typeof EndpointFacts.Type
+const KnownText = Schema.fromJsonString(EndpointFacts)
 
 /** Milliseconds after which an endpoint is asked about its models again. */
 const silentAge = 30 * 60_000
 /** Milliseconds after which a parameter is tried again. */
 const parametersAge = 7 * 24 * 3_600_000
 
-const nothing: Known = { version: 1, silent: {}, parameters: {} }
+const nothing: EndpointFacts = { version: 1, silent: {}, parameters: {} }
 
 const young = <A extends { readonly at: number }>(all: Readonly<Record<string, A>>, age: number, now: number): Record<string, A> =>
   Object.fromEntries(Object.entries(all).filter(([, { at }]) => at <= now && now - at < age))
 
 const own = <A>(all: Readonly<Record<string, A>>, key: string): A | undefined => Object.hasOwn(all, key) ? all[key] : undefined
 
-const over = ({ load, save }: HomeFile.Memory<Known>): Effect.Effect<EndpointMemory> =>
+const over = ({ load, save }: HomeFile.Memory<EndpointFacts>): Effect.Effect<EndpointMemory> =>
   Effect.gen(function*() {
     const writing = yield* Semaphore.make(1)
     const first = yield* Effect.cached(load)
-    let known: Known | undefined
+    let known: EndpointFacts | undefined
 
     const current = Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
@@ -68,7 +68,7 @@ const over = ({ load, save }: HomeFile.Memory<Known>): Effect.Effect<EndpointMem
     })
 
     /** Others may have written meanwhile: what they know is kept. */
-    const change = (next: (known: Known, now: number) => Known): Effect.Effect<void> =>
+    const change = (next: (known: EndpointFacts, now: number) => EndpointFacts): Effect.Effect<void> =>
       writing.withPermit(Effect.gen(function*() {
         const { now } = yield* current
         const stored = yield* load

@@ -111,7 +111,7 @@ export interface Evidence {
 }
 
 /** Size of a call and of its model's window: a lost connection means another thing in a huge conversation than in a small one. */
-export interface Facts {
+export interface CallSituation {
   /** Estimated tokens of the request. */
   readonly tokens?: number | undefined
   /** Tokens that the model's window holds, where that is known. */

@@ -14,7 +14,7 @@
  * Source: `hermes-llm.md` §11.2, §16.2, §16.3.
  */
 import type { Reason } from "../Recovery.ts"
-import type { Evidence, Facts } from "./Evidence.ts"
+import type { Evidence, CallSituation } from "./Evidence.ts"
 import * as Patterns from "./Patterns.ts"
 import { speaksOf } from "./Patterns.ts"
 
@@ -78,7 +78,7 @@ export const parseOutputCap = (text: string): number | undefined => {
 /** One rule; `name` is what an explanation says. */
 export interface Rule {
   readonly name: string
-  readonly judge: (evidence: Evidence, facts: Facts) => Reason | undefined
+  readonly judge: (evidence: Evidence, facts: CallSituation) => Reason | undefined
 }
 
 const wording = (name: string, family: Patterns.Family, reason: Reason): Rule => ({
@@ -103,10 +103,10 @@ const outputCap = (name: string): Rule => ({
   judge: ({ text }) => parseOutputCap(text) === undefined ? undefined : "output_cap"
 })
 
-const share = ({ tokens, window }: Facts): number =>
+const share = ({ tokens, window }: CallSituation): number =>
   tokens === undefined || window === undefined || window <= 0 ? 0 : tokens / window
 
-const isBeyond = (facts: Facts, limits: { readonly share: number; readonly tokens: number; readonly messages: number }) =>
+const isBeyond = (facts: CallSituation, limits: { readonly share: number; readonly tokens: number; readonly messages: number }) =>
   share(facts) > limits.share || (facts.tokens ?? 0) > limits.tokens || (facts.messages ?? 0) > limits.messages
 
 /** A message that says nothing. */

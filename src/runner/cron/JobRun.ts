@@ -33,7 +33,7 @@ import * as TextCut from "../../domain/TextCut.ts"
 import { InteractiveMode, unattended } from "../../tool/approval/InteractiveMode.ts"
 import { InsideJob } from "../../tool/cron/CronContext.ts"
 import { CronJobs } from "../../tool/cron/CronJobs.ts"
-import type { Claim, Ended, Job } from "../../tool/cron/Job.ts"
+import type { Claim, FinishedRun, Job } from "../../tool/cron/Job.ts"
 import { hostile } from "../../tool/cron/JobDraft.ts"
 import * as JobSchedule from "../../tool/cron/JobSchedule.ts"
 import * as Injection from "../../tool/fence/Injection.ts"
@@ -190,7 +190,7 @@ const messageOf = (cause: Cause.Cause<unknown>): string => {
   return Redaction.redactText(message.replaceAll(/\s+/g, " ").trim())
 }
 
-type Result = Ended & { readonly text: string }
+type Result = FinishedRun & { readonly text: string }
 
 const resultOf = (exit: Exit.Exit<Answer, unknown>, { preflight }: Settings): Result => {
   if (Exit.isSuccess(exit)) {
@@ -235,7 +235,7 @@ const finish = Effect.fnUntraced(function*(claim: Claim, settings: Settings, beg
 /** Outcome of a run. */
 export interface Finished {
   readonly job: Job
-  readonly status: Ended["status"]
+  readonly status: FinishedRun["status"]
   readonly error: string | undefined
 }
 

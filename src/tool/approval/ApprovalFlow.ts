@@ -138,7 +138,7 @@ export interface Request {
 }
 
 /** Whom a request belongs to. */
-export interface Place {
+export interface RequestOwner {
   /** Scope of an approval "for this session". */
   readonly session: string
   readonly ids: Ids
@@ -162,7 +162,7 @@ interface JudgedAnswer extends ApprovalAnswer {
 
 /** Settles the concerns that have no earlier approval. */
 export interface ApprovalFlow {
-  readonly ask: (request: Request, place: Place) => Effect.Effect<ApprovalAnswer>
+  readonly ask: (request: Request, place: RequestOwner) => Effect.Effect<ApprovalAnswer>
   readonly forget: (session: string) => void
 }
 
@@ -274,7 +274,7 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
     : Effect.succeed(approver)
 
   const answered = Effect.fnUntraced(function*(
-    { mode, session }: Place,
+    { mode, session }: RequestOwner,
     presence: Presence,
     who: Approver | undefined,
     question: Question
@@ -297,14 +297,14 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
   /** Holds for whatever the prefix covers. */
   const prefixed = (target: Target): Approved => ({ target, permanent: true, reason: "" })
 
-  const left = (request: Request, { session }: Place): ReadonlyArray<Concern> =>
+  const left = (request: Request, { session }: RequestOwner): ReadonlyArray<Concern> =>
     request.concerns.filter((concern) =>
       !memory.knows(session, approvedOf(request)(concern)) &&
       !(concern.prefix !== undefined && memory.knows(session, prefixed(concern.prefix))))
 
   const remembered: ApprovalAnswer = { outcome: "session", by: "remembered", message: "" }
 
-  const settle = Effect.fnUntraced(function*(request: Request, place: Place, who: Approver | undefined) {
+  const settle = Effect.fnUntraced(function*(request: Request, place: RequestOwner, who: Approver | undefined) {
     // Somebody may have approved it while this question waited.
     const concerns = left(request, place)
     if (concerns.length === 0) return remembered

@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import type { Approve } from "../../hooks/Payloads.ts"
 import type { ToolArguments } from "../../middleware/Kind.ts"
-import type { Facts } from "../Annotations.ts"
+import type { ToolFacts } from "../Annotations.ts"
 import * as Danger from "../danger/Danger.ts"
 import type { ToolContext } from "../ToolContext.ts"
 import type { BoundTool } from "../Toolset.ts"
@@ -41,7 +41,7 @@ export const taken = (args: ToolArguments): Snapshot => {
 }
 
 /** Names of the arguments that are commands, and of those that are typed. */
-export type Runs = Pick<Facts, "commandArguments" | "inputArguments">
+export type Runs = Pick<ToolFacts, "commandArguments" | "inputArguments">
 
 /** Target of the judgement of one call. */
 export interface ApprovalTarget {

@@ -34,7 +34,7 @@ export const defaults: Settings = {
 }
 
 /** A call that ended. */
-interface Ended {
+interface FinishedCall {
   readonly name: string
   readonly args: unknown
   readonly output: string
@@ -54,8 +54,8 @@ type Refusal = string | undefined
 
 /** Notices when a run goes in circles. */
 export interface LoopGuard {
-  readonly before: (call: Pick<Ended, "name" | "args" | "idempotent">) => Refusal
-  readonly after: (call: Ended) => Verdict
+  readonly before: (call: Pick<FinishedCall, "name" | "args" | "idempotent">) => Refusal
+  readonly after: (call: FinishedCall) => Verdict
 }
 
 const fine: Verdict = { _tag: "Fine" }
@@ -71,7 +71,7 @@ const canonical = (value: unknown): unknown => {
 const signature = (name: string, args: unknown): string => `${name}\n${JSON.stringify(canonical(args))}`
 
 /** True when a result tells of a failure, also where the tool returned it as its result. */
-const tellsOfFailure = ({ isFailure, name, output }: Ended): boolean => {
+const tellsOfFailure = ({ isFailure, name, output }: FinishedCall): boolean => {
   if (isFailure) return true
   if (name === "terminal") return /"exit_code":\s*(?!0\b)-?\d+/.test(output.slice(-4_000)) 
   const start = output.slice(0, 500)
@@ -129,7 +129,7 @@ export const make = (settings: Settings): LoopGuard => {
       : fine
   }
 
-  const succeeded = ({ idempotent, name, output }: Ended, key: string): Verdict => {
+  const succeeded = ({ idempotent, name, output }: FinishedCall, key: string): Verdict => {
     exact.delete(key)
     tools.delete(name)
     if (!idempotent) {

@@ -102,7 +102,7 @@ const wordsOf = (name: string): ReadonlyArray<string> =>
     .match(/[\p{L}\p{N}]+/gu) ?? []
 
 /** A tool with the forms of its name that are compared. */
-interface Known {
+interface ToolForms {
   readonly candidate: Candidate
   readonly server: string | undefined
   readonly own: string
@@ -111,7 +111,7 @@ interface Known {
   readonly keys: { readonly whole: string; readonly served: string | undefined; readonly own: string }
 }
 
-const known = (candidate: Candidate): Known => {
+const known = (candidate: Candidate): ToolForms => {
   const { own, server } = partsOf(candidate.name)
   const key = keyOf(own)
   return {
@@ -127,7 +127,7 @@ const known = (candidate: Candidate): Known => {
 const only = <A>(found: ReadonlyArray<A>): A | undefined => found.length === 1 ? found[0] : undefined
 
 /** The tool of the same name, written differently. A name with a server means that server's. */
-const respelled = (asked: string, tools: ReadonlyArray<Known>): Known | undefined => {
+const respelled = (asked: string, tools: ReadonlyArray<ToolForms>): ToolForms | undefined => {
   const { own, server } = partsOf(asked)
   for (const spelling of spellings(server === undefined ? asked : own)) {
     const found = tools.filter((tool) =>
@@ -174,7 +174,7 @@ const isMistyped = (asked: ReadonlyArray<string>, meant: ReadonlyArray<string>, 
 }
 
 /** The tool whose own part was mistyped. */
-const mistyped = (asked: string, tools: ReadonlyArray<Known>, vocabulary: ReadonlySet<string>): Known | undefined => {
+const mistyped = (asked: string, tools: ReadonlyArray<ToolForms>, vocabulary: ReadonlySet<string>): ToolForms | undefined => {
   const { own, server } = partsOf(asked)
   const words = wordsOf(own)
   const found = only(tools.filter((tool) =>

@@ -81,7 +81,7 @@ export interface Service {
   /** Says that a run still lives; false when it is not the holder's any more. */
   readonly renew: (claim: JobClaim.Claim) => Effect.Effect<boolean, CronStoreError>
   /** Says how a run ended. */
-  readonly settle: (claim: JobClaim.Claim, ended: JobClaim.Ended) => Effect.Effect<JobClaim.Settled, CronStoreError>
+  readonly settle: (claim: JobClaim.Claim, ended: JobClaim.FinishedRun) => Effect.Effect<JobClaim.Settled, CronStoreError>
 }
 
 /** The scheduled jobs of a user. */

@@ -156,7 +156,7 @@ export interface Claim {
 }
 
 /** End of a run. */
-export interface Ended {
+export interface FinishedRun {
   readonly status: RunStatus
   readonly error?: string | undefined
   /** Path of the file with all of it. */
@@ -201,7 +201,7 @@ const onward = (job: Job, status: RunStatus, now: number): Job => {
   return job.next_run_at === null ? { ...job, next_run_at: JobSchedule.iso(now + retryMillis) } : job
 }
 
-const ended = (job: Job, { error, output, sessionId, status }: Ended, now: number): Job => {
+const ended = (job: Job, { error, output, sessionId, status }: FinishedRun, now: number): Job => {
   const isFailure = status === "error" || status === "blocked"
   return {
     ...onward(job, status, now),
@@ -257,7 +257,7 @@ export const renewed = (job: Job, now: number): Job =>
   job.running === null ? job : { ...job, running: { ...job.running, lease_until: JobSchedule.iso(now + leaseMillis) } }
 
 /** Gives a job back. */
-export const settled = (job: Job, how: Ended, now: number): readonly [Settled, Job] => {
+export const settled = (job: Job, how: FinishedRun, now: number): readonly [Settled, Job] => {
   const after = ended(job, how, now)
   const isNews = how.status !== "blocked" || job.alert !== after.alert || job.running?.why === "request"
   return [{ _tag: "Settled", job: after, isNews }, after]

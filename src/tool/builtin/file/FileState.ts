@@ -98,7 +98,7 @@ const put = <K, V>(map: Map<K, V>, key: K, value: V, max = maxEntries): V => {
   return value
 }
 
-interface Given {
+interface GivenWindow {
   readonly stamp: Stamp
   readonly content: number
   readonly stubs: number
@@ -106,7 +106,7 @@ interface Given {
 
 interface SessionState {
   last: { readonly request: string; readonly count: number } | undefined
-  readonly given: Map<string, Given>
+  readonly given: Map<string, GivenWindow>
   readonly seen: Map<string, { readonly stamp: Stamp; readonly at: number }>
   readonly failures: Map<string, number>
 }

@@ -140,7 +140,7 @@ export interface Options {
 }
 
 /** End of a process. Times are milliseconds since the epoch. */
-interface Ended {
+interface ProcessEnd {
   readonly exit: Shell.Exit
   readonly reason: "exited" | "killed"
   readonly endedAt: number
@@ -165,10 +165,10 @@ export interface BackgroundProcess {
   readonly pid: number
   readonly startedAt: number
   /** `undefined` while it runs. */
-  readonly ended: () => Ended | undefined
-  readonly exit: Effect.Effect<Ended>
+  readonly ended: () => ProcessEnd | undefined
+  readonly exit: Effect.Effect<ProcessEnd>
   /** Takes its process tree down; a process that has ended already stays as it is. */
-  readonly kill: Effect.Effect<Ended>
+  readonly kill: Effect.Effect<ProcessEnd>
   readonly write: (text: string) => Effect.Effect<void, NotRunning>
   readonly closeInput: Effect.Effect<void, NotRunning>
   /** The end of its output; redacted where `redact` says so, as its lines are. */
@@ -229,9 +229,9 @@ export const start = Effect.fnUntraced(function*(
 ): Effect.fn.Return<BackgroundProcess, Shell.NotStarted> {
   const output = OutputText.make({ head: 0, tail: keptBytes })
   const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
-  const done = yield* Deferred.make<Ended>()
+  const done = yield* Deferred.make<ProcessEnd>()
   let total = 0
-  let ended: Ended | undefined
+  let ended: ProcessEnd | undefined
   let killed = false
   let notify = options.notifyOnComplete
 
@@ -264,7 +264,7 @@ export const start = Effect.fnUntraced(function*(
     const exit = yield* running.exit
     yield* Scope.close(scope, Exit.void)
     const endedAt = yield* Clock.currentTimeMillis
-    const now: Ended = { exit, reason: killed ? "killed" : "exited", endedAt }
+    const now: ProcessEnd = { exit, reason: killed ? "killed" : "exited", endedAt }
     ended = now
     yield* Deferred.succeed(done, now)
     if (notify) {

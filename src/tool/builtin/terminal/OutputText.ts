@@ -12,7 +12,7 @@ import { redactText } from "../../../domain/Redaction.ts"
 import { current } from "../../../domain/Secrets.ts"
 
 /** Bytes that a buffer still has. */
-interface Kept {
+interface BufferedBytes {
   readonly head: Uint8Array
   readonly tail: Uint8Array
   /** Bytes between head and tail that are gone. */
@@ -25,7 +25,7 @@ export interface OutputBuffer {
   readonly push: (chunk: Uint8Array) => void
   /** Bytes that were ever pushed. */
   readonly total: () => number
-  readonly kept: () => Kept
+  readonly kept: () => BufferedBytes
 }
 
 const initialBytes = 4096
@@ -150,7 +150,7 @@ const settled = (text: string): string => {
 }
 
 /** The text of what was kept before and behind the gap, if there is one. */
-const texts = (kept: Kept, redact: boolean): readonly [head: string, tail: string | undefined] => {
+const texts = (kept: BufferedBytes, redact: boolean): readonly [head: string, tail: string | undefined] => {
   if (kept.omitted > 0) {
     const head = stripAnsi(decode(kept.head))
     const tail = stripAnsi(decode(kept.tail))
@@ -166,7 +166,7 @@ const texts = (kept: Kept, redact: boolean): readonly [head: string, tail: strin
  * Returns what was kept as at most `limit` characters: all of it, as it is, or its first 40 % and last 60 % with a notice between,
  * redacted where `redact` says so.
  */
-export const bounded = (kept: Kept, limit: number, redact: boolean): string => {
+export const bounded = (kept: BufferedBytes, limit: number, redact: boolean): string => {
   const headLimit = Math.floor(limit * headShare)
   let [head, tail = head] = texts(kept, redact)
   if (kept.omitted === 0 && head.length <= limit) return head
@@ -192,14 +192,14 @@ interface Reading {
 }
 
 /** Reads the text behind the gap, redacted where `redact` says so. */
-export const kept = (bytes: Kept, { goesOn, redact }: Reading): string => {
+export const kept = (bytes: BufferedBytes, { goesOn, redact }: Reading): string => {
   const [head, tail = head] = texts(bytes, redact)
   if (!redact) return tail
   return redactText(goesOn ? settled(tail) : tail)
 }
 
 /** The end of what was kept, at most `limit` characters. */
-export const last = (bytes: Kept, limit: number, reading: Reading): string => {
+export const last = (bytes: BufferedBytes, limit: number, reading: Reading): string => {
   const text = kept(bytes, reading)
   return text.slice(Math.max(0, text.length - limit)).toWellFormed()
 }
