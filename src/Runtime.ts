@@ -130,7 +130,7 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
     // There are routes, so `Routes` is not `never`, and the error is the one that they have.
     : ModelRouter.layerOf(routes, retry) as Layer.Layer<ModelRouter, RoutesError<Routes>>
   return {
-    // A variable that can not be read is a defect of the host.
+    // A variable that cannot be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
     results: Bounds.layerTemporary,
     plugged: plugins.length === 0 ? withoutPlugins : loadPlugins({ plugins }),

@@ -138,7 +138,7 @@ const conduct = Effect.fnUntraced(function*(
     Effect.onExit((exit) =>
       Exit.isSuccess(exit)
         ? Effect.void
-        // The run fails or is interrupted anyway: a store that can not take the rest is reported, not the result.
+        // The run fails or is interrupted anyway: a store that cannot take the rest is reported, not the result.
         : Effect.catch(
           Effect.andThen(RunEnd.takeBackRejected(run, exit), RunEnd.settle(run, RunEnd.reasonOf(exit))),
           (error) => Effect.logError(error.message)

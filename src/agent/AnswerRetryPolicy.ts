@@ -1,5 +1,5 @@
 /**
- * Decides how a run goes on after an answer that is no answer yet: cut, paused, empty, or made of calls that can not be tried. Pure:
+ * Decides how a run goes on after an answer that is no answer yet: cut, paused, empty, or made of calls that cannot be tried. Pure:
  * the state so far and an outcome in, the next state and what to do out.
  *
  * **Details**

@@ -135,7 +135,7 @@ export const charge = (budget: Budget, usage: Usage.Usage, cost: Cost.Cost): voi
   }
 }
 
-/** True when a limit of money can not be kept for want of a price, and nobody was told yet: once for each run. */
+/** True when a limit of money cannot be kept for want of a price, and nobody was told yet: once for each run. */
 export const isUnpriced = (budget: Budget, { amount }: Pick<Cost.Cost, "amount">): boolean => {
   if (amount !== undefined || budget.toldOfPrice) return false
   budget.toldOfPrice = lineOf(budget).some(({ limits }) => limits.dollars !== undefined)

@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function*(
     maxIterations: limits.maxIterations ?? defaults.maxIterations
   }
 
-  /** Refuses what can not be done, before anybody is spawned. */
+  /** Refuses what cannot be done, before anybody is spawned. */
   const admit = Effect.fnUntraced(function*(tasks: ReadonlyArray<Delegator.Task>) {
     if (depth >= maxSpawnDepth) {
       return yield* refused(`delegation ends at depth ${maxSpawnDepth}: do this work yourself`)

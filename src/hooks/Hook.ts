@@ -104,7 +104,7 @@ const deliveryOf = (options: ObserverOptions): Delivery =>
     ? { mode: "queued", capacity: Math.max(1, Math.floor(options.capacity ?? defaultCapacity)) }
     : inline
 
-// Payloads are made for the event that a listener names, which the record of listeners can not express.
+// Payloads are made for the event that a listener names, which the record of listeners cannot express.
 const handler = <R>(handle: (payload: never) => Effect.Effect<unknown, unknown, R>): Listener<R>["handle"] =>
   handle as Listener<R>["handle"]
 

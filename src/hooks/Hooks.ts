@@ -1,5 +1,5 @@
 /**
- * Tells whoever listens what happens in a run, and asks those who may answer. An observer can not change a run: what it
+ * Tells whoever listens what happens in a run, and asks those who may answer. An observer cannot change a run: what it
  * fails with, dies of or takes too long over is one warning.
  *
  * **Details**

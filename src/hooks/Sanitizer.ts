@@ -8,7 +8,7 @@
  * 1 000 and 50, and what is still too long becomes `{ _truncated, original_type, preview }`. {@link copyOf} is for the rest
  * of a payload: the same walk with bounds that only stop an accident.
  *
- * What JSON can not express is named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or a proxy
+ * What JSON cannot express is named: `<3 bytes>`, `<circular>`, `<function>`, `<unreadable>` where a getter or a proxy
  * throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its accessors or
  * `toJSON` would do.
  *
@@ -50,7 +50,7 @@ const originalType = (value: unknown): string => {
   try {
     return Array.isArray(value) ? "array" : typeof value
   } catch {
-    // A revoked proxy can not even be asked what it is.
+    // A revoked proxy cannot even be asked what it is.
     return "object"
   }
 }

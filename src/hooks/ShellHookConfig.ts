@@ -11,7 +11,7 @@
  *       timeout: 10
  * ```
  *
- * Nothing in the block stops the program: what can not be used is left out with a warning.
+ * Nothing in the block stops the program: what cannot be used is left out with a warning.
  *
  * Source: `hermes-contract.md` §3.7, `hermes-product.md` §6.
  */

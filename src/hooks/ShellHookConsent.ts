@@ -10,7 +10,7 @@
  * changed. The contract keeps only the time of the file's last change, which says less and is easily set; where the two
  * disagree, the safer one is taken.
  *
- * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that can not be read approves nothing.
+ * Writers of all processes take turns by a lease in `state.db` and replace the file whole. A file that cannot be read approves nothing.
  *
  * Source: `hermes-contract.md` §3.7.
  */

@@ -114,7 +114,7 @@ export const environmentOf = (
   return out
 }
 
-/** The program and its arguments; undefined when the command can not be read. */
+/** The program and its arguments; undefined when the command cannot be read. */
 export const argumentsOf = (
   command: string,
   environment: Readonly<Record<string, string | undefined>>

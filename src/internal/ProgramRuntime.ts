@@ -218,7 +218,7 @@ const pluginsOf = (settings: Values, cwd: string, reserved: Reserved | undefined
 export interface Start extends Substitutes {
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
-  /** Names of commands that plugins can not have. */
+  /** Names of commands that plugins cannot have. */
   readonly reserved?: Reserved | undefined
 }
 

@@ -5,7 +5,7 @@
  * **Details**
  *
  * Arrays and plain objects are copied and frozen, everything else (dates, buffers, functions, instances of classes) is
- * shared as it is: a request with a member that can not be copied still reaches its middleware. Cycles stay cycles.
+ * shared as it is: a request with a member that cannot be copied still reaches its middleware. Cycles stay cycles.
  *
  * Source: `hermes-contract.md` §1.5, `ARCHITECTURE.md` §7.
  */

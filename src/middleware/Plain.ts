@@ -7,7 +7,7 @@
  * A plain function declares nothing, so what it throws is read by what had happened below: before `next_call` and after
  * its success it is the plugin's own trouble; after its failure it is a translation (`TranslatedFailure`); the failure
  * from below itself, thrown on, passes through; `ExecutionBlocked` is a veto at any time. Objects are deep copies that
- * can not be changed; handing one of them on or back means what it is a copy of.
+ * cannot be changed; handing one of them on or back means what it is a copy of.
  *
  * Source: `hermes-contract.md` §1.2–1.7, `ARCHITECTURE.md` §5 and §6.
  */
@@ -65,7 +65,7 @@ const toolFields = (context: ToolCallContext): Record<string, unknown> => ({
 const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
   Predicate.isObject(value) && !Array.isArray(value)
 
-/** The replacement under `key`, copied so that the plugin can not change it later; a wrong shape is an error. */
+/** The replacement under `key`, copied so that the plugin cannot change it later; a wrong shape is an error. */
 const accept = (value: unknown, key: "request" | "args"): Pipeline.Answer<Readonly<Record<string, unknown>>> => {
   if (value === undefined || value === null) return Pipeline.unchanged
   const replacement: unknown = isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined

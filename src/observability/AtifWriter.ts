@@ -4,7 +4,7 @@
  * **Details**
  *
  * A file is replaced whole or not at all, and only its owner can read it. Children stand in the file of who delegated to
- * them; in mode `all` each also has a file named by its session. A session without a step has no file. What can not be
+ * them; in mode `all` each also has a file named by its session. A session without a step has no file. What cannot be
  * written is one warning, and the next run tries again.
  *
  * **Gotchas**

@@ -8,7 +8,7 @@
  * - `append` adds to what is there, after a line feed if the last line of it was cut; `overwrite` begins anew with the first
  *   event. Without events there is no file.
  * - With `maxBytes` a file that is full becomes `<name>.1`, the one before it `.2`, and `maxFiles` of them stay.
- * - A directory that can not be written and a full disk are one warning each; later events are tried again.
+ * - A directory that cannot be written and a full disk are one warning each; later events are tried again.
  *
  * **Gotchas**
  *

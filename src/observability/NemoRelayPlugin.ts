@@ -6,7 +6,7 @@
  *
  * Files that `HERMES_NEMO_RELAY_ATOF_*` and `HERMES_NEMO_RELAY_ATIF_*` ask for are written by our own writers, with the
  * library or without it. An exporter that the `plugins.toml` has takes the place of ours, each for itself, while its
- * components are on; when they can not be turned on, ours write.
+ * components are on; when they cannot be turned on, ours write.
  *
  * Without an adaptive component nothing wraps calls.
  *

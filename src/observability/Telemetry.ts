@@ -19,7 +19,7 @@
  * **Gotchas**
  *
  * What was said is part of a span only with `captureContent`; it is redacted then. For the same reason what runs inside of
- * a call can not annotate the span of the call, only spans of its own. One value belongs to one runtime.
+ * a call cannot annotate the span of the call, only spans of its own. One value belongs to one runtime.
  *
  * **Example** (An application that exports over OTLP)
  *

@@ -5,7 +5,7 @@
  * **Details**
  *
  * Names ascend. A directory without a manifest is a category when it has plugins in it, and nothing otherwise; what is
- * deeper is not looked at. A manifest that can not be read leaves its plugin out, with a warning.
+ * deeper is not looked at. A manifest that cannot be read leaves its plugin out, with a warning.
  *
  * Source: `hermes-contract.md` §3.1 and §3.2.
  */
@@ -99,7 +99,7 @@ const directoriesIn = Effect.fnUntraced(function*(path: string) {
       Option.isSome(info) && info.value.type === "Directory"))
 })
 
-/** Everything in one directory. Fails when the directory itself can not be read; one that is not there is empty. */
+/** Everything in one directory. Fails when the directory itself cannot be read; one that is not there is empty. */
 export const scan = Effect.fnUntraced(function*(
   { path, source, without = [] }: Root
 ): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {
@@ -107,7 +107,7 @@ export const scan = Effect.fnUntraced(function*(
   const candidates: Array<Candidate> = []
   const warnings: Array<string> = []
 
-  /** True when it is a plugin, also one that can not be used. */
+  /** True when it is a plugin, also one that cannot be used. */
   const add = (directory: string, category: string | undefined) =>
     read(directory, source, category).pipe(
       Effect.map(Option.match({

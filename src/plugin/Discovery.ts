@@ -75,7 +75,7 @@ const merge = (candidates: ReadonlyArray<Candidate>): ReadonlyArray<Candidate> =
 
 const nothing: Found = { candidates: [], warnings: [] }
 
-/** Finds the plugins of all four sources. Fails when a directory of plugins is there and can not be read. */
+/** Finds the plugins of all four sources. Fails when a directory of plugins is there and cannot be read. */
 export const discover = Effect.fnUntraced(function*(
   { bundled, cwd, packages, user, variable }: Places
 ): Effect.fn.Return<Found, PlatformError, FileSystem.FileSystem | Path.Path> {

@@ -1,5 +1,5 @@
 /**
- * Loads plugins, each in a scope of its own. One that can not be loaded leaves nothing behind, not even what it registered
+ * Loads plugins, each in a scope of its own. One that cannot be loaded leaves nothing behind, not even what it registered
  * before it failed, and the others go on.
  *
  * **Details**

@@ -115,7 +115,7 @@ export type NeedsOf<C extends Contribution<unknown>> =
   | ("providers" extends keyof C ? OfProviders<C> : never)
   | Middleware.Needs<MiddlewareOf<C>>
 
-/** Nothing to ask of a contribution whose middleware adds no failure; what can not be met of any other. */
+/** Nothing to ask of a contribution whose middleware adds no failure; what cannot be met of any other. */
 type AddsNoFailure<C> = [Middleware.Errors<MiddlewareOf<C>>] extends [never] ? unknown : { readonly name: never }
 
 /** A plugin that is built by an Effect. */

@@ -1,5 +1,5 @@
 /**
- * Why a plugin can not be used: one line that says what to do.
+ * Why a plugin cannot be used: one line that says what to do.
  *
  * **Example** (Telling the user)
  *

@@ -41,7 +41,7 @@ export interface Options<out R = never> {
   readonly places?: Discovery.Places | undefined
   /** `plugins` of the configuration. */
   readonly settings?: Pick<Values["plugins"], "disabled" | "enabled" | "entries"> | undefined
-  /** Names of commands that plugins can not have. */
+  /** Names of commands that plugins cannot have. */
   readonly reserved?: Reserved | undefined
 }
 

@@ -5,8 +5,8 @@
  * **Details**
  *
  * Every member has its camelCase and its snake_case name. Callbacks get one frozen object with the contract's fields and may
- * return values, promises or Effects. Of what can not be used (a kind or a callback that is none), a warning names the
- * nearest that can; what this runtime has no place for is a warning too. A tool that can not be used is an error: a plugin
+ * return values, promises or Effects. Of what cannot be used (a kind or a callback that is none), a warning names the
+ * nearest that can; what this runtime has no place for is a warning too. A tool that cannot be used is an error: a plugin
  * without it is not what its author meant.
  *
  * **Gotchas**

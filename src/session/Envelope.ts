@@ -24,7 +24,7 @@ const Version1 = Schema.Struct({ v: Schema.Literal(1), message: Prompt.Message }
 const encodeVersion1 = Schema.encodeResult(Schema.fromJsonString(Version1))
 const decodeVersion1 = Schema.decodeUnknownResult(Version1)
 
-/** Why a message can not be written or read: what to say after its name, and the cause. */
+/** Why a message cannot be written or read: what to say after its name, and the cause. */
 export interface Problem {
   readonly message: string
   readonly cause: unknown

@@ -81,7 +81,7 @@ export const words = (text: string): ReadonlyArray<Word> =>
     end: match.index + match[0].length
   }))
 
-/** True when a word belongs to a script that an index of blank-separated words can not find. */
+/** True when a word belongs to a script that an index of blank-separated words cannot find. */
 export const isUnspaced = (word: string): boolean => unspaced.test(word)
 
 /** A word without case and accents. */

@@ -54,7 +54,7 @@ export class Interactive extends Context.Service<Interactive, boolean>()("hermes
 /** Characters of a result that reach the model at most. */
 export class ResultBound extends Context.Service<ResultBound, number>()("hermes-effect/tool/ResultBound") {}
 
-/** True when the tool can be used at the moment; one that can not is not offered. */
+/** True when the tool can be used at the moment; one that cannot is not offered. */
 export class Available extends Context.Service<Available, Effect.Effect<boolean, unknown>>()("hermes-effect/tool/Available") {}
 
 /** Facts that the runtime has about a tool; `undefined` where nothing is stated. */

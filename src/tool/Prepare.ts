@@ -50,7 +50,7 @@ class UnknownTool extends Schema.TaggedError<UnknownTool>("hermes-effect/Unknown
   }
 }
 
-/** Arguments that are no JSON object, and that can not be read as one. */
+/** Arguments that are no JSON object, and that cannot be read as one. */
 class MalformedArguments extends Schema.TaggedError<MalformedArguments>("hermes-effect/MalformedArguments")(
   "MalformedArguments",
   {

@@ -43,7 +43,7 @@ export interface Decision {
 }
 
 /**
- * The components of an absolute, normalised path; symbolic links are not followed. `undefined` for a path that can not
+ * The components of an absolute, normalised path; symbolic links are not followed. `undefined` for a path that cannot
  * be placed without asking the system (`~`).
  */
 export const pathComponents = (cwd: string, path: string): ReadonlyArray<string> | undefined => {

@@ -36,7 +36,7 @@ import type { TupleLike } from "../domain/TupleLike.ts"
 import type { Any, BoundTool, Toolset } from "./Toolset.ts"
 
 // Availability of a tool by a check of its own: a service that answers, a program that is installed. One
-// that can not is left out of what the model is told.
+// that cannot is left out of what the model is told.
 //
 // **Details**
 //

@@ -126,7 +126,7 @@ export const make = Effect.fnUntraced(function*(
     on: (model) => Effect.suspend(() => {
       if (handle !== undefined) return Effect.void
       owner = undefined
-      // A directory that can not be made is one that the library will complain about.
+      // A directory that cannot be made is one that the library will complain about.
       const directories = Effect.forEach(document.directories, (path) => Effect.exit(fs.makeDirectory(path, { recursive: true, mode: 0o700 })), { discard: true })
       return Effect.andThen(directories, setUp(model))
     }),

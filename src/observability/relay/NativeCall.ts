@@ -17,7 +17,7 @@
  * | fails after the call failed, which it was told as a result | the failure itself |
  * | fails after the call failed, in other words | `Translated` |
  *
- * The library can not be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write that down.
+ * The library cannot be interrupted; an interrupted call is told to it as one, and it has {@link patience} to write that down.
  *
  * Source: `hermes-contract.md` §4.8, `relay-atof-atif.md` §3.5 and §3.7.
  */

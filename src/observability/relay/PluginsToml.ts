@@ -40,7 +40,7 @@ export interface Document {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** A file that can not be used as a `plugins.toml`. */
+/** A file that cannot be used as a `plugins.toml`. */
 export class NoDocument extends Schema.TaggedError<NoDocument>("hermes-effect/observability/NoDocument")("NoDocument", {
   message: Schema.String
 }) {}

@@ -30,7 +30,7 @@ export const changed = (original: unknown, shown: unknown, given: Schema.Json): 
     return given.map((one, index) => changed(original[index], shown[index], one))
   }
   if (!isFields(original) || !isFields(shown) || !isFields(given)) return given
-  // Fields that a copy can not have (functions, nothing) were never shown, and stay.
+  // Fields that a copy cannot have (functions, nothing) were never shown, and stay.
   const unseen = Object.entries(original).filter(([key]) => !Object.hasOwn(shown, key) && !Object.hasOwn(given, key))
   return Object.fromEntries([
     ...unseen,

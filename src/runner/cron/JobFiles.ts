@@ -54,7 +54,7 @@ const oneLine = (text: string): string => text.replaceAll(/[\p{Cc}\p{Cf}]+/gu, "
 export const skill = Effect.fnUntraced(function*({ skills }: Places, name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  // Directories that can not be listed have no skills for us.
+  // Directories that cannot be listed have no skills for us.
   const categories = yield* Effect.orElseSucceed(fs.readDirectory(skills), () => [])
   const candidates = [[name], ...categories.map((category) => [category, name])]
   for (const parts of candidates) {
@@ -129,7 +129,7 @@ export const lastLook = Effect.fnUntraced(function*({ cron }: Places) {
     : undefined
 })
 
-/** The body of an output; undefined when it can not be read any more. */
+/** The body of an output; undefined when it cannot be read any more. */
 export const body = (path: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   Effect.flatMap(FileSystem.FileSystem, (fs) =>
     Effect.match(fs.readFileString(path), {

@@ -243,7 +243,7 @@ export interface Finished {
 export const run = Effect.fnUntraced(function*(claim: Claim, settings: Settings) {
   const jobs = yield* CronJobs
   const began = yield* Clock.currentTimeMillis
-  // A file that can not be written at the moment is tried again before the lease is over.
+  // A file that cannot be written at the moment is tried again before the lease is over.
   const renewed = Effect.catch(jobs.renew(claim), ({ message }) => Effect.as(Effect.logWarning(message), true))
   const renewing = Effect.gen(function*() {
     do yield* Effect.sleep(Duration.minutes(1))

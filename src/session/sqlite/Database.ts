@@ -8,7 +8,7 @@
  *
  * In WAL mode (`synchronous = NORMAL`) a transaction is in the log file when it returns: killing the process loses nothing. A
  * power cut can lose the latest transactions and never leaves half of one; a checkpoint, tried every 50 writes, secures what
- * came before it. Where the file system can not do WAL the journal is a rollback journal (`synchronous = FULL`), and what
+ * came before it. Where the file system cannot do WAL the journal is a rollback journal (`synchronous = FULL`), and what
  * returned survives a power cut as well.
  *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.

@@ -17,7 +17,7 @@ import type { Target } from "./AllowList.ts"
 import * as CommandPrefix from "./CommandPrefix.ts"
 import type { Concern } from "./Question.ts"
 
-/** Arguments in one text, to be compared and shown; undefined when JSON can not express them. */
+/** Arguments in one text, to be compared and shown; undefined when JSON cannot express them. */
 export const written = (args: ToolArguments): string | undefined => {
   try {
     return JSON.stringify(args)
@@ -34,7 +34,7 @@ export interface Snapshot {
 /** Of arguments that nobody can change on the way: no middleware of tools is there. Costs nothing. */
 export const fixed: Snapshot = { isSame: () => true }
 
-/** Of arguments that middleware gets to see. Those that can not be compared count as changed. */
+/** Of arguments that middleware gets to see. Those that cannot be compared count as changed. */
 export const taken = (args: ToolArguments): Snapshot => {
   const before = written(args)
   return { isSame: (after) => before !== undefined && written(after) === before }

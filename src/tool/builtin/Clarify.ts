@@ -92,7 +92,7 @@ const handlers = toolkit.toLayer({
     if (questions.length > maxQuestions) {
       return yield* Problem.fail(`${questions.length} questions are too many: ${maxQuestions} at most`)
     }
-    // All of them first: what can not be asked is known before anybody is bothered.
+    // All of them first: what cannot be asked is known before anybody is bothered.
     yield* Effect.forEach(questions, check)
     return { answers: yield* Effect.forEach(questions, (given) => put(ask, given)) }
   }, Problem.answer)

@@ -107,7 +107,7 @@ export const tool = Tool.make("todo", {
   .annotate(Tool.Destructive, false)
   .annotate(Tool.Idempotent, true)
 
-/** The list that the given items make of a list, or why they can not. */
+/** The list that the given items make of a list, or why they cannot. */
 export const update = (
   list: ReadonlyArray<Item>,
   given: ReadonlyArray<typeof Given.Type>,

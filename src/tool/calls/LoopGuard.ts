@@ -39,7 +39,7 @@ interface FinishedCall {
   readonly args: unknown
   readonly output: string
   readonly isFailure: boolean
-  /** True when asking again can not change anything: then the same answer is no progress. */
+  /** True when asking again cannot change anything: then the same answer is no progress. */
   readonly idempotent: boolean
 }
 

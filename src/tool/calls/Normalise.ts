@@ -7,7 +7,7 @@
  * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are no JSON
  * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`, then
  * calls that repeat an earlier one of the same message. A call whose arguments were cut makes the whole answer truncated:
- * nothing of it is executed. What can not be repaired stays as it is, and gets an error result later.
+ * nothing of it is executed. What cannot be repaired stays as it is, and gets an error result later.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
  */
@@ -110,7 +110,7 @@ const isCall = (part: ContentPart): part is Call => part.type === "tool-call" &&
 
 const none: Normalised["notes"] = new Map()
 
-/** The arguments of a call that no model made, read and coerced as a model's are. What can not be read stays. */
+/** The arguments of a call that no model made, read and coerced as a model's are. What cannot be read stays. */
 export const argumentsOf = (name: string, params: unknown, tools: Snapshot): unknown => {
   const repaired = typeof params === "string" ? ArgumentRepair.repair(params) : undefined
   const args = repaired?._tag === "Repaired" ? repaired.args : params

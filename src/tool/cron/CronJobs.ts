@@ -54,7 +54,7 @@ export const keptCompleted = 100
 export interface Listed {
   /** In the order in which they were made. */
   readonly jobs: ReadonlyArray<Job>
-  /** Entries of the file that can not be read, a line each. */
+  /** Entries of the file that cannot be read, a line each. */
   readonly problems: ReadonlyArray<string>
 }
 

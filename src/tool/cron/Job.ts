@@ -89,7 +89,7 @@ export class CronRefused extends Schema.TaggedError<CronRefused>("hermes-effect/
   message: Schema.String
 }) {}
 
-/** The jobs can not be read or written. */
+/** The jobs cannot be read or written. */
 export class CronStoreError extends Schema.TaggedError<CronStoreError>("hermes-effect/CronStoreError")("CronStoreError", {
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())

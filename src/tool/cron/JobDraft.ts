@@ -66,7 +66,7 @@ const isInside = (path: string): boolean =>
 
 const isSkill = (name: string): boolean => /^[A-Za-z0-9][\w.-]{0,63}$/.test(name)
 
-/** Why the fields that are given can not be used; undefined when they can. Nothing outside of the draft is looked at. */
+/** Why the fields that are given cannot be used; undefined when they can. Nothing outside of the draft is looked at. */
 const problem = (draft: Draft): string | undefined => {
   const { contextFrom = [], name = "", prompt = "", script, skills = [], times, toolsets, workdir } = draft
   if (name.length > maxName) return `the name is longer than ${maxName} characters: shorten it`

@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * `jobs.json` is for its owner only, on disk before it takes the place of the old one. An entry that can not be read is kept
+ * `jobs.json` is for its owner only, on disk before it takes the place of the old one. An entry that cannot be read is kept
  * as it is and told as a problem; the others work. A file that is no JSON, or of a later version, is never written over.
  */
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import { CronStoreError, Job } from "./Job.ts"
 /** Content of the file. */
 interface Content {
   readonly jobs: ReadonlyArray<Job>
-  /** Entries that can not be read. */
+  /** Entries that cannot be read. */
   readonly strange: ReadonlyArray<unknown>
   /** Problems of the file, a line each. */
   readonly problems: ReadonlyArray<string>

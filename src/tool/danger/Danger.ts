@@ -9,7 +9,7 @@
  * command (`git commit -m "rm -rf /"`) is no alarm.
  *
  * The **floor** is what no flag, mode or approval lifts: deletion of the root, a system directory or a home, file systems
- * and raw disks, fork bombs, killing every process, shutting down, and what can not be read: quoting that does not parse,
+ * and raw disks, fork bombs, killing every process, shutting down, and what cannot be read: quoting that does not parse,
  * nesting and expansion beyond every ordinary command.
  *
  * Pure, never throws, and takes time linear in the text.

@@ -85,7 +85,7 @@ class Reader {
     return this.#budget >= 0
   }
 
-  /** Runs what can not change the directory of what follows. */
+  /** Runs what cannot change the directory of what follows. */
   #apart<A>(run: () => A): A {
     const cwd = this.#cwd
     const out = run()

@@ -7,7 +7,7 @@
  *
  * http and https only, with a host. Addresses that hand out credentials of cloud machines are refused whatever is allowed.
  * Private, loopback, link-local, reserved and multicast addresses are refused unless {@link Policy.allowPrivate} says
- * otherwise; one such address among the answers of a name refuses the URL. A name that can not be resolved is refused.
+ * otherwise; one such address among the answers of a name refuses the URL. A name that cannot be resolved is refused.
  * URLs that carry a secret are refused too: what leaves in an address ends in somebody's log.
  *
  * **Example** (What a model may not reach)

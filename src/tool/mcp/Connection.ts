@@ -26,7 +26,7 @@ import type { ServerConfig } from "./ServerConfig.ts"
 export class McpError extends Schema.TaggedError<McpError>("hermes-effect/McpError")("McpError", {
   server: Schema.String,
   /**
-   * `config`: what is written about it can not work. `start`: it could not be started or reached. `unauthorized`: it wants
+   * `config`: what is written about it cannot work. `start`: it could not be started or reached. `unauthorized`: it wants
    * other credentials. `protocol`: it says what no MCP server says. `timeout`: it said nothing in time. `closed`: it went
    * away. `refused`: it answered with an error.
    */
@@ -35,7 +35,7 @@ export class McpError extends Schema.TaggedError<McpError>("hermes-effect/McpErr
   cause: Schema.optional(Schema.Defect())
 }) {}
 
-/** Why a server can not be used. */
+/** Why a server cannot be used. */
 export type Reason = McpError["reason"]
 
 const maxChars = 600

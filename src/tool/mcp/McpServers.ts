@@ -3,7 +3,7 @@
  *
  * **Details**
  *
- * All are connected at the same time, and the runtime waits for each at most its `connect_timeout`. One that can not be
+ * All are connected at the same time, and the runtime waits for each at most its `connect_timeout`. One that cannot be
  * connected is left out with a warning, and stops neither the others nor the agent; where waiting may help it is tried again
  * in the background, and its tools are there from then on.
  *
@@ -153,7 +153,7 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
     }
   })
 
-  /** Waits for the end of a connection, and makes another; fails when that can not be done. */
+  /** Waits for the end of a connection, and makes another; fails when that cannot be done. */
   const keep = Effect.fnUntraced(function*({ connected, scope }: Effect.Success<typeof connect>) {
     const { message } = yield* Effect.raceAllFirst([connected.closed, follow(connected), silence(connected)])
     connection = undefined

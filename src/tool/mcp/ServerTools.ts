@@ -34,7 +34,7 @@ import { nameFilter, type ServerConfig, toolName, toolNames, toolsetName } from 
 // **Details**
 //
 // The text is bounded ({@link maxChars}), with a note where it was cut. Structured content stands in for a text where there is
-// none. What a model can not be shown is described.
+// none. What a model cannot be shown is described.
 
 /** Characters of a result that are kept. */
 const maxResultChars = 1_000_000

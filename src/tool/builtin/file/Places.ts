@@ -90,7 +90,7 @@ export interface Named {
 
 /** The directories of this machine that the path rules speak of. */
 export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {
-  /** Places by name. A name that can not be followed (no permission) counts as written. */
+  /** Places by name. A name that cannot be followed (no permission) counts as written. */
   static readonly make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: Named) {
     const path = yield* Path.Path
     const both = Effect.fnUntraced(function*(name: string) {

@@ -43,7 +43,7 @@ const make: Effect.Effect<WorkingTree, never, FileSystem.FileSystem | Path.Path>
 
   const real = (name: string): Effect.Effect<string> =>
     canonical(name).pipe(
-      // A name that can not be followed counts as written.
+      // A name that cannot be followed counts as written.
       Effect.orElseSucceed(() => name),
       Effect.provideContext(platform)
     )
@@ -117,7 +117,7 @@ const writtenBy = (tool: string, args: ToolArguments): ReadonlyArray<string> => 
   if (tool !== "patch") return []
   if (typeof args["patch"] !== "string") return path
   const parsed = V4A.parse(args["patch"])
-  // A patch that can not be read changes nothing.
+  // A patch that cannot be read changes nothing.
   return Result.isFailure(parsed) ? path : [...path, ...parsed.success.flatMap(pathsOf)]
 }
 

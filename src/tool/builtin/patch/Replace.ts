@@ -335,7 +335,7 @@ const closestLine = ({ lines }: Source, wanted: string): number | undefined => {
   let best: { readonly line: number; readonly score: number } | undefined
   for (const [index, { trimmed }] of lines.entries()) {
     const line = trimmed.slice(0, maxClosest)
-    // Lines of very different length can not be alike enough, and need not be compared.
+    // Lines of very different length cannot be alike enough, and need not be compared.
     if (Math.min(line.length, key.length) < 0.6 * Math.max(line.length, key.length)) continue
     const score = similarity(line, key)
     if (score >= 0.6 && (best === undefined || score > best.score)) best = { line: index + 1, score }

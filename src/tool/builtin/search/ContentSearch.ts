@@ -48,7 +48,7 @@ const inert = /\\[^]|\[(?:\\[^]|[^\]\\])*\]|\(\?(?:[:=!]|<[=!]|<[^>]*>|[ims-]*:)
 const repetition = /[*+?]|\{\d*,?\d*\}/g
 const repeatedGroup = /\)(?:[*+]|\{\d)/
 
-/** An expression without what can not repeat: classes and escapes as `x`, group heads as `(`, lazy repetitions as such. */
+/** An expression without what cannot repeat: classes and escapes as `x`, group heads as `(`, lazy repetitions as such. */
 const skeletonOf = (source: string): string =>
   source.replace(inert, (found) => found.startsWith("(") ? "(" : "x").replace(/([*+?}])\?/g, "$1")
 

@@ -5,7 +5,7 @@
  *
  * Left out are what `.gitignore` files name (those above the directory too, inside a repository), version control
  * directories and `node_modules`. Hidden files are there. Symbolic links are not followed, so that nothing outside the
- * directory is found and no walk is endless. A directory that can not be read is passed over and counted.
+ * directory is found and no walk is endless. A directory that cannot be read is passed over and counted.
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"

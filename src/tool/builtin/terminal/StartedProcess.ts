@@ -79,7 +79,7 @@ export const inherited = Effect.fnUntraced(function*(exceptions: Exceptions, mar
 // Descendants are found through `/proc`; where there is none (macOS, Windows) only the group is killed. A daemon that gave
 // up its parent is found by its mark alone, where its program was given one.
 
-/** A process that can not be mistaken for a later one of the same id. */
+/** A process that cannot be mistaken for a later one of the same id. */
 interface Identity {
   readonly pid: number
   readonly startTime: string

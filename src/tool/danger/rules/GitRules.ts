@@ -1,5 +1,5 @@
 /**
- * History that can not be brought back: of repositories, and the record of what was done.
+ * History that cannot be brought back: of repositories, and the record of what was done.
  */
 import { ask, type Command, hasFlag, operands, type Rule, written } from "../Command.ts"
 
@@ -146,5 +146,5 @@ const traces: Rule = (command) => {
     : undefined
 }
 
-/** History that can not be brought back. */
+/** History that cannot be brought back. */
 export const rules: ReadonlyArray<Rule> = [git, settings, traces]
