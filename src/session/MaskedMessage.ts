@@ -61,6 +61,26 @@ const maskedMessage = ({ held, said }: Masks) => (message: Prompt.Message): Prom
 export const all = (messages: ReadonlyArray<Prompt.Message>): Effect.Effect<ReadonlyArray<Prompt.Message>> =>
   Effect.map(masks, (known) => messages.map(maskedMessage(known)))
 
+/** Members of events that are ids, states and counts of the runtime's own: they are never masked. */
+const ownMembers: ReadonlySet<string> = new Set([
+  "_tag", "apiRequestId", "callId", "parentCallId", "sessionId", "subagentId", "status", "hash", "finishReason", "usage", "cost",
+  "messages", "tools", "responseId", "origin", "exit"
+])
+
+/** An event without secrets; the event itself where it has none. */
+const maskedEvent = (event: Entry["event"], mask: (text: string) => string): Entry["event"] => {
+  let changed: Record<string, unknown> | undefined
+  for (const [key, value] of Object.entries(event)) {
+    if (ownMembers.has(key)) continue
+    const safe = masked(value, mask, 1)
+    if (safe === value) continue
+    changed ??= { ...event }
+    changed[key] = safe
+  }
+  // Its strings are changed and nothing else, so an event stays one.
+  return changed === undefined ? event : changed as Entry["event"]
+}
+
 const withMessage = <E extends { readonly message: unknown }>(event: E, message: E["message"]): E =>
   message === event.message ? event : { ...event, message }
 
@@ -70,8 +90,7 @@ export const entries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArra
     given.map((entry) => {
       const { event } = entry
       const safe = event._tag !== "MessageAppended"
-        // Its strings are changed and nothing else, so an event stays one.
-        ? masked(event, known.said, 0) as Entry["event"]
+        ? maskedEvent(event, known.said)
         : withMessage(event, event.message === undefined ? undefined : maskedMessage(known)(event.message))
       return safe === event ? entry : { ...entry, event: safe }
     }))

@@ -9,6 +9,7 @@
  *
  * Source: `ARCHITECTURE.md` §8.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -20,6 +21,9 @@ import type * as Envelope from "../Envelope.ts"
 import * as RecordLine from "../RecordLine.ts"
 import * as RunRecord from "../RunRecord.ts"
 import type { Database } from "./Database.ts"
+
+/** Rows of one statement at most: SQLite bounds its variables. */
+const insertSize = 200
 
 /** Rows that are read at a time. */
 const pageSize = 500
@@ -94,7 +98,9 @@ export const make = ({ read, sql, write }: Database): Rows => {
       const rows = yield* Effect.forEach([...gapBefore(first), ...entries], (entry) =>
         Effect.mapError(Effect.fromResult(toColumns(entry)), (problem) =>
           new SessionStoreError({ operation: "record", message: `a message ${problem.message}`, cause: problem.cause })))
-      yield* write("record", Effect.forEach(rows, (row) => sql`INSERT OR IGNORE INTO run_record ${sql.insert(row)}`, { discard: true }))
+      yield* write("record", Effect.forEach(Arr.chunksOf(rows, insertSize), (some) => sql`INSERT OR IGNORE INTO run_record ${sql.insert(some)}`, {
+        discard: true
+      }))
       lost = 0
     }).pipe(Effect.catch((error) => failed(entries.length, error)))
 
