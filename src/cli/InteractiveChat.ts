@@ -30,7 +30,7 @@ import { type Dialog, type DialogCommand, say } from "./interactive/Dialog.ts"
 import * as InputHistory from "./interactive/InputHistory.ts"
 import * as Interactive from "./interactive/Interactive.ts"
 import * as NodeTerminal from "./interactive/internal/NodeTerminal.ts"
-import { stay } from "./interactive/SlashCommands.ts"
+import { namesOf, stay } from "./interactive/SlashCommands.ts"
 import { workingDirectory } from "./internal/machine.ts"
 import { Program, type Start } from "./Program.ts"
 import { Output } from "./ProgramOutput.ts"
@@ -44,7 +44,7 @@ const deadline = Duration.seconds(30)
 
 /** The names of the program's own commands. */
 export const reserved: Reserved = {
-  commands: BuiltinCommands.commands.flatMap(({ aliases, name }) => [name, ...aliases]),
+  commands: BuiltinCommands.commands.flatMap(namesOf),
   cliCommands: []
 }
 
@@ -53,7 +53,6 @@ const complain = (dialog: Dialog, line: string): void =>
 
 const dialogCommand = ({ argsHint, description, name, run }: Command): DialogCommand => ({
   name,
-  aliases: [],
   usage: SafeText.line(argsHint ?? ""),
   help: Redaction.redactText(SafeText.line(description ?? "")),
   run: (argument, dialog) =>

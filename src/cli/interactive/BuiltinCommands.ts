@@ -54,7 +54,7 @@ const help = doing((_, dialog) =>
   Effect.sync(() =>
     say(
       dialog,
-      ...UsageText.pairs(dialog.commands.map(({ aliases, help, name, usage }) => {
+      ...UsageText.pairs(dialog.commands.map(({ aliases = [], help, name, usage = "" }) => {
         const others = aliases.map((alias) => ` (/${alias})`).join("")
         return [SafeText.line(`/${name}${usage === "" ? "" : ` ${usage}`}${others}`), SafeText.line(help)] as const
       })),
@@ -241,7 +241,6 @@ const literal = (text: string): string => /^[/!]/.test(text) ? ` ${text}` : text
 const backgroundCommands: ReadonlyArray<DialogCommand> = [
   {
     name: "queue",
-    aliases: [],
     usage: "MESSAGE",
     help: "Send a message when the current turn is done",
     run: send("queue"),
@@ -252,7 +251,6 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
   },
   {
     name: "steer",
-    aliases: [],
     usage: "MESSAGE",
     help: "Send a message to the running turn, with the next tool result",
     run: send("steer"),
@@ -271,7 +269,6 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
   },
   {
     name: "stop",
-    aliases: [],
     usage: "[ID]",
     help: "Stop the turn, or background work",
     run: saying((id, dialog) => id === "" ? stopAll(dialog) : stopOne(id, dialog)),
@@ -280,18 +277,18 @@ const backgroundCommands: ReadonlyArray<DialogCommand> = [
 ]
 
 export const commands: ReadonlyArray<DialogCommand> = [
-  { name: "help", aliases: ["?"], usage: "", help: "Show this", run: help },
+  { name: "help", aliases: ["?"], help: "Show this", run: help },
   { name: "new", aliases: ["reset"], usage: "[TITLE]", help: "Start a new session", run: begin(() => undefined) },
-  { name: "clear", aliases: [], usage: "", help: "Clear the screen and start a new session", run: begin(({ screen }) => screen.clear()) },
-  { name: "tools", aliases: [], usage: "", help: "List the available tools", run: tools },
-  { name: "usage", aliases: [], usage: "", help: "Show the tokens and cost of this session", run: usage },
-  { name: "history", aliases: [], usage: "", help: "Show the messages of this session", run: history },
-  { name: "title", aliases: [], usage: "[NAME]", help: "Show or set the title of this session", run: title },
-  { name: "resume", aliases: [], usage: "SESSION", help: "Resume another session", run: resume },
-  { name: "sessions", aliases: [], usage: "", help: "List the latest sessions", run: sessions },
-  { name: "verbose", aliases: [], usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", run: verbose },
-  { name: "status", aliases: [], usage: "", help: "Show the state of this session", run: status },
-  { name: "retry", aliases: [], usage: "", help: "Send the last prompt again", run: retry },
+  { name: "clear", help: "Clear the screen and start a new session", run: begin(({ screen }) => screen.clear()) },
+  { name: "tools", help: "List the available tools", run: tools },
+  { name: "usage", help: "Show the tokens and cost of this session", run: usage },
+  { name: "history", help: "Show the messages of this session", run: history },
+  { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
+  { name: "resume", usage: "SESSION", help: "Resume another session", run: resume },
+  { name: "sessions", help: "List the latest sessions", run: sessions },
+  { name: "verbose", usage: "[LEVEL]", help: "Set the detail of tool output: off, new, all, verbose", run: verbose },
+  { name: "status", help: "Show the state of this session", run: status },
+  { name: "retry", help: "Send the last prompt again", run: retry },
   ...backgroundCommands,
-  { name: "quit", aliases: ["exit"], usage: "", help: "Leave", run: () => Effect.succeed(leave) }
+  { name: "quit", aliases: ["exit"], help: "Leave", run: () => Effect.succeed(leave) }
 ]

@@ -53,8 +53,6 @@ const quickCommandsOf = (quickCommands: Values["quickCommands"]): ReadonlyArray<
     if (line === undefined) return []
     return [{
       name,
-      aliases: [],
-      usage: "",
       help: `Same as ${redactText(line)}`,
       run: (argument) => Effect.succeed<Next>({ _tag: "Type", line: `${line} ${argument}`.trimEnd() })
     }]

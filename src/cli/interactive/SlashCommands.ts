@@ -25,9 +25,9 @@ export const stay: Next = { _tag: "Stay" }
 export interface Command<in Session, out R = never> {
   /** Without the slash. */
   readonly name: string
-  readonly aliases: ReadonlyArray<string>
-  /** Arguments for the help: `[NAME]`; empty for none. */
-  readonly usage: string
+  readonly aliases?: ReadonlyArray<string> | undefined
+  /** Arguments for the help: `[NAME]`. */
+  readonly usage?: string | undefined
   /** One line. */
   readonly help: string
   readonly run: (argument: string, session: Session) => Effect.Effect<Next, never, R>
@@ -55,7 +55,8 @@ const maxSuggestions = 3
 
 type Named = Pick<Command<never>, "name" | "aliases">
 
-const namesOf = ({ aliases, name }: Named): ReadonlyArray<string> => [name, ...aliases]
+/** The name of a command and its other names. */
+export const namesOf = ({ aliases = [], name }: Named): ReadonlyArray<string> => [name, ...aliases]
 
 export const find = <C extends Named>(commands: ReadonlyArray<C>, typed: string): Found<C> => {
   const name = typed.toLowerCase()
