@@ -60,29 +60,25 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess(proce
     Queue.offerUnsafe(events, { _tag: "Resumed" })
   }
 
+  const listeners: ReadonlyArray<readonly [emitter: NodeJS.EventEmitter, event: string, listener: (chunk: Buffer) => void]> = [
+    [stdin, "data", onData],
+    [stdin, "end", onEnd],
+    [stdin, "close", onEnd],
+    // A terminal that went away cannot be read; that it is gone is all there is to know.
+    [stdin, "error", onEnd],
+    [screen, "error", onEnd],
+    [screen, "resize", onResize],
+    [process, "SIGCONT", onContinue],
+    [process, "exit", release]
+  ]
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       take()
-      stdin.on("data", onData)
-      stdin.on("end", onEnd)
-      stdin.on("close", onEnd)
-      // A terminal that went away cannot be read; that it is gone is all there is to know.
-      stdin.on("error", onEnd)
-      screen.on("error", onEnd)
-      screen.on("resize", onResize)
-      process.on("SIGCONT", onContinue)
-      process.on("exit", release)
+      for (const [emitter, event, listener] of listeners) emitter.on(event, listener)
     }),
     () =>
       Effect.sync(() => {
-        stdin.off("data", onData)
-        stdin.off("end", onEnd)
-        stdin.off("close", onEnd)
-        stdin.off("error", onEnd)
-        screen.off("error", onEnd)
-        screen.off("resize", onResize)
-        process.off("SIGCONT", onContinue)
-        process.off("exit", release)
+        for (const [emitter, event, listener] of listeners) emitter.off(event, listener)
         release()
         stdin.pause()
       })
