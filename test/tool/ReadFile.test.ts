@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
-import * as ReadFile from "../../src/tool/builtin/ReadFile.ts"
+import * as FileContent from "../../src/tool/builtin/file/FileContent.ts"
 import { nodeLayer, session, workspace } from "../support/fileTools.ts"
 
 const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
@@ -241,7 +241,7 @@ layer(nodeLayer)("read_file", (it) => {
       const text = "\uFEFFäöü\r\n\nzwei€\n\u{1F600} drei\nvier"
       const all = new TextEncoder().encode(text)
       const read = (size: number) => {
-        const reader = ReadFile.lineWindow({ offset: 1, limit: 4, maxChars: 1_000, maxLineChars: 5, redact: true })
+        const reader = FileContent.lineWindow({ offset: 1, limit: 4, maxChars: 1_000, maxLineChars: 5, redact: true })
         for (let at = 0; at < all.length; at += size) reader.push(all.slice(at, at + size))
         return reader.end()
       }

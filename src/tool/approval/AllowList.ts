@@ -28,7 +28,7 @@ import { Home } from "../../config/Home.ts"
 import type { ConfigError } from "../../domain/AgentError.ts"
 
 /** Approved for good, each exactly; the text of a {@link Target}. */
-export type Kind = "command" | "prefix" | "path" | "host" | "tool" | "call"
+type Kind = "command" | "prefix" | "path" | "host" | "tool" | "call"
 
 /** A thing that an approval is granted for. */
 export interface Target {
@@ -41,7 +41,7 @@ export interface Target {
 export const entryOf = ({ kind, text }: Target): string => kind === "prefix" ? CommandPrefix.globOf(text) : `${kind}: ${text}`
 
 /** The entries of a list by what they are. */
-export interface Parsed {
+interface Parsed {
   /** Entries of approvals, as {@link entryOf} writes them. */
   readonly exact: ReadonlySet<string>
   readonly globs: ReadonlyArray<string>

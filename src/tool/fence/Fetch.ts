@@ -13,13 +13,13 @@ import { type Admitted, fence, hostWithPort, UrlBlocked, UrlPolicy } from "./Url
 // Requests to an admitted address, and their answers.
 
 /** The other side could not be reached, or broke off. */
-export class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes-effect/TransportFailed")("TransportFailed", {
+class TransportFailed extends Schema.TaggedError<TransportFailed>("hermes-effect/TransportFailed")("TransportFailed", {
   message: Schema.String,
   cause: Schema.optional(Schema.Defect())
 }) {}
 
 /** A response. Header names are lower case. */
-export interface Received {
+interface Received {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
@@ -28,7 +28,7 @@ export interface Received {
 }
 
 /** Options of a request. */
-export interface Options {
+interface Options {
   readonly method?: "GET" | "POST"
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string
@@ -37,7 +37,7 @@ export interface Options {
 }
 
 /** Sends one request to admitted addresses, and follows no redirect. */
-export interface Send {
+interface Send {
   readonly send: (to: Admitted, options: Options) => Effect.Effect<Received, TransportFailed>
 }
 
@@ -60,7 +60,7 @@ const pinnedTransport: Send = {
 export const Transport = Context.Reference<Send>("hermes-effect/tool/fence/Transport", { defaultValue: () => pinnedTransport })
 
 /** A response, with the address that it came from in the end. */
-export interface Fetched extends Received {
+interface Fetched extends Received {
   readonly url: URL
 }
 

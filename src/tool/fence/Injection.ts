@@ -13,7 +13,7 @@
 export type Source = "memory" | "context file" | "web" | "tool description"
 
 /** Looks for text that wants to command the model. */
-export interface Finding {
+interface Finding {
   readonly id: string
   /** The place, short and in one line. */
   readonly excerpt: string

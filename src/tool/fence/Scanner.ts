@@ -26,7 +26,7 @@ import { ProcessEnvironment } from "../../platform/ProcessVariables.ts"
 import { type Concern, ContentScanner, type Scanner } from "../approval/Question.ts"
 
 /** Options of the operator. */
-export interface Options {
+interface Options {
   readonly path: string
   readonly timeout: Duration.Duration
   readonly failOpen: boolean

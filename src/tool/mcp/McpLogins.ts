@@ -21,14 +21,14 @@ import * as SdkFailure from "./SdkFailure.ts"
 import type { Http, ServerConfig } from "./ServerConfig.ts"
 
 /** A login, as the client that made it wants it back. */
-export const Login = Schema.Struct({
+const Login = Schema.Struct({
   /** The server's address: another one is another server, whatever its name. */
   url: Schema.String,
   client: Schema.optionalKey(Schema.Unknown),
   tokens: Schema.optionalKey(Schema.Unknown)
 })
 /** See {@link Login}. */
-export type Login = typeof Login.Type
+type Login = typeof Login.Type
 
 /** Logins at MCP servers that ask for OAuth. */
 export interface Service {

@@ -150,7 +150,7 @@ const killRemaining = (processes: ReadonlyArray<Identity>): Work<void> =>
   )
 
 /** The variable of the environment that marks what a program starts, whoever its parent is by now. */
-export const markVariable = "HERMES_SCRIPT_ID"
+const markVariable = "HERMES_SCRIPT_ID"
 
 const maxRounds = 10
 
