@@ -92,7 +92,7 @@ const add = Command.make("add", { name, ...serverFlags }, Effect.fn("hermes mcp 
     known = before !== undefined
     return before ?? section
   })
-  if (known) return yield* usage(`there is a server "${name}" already: \`hermes mcp remove ${name}\` first`)
+  if (known) return yield* usage(`server "${name}" already exists: run \`hermes mcp remove ${name}\` first`)
   yield* warn(warnings)
   yield* line(`added ${name} to ${file}; \`hermes mcp test ${name}\` tries it`)
   yield* line(`Tools that may change things need approval. To skip it for some, list them in mcp_servers.${name}.trust.tools.`)

@@ -69,7 +69,7 @@ export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<
     while (rest.length > 0) {
       const mapping = Tree.isMapping(at) ? at : {}
       if (at !== undefined && at !== null && !Tree.isMapping(at)) {
-        return Effect.fail(unusable(key, `${Tree.show(path)} holds ${Array.isArray(at) ? "a list" : "a value"}: nothing can stand below it`))
+        return Effect.fail(unusable(key, `${Tree.show(path)} holds ${Array.isArray(at) ? "a list" : "a value"}: it cannot have keys below it`))
       }
       const count = Math.max(1, longest(mapping, rest))
       const name = rest.slice(0, count).join(".")

@@ -64,7 +64,7 @@ export class Home extends Context.Service<Home, Service>()("hermes-effect/config
     Effect.gen(function*() {
       const root = rootOf(yield* ProcessVariables, yield* Path.Path)
       if (root !== undefined) return yield* make(root)
-      const message = "HERMES_HOME: neither it nor HOME is set: set HERMES_HOME to a directory"
+      const message = "neither HERMES_HOME nor HOME is set: set HERMES_HOME to a directory"
       return yield* new ConfigError({ path: "HERMES_HOME", message })
     })
   )

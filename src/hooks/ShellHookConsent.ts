@@ -79,7 +79,7 @@ export const make = (
     const file = paths.join(home, fileName)
 
     const unusable = (error: { readonly message: string }): ConsentError =>
-      new ConsentError({ path: file, message: `${file} cannot be used, mend or remove it: ${error.message}` })
+      new ConsentError({ path: file, message: `${file} cannot be used; correct or remove it: ${error.message}` })
 
     const read: Effect.Effect<ReadonlyArray<Approval>, ConsentError> = fs.readFileString(file).pipe(
       Effect.catchIf(

@@ -82,7 +82,7 @@ const isKind = (value: string): value is Kind => kinds.some((kind) => kind === v
 
 const unknownKind = (kind: string): string => {
   const meant = nearest(kind, kinds)
-  return `kind "${kind}" is none of ${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
+  return `unknown kind "${kind}", expected one of ${kinds.join(", ")}${meant === undefined ? "" : `, did you mean ${meant}?`}; ` +
     "it counts as standalone"
 }
 

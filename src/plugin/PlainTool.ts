@@ -75,7 +75,7 @@ export const read = (given: unknown): PlainTool => {
   const { pathArguments } = given
   const available = given["available"] ?? given["check_fn"]
   if (available !== undefined && !Predicate.isFunction(available)) {
-    throw new TypeError(`registerTool: what says whether the tool "${name}" is available is no function`)
+    throw new TypeError(`registerTool: available of the tool "${name}" is not a function`)
   }
   return {
     name,

@@ -52,7 +52,7 @@ const describe = (code: string | undefined, name: string, error: Error): string 
     case "EHOSTUNREACH":
       return `there is no way to ${name}: check the network`
     case "ERR_STREAM_SILENT":
-      return `${name} fell silent in the middle of its answer (${rootOf(error).message}): `
+      return `${name} stopped sending in the middle of its answer (${rootOf(error).message}): `
         + "raise network.stream_read_timeout_seconds if it needs longer"
     case "EPROTO":
     case "ERR_SSL_WRONG_VERSION_NUMBER":

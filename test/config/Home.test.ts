@@ -29,7 +29,7 @@ describe("Home", () => {
       assert.strictEqual(yield* rootWith({ HOME: "/home/ada", HERMES_HOME: " " }), "/home/ada/.hermes")
       assert.strictEqual(yield* rootWith({ HERMES_HOME: "relative" }), join(process.cwd(), "relative"))
       const error = yield* Effect.flip(rootWith({}))
-      assert.strictEqual(error.message, "HERMES_HOME: neither it nor HOME is set: set HERMES_HOME to a directory")
+      assert.strictEqual(error.message, "neither HERMES_HOME nor HOME is set: set HERMES_HOME to a directory")
     }))
 
   it.effect("is created only when something is written, and for its owner alone", () =>

@@ -160,7 +160,7 @@ describe("Keys", () => {
   it.effect("what could be confused is refused", () =>
     Effect.gen(function*() {
       assert.include(yield* refused(Edit.locate(tree, "a.x.z")), "\"x\" beside \"x.y\" would be ambiguous")
-      assert.include(yield* refused(Edit.locate(tree, "a.x.y.z")), "a.\"x.y\" holds a value: nothing can stand below it")
+      assert.include(yield* refused(Edit.locate(tree, "a.x.y.z")), "a.\"x.y\" holds a value: it cannot have keys below it")
       assert.include(yield* refused(Edit.locate(tree, "a.list.0")), "a.list holds a list")
     }))
 

@@ -248,7 +248,7 @@ describe("consent", () => {
         writeFileSync(join(home, Consent.fileName), "{")
         const shell = yield* ShellHooks.make(settings({ pre_tool_call: [{ command: "true" }] }, { accept: false }))
         assert.deepStrictEqual(yield* shell.hooks, [])
-        assert.match(String(warnings[0]), /cannot be used, mend or remove it/)
+        assert.match(String(warnings[0]), /cannot be used; correct or remove it/)
         const error = yield* Effect.flip(shell.revoke("true"))
         assert.strictEqual(error._tag, "ConsentError")
         assert.strictEqual(file("home/shell-hooks-allowlist.json"), "{")

@@ -65,7 +65,7 @@ describe("HttpTransport deadlines", () => {
       })
       const request = yield* provider.prepare(Ask.call("Hi", { stream: true }))
       const error = yield* Effect.flip(provider.execute(request))
-      assert.match(error.message, /127\.0\.0\.1:\d+ fell silent in the middle of its answer .*network\.stream_read_timeout_seconds/)
+      assert.match(error.message, /127\.0\.0\.1:\d+ stopped sending in the middle of its answer .*network\.stream_read_timeout_seconds/)
     }))
 
   it.effect("a connection whose handshake is never answered is given up", () =>

@@ -71,7 +71,7 @@ export const skill = Effect.fnUntraced(function*({ skills }: Places, name: strin
 export const script = Effect.fnUntraced(function*({ scripts }: Places, name: string) {
   const fs = yield* FileSystem.FileSystem
   const paths = yield* Path.Path
-  const missing = new JobBlocked({ message: `there is no script "${name}" below ${scripts}: put it there, or change the job` })
+  const missing = new JobBlocked({ message: `script "${name}" not found below ${scripts}: put it there, or change the job` })
   const root = yield* Effect.mapError(fs.realPath(scripts), () => missing)
   const path = yield* Effect.mapError(fs.realPath(paths.join(scripts, name)), () => missing)
   const isFile = yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "File" })
@@ -85,7 +85,7 @@ export const script = Effect.fnUntraced(function*({ scripts }: Places, name: str
 export const workdir = Effect.fnUntraced(function*(path: string) {
   const fs = yield* FileSystem.FileSystem
   const isThere = yield* Effect.match(fs.stat(path), { onFailure: () => false, onSuccess: ({ type }) => type === "Directory" })
-  if (!isThere) return yield* new JobBlocked({ message: `the working directory ${path} is not there: make it, or change the job` })
+  if (!isThere) return yield* new JobBlocked({ message: `the working directory ${path} does not exist: create it, or change the job` })
 })
 
 const failed = (path: string) => (cause: PlatformError): CronStoreError =>

@@ -162,7 +162,7 @@ const versionOf = Effect.fnUntraced(
     if (version <= known) return version
     return yield* new SessionStoreError({
       operation: "open",
-      message: `${path} was written by a newer version (schema ${version}, this one knows ${known}): update to open it`
+      message: `${path} was written by a newer version (schema ${version}; supported: ${known}): update hermes to open it`
     })
   }
 )

@@ -97,7 +97,7 @@ const handlers = toolkit.toLayer(Effect.gen(function*() {
     vision_analyze: Effect.fnUntraced(function*({ image_url, question }) {
       const ask = yield* SideModel
       if (ask === undefined) {
-        return yield* Problem.fail("there is no model that can look at images", { hint: "the user can name one in auxiliary.vision" })
+        return yield* Problem.fail("no model for images is available", { hint: "the user can name one in auxiliary.vision" })
       }
       const call = yield* ToolContext
       const bytes = yield* Effect.provideContext(load(image_url), services)

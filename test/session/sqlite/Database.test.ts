@@ -212,7 +212,7 @@ describe("migrations", () => {
       const error = yield* Effect.flip(Database.open(path))
       assert.strictEqual(
         error.message,
-        `${path} was written by a newer version (schema ${later.version}, this one knows ${known.length}): update to open it`
+        `${path} was written by a newer version (schema ${later.version}; supported: ${known.length}): update hermes to open it`
       )
     }))
 })
