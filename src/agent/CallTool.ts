@@ -17,7 +17,7 @@ import * as LoopGuard from "../tool/calls/LoopGuard.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
 import { ToolContext } from "../tool/ToolContext.ts"
 import { everything } from "../tool/ToolRegistry.ts"
-import { workingDirectory } from "./internal/workingDirectory.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { Services } from "./Services.ts"
 
 /** A tool call. `R` is what tools read of a run. */

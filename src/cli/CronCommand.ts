@@ -26,7 +26,7 @@ import * as CommandSettings from "./CommandSettings.ts"
 import { type Failure, notDone, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import { workingDirectory } from "./internal/machine.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { line, note, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 

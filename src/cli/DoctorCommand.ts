@@ -31,7 +31,7 @@ import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { notDone } from "./Failure.ts"
 import { hermes } from "./Hermes.ts"
-import { nodeVersion } from "./internal/machine.ts"
+import { nodeVersion } from "../platform/CurrentProcess.ts"
 import { line } from "./ProgramOutput.ts"
 import * as RouteText from "./render/RouteText.ts"
 import { version } from "./Version.ts"
@@ -134,7 +134,7 @@ const routes = Effect.fnUntraced(function*(settings: Values) {
 })
 
 /** A Node that is too old never comes this far. */
-const node = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion()}`)
+const node = (): Finding => ok("program", `hermes ${version} on Node ${nodeVersion}`)
 
 /** The directory itself, or the nearest one above it that is there. */
 const existing = (path: string): Effect.Effect<string, never, FileSystem.FileSystem | Path.Path> =>

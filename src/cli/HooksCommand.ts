@@ -20,7 +20,7 @@ import * as ShellHooks from "../hooks/ShellHooks.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import { failed, type Failure, silent, unknownName, unwritable, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
-import { workingDirectory } from "./internal/machine.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { line, warn } from "./ProgramOutput.ts"
 import * as SafeText from "./render/SafeText.ts"
 

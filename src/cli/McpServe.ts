@@ -26,7 +26,7 @@ import * as ErrorLine from "./ErrorLine.ts"
 import { unknownName, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { hermes } from "./Hermes.ts"
-import * as Machine from "./internal/machine.ts"
+import * as CurrentProcess from "../platform/CurrentProcess.ts"
 import { Output } from "./ProgramOutput.ts"
 import { Program } from "./Program.ts"
 import { selectTools } from "./RunOptions.ts"
@@ -76,7 +76,7 @@ const offered = (agent: Agent.Service, settings: Values, { definition: { descrip
   parameters: { ...parameters },
   readOnly: true,
   run: (args) =>
-    agent.callTool({ name, args, cwd: Machine.workingDirectory() }).pipe(
+    agent.callTool({ name, args, cwd: CurrentProcess.workingDirectory() }).pipe(
       Effect.provideService(InteractiveMode, headless(settings)),
       Effect.flatMap(({ isFailure, output }) => isFailure ? Effect.fail(Json.toText(output)) : Effect.succeed(Json.toText(output)))
     )

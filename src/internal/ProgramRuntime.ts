@@ -18,6 +18,7 @@ import * as Secrets from "../domain/Secrets.ts"
 import type * as ShellHooks from "../hooks/ShellHooks.ts"
 import { bundled } from "../observability/Bundled.ts"
 import * as ChildProcesses from "../platform/ChildProcesses.ts"
+import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
 import type { Reserved } from "../plugin/Registration.ts"
@@ -232,7 +233,7 @@ const shellHooks = Effect.fnUntraced(function*(settings: Values, { confirmHook }
     home: home.root,
     accept: settings.hooksAutoAccept,
     confirm: confirmHook,
-    cwd: process.cwd(),
+    cwd: workingDirectory(),
     environment: environment.process
   })
   return yield* service.hooks
@@ -290,7 +291,7 @@ export const program = (
       places: SettingsMapping.places(settings, { environment, home, inherited }),
       results: Bounds.layerFile(home.results),
       plugged: Layer.merge(
-        pluginsOf(settings, process.cwd(), start.reserved),
+        pluginsOf(settings, workingDirectory(), start.reserved),
         mcpServers(settings)
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),

@@ -17,6 +17,17 @@
  * The first route is the primary. Providers are opened when they are first asked, so a chain costs what its first route
  * costs. With one route there is no breaker: a route that is the only one is always asked.
  *
+ * **Example** (Why a call was given up)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Routing } from "hermes-effect"
+ *
+ * const program = Agent.run({ prompt: "Hello" }).pipe(
+ *   Effect.tapErrorTag("AiError", (error) => Effect.logError(Routing.explain(error)))
+ * )
+ * ```
+ *
  * Source: `ARCHITECTURE.md` §4, `hermes-llm.md` §16 and §17.
  */
 import * as Clock from "effect/Clock"
@@ -47,6 +58,11 @@ import * as RateGuard from "./RateGuard.ts"
 import * as RateLimits from "./RateLimits.ts"
 import * as Routes from "./Routes.ts"
 import type * as StreamTimeout from "./StreamTimeout.ts"
+
+export { type CallSituation, classify, type Decision, explain, Reason } from "./Classification.ts"
+export type { Recovery } from "./Recovery.ts"
+export * as RateGuard from "./RateGuard.ts"
+export { RouterStatus, type RouteStatus } from "./ModelRouter.ts"
 
 /** A route of the chain with its keys. */
 export interface ChainEntry {

@@ -10,7 +10,7 @@ import * as SdkError from "../../src/provider/SdkError.ts"
 import * as Classification from "../../src/routing/Classification.ts"
 import { rules } from "../../src/routing/classification/Rules.ts"
 import * as Recovery from "../../src/routing/Recovery.ts"
-import * as Routing from "../../src/routing/Routing.ts"
+import * as Routing from "../../src/routing/RoutedModelRouter.ts"
 import * as S from "./support.ts"
 
 const context = { module: "Test", method: "execute", url: "https://api.example.com/v1", model: "some/model" }

@@ -12,6 +12,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Ids from "../../domain/Ids.ts"
+import { nodePath } from "../../platform/CurrentProcess.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import * as OutputText from "../../tool/builtin/terminal/OutputText.ts"
 import * as Shell from "../../tool/builtin/terminal/Shell.ts"
@@ -27,16 +28,13 @@ class ScriptFailed extends Schema.TaggedError<ScriptFailed>("hermes-effect/runne
   message: Schema.String
 }) {}
 
-/** Path of Node. */
-const node = process.execPath
-
 const programs: Readonly<Record<string, string>> = {
   ".py": "python3",
-  ".js": node,
-  ".mjs": node,
-  ".cjs": node,
-  ".ts": node,
-  ".mts": node
+  ".js": nodePath,
+  ".mjs": nodePath,
+  ".cjs": nodePath,
+  ".ts": nodePath,
+  ".mts": nodePath
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`

@@ -38,6 +38,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
+import { nodePath } from "../../platform/CurrentProcess.ts"
 import * as Ids from "../../domain/Ids.ts"
 import { NestedCalls, StopRequested, ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
@@ -112,7 +113,7 @@ const run = Effect.fnUntraced(function*({ code, language = "python" }: typeof to
   yield* fs.writeFileString(scriptPath, code)
   const [command, args] = language === "python"
     ? ["python3", [preludePath, scriptPath]] as const
-    : [ScriptBridge.node, ["--import", preludePath, scriptPath]] as const
+    : [nodePath, ["--import", preludePath, scriptPath]] as const
 
   const mark = yield* Ids.hex(12)
   const { NODE_OPTIONS: _, PYTHONSTARTUP: __, ...environment } = yield* StartedProcess.inherited(settings.environment, mark)

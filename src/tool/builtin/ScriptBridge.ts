@@ -16,9 +16,6 @@ import * as Json from "../../domain/Json.ts"
 import type { NestedRun, ToolContext } from "../ToolContext.ts"
 import * as Framing from "../mcp/Framing.ts"
 
-/** Path of Node. */
-export const node = process.execPath
-
 /** The tools that a script may call. */
 export const callable: ReadonlyArray<string> = [
   "web_search", "web_extract", "read_file", "write_file", "search_files", "patch", "terminal"

@@ -1,2 +1,0 @@
-/** The process's working directory. */
-export const workingDirectory = (): string => process.cwd()
