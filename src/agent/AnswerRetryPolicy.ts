@@ -22,7 +22,7 @@ import type { Exit } from "../domain/RunEvent.ts"
 import type { Outcome } from "./Step.ts"
 
 /** Kinds of a text that a model ended of its own accord. */
-export type AnswerKind = "answer" | "announcement" | "cut off"
+type AnswerKind = "answer" | "announcement" | "cut off"
 
 /** Input of the classification. */
 export interface AnswerInput {

@@ -69,7 +69,7 @@ const chain = (...filters: ReadonlyArray<Filter>): Filter => ({
 const secrets = (redact: boolean): ReadonlyArray<Filter> => redact ? [RedactionStream.makeKeys()] : []
 
 /** The parts that stream by, as they are shown. */
-export interface Watcher {
+interface Watcher {
   readonly see: (parts: ReadonlyArray<StreamPart>) => ReadonlyArray<StreamPart>
   /** The answer is over: what was held back. */
   readonly end: () => ReadonlyArray<StreamPart>

@@ -58,7 +58,7 @@ export const misnamed = (
 }
 
 /** Selects the tools of a child from those of its parent. */
-export const selectTools = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput): Selection => {
+const selectTools = (task: Pick<Task, "toolsets">, { keepMcp, mayDelegate, parent, registered }: ToolSelectionInput): Selection => {
   const asked = task.toolsets === undefined ? undefined : resolvedToolsets(task.toolsets, registered).selection
   return {
     toolset: (name) =>

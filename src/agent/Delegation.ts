@@ -31,7 +31,7 @@ import { emit, type RunState } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /** Defaults. */
-export const defaults = {
+const defaults = {
   maxSpawnDepth: 2,
   maxConcurrentChildren: 3,
   maxIterations: 50

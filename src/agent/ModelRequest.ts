@@ -119,7 +119,7 @@ const unpriced = (model: string): RunEvent => ({
 })
 
 /** Amount that was spent, by the run itself or by a side task of this name. */
-export interface Payment {
+interface Payment {
   readonly route: RouteInfo
   readonly usage: Usage.Usage
   readonly cost: Cost.Cost
@@ -150,7 +150,7 @@ export const pay = (
 }
 
 /** Parts of the request besides the conversation. */
-export interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
+interface Question extends Pick<ModelCall, "tools" | "toolChoice"> {
   /** Sent after the conversation, and no part of it. */
   readonly last?: Prompt.Message | undefined
 }
@@ -220,7 +220,7 @@ const fitting = (
   )
 
 /** An answer, and why there is no more of it where its rest could not be had. */
-export interface Answer extends ModelAnswer {
+interface Answer extends ModelAnswer {
   readonly brokenOff?: string | undefined
   /** The bound that it went beyond; it was cut there. */
   readonly overflow?: AnswerLimits.Overflow | undefined

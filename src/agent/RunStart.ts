@@ -36,7 +36,7 @@ import type { AgentSettings, RunOptions } from "./RunInput.ts"
 import { Services } from "./Services.ts"
 
 /** Model calls with tools of one run when nobody says otherwise. */
-export const defaultMaxIterations = 90
+const defaultMaxIterations = 90
 
 /** Data that a run starts from. */
 export interface Opened {

@@ -88,7 +88,7 @@ export interface RunState {
 }
 
 /** Calls of the newest assistant message, and the results that are stored already, by call id. */
-export interface Batch {
+interface Batch {
   readonly calls: ReadonlyArray<Prompt.ToolCallPart>
   readonly results: Map<string, Prompt.ToolMessage>
   /** Calls that started, by id; only of tools that can change something. */

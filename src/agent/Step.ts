@@ -45,7 +45,7 @@ export type Outcome =
   | { readonly _tag: "Halted"; readonly message: string }
 
 /** See {@link Outcome}. */
-export interface Continued {
+interface Continued {
   readonly _tag: "Continue"
   /** Text beside the calls. */
   readonly text: string

@@ -76,7 +76,7 @@ type Block<Thought> =
   | { readonly kind: "call"; readonly id: string; readonly name: string; readonly input: unknown; json: string }
 
 /** The blocks of a stream, and the parts that were made of them since the last {@link BlockStream.take}. */
-export interface BlockStream<Thought> {
+interface BlockStream<Thought> {
   /** Opens a text, a thought or a call, in the place of a block that was open there. */
   readonly openText: (index: number) => void
   readonly openThought: (index: number, thought: Thought, metadata?: Response.ProviderMetadata) => void

@@ -27,7 +27,7 @@ import * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 
 /** An answer in one piece, read, and the response that it came in. */
-export interface Whole {
+interface Whole {
   readonly data: unknown
   readonly response: Pick<Response, "headers">
 }
@@ -39,7 +39,7 @@ export interface Posted {
 }
 
 /** An API that is spoken by posting JSON through an SDK. */
-export interface Api {
+interface Api {
   /** Name of the module, for failures. */
   readonly module: string
   readonly apiMode: ApiMode
@@ -66,7 +66,7 @@ const ask = <A>(context: SdkError.Context, evaluate: () => PromiseLike<A>): Effe
   Effect.tryPromise({ try: evaluate, catch: (error) => error }).pipe(Effect.mapError((error) => SdkError.fromSdk({ ...context, error })))
 
 /** A stream on its way through `onPart`: what was sent, and what the listener made of it. */
-export interface Heard {
+interface Heard {
   readonly add: (parts: ReadonlyArray<StreamPart>) => Effect.Effect<void>
   readonly sent: Assembler.Assembler
   /** The parts that `onPart` gave back; the same as `sent` where it changed nothing. */

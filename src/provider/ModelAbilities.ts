@@ -43,7 +43,7 @@ export const openAiEffort = (model: string, effort: ReasoningEffort): ReasoningE
 // Claude
 
 /** Ways to ask a model to think: by an effort, by a number of tokens, or not at all. */
-export type ThinkingStyle = "adaptive" | "budget" | "never"
+type ThinkingStyle = "adaptive" | "budget" | "never"
 
 /** Abilities of a model of the Messages API. */
 export interface ClaudeAbilities {
@@ -77,7 +77,7 @@ export const claude = (model: string): ClaudeAbilities => {
 // Output limits
 
 /** Tokens by a part of the model id, dots written as hyphens. */
-export const outputLimits: Readonly<Record<string, number>> = {
+const outputLimits: Readonly<Record<string, number>> = {
   "opus-4-8": 128_000,
   "opus-4-7": 128_000,
   "opus-4-6": 128_000,
@@ -97,7 +97,7 @@ export const outputLimits: Readonly<Record<string, number>> = {
 }
 
 /** For a model that is not in the outputLimits. */
-export const unknownOutputLimit = 128_000
+const unknownOutputLimit = 128_000
 
 const names = Object.keys(outputLimits).sort((a, b) => b.length - a.length)
 
@@ -115,12 +115,12 @@ export const fitOutput = (tokens: number, contextWindow: number | undefined): nu
 // Thinking of Claude
 
 /** Thinking by effort. */
-export interface Adaptive {
+interface Adaptive {
   readonly style: "adaptive"
   readonly effort: string
 }
 /** Thinking by a number of tokens. */
-export interface Budget {
+interface Budget {
   readonly style: "budget"
   readonly tokens: number
 }
@@ -130,10 +130,10 @@ export type Thinking = Adaptive | Budget | undefined
 type ActiveEffort = Exclude<ReasoningEffort, "none" | "minimal">
 
 /** Tokens to think with, where a model counts them. */
-export const budgets: Readonly<Record<ActiveEffort, number>> = { xhigh: 32_000, high: 16_000, medium: 8_000, low: 4_000 }
+const budgets: Readonly<Record<ActiveEffort, number>> = { xhigh: 32_000, high: 16_000, medium: 8_000, low: 4_000 }
 
 /** Tokens that the answer itself gets at least, above the budget. */
-export const answerTokens = 4_096
+const answerTokens = 4_096
 
 /** The thinking of a request, from the effort that a user asks for. */
 export const thinking = (effort: ReasoningEffort | undefined, abilities: ClaudeAbilities): Thinking => {

@@ -27,7 +27,7 @@ import type * as Extras from "./Extras.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
 /** Address of a route of provider `openai` that names none. No key of another provider may go there. */
-export const defaultBaseUrl = "https://api.openai.com/v1"
+const defaultBaseUrl = "https://api.openai.com/v1"
 
 const placeholderKey = "no-key-required"
 const defaultTimeoutMillis = 1_800_000

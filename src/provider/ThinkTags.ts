@@ -17,7 +17,7 @@
  */
 
 /** Receives text of each kind. */
-export interface Sink {
+interface Sink {
   readonly text: (text: string) => void
   readonly reasoning: (text: string) => void
 }

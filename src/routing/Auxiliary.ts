@@ -1,6 +1,6 @@
 /**
  * Side tasks for a model: summaries, titles, images described, web pages condensed, commands judged. Who does them is chosen
- * task by task (`auxiliary/TaskRoutes`).
+ * task by task (`TaskRoutes`).
  *
  * **Details**
  *
@@ -49,7 +49,7 @@ import type { RouteInfo } from "../domain/Route.ts"
 import * as Usage from "../domain/Usage.ts"
 import type { Interceptors } from "../middleware/Interceptors.ts"
 import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
-import * as TaskRoutes from "./auxiliary/TaskRoutes.ts"
+import * as TaskRoutes from "./TaskRoutes.ts"
 import type { Question, Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
 import type { Entry } from "./UsageAccounts.ts"

@@ -18,7 +18,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as HomeFile from "./HomeFile.ts"
 
 /** State of one key. */
-export const Mark = Schema.Struct({
+const Mark = Schema.Struct({
   /** Milliseconds since 1970 until which the key is not asked; 0 when it is fine. */
   until: Schema.Finite,
   /** Why: the word of the classifier. */
@@ -27,7 +27,7 @@ export const Mark = Schema.Struct({
   used: Schema.Natural
 })
 /** One {@link Mark}. */
-export type Mark = typeof Mark.Type
+type Mark = typeof Mark.Type
 
 /** One pool: its keys by fingerprint, and the one that was chosen last. */
 export const PoolRecord = Schema.Struct({

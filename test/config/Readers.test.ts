@@ -58,11 +58,11 @@ provider_routing.order                                       routing/OpenRoute.t
 provider_routing.sort                                        routing/OpenRoute.ts              ProviderRouting
 provider_routing.require_parameters                          routing/OpenRoute.ts              ProviderRouting
 provider_routing.data_collection                             routing/OpenRoute.ts              ProviderRouting
-auxiliary.<>.provider                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.model                                           routing/auxiliary/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.base_url                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.api_key                                         routing/auxiliary/TaskRoutes.ts        auxiliaryTask
-auxiliary.<>.api_mode                                        routing/auxiliary/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.provider                                        routing/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.model                                           routing/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.base_url                                        routing/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.api_key                                         routing/TaskRoutes.ts        auxiliaryTask
+auxiliary.<>.api_mode                                        routing/TaskRoutes.ts        auxiliaryTask
 auxiliary.<>.timeout                                         routing/Auxiliary.ts              auxiliaryTask
 bedrock.guardrail.guardrail_identifier                       config/DerivedSettings.ts
 bedrock.guardrail.guardrail_version                          config/DerivedSettings.ts

@@ -24,7 +24,7 @@ import type { Route } from "../../domain/Route.ts"
 // Endpoints
 
 /** Ways for the key to travel. `subscription` is a bearer token with the identity of Anthropic's own client. */
-export type Auth = "none" | "key" | "bearer" | "subscription"
+type Auth = "none" | "key" | "bearer" | "subscription"
 
 /** An address of the Messages API with what follows from it. */
 export interface Endpoint {
@@ -38,7 +38,7 @@ export interface Endpoint {
 }
 
 /** Anthropic's own address. */
-export const defaultBaseUrl = "https://api.anthropic.com"
+const defaultBaseUrl = "https://api.anthropic.com"
 
 /** Betas that every request asks for. */
 export const betas: ReadonlyArray<string> = [
@@ -48,7 +48,7 @@ export const betas: ReadonlyArray<string> = [
 /** The one that makes tool calls fail where keys are bearer tokens. */
 const fineGrained = "fine-grained-tool-streaming-2025-05-14"
 /** Betas that a subscription token needs besides. */
-export const subscriptionBetas: ReadonlyArray<string> = ["claude-code-20250219", "oauth-2025-04-20"]
+const subscriptionBetas: ReadonlyArray<string> = ["claude-code-20250219", "oauth-2025-04-20"]
 /** For `speed: fast`, at Anthropic only. */
 export const fastBeta = "fast-mode-2026-02-01"
 

@@ -25,7 +25,7 @@ import type * as Endpoint from "./Endpoint.ts"
 // Blocks
 
 /** `{ type: "ephemeral" }`, perhaps with a `ttl`; passed on as it is. */
-export type CacheControl = Readonly<Record<string, Schema.Json>>
+type CacheControl = Readonly<Record<string, Schema.Json>>
 
 interface Cacheable {
   readonly cache_control?: CacheControl
@@ -53,13 +53,13 @@ export interface DocumentBlock extends Cacheable {
   readonly title?: string
 }
 /** Thinking that the API signed. */
-export interface ThinkingBlock {
+interface ThinkingBlock {
   readonly type: "thinking"
   readonly thinking: string
   readonly signature: string
 }
 /** Thinking that only the API can read. */
-export interface RedactedBlock {
+interface RedactedBlock {
   readonly type: "redacted_thinking"
   readonly data: string
 }

@@ -51,7 +51,7 @@ export const of = (route: Route, variables: Variables = {}): Endpoint => {
 type Credentials = Extract<BedrockRuntimeClientConfig["credentials"], { readonly accessKeyId: string }>
 
 /** Tells whether the chain takes its profiles' credentials before those of the environment. */
-export const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
+const hasProfile = (variables: Variables): boolean => Boolean(variables["AWS_PROFILE"])
 
 /**
  * Tells whether the chain has to find hidden variables in `process.env`: for a profile that takes its credentials from the

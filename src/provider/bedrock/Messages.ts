@@ -40,7 +40,7 @@ export interface DocumentBlock {
   }
 }
 /** Thinking, readable or not. */
-export interface ReasoningBlock {
+interface ReasoningBlock {
   readonly reasoningContent:
     | { readonly reasoningText: { readonly text: string; readonly signature?: string } }
     | { readonly redactedContent: Uint8Array }

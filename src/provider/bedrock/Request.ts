@@ -59,7 +59,7 @@ const systemOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<Messag
 const defaultMaxTokens = 4_096
 
 /** Parts of the ids of models that refuse tools. */
-export const modelsWithoutTools: ReadonlyArray<string> = [
+const modelsWithoutTools: ReadonlyArray<string> = [
   "deepseek.r1",
   "deepseek-r1",
   "amazon.titan",

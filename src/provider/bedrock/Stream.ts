@@ -25,7 +25,7 @@ import * as Decode from "./Decode.ts"
 // Batches
 
 /** Events in arrays, none of them empty. */
-export interface Batches<A> {
+interface Batches<A> {
   readonly next: () => Promise<ReadonlyArray<A> | undefined>
 }
 

@@ -37,7 +37,7 @@ export const blocksOf = (blocks: ReadonlyArray<unknown>): Schema.Json | undefine
   blocks.length === 0 ? undefined : blocks as Schema.Json
 
 /** Reasoning of an answer: what a user may read, and what must go back with it. */
-export interface Found {
+interface Found {
   readonly text: string
   readonly metadata: Response.ProviderMetadata
 }
@@ -266,7 +266,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
 // Encode
 
 /** Fields of a body that no part says. */
-export interface Frame {
+interface Frame {
   readonly id: string | undefined
   readonly model: string | undefined
   readonly created?: unknown

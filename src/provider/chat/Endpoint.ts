@@ -40,7 +40,7 @@ export type Family =
   | "other"
 
 /** Fate of the reasoning of earlier turns (`hermes-llm.md` §14.5). */
-export interface Replay {
+interface Replay {
   /** `required` endpoints reject an assistant message without `reasoning_content`; `never` ones reject it with it. */
   readonly content: "required" | "accepted" | "never"
   /** True where `reasoning_details` go back as they came. */
@@ -186,7 +186,7 @@ export const of = (route: Route): Endpoint => {
 // Reasoning
 
 /** Fields of a request: those that the SDK knows, and those for `extra_body`. */
-export interface ReasoningFields {
+interface ReasoningFields {
   readonly body?: Raw.Fields
   readonly extra?: Raw.Fields
 }

@@ -20,7 +20,7 @@ export interface Exchange {
 }
 
 /** A request, as the model sees it. */
-export interface Conversation {
+interface Conversation {
   /** The user's turns; the last is the one to answer. */
   readonly exchanges: ReadonlyArray<Exchange>
   /** Names of the tools that may be called. */

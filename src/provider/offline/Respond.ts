@@ -10,7 +10,7 @@ import * as Instructions from "./Instructions.ts"
 import * as ReceivedRequest from "./ReceivedRequest.ts"
 
 /** A result; `text` is to be shown, `exact` is what "exactly the output" means. */
-export interface Outcome {
+interface Outcome {
   readonly failed: boolean
   readonly text: string
   readonly exact: string
@@ -72,13 +72,13 @@ const known = (result: Raw.Fields): Outcome => {
 }
 
 /** Tells whether a result only says that a file is as it was read before. */
-export const isStubResult = (result: string | undefined): boolean =>
+const isStubResult = (result: string | undefined): boolean =>
   result !== undefined && Raw.fields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
 
 const failureText = /^(error|cancelled|unknown tool|blocked|refused|denied)\b/i
 
 /** Reads the text of a tool message. */
-export const readOutcome = (result: string): Outcome => {
+const readOutcome = (result: string): Outcome => {
   const value = Option.getOrUndefined(Json.parse(result))
   if (typeof value === "string") return success(value)
   if (Raw.isFields(value)) {

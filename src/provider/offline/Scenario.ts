@@ -51,7 +51,7 @@ const Usage = Schema.Struct({
 })
 
 /** One answer. */
-export const Turn = Schema.Struct({
+const Turn = Schema.Struct({
   match: Schema.optional(Schema.String),
   text: Schema.optional(Schema.String),
   reasoning: Schema.optional(Schema.String),
@@ -65,7 +65,7 @@ export const Turn = Schema.Struct({
   finish_reason: Schema.optional(Schema.String)
 })
 /** See {@link Turn}. */
-export type Turn = typeof Turn.Type
+type Turn = typeof Turn.Type
 
 /** A scenario as JSON has it. */
 export const Scenario = Schema.Struct({

@@ -48,7 +48,7 @@ export const revive = (value: unknown): unknown => {
 }
 
 /** First difference of two canonical values, and what stands there in each. */
-export interface Difference {
+interface Difference {
   readonly path: string
   readonly expected: string
   readonly actual: string

@@ -38,7 +38,7 @@ export interface TextItem {
 }
 
 /** A part that is a tool call. */
-export interface CallItem {
+interface CallItem {
   readonly id: string
   readonly name: string
   readonly params: unknown

@@ -54,7 +54,7 @@ export const of = (route: Route): Backend => {
 }
 
 /** The part of a model id after the vendor, in lower case. */
-export const modelName = (model: string): string => {
+const modelName = (model: string): string => {
   const name = model.trim().toLowerCase()
   return name.slice(name.lastIndexOf("/") + 1)
 }
@@ -65,7 +65,7 @@ export const modelName = (model: string): string => {
 const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test(model)
 
 /** The fields of a request about reasoning: `reasoning`, and `encrypted` where its encrypted form is asked for. */
-export interface ReasoningFields {
+interface ReasoningFields {
   readonly reasoning: Raw.Fields | undefined
   readonly encrypted: boolean
 }

@@ -22,7 +22,7 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 // Parts
 
 /** An item of the input. */
-export type InputItem = Raw.Fields
+type InputItem = Raw.Fields
 
 const own = (options: Prompt.ProviderOptions): Raw.Fields => Raw.fields(options["codex_responses"])
 
@@ -147,7 +147,7 @@ const itemsOf = (message: Prompt.Message): ReadonlyArray<InputItem> => {
 }
 
 /** A conversation on the wire. */
-export interface Input {
+interface Input {
   /** Undefined where the conversation has no system message. */
   readonly instructions: string | undefined
   readonly items: Array<InputItem>

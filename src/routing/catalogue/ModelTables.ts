@@ -25,10 +25,10 @@ export const withoutProvider = (model: string): string => {
 export const bare = (model: string): string => model.slice(model.lastIndexOf("/") + 1)
 
 /** Lower case, and dots as hyphens: `claude-opus-4.6` and `claude-opus-4-6` are one model. */
-export const folded = (model: string): string => model.trim().toLowerCase().replaceAll(".", "-")
+const folded = (model: string): string => model.trim().toLowerCase().replaceAll(".", "-")
 
 /** A model of Bedrock by its vendor's name: without region, vendor, date and version. */
-export const ofBedrock = (model: string): string =>
+const ofBedrock = (model: string): string =>
   model.toLowerCase()
     .replace(/^arn:.*\//, "")
     .replace(/^(us-gov|us|eu|apac|ap|global|jp|au|ca|sa)\./, "")
@@ -37,7 +37,7 @@ export const ofBedrock = (model: string): string =>
     .replace(/-\d{8}$/, "")
 
 /** Without the date, or the word for the newest, at its end. */
-export const undated = (model: string): string => model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
+const undated = (model: string): string => model.replace(/-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$/, "")
 
 /** The value of the longest key that the id contains; keys are folded as the id is. */
 const longestIn = <A>(table: ReadonlyMap<string, A>, model: string): A | undefined => {
