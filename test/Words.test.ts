@@ -197,6 +197,12 @@ describe("Words", () => {
     const pages = readdirSync(src, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith("README.md"))
     const paths = new Set(all.map(({ path }) => path.slice(0, -".ts".length)))
     const words = new Set(all.flatMap(({ path, text }) => [baseName(path), ...text.match(/\b[A-Z]\w+/g) ?? []]))
+    const drawn = pages.flatMap((page) =>
+      (readFileSync(join(src, page), "utf8").match(/^```\n[\s\S]*?^```$/gm) ?? [])
+        .flatMap((picture) => picture.match(/\b[A-Z][a-z]+[A-Z]\w+/g) ?? [])
+        .filter((name) => !words.has(name)).map((name) => `src/${page}: ${name}`)
+    )
+    assert.deepStrictEqual(drawn, [])
     const found = pages.flatMap((page) =>
       Array.from(readFileSync(join(src, page), "utf8").matchAll(/`((?:[\w-]+\/)*)([A-Z]\w+)(?:\.ts)?`/g), ([, folder = "", name = ""]) => {
         const there = folder === "" ? words.has(name) : paths.has(join(dirname(page), folder, name)) || paths.has(`${folder}${name}`)
