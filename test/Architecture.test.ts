@@ -135,6 +135,28 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found, [])
   })
 
+  it("a short file with one importer is a part of it, and no file is without one", () => {
+    const importers = new Map<string, Set<string>>()
+    const lazy = new Set<string>()
+    for (const source of all) {
+      for (const { dynamic, specifier } of source.imports) {
+        if (!specifier.startsWith(".")) continue
+        const path = target(source, specifier)
+        if (dynamic) lazy.add(path)
+        else importers.set(path, (importers.get(path) ?? new Set()).add(source.path))
+      }
+    }
+    // What an application, the program, and the bundle of the page begin with.
+    const entries = ["index.ts", "main.ts", "observability/trace/page/Page.ts"]
+    const found = offences(({ lines, path }) => {
+      if (entries.includes(path) || lazy.has(path)) return []
+      const [first, ...others] = importers.get(path) ?? []
+      if (first === undefined) return ["is imported nowhere"]
+      return others.length === 0 && lines < 60 ? [`has ${lines} lines for ${first} alone`] : []
+    })
+    assert.deepStrictEqual(found, [])
+  })
+
   it("files stay short", () => {
     // Data, not code: a bundle that `npm run build:page` writes from modules which are held to the limit.
     const generated = ["observability/trace/PageScript.ts"]

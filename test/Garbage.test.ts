@@ -15,7 +15,6 @@ import * as TextFences from "../src/domain/TextFences.ts"
 import * as Atif from "../src/observability/Atif.ts"
 import * as AtifCheck from "../src/observability/AtifCheck.ts"
 import * as Atof from "../src/observability/Atof.ts"
-import * as AtofCheck from "../src/observability/AtofCheck.ts"
 import * as AnthropicDecode from "../src/provider/anthropic/Decode.ts"
 import * as AnthropicStream from "../src/provider/anthropic/Stream.ts"
 import * as BedrockDecode from "../src/provider/bedrock/Decode.ts"
@@ -286,7 +285,7 @@ describe("readers of files", () => {
     const lines = garbage.list(8, () => garbage.json({ ...garbage.fields(), atof_version: "0.1", kind: garbage.text() }))
     const stream = Atof.parse(lines.join("\n"))
     assert.isAtMost(stream.events.length + stream.faults.length, lines.join("\n").split("\n").length)
-    AtofCheck.check(stream)
+    Atof.check(stream)
   }, many)
 
   const atif: Vocabulary = {

@@ -18,8 +18,8 @@ import { closest } from "../domain/Similarity.ts"
 import * as ArgumentOrder from "./ArgumentOrder.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { either, unusable } from "./Failure.ts"
+import { commandNames, root } from "./Hermes.ts"
 import { Output } from "./ProgramOutput.ts"
-import { commandNames, root } from "./Root.ts"
 import { version } from "./Version.ts"
 
 const maxSuggestions = 3

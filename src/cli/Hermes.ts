@@ -1,7 +1,11 @@
 /**
- * The command `hermes` with the flags that every command shares.
+ * The command `hermes`: the flags that every command shares, and all commands, each in a file of its own with its flags and its
+ * action. A file is loaded when the name of its command stands in the command line; of the others help needs the name and the
+ * description. Without a command it is `chat`.
  */
 import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
 import * as Flags from "./Flags.ts"
 
 /** As an Effect, gives the {@link Flags.Globals} of the command line to the handlers of its commands. */
@@ -16,3 +20,49 @@ export const hermes = Command.make("hermes", Flags.chat).pipe(
     { command: "hermes -c", description: "Resume the latest session" }
   ])
 )
+
+const loadChat = () => import("./ChatCommand.ts")
+
+/** A command of the program, loaded if it is named. */
+const entry = <const Name extends string, Input, ContextInput, E, R>(
+  name: Name,
+  description: string,
+  load: () => Promise<{ readonly command: Command.Command<Name, Input, ContextInput, E, R> }>
+) => ({
+  name,
+  make: (isNamed: boolean) =>
+    isNamed
+      ? Effect.map(Effect.promise(load), ({ command }) => Command.withDescription(command, description))
+      : Effect.succeed(Command.withDescription(Command.make(name), description))
+})
+
+const entries = [
+  entry("chat", "Start a conversation, or send one prompt with --query", loadChat),
+  entry("model", "Show the configured model; on a terminal, choose, test and save another one", () => import("./ModelCommand.ts")),
+  entry("sessions", "List, show, rename and export sessions", () => import("./SessionsCommand.ts")),
+  entry("tools", "List toolsets and tools, and which of them are selected", () => import("./ToolsCommand.ts")),
+  entry("plugins", "List, enable, disable, install, update and remove plugins", () => import("./PluginsCommand.ts")),
+  entry("hooks", "List, test and revoke shell hooks, and print event schemas", () => import("./HooksCommand.ts")),
+  entry("mcp", "Manage MCP servers, or serve this agent as one", () => import("./McpCommand.ts")),
+  entry("cron", "Create, list and run scheduled jobs", () => import("./CronCommand.ts")),
+  entry("trace", "Convert, validate, summarise and view traces of runs", () => import("./TraceCommand.ts")),
+  entry("config", "Show and change the settings", () => import("./ConfigCommand.ts")),
+  entry("doctor", "Check the installation and say how to fix problems", () => import("./DoctorCommand.ts"))
+] as const
+
+/** The words that are commands. */
+export const commandNames: ReadonlyArray<string> = entries.map(({ name }) => name)
+
+/** The command `hermes` for a command line, of which it takes the names of commands. Completions are made of all commands. */
+export const root = (argv: ReadonlyArray<string>) => {
+  const all = argv.some((token) => token.startsWith("--completions"))
+  return Effect.map(
+    Effect.all(entries.map(({ make, name }) => make(all || argv.includes(name)))),
+    (commands) =>
+      hermes.pipe(
+        Command.withHandler((flags) => Effect.flatMap(Effect.promise(loadChat), ({ chat }) => chat(flags))),
+        Command.withSubcommands(commands),
+        Command.provideSync(References.MinimumLogLevel, ({ verbose }) => verbose ? "Debug" : "Warn")
+      )
+  )
+}

@@ -21,7 +21,6 @@ import * as FromRuns from "../observability/atif/FromRuns.ts"
 import * as StoredRuns from "../observability/StoredRuns.ts"
 import * as AtifWriter from "../observability/AtifWriter.ts"
 import * as Atof from "../observability/Atof.ts"
-import * as AtofCheck from "../observability/AtofCheck.ts"
 import * as Trace from "../observability/Trace.ts"
 import * as Pool from "../observability/trace/Pool.ts"
 import * as TraceStats from "../observability/TraceStats.ts"
@@ -176,7 +175,7 @@ const judged = Effect.fnUntraced(function*(file: string) {
   const value = Option.getOrUndefined(Json.parse(text))
   const isEvent = typeof value === "object" && value !== null && "kind" in value
   const isDocument = value !== undefined ? !isEvent : text.trimStart().startsWith("{\n")
-  if (!isDocument) return { file, format: "ATOF", issues: AtofCheck.check(Atof.parse(text)) }
+  if (!isDocument) return { file, format: "ATOF", issues: Atof.check(Atof.parse(text)) }
   const issues: ReadonlyArray<AtifCheck.Issue> = value === undefined
     ? [{ severity: "error", path: "", message: "not JSON; the file is incomplete or damaged" }]
     : [...AtifCheck.check(value), ...(yield* absentImages(file, value))]

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { commandNames, root } from "../../src/cli/Root.ts"
+import { commandNames, root } from "../../src/cli/Hermes.ts"
 import { machine } from "../support/hermes.ts"
 
 /** Every command of the program, as the words of it. */

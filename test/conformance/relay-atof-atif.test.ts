@@ -13,7 +13,6 @@ import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import * as Atof from "../../src/observability/Atof.ts"
 import * as Recorder from "../../src/observability/atof/Recorder.ts"
-import * as AtofCheck from "../../src/observability/AtofCheck.ts"
 import * as TraceHook from "../../src/observability/TraceHook.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
@@ -53,7 +52,7 @@ const example = (query: string, toolsets: string, files: Readonly<Record<string,
     )
     assert.strictEqual(ended.code, 0, ended.stderr)
     const stream = Atof.parse(readFileSync(join(at("atof"), "run-atof.jsonl"), "utf8"))
-    assert.deepStrictEqual(AtofCheck.check(stream), [])
+    assert.deepStrictEqual(Atof.check(stream), [])
     const id = /^session_id: (\S+)$/mu.exec(ended.stderr)?.[1] ?? ""
     const written = readdirSync(at("atif"))
     const readTrajectory = (session: string): Atif.Trajectory =>
@@ -168,7 +167,7 @@ describe("the document's examples", () => {
     say("post_tool_call", { ...delegate, result: "{\"results\":[{\"status\":\"completed\"}]}", status: "ok" })
     ask(parent, 2, { content: "parent received nested subagent result." }, "Use delegate_task exactly once.")
     events.push(...recorder.close(now))
-    assert.deepStrictEqual(AtofCheck.check({ events, faults: [] }), [])
+    assert.deepStrictEqual(Atof.check({ events, faults: [] }), [])
 
     const place = (wanted: (event: Atof.Event) => boolean): number => events.findIndex(wanted)
     const order = [
@@ -207,7 +206,7 @@ describe("what goes wrong", () => {
       const text = readFileSync(join(directory, "events.jsonl"), "utf8")
       assert.isTrue(text.endsWith("\n"))
       const stream = Atof.parse(text)
-      const issues = AtofCheck.check(stream)
+      const issues = Atof.check(stream)
       assert.deepStrictEqual(issues.map(({ message, severity }) => [severity, message]), [
         ["warning", "hermes-session-killed: it has no end"], ["warning", "die: it has no end"]
       ])

@@ -13,7 +13,6 @@ import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as AtofCheck from "../../src/observability/AtofCheck.ts"
 import * as NemoRelayPlugin from "../../src/observability/NemoRelayPlugin.ts"
 import * as Library from "../../src/observability/relay/Library.ts"
 import * as TraceSettings from "../../src/observability/TraceSettings.ts"
@@ -196,7 +195,7 @@ describe("events", () => {
       const { directory, value, warnings } = yield* withRelay({ wishes: { refuses: new Error("no") }, exports: true }, (parts) => run(parts))
       assert.strictEqual(value.text, "parallel tools complete.")
       assert.deepStrictEqual(warnings, ["NeMo Relay refused an event: no"])
-      assert.deepStrictEqual(AtofCheck.check(own(directory)), [])
+      assert.deepStrictEqual(Atof.check(own(directory)), [])
     }))
 })
 
@@ -221,7 +220,7 @@ describe("the library", () => {
       })])), Effect.provide(NodeServices.layer))
       assert.strictEqual(loads, 1)
       assert.deepStrictEqual(warnings, ["NeMo Relay is not installed here: `npm install nemo-relay-node`; files that HERMES_NEMO_RELAY_* ask for are written without it"])
-      assert.deepStrictEqual(AtofCheck.check(Atof.parse(readFileSync(join(directory, "hermes-atof.jsonl"), "utf8"))), [])
+      assert.deepStrictEqual(Atof.check(Atof.parse(readFileSync(join(directory, "hermes-atof.jsonl"), "utf8"))), [])
     }))
 })
 
@@ -265,7 +264,7 @@ describe("a plugins.toml", () => {
       assert.deepStrictEqual(atif.files, ["own.jsonl", "plugins.toml"])
       const neither = yield* withRelay({ toml: () => adaptive, exports: true }, (parts) => run(parts))
       assert.deepStrictEqual(neither.files, ["hermes-atif-s1.json", "own.jsonl", "plugins.toml"])
-      assert.deepStrictEqual(AtofCheck.check(own(neither.directory)), [], "our own stream has each call once, also when the library executes them")
+      assert.deepStrictEqual(Atof.check(own(neither.directory)), [], "our own stream has each call once, also when the library executes them")
     }))
 
   for (const [what, toml] of [["is no TOML", "version = "], ["is empty", "# nothing\n"]] as const) {
@@ -276,7 +275,7 @@ describe("a plugins.toml", () => {
         assert.deepStrictEqual(fake.configs, [])
         assert.strictEqual(warnings.length, 1)
         assert.match(warnings[0] ?? "", /^the NeMo Relay configuration .*plugins\.toml cannot be used: .*are written without it$/u)
-        assert.deepStrictEqual(AtofCheck.check(own(directory)), [])
+        assert.deepStrictEqual(Atof.check(own(directory)), [])
       }))
   }
 
@@ -286,7 +285,7 @@ describe("a plugins.toml", () => {
       const { directory, fake, warnings } = yield* withRelay({ toml: (at) => exporters(at) + adaptive, exports: true, wishes }, (parts) => run(parts))
       assert.strictEqual(warnings.length, 1)
       assert.match(warnings[0] ?? "", /could not be set up from .* \(invalid config: mode\)/u)
-      assert.deepStrictEqual(AtofCheck.check(own(directory)), [])
+      assert.deepStrictEqual(Atof.check(own(directory)), [])
       assert.deepStrictEqual(fake.of("llm execute"), [], "and nothing is executed by it")
       assert.strictEqual(fake.of("llm").length, 2)
     }))

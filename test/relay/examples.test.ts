@@ -10,7 +10,6 @@ import type * as Atif from "../../src/observability/Atif.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as AtofCheck from "../../src/observability/AtofCheck.ts"
 import { mock } from "../provider/Ask.ts"
 import { machine, sessionIdOf } from "../support/hermes.ts"
 import { assertContains } from "./support/excerpt.ts"
@@ -179,7 +178,7 @@ describe("the document's examples", () => {
       const { session, stdout, stream, trajectories } = yield* execute(delegation)
       assert.strictEqual(session, "docs-parent-session")
       assert.strictEqual(stdout, "parent received nested subagent result.\n")
-      assert.deepStrictEqual(AtofCheck.check(stream), [])
+      assert.deepStrictEqual(Atof.check(stream), [])
       assertContains(stream.events, [
         { kind: "scope", category: "tool", name: "delegate_task", scope_category: "start", metadata: { session_id: "docs-parent-session", tool_call_id: "call_delegate" }, data: { goal: "Run the command `printf docs_nested_leaf_function` using the terminal tool.", toolsets: ["terminal"] } },
         { kind: "mark", name: "hermes.subagent.start", metadata: { parent_session_id: "docs-parent-session", session_id: "docs-child-session", child_role: "leaf" } },
@@ -240,7 +239,7 @@ describe("the document's examples", () => {
       })
       assert.strictEqual(session, "docs-parallel-session")
       assert.strictEqual(stdout, "parallel tools complete.\n")
-      assert.deepStrictEqual(AtofCheck.check(stream), [])
+      assert.deepStrictEqual(Atof.check(stream), [])
       const tool = (end: string, id: string, more: object) =>
         ({ kind: "scope", category: "tool", name: "read_file", scope_category: end, metadata: { session_id: "docs-parallel-session", tool_call_id: id, ...more } })
       assertContains(stream.events, [
@@ -295,7 +294,7 @@ describe("the document's examples", () => {
       const { session, stdout, stream, trajectories } = yield* execute(terminal)
       assert.strictEqual(session, "middleware-demo-session")
       assert.strictEqual(stdout, "middleware_execution_ok\n")
-      assert.deepStrictEqual(AtofCheck.check(stream).map(({ message }) => message), ["events are in a scope that is not in the stream"], "the library's own root")
+      assert.deepStrictEqual(Atof.check(stream).map(({ message }) => message), ["events are in a scope that is not in the stream"], "the library's own root")
       // The `data` of a start is what is executed: this library has no place for the mode there, which stands in the metadata.
       assertContains(stream.events, [
         { kind: "scope", category: "llm", name: "custom", scope_category: "start", metadata: { session_id: "middleware-demo-session", mode: "observe_only" } },
@@ -361,7 +360,7 @@ describe("calls that the library executes", () => {
         { category: "tool", name: "terminal", scope_category: "end", metadata: { status: "error" } },
         { category: "agent", scope_category: "end" }
       ])
-      assert.deepStrictEqual(AtofCheck.check(stream).map(({ message }) => message), ["events are in a scope that is not in the stream"])
+      assert.deepStrictEqual(Atof.check(stream).map(({ message }) => message), ["events are in a scope that is not in the stream"])
       assert.strictEqual(trajectories.length, 1)
       for (const { trajectory } of trajectories) assert.deepStrictEqual(errors(trajectory), [])
     }))
@@ -373,7 +372,7 @@ describe("without the library", () => {
       const { stderr, stdout, stream, trajectories } = yield* execute({ ...delegation, env: { ...delegation.env, TEST_WITHOUT_RELAY: "1" } })
       assert.strictEqual(stdout, "parent received nested subagent result.\n")
       assert.strictEqual(stderr.match(/NeMo Relay is not installed here/gu)?.length, 1)
-      assert.deepStrictEqual(AtofCheck.check(stream), [])
+      assert.deepStrictEqual(Atof.check(stream), [])
       assert.strictEqual(trajectories.length, 2)
     }))
 })

@@ -20,7 +20,6 @@ import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as AtofCheck from "../../src/observability/AtofCheck.ts"
 import * as NemoRelayPlugin from "../../src/observability/NemoRelayPlugin.ts"
 import * as Library from "../../src/observability/relay/Library.ts"
 import * as Provider from "../../src/provider/Provider.ts"
@@ -119,7 +118,7 @@ const errors = (value: unknown) => AtifCheck.check(value).filter(({ severity }) 
 /** The only thing that is odd in a stream of the library: its own root, which it never tells of. */
 const assertSound = (stream: Atof.Stream): void =>
   assert.deepStrictEqual(
-    AtofCheck.check(stream).filter(({ message }) => message !== "events are in a scope that is not in the stream"),
+    Atof.check(stream).filter(({ message }) => message !== "events are in a scope that is not in the stream"),
     []
   )
 
@@ -161,7 +160,7 @@ describe("a configuration of the first generation", () => {
       assert.strictEqual(warnings.length, 1)
       assert.match(warnings[0] ?? "", /NeMo Relay could not be set up/u)
       assert.deepStrictEqual(stream.events, [])
-      assert.deepStrictEqual(AtofCheck.check(own), [])
+      assert.deepStrictEqual(Atof.check(own), [])
     }))
 
   it.live("71 the user's own configuration is not inherited", () =>

@@ -18,24 +18,96 @@
  *
  * Source: the NeMo Relay document ("Adaptive Middleware Example"), `hermes-contract.md` §4.8.
  */
+import * as Response from "effect/ai/Response"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
 import type * as Schema from "effect/Schema"
 import { ExecutionBlocked, TranslatedFailure } from "../../domain/AgentError.ts"
 import * as Json from "../../domain/Json.ts"
-import type { ModelRequest } from "../../domain/Model.ts"
+import { type ContentPart, type ModelRequest, type ModelResponse, withParts } from "../../domain/Model.ts"
 import type { ToolOutput } from "../../domain/ToolOutput.ts"
+import * as ApiPayload from "../../hooks/ApiPayload.ts"
 import { copyOf } from "../../hooks/Sanitizer.ts"
 import { describe } from "../../middleware/Faults.ts"
-import type { CallIds, Kind, ToolArguments } from "../../middleware/Kind.ts"
+import type { CallIds, Kind, LlmContext, ToolArguments } from "../../middleware/Kind.ts"
 import * as Middleware from "../../middleware/Middleware.ts"
+import * as Reading from "../atif/Answer.ts"
+import { plain } from "../atif/Message.ts"
 import { fields } from "../atif/Value.ts"
-import * as Answer from "./Answer.ts"
-import * as NativeCall from "./NativeCall.ts"
+import * as Writing from "../atof/Answer.ts"
 import * as Library from "./Library.ts"
-import * as UnredactMerge from "./UnredactMerge.ts"
+import * as NativeCall from "./NativeCall.ts"
 import type { Agent } from "./Spans.ts"
+
+/** The answer as JSON. */
+const answerTold = (response: ModelResponse): Schema.Json => {
+  const { finish_reason, response: answer, response_model, usage } = ApiPayload.answer(response)
+  return Writing.answer(fields(copyOf({ finish_reason, response: answer, response_model, usage })))
+}
+
+const partsOf = (value: unknown): ReadonlyArray<ContentPart> => {
+  const { calls, message, reasoning } = Reading.read(value)
+  const text = plain(message)
+  return [
+    ...(reasoning === undefined ? [] : [Response.makePart("reasoning", { text: reasoning })]),
+    ...(text === "" ? [] : [Response.makePart("text", { text })]),
+    ...calls.map(({ args, id, name }, index) =>
+      Response.makePart("tool-call", { id: id ?? `${name}:${index}`, name, params: args, providerExecuted: false }))
+  ]
+}
+
+/**
+ * The answer that the library handed back in the place of `own`. Without one of our own the library answered by itself: then
+ * its answer is a body of the provider's protocol.
+ */
+const answerGiven = (
+  value: unknown,
+  own: ModelResponse | undefined,
+  context: LlmContext
+): Effect.Effect<ModelResponse, unknown> => {
+  if (own === undefined) return context.decode(value)
+  const parts = partsOf(value)
+  const hasCalls = parts.some(({ type }) => type === "tool-call")
+  return Effect.succeed(withParts(own, parts, hasCalls ? "tool-calls" : own.finishReason === "tool-calls" ? "stop" : own.finishReason))
+}
+
+const isList = (value: unknown): value is ReadonlyArray<unknown> => Array.isArray(value)
+
+const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isObject(value) && !Array.isArray(value)
+
+/**
+ * True when two JSON values are equal, whatever the order of their keys; halves of characters, which the library replaces,
+ * are no difference.
+ */
+const same = (a: unknown, b: unknown): boolean => {
+  if (a === b) return true
+  if (typeof a === "string" && typeof b === "string") return a.toWellFormed() === b.toWellFormed()
+  if (isList(a) && isList(b)) return a.length === b.length && a.every((one, index) => same(one, b[index]))
+  if (!isFields(a) || !isFields(b)) return false
+  const keys = Object.keys(a)
+  return keys.length === Object.keys(b).length && keys.every((key) => Object.hasOwn(b, key) && same(a[key], b[key]))
+}
+
+/** `original` with the changes that lead from `shown`, which is a copy of it, to `given`. */
+const changed = (original: unknown, shown: unknown, given: Schema.Json): unknown => {
+  if (same(shown, given)) return original
+  if (isList(original) && isList(shown) && isList(given) && original.length === shown.length && shown.length === given.length) {
+    return given.map((one, index) => changed(original[index], shown[index], one))
+  }
+  if (!isFields(original) || !isFields(shown) || !isFields(given)) return given
+  // Fields that a copy cannot have (functions, nothing) were never shown, and stay.
+  const unseen = Object.entries(original).filter(([key]) => !Object.hasOwn(shown, key) && !Object.hasOwn(given, key))
+  return Object.fromEntries([
+    ...unseen,
+    ...Object.entries(given).map(([key, value]): [string, unknown] => [
+      key,
+      Object.hasOwn(original, key) && Object.hasOwn(shown, key) ? changed(original[key], shown[key], value) : value
+    ])
+  ])
+}
 
 /** Place where calls are executed. */
 export interface Place {
@@ -89,7 +161,7 @@ const on = <A>(library: Library.Library, agent: Agent, call: () => Promise<A>): 
   return started ?? Promise.reject(new Error("NeMo Relay did not start the call"))
 }
 
-// `UnredactMerge.changed` of an object with an object is an object.
+// `changed` of an object with an object is an object.
 const object = <A extends object>(value: unknown, otherwise: A): A =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? value as A : otherwise
 
@@ -121,11 +193,11 @@ const llm = ({ at, library }: Place): Middleware.LlmExecution =>
                 metadata,
                 model
               )),
-          execute: (given) => next(object<ModelRequest>(UnredactMerge.changed(request, shown, given), request)),
-          told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? Answer.told(exit.value) : told(exit.cause),
-          isSame: (answer: Schema.Json, value) => UnredactMerge.same(answer, value)
+          execute: (given) => next(object<ModelRequest>(changed(request, shown, given), request)),
+          told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? answerTold(exit.value) : told(exit.cause),
+          isSame: (answer: Schema.Json, value) => same(answer, value)
         }),
-        (outcome) => settle("llm_execution", outcome, (value, own) => Answer.given(value, own, context))
+        (outcome) => settle("llm_execution", outcome, (value, own) => answerGiven(value, own, context))
       )
     }
   })
@@ -160,9 +232,9 @@ const tool = ({ at, library }: Place): Middleware.ToolExecution =>
           start: (answer) =>
             on(library, place.agent, () =>
               execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)),
-          execute: (given) => next(object<ToolArguments>(UnredactMerge.changed(args, shown, given), args)),
+          execute: (given) => next(object<ToolArguments>(changed(args, shown, given), args)),
           told: resultOf,
-          isSame: ({ result }, value) => UnredactMerge.same(result, fields(value)["result"])
+          isSame: ({ result }, value) => same(result, fields(value)["result"])
         }),
         (outcome) => settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
       )
