@@ -11,6 +11,7 @@
  *
  * Source: `hermes-llm.md` §4.2, §4.4 and §14.5.
  */
+import * as Predicate from "effect/Predicate"
 import type * as Prompt from "effect/ai/Prompt"
 
 /** Any message but a system message. */
@@ -69,3 +70,9 @@ export const calledWithoutThinking = <Block>(
   const [first] = content
   return first !== undefined && !dialect.isThinking(first) && content.some(dialect.isCall)
 }
+
+/** Text that stands for a result without any. */
+export const noOutput = "(no output)"
+
+/** Arguments as the object that the history stage made of them. */
+export const input = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}

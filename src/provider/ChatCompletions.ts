@@ -58,11 +58,4 @@ export type Options = ProviderPort.RouteOptions
 
 /** {@link make} as the run's `Provider`. */
 export const layer = (options: Options): Layer.Layer<Provider, AiError.AiError | ConfigError> =>
-  Layer.effect(
-    Provider,
-    make({
-      ...options,
-      provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),
-      apiMode: "chat_completions"
-    })
-  )
+  Layer.effect(Provider, make(OpenAiClient.routeOf(options, "chat_completions")))

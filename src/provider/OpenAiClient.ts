@@ -24,6 +24,7 @@ import type { Route } from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
 import type { Posted } from "./Exchange.ts"
 import type * as Extras from "./Extras.ts"
+import type { RouteOptions } from "./Provider.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
 /** Address of a route of provider `openai` that names none. No key of another provider may go there. */
@@ -98,4 +99,11 @@ export const make = Effect.fnUntraced(function*(
     // `post` and not the method of the resource: that one walks the whole body to see whether it asks for a stream.
     post: (path, { body, headers, query }, signal) => client.post<unknown>(path, { body, headers, query, signal })
   }
+})
+
+/** The route that options mean: of `openai` where they name neither a provider nor an address, else of `custom`. */
+export const routeOf = (options: RouteOptions, apiMode: Route["apiMode"]): Route => ({
+  ...options,
+  provider: options.provider ?? (options.baseUrl === undefined ? "openai" : "custom"),
+  apiMode
 })

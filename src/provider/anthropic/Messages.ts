@@ -137,17 +137,14 @@ const contentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<C
   return part.text.trim() === "" ? none : [withMarker({ type: "text", text: part.text.toWellFormed() }, part.options)]
 }
 
-/** Stands for a result without any text. */
-const noOutput = "(no output)"
-
 /** A tool's result: its own form for models where it has one, else its value as text. */
 const toolResult = (part: Prompt.ToolResultPart): ToolResultBlock["content"] => {
   if (part.modelOutput === undefined) {
     const text = Json.toText(part.result).toWellFormed()
-    return text.trim() === "" ? noOutput : text
+    return text.trim() === "" ? BlockMessages.noOutput : text
   }
   const blocks = part.modelOutput.flatMap(contentBlocks)
-  return blocks.length === 0 ? noOutput : blocks
+  return blocks.length === 0 ? BlockMessages.noOutput : blocks
 }
 
 // Reasoning
@@ -178,9 +175,6 @@ const wireId = (id: string): string => {
   return clean === "" ? "tool_0" : clean
 }
 
-/** Arguments as the object that the history stage made of them. */
-const input = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}
-
 const results = (message: Prompt.ToolMessage): ReadonlyArray<Block> =>
   message.content.flatMap((part): ReadonlyArray<Block> =>
     part.type !== "tool-result" || part.providerExecuted
@@ -206,7 +200,7 @@ const assistantBlocks = (part: Prompt.AssistantMessagePart, names: Endpoint.Tool
         type: "tool_use",
         id: wireId(part.id),
         name: names.toWire(part.name),
-        input: input(part.params)
+        input: BlockMessages.input(part.params)
       }, part.options)]
     default:
       return none

@@ -13,7 +13,6 @@
  * Source: `hermes-llm.md` §4.4.
  */
 import * as Base64 from "effect/encoding/Base64"
-import * as Predicate from "effect/Predicate"
 import * as Result from "effect/Result"
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
@@ -115,14 +114,11 @@ const contentBlocks = (part: Prompt.TextPart | Prompt.FilePart): ReadonlyArray<C
   return part.text.trim() === "" ? [] : [{ text: part.text.toWellFormed() }]
 }
 
-/** Stands for a result without any text. */
-const noOutput = "(no output)"
-
 /** A tool's result: its own form for models where it has one, else its value as text. */
 const toolResult = (part: Prompt.ToolResultPart): ReadonlyArray<ContentBlock> => {
   const text = part.modelOutput === undefined ? Json.toText(part.result).toWellFormed() : ""
   const blocks = part.modelOutput?.flatMap(contentBlocks) ?? (text.trim() === "" ? [] : [{ text }])
-  return blocks.length === 0 ? [{ text: noOutput }] : blocks
+  return blocks.length === 0 ? [{ text: BlockMessages.noOutput }] : blocks
 }
 
 // Reasoning
@@ -151,11 +147,8 @@ const wireId = (id: string): string => {
   return clean === "" ? "tool_0" : clean
 }
 
-/** Arguments as the object that the history stage made of them. */
-const input = (params: unknown): Readonly<Record<string, unknown>> => Predicate.isReadonlyObject(params) ? params : {}
-
 const asBlocks: Tooling = {
-  call: (part) => [{ toolUse: { toolUseId: wireId(part.id), name: part.name, input: input(part.params) } }],
+  call: (part) => [{ toolUse: { toolUseId: wireId(part.id), name: part.name, input: BlockMessages.input(part.params) } }],
   result: (part) => [{
     toolResult: {
       toolUseId: wireId(part.id),
@@ -166,7 +159,7 @@ const asBlocks: Tooling = {
 }
 
 const inWords: Tooling = {
-  call: (part) => [{ text: `[called ${part.name} with ${JSON.stringify(input(part.params))}]` }],
+  call: (part) => [{ text: `[called ${part.name} with ${JSON.stringify(BlockMessages.input(part.params))}]` }],
   result: (part) => [{ text: `[${part.isFailure ? "failure" : "result"} of ${part.name}:]` }, ...toolResult(part)]
 }
 
