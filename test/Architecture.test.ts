@@ -157,6 +157,19 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found, [])
   })
 
+  it("a cast past the type checker has its reason beside it, and where layers meet there is none", () => {
+    const meet = /^(Runtime\.ts$|internal\/|agent\/|hooks\/|tool\/ToolRegistry\.ts$)/
+    const found = offences(({ path, text }) => {
+      const lines = text.split("\n")
+      return lines.flatMap((line, index) => {
+        if (!/\bas (unknown as|never)\b/.test(line) || /^\s*(\*|\/[/*])/.test(line)) return []
+        if (meet.test(path)) return [`line ${index + 1} casts where layers meet`]
+        return lines.slice(Math.max(0, index - 2), index).some((before) => /^\s*\/\//.test(before)) ? [] : [`line ${index + 1} casts without a reason`]
+      })
+    })
+    assert.deepStrictEqual(found, [])
+  })
+
   it("files stay short", () => {
     // Data, not code: a bundle that `npm run build:page` writes from modules which are held to the limit.
     const generated = ["observability/trace/PageScript.ts"]
