@@ -19,7 +19,8 @@ import * as Json from "../domain/Json.ts"
 import { RedactSecrets, redactStart } from "../domain/Redaction.ts"
 import type { Service as SessionStore } from "../session/SessionStore.ts"
 import * as ResultText from "../tool/ResultText.ts"
-import type { Delivery, Service as Children } from "./Children.ts"
+import type { Delivery } from "./Children.ts"
+import { Services } from "./Services.ts"
 
 /** Characters of a goal or an error. */
 const longest = 300
@@ -124,16 +125,16 @@ const recovered = Effect.fnUntraced(function*(store: SessionStore, { delegationI
 
 /** Reports that a session has not been told of, for the run that begins with `prompt`. */
 export const missed = Effect.fnUntraced(function*(
-  { children, store }: { readonly children: Children; readonly store: SessionStore },
   sessionId: SessionId,
   history: ReadonlyArray<Prompt.Message>,
   prompt: Prompt.UserMessage
-): Effect.fn.Return<ReadonlyArray<Prompt.UserMessage>, SessionStoreError> {
+): Effect.fn.Return<ReadonlyArray<Prompt.UserMessage>, SessionStoreError, Services> {
   const all = sent(history)
   if (all.length === 0) return []
   const told = [...history, prompt].flatMap((message) => message.role === "user" ? [textOf(message)] : []).join("\n")
   const untold = all.filter(({ delegationId }) => !told.includes(delegationId))
   if (untold.length === 0) return []
+  const { children, store } = yield* Services
   const waiting = yield* children.take(sessionId)
   const working = new Set((yield* children.list).map(({ delegationId }) => delegationId))
   const redact = yield* RedactSecrets

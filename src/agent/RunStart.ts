@@ -202,7 +202,7 @@ const checkModel = Effect.fnUntraced(function*(
 
 /** Begins a run on the session `id`, which the caller owns. */
 export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
-  const { children, record, router, settings, store } = yield* Services
+  const { record, router, settings, store } = yield* Services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleaned(input.prompt)
   const user = yield* userMessage(prompt)
@@ -217,7 +217,7 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
   })
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
-  const reports = yield* Background.missed({ children, store }, session.id, session.history, user)
+  const reports = yield* Background.missed(session.id, session.history, user)
   const recorder = yield* recorderOf(record, session, turnId)
   recorder?.write({
     _tag: "RunStarted",
