@@ -165,7 +165,8 @@ const run = async (agent: Undici.Dispatcher, first: Hop, readTimeoutMillis: numb
     answer = await send(agent, hop.url, hop.out)
   }
   const { headers, statusCode: status } = answer
-  const source = withoutEncodings(answer.body, header(answer.headers["content-encoding"]))
+  const encoding = header(headers["content-encoding"])
+  const source = encoding === "" ? answer.body : withoutEncodings(answer.body, encoding)
   if (status < 200 || status > 299) return genuine(answer, source)
   const isStream = /event-?stream/i.test(header(headers["content-type"]))
   const response = new StreamedResponse({

@@ -7,7 +7,6 @@ import { createHash } from "node:crypto"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../../src/domain/Ids.ts"
 import * as Usage from "../../../src/domain/Usage.ts"
-import type * as NodeSqlite from "../../../src/platform/NodeSqlite.ts"
 import * as SqliteClient from "../../../src/platform/SqliteClient.ts"
 import * as Database from "../../../src/session/sqlite/Database.ts"
 import * as Migrations from "../../../src/session/sqlite/Migrations.ts"
@@ -22,18 +21,18 @@ const sqliteError = (errcode: number, message: string): Error =>
   Object.assign(new Error(message), { code: "ERR_SQLITE_ERROR", errcode })
 
 /** A database that answers statements as told, and remembers them. */
-const scripted = (answer: (sql: string) => ReadonlyArray<NodeSqlite.Row>) => {
+const scripted = (answer: (sql: string) => ReadonlyArray<SqliteClient.Row>) => {
   const statements: Array<string> = []
-  const all = (sql: string): ReadonlyArray<NodeSqlite.Row> => {
+  const all = (sql: string): ReadonlyArray<SqliteClient.Row> => {
     statements.push(sql)
     return answer(sql)
   }
-  const database: NodeSqlite.Database = { all, once: all, isTransaction: () => false, close: () => {} }
+  const database: SqliteClient.Database = { all, once: all, isTransaction: () => false, close: () => {} }
   return { statements, database }
 }
 
 describe("the journal", () => {
-  const configured = (answer: (sql: string) => ReadonlyArray<NodeSqlite.Row>) =>
+  const configured = (answer: (sql: string) => ReadonlyArray<SqliteClient.Row>) =>
     Effect.gen(function*() {
       const { database, statements } = scripted(answer)
       yield* SqliteClient.configure(yield* SqliteClient.make(database))
