@@ -11,7 +11,7 @@ import * as Assembler from "../src/domain/Assembler.ts"
 import { ConfigError } from "../src/domain/AgentError.ts"
 import type { StreamPart } from "../src/domain/Model.ts"
 import * as Redaction from "../src/domain/Redaction.ts"
-import * as TextFences from "../src/domain/TextFences.ts"
+import * as TextHygiene from "../src/domain/TextHygiene.ts"
 import * as Atif from "../src/observability/Atif.ts"
 import * as AtifCheck from "../src/observability/AtifCheck.ts"
 import * as Atof from "../src/observability/Atof.ts"
@@ -231,7 +231,7 @@ describe("readers of calls and texts", () => {
     for (const text of [noise, tokens.join(" "), tokens.join("")]) {
       Guidance.parse(text)
       SearchQuery.parse(text)
-      TextFences.strip(text)
+      TextHygiene.stripFences(text)
       Redaction.redactText(text)
       Injection.scan(text, "web")
       Injection.scan(text, "memory")

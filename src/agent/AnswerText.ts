@@ -14,7 +14,6 @@ import type * as Response from "effect/ai/Response"
 import { type ContentPart, type ModelResponse, type StreamPart, withParts } from "../domain/Model.ts"
 import { redactKeys } from "../domain/Redaction.ts"
 import * as RedactionStream from "../domain/RedactionStream.ts"
-import * as TextFences from "../domain/TextFences.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import { reasoningDelta, textDelta } from "../provider/StreamMachine.ts"
 
@@ -23,7 +22,7 @@ const kept = (part: ContentPart): ContentPart => {
   const metadata = TextHygiene.wellFormedValue(part.metadata) as typeof part.metadata // strings for strings, no more
   switch (part.type) {
     case "text": {
-      const text = TextFences.stripOutput(TextHygiene.wellFormed(part.text))
+      const text = TextHygiene.stripOutputFences(TextHygiene.wellFormed(part.text))
       return text === part.text && metadata === part.metadata ? part : { ...part, text, metadata }
     }
     case "reasoning": {
@@ -106,8 +105,8 @@ const shownDeltas = (
 
 /** See {@link Watcher}; one for each answer. */
 export const watcher = (redact: boolean): Watcher => {
-  const text = shownDeltas(() => chain(TextHygiene.stream(), TextFences.stream(), ...secrets(redact)), textDelta)
-  const reasoning = shownDeltas(() => chain(TextHygiene.stream(), ...secrets(redact)), reasoningDelta)
+  const text = shownDeltas(() => chain(TextHygiene.hygieneStream(), TextHygiene.fenceStream(), ...secrets(redact)), textDelta)
+  const reasoning = shownDeltas(() => chain(TextHygiene.hygieneStream(), ...secrets(redact)), reasoningDelta)
   return {
     see: (parts) => {
       const out: Array<StreamPart> = []

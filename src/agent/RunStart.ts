@@ -18,7 +18,6 @@ import * as RecordEvent from "../domain/RecordEvent.ts"
 import * as Refused from "../domain/Refused.ts"
 import { info as routeInfo } from "../domain/Route.ts"
 import * as RunRecorder from "../domain/RunRecorder.ts"
-import * as TextFences from "../domain/TextFences.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as Digest from "../platform/Digest.ts"
 import * as PromptPrefix from "../prompt/PromptPrefix.ts"
@@ -55,7 +54,7 @@ interface SessionPlace {
 }
 
 /** Text of a user or a listener: well-formed, and without the fences of what the runtime adds. */
-const typed = (text: string): string => TextFences.strip(TextHygiene.withoutControls(TextHygiene.wellFormed(text)))
+const typed = (text: string): string => TextHygiene.stripFences(TextHygiene.withoutControls(TextHygiene.wellFormed(text)))
 
 /** Question of the user, in the form in which it came. */
 const cleaned = (prompt: RunOptions["prompt"]): RunOptions["prompt"] =>
@@ -217,7 +216,7 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
   })
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
-  const reports = yield* Background.missed(session.id, session.history, user)
+  const reports = session.history.length === 0 ? [] : yield* Background.missed(session.id, session.history, user)
   const recorder = yield* recorderOf(record, session, turnId)
   recorder?.write({
     _tag: "RunStarted",

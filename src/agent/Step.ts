@@ -148,7 +148,7 @@ const runTools = Effect.fnUntraced(function*(
 /** Tools that a model may go in circles with; any other shows that it does not. */
 const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])
 
-const isCall = (part: Prompt.AssistantMessagePart): part is Prompt.ToolCallPart =>
+const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(part: P): part is Extract<P, { readonly type: "tool-call" }> =>
   part.type === "tool-call" && !part.providerExecuted
 
 /** Notes of the calls as they are stored, which stand in the order of the answer's parts. */
@@ -260,6 +260,10 @@ const settled = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Outcome, SessionStoreError, Services | ToolContext> {
   const { files, settings } = yield* Services
   const text = yield* ModelRequest.showText(run, parts)
+  if (!parts.some(isCall)) {
+    const content = parts.map(promptPart(run.steps))
+    return yield* reason === "length" ? truncated(run, content, text, false) : answered(run, content, text, reason)
+  }
   const normalised = Normalise.normalise(parts, tools, {
     delegations: settings.delegation?.maxCallsPerStep ?? delegationsPerStep
   })

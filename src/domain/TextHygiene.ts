@@ -1,12 +1,20 @@
 /**
- * Keeps text well formed: surrogates that stand alone become U+FFFD, control characters that no text needs are taken out.
+ * Keeps text of users and models fit to be kept and sent: surrogates that stand alone become U+FFFD, control characters that no text
+ * needs are taken out, and so are the fences `<memory-context>` and `<plugin-context>`.
  *
  * **Details**
  *
  * Everything here returns its argument itself when there is nothing to do, and never throws. Characters outside the basic
  * plane are pairs of surrogates and stay.
  *
- * Source: `hermes-llm.md` §19.1.
+ * Fences hold what the runtime adds to a request; neither a user may write them, nor may a model repeat them. In **input**
+ * ({@link stripFences}) whole blocks go first, then the note that comes with them, then tags without a partner. In **output**
+ * ({@link fenceStream}) text comes in pieces: what might become a tag is held back until it is clear, a block is dropped while it
+ * passes, and one that never ends drops the rest. {@link stripOutputFences} does the same to a whole text.
+ *
+ * A tag that is quoted as code on both sides (`` `<memory-context>` ``) is talked about, not used, and stays in output.
+ *
+ * Source: `hermes-llm.md` §8, §19.1 and §19.2, `ARCHITECTURE.md` §7.
  */
 
 /** A text without unpaired surrogates. */
@@ -20,7 +28,7 @@ export interface HygieneStream {
 }
 
 /** Makes a {@link HygieneStream}. */
-export const stream = (): HygieneStream => {
+export const hygieneStream = (): HygieneStream => {
   let held = ""
   return {
     push: (piece) => {
@@ -59,4 +67,129 @@ export const wellFormedValue = (value: unknown, depth = 0): unknown => {
   return after.every(([key, item], index) => key === before[index]?.[0] && Object.is(item, before[index]?.[1]))
     ? value
     : Object.fromEntries(after)
+}
+
+const maxGap = 16
+const gap = String.raw`\s{0,${maxGap}}`
+const tag = new RegExp(String.raw`<${gap}(/?)${gap}(memory|plugin)-context${gap}>`, "gi")
+const note = /\[system note:[^\]]{0,800}\]\s?/gi
+
+/** Takes fences out of what a user or a memory provider wrote. Linear, whatever the nesting. */
+export const stripFences = (text: string): string => {
+  if (!/<|\[system note:/i.test(text)) return text
+  const found = Array.from(text.matchAll(tag), (match) => ({
+    at: match.index,
+    end: match.index + match[0].length,
+    closes: match[1] === "/",
+    kind: match[2]?.toLowerCase()
+  }))
+  const lastClose = new Map(found.filter(({ closes }) => closes).map(({ at, kind }) => [kind, at]))
+  let out = ""
+  let from = 0
+  let open: string | undefined
+  for (const { at, closes, end, kind } of found) {
+    if (open !== undefined) {
+      if (closes && kind === open) {
+        open = undefined
+        from = end
+      }
+      continue
+    }
+    out += text.slice(from, at)
+    from = end
+    // A tag whose partner is missing goes alone.
+    if (!closes && (lastClose.get(kind) ?? -1) > at) open = kind
+  }
+  return (out + text.slice(from)).replace(note, (found) => /\bcontext\b/i.test(found) ? "" : found)
+}
+
+/** Reads text in pieces. */
+export interface FenceStream {
+  /** Returns the text that is now safe to emit. */
+  readonly push: (piece: string) => string
+  /** The text is over: what was held back. */
+  readonly end: () => string
+}
+
+const longest = "</memory-context>".length + 3 * maxGap
+/** Matches the beginning of a tag at the end of a text. */
+const beginning = new RegExp(String.raw`^<${gap}/?${gap}[a-z-]{0,14}${gap}$`, "i")
+const words = ["memory-context", "plugin-context"]
+
+/** Offset at which an unfinished text may end in a part of a tag, or -1. */
+const heldFrom = (text: string): number => {
+  const at = text.lastIndexOf("<")
+  if (at === -1 || text.length - at > longest) return -1
+  const rest = text.slice(at)
+  if (!beginning.test(rest)) return -1
+  const word = rest.replace(/[<>/\s]/g, "").toLowerCase()
+  return words.some((known) => known.startsWith(word)) ? at : -1
+}
+
+/** Makes a {@link FenceStream}. */
+export const fenceStream = (): FenceStream => {
+  let held = ""
+  let before = ""
+  let inside: string | undefined
+
+  const read = (text: string, isLast: boolean): string => {
+    let out = ""
+    let from = 0
+    for (const match of text.matchAll(tag)) {
+      const kind = match[2]?.toLowerCase()
+      const closes = match[1] === "/"
+      const end = match.index + match[0].length
+      if (inside !== undefined) {
+        if (closes && kind === inside) {
+          inside = undefined
+          from = end
+        }
+        continue
+      }
+      const previous = match.index > from ? text.charAt(match.index - 1) : out === "" && from === 0 ? before : ""
+      if (previous === "`") {
+        // The next character decides if it is a quotation.
+        if (end === text.length && !isLast) {
+          out += text.slice(from, match.index)
+          before = out.at(-1) ?? before
+          held = text.slice(match.index)
+          return out
+        }
+        if (text.charAt(end) === "`") continue
+      }
+      out += text.slice(from, match.index)
+      from = end
+      if (!closes) inside = kind
+    }
+    const rest = text.slice(from)
+    const hold = isLast ? -1 : heldFrom(rest)
+    const shown = hold === -1 ? rest : rest.slice(0, hold)
+    held = hold === -1 ? "" : rest.slice(hold)
+    if (inside === undefined) out += shown
+    before = out.at(-1) ?? before
+    return out
+  }
+  return {
+    push: (piece) => {
+      const text = held + piece
+      held = ""
+      if (inside === undefined && !text.includes("<")) {
+        before = text.at(-1) ?? before
+        return text
+      }
+      return read(text, false)
+    },
+    end: () => {
+      const text = held
+      held = ""
+      return read(text, true)
+    }
+  }
+}
+
+/** The same for a whole text. */
+export const stripOutputFences = (text: string): string => {
+  if (!text.includes("<")) return text
+  const fences = fenceStream()
+  return fences.push(text) + fences.end()
 }

@@ -10,7 +10,6 @@ import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { redactText } from "../../src/domain/Redaction.ts"
-import * as TextFences from "../../src/domain/TextFences.ts"
 import * as TextHygiene from "../../src/domain/TextHygiene.ts"
 import * as Correlation from "../../src/hooks/Correlation.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
@@ -45,8 +44,8 @@ const outcome = (result: Approvals.Permit | Approvals.Refusal) => result._tag ==
 
 describe("hermes-llm: safety", () => {
   it("T43 User-supplied fence: a block is removed from user text; split over output deltas the user sees only `ok`", () => {
-    assert.strictEqual(TextFences.strip("<memory-context>x</memory-context>hello"), "hello")
-    const stream = TextFences.stream()
+    assert.strictEqual(TextHygiene.stripFences("<memory-context>x</memory-context>hello"), "hello")
+    const stream = TextHygiene.fenceStream()
     assert.strictEqual(stream.push("<memory-con") + stream.push("text>secret</memory-context>ok") + stream.end(), "ok")
   })
 

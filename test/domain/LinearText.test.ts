@@ -6,7 +6,7 @@ import * as Markdown from "../../src/cli/render/Markdown.ts"
 import * as Paint from "../../src/cli/render/Paint.ts"
 import * as LogLine from "../../src/cli/LogLine.ts"
 import * as Redaction from "../../src/domain/Redaction.ts"
-import * as TextFences from "../../src/domain/TextFences.ts"
+import * as TextHygiene from "../../src/domain/TextHygiene.ts"
 import * as Pattern from "../../src/tool/builtin/search/ContentSearch.ts"
 import * as V4A from "../../src/tool/builtin/patch/V4A.ts"
 import * as ArgumentRepair from "../../src/tool/calls/ArgumentRepair.ts"
@@ -33,7 +33,7 @@ const markdownUnits = [
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
   "Redaction.redactText": Redaction.redactText,
   "Redaction.redactKeys": Redaction.redactKeys,
-  "TextFences.strip": TextFences.strip,
+  "TextHygiene.stripFences": TextHygiene.stripFences,
   "Injection.scan": (text) => Injection.scan(text, "web"),
   "Injection.scan, of a file": (text) => Injection.scan(text, "context file"),
   "Markdown": (text) => rendered(text),
