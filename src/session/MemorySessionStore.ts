@@ -30,11 +30,12 @@ import * as Cost from "../domain/Cost.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { SessionId } from "../domain/Ids.ts"
 import * as Usage from "../domain/Usage.ts"
+import * as Envelope from "./Envelope.ts"
 import * as MaskedMessage from "./MaskedMessage.ts"
 import * as Reference from "./Reference.ts"
 import * as SearchQuery from "./SearchQuery.ts"
 import * as SearchScan from "./SearchScan.ts"
-import * as SearchText from "./SearchText.ts"
+import * as SearchWords from "./SearchWords.ts"
 import * as SessionSearch from "./SessionSearch.ts"
 import * as SessionStore from "./SessionStore.ts"
 import * as StoreFailure from "./StoreFailure.ts"
@@ -52,7 +53,7 @@ interface Searched {
 const neighbour = (message: Prompt.Message | undefined): SessionSearch.Neighbour | undefined =>
   message === undefined ? undefined : {
     role: message.role,
-    text: SearchText.cut(SearchText.fromMessage(message).content, SessionSearch.neighbourLength)
+    text: SearchWords.cut(Envelope.searchText(message).content, SessionSearch.neighbourLength)
   }
 
 /** A search over the sessions that there are when it is asked: every message is read on every search, the newest hits come first. */
@@ -66,7 +67,7 @@ const searchOf = (sessions: () => Iterable<Searched>): SessionSearch.Service => 
         if (options.except?.includes(id) === true || SessionSearch.hiddenSources.includes(source)) continue
         messages.forEach((message, messageId) => {
           if (options.roles?.includes(message.role) === false) return
-          const snippet = SearchScan.find(query, SearchText.fromMessage(message))
+          const snippet = SearchScan.find(query, Envelope.searchText(message))
           if (snippet === undefined) return
           hits.push({
             order: order[messageId] ?? 0,

@@ -10,7 +10,7 @@
  *
  * Source: `hermes-product.md` §4.1.
  */
-import * as SearchText from "./SearchText.ts"
+import * as SearchWords from "./SearchWords.ts"
 
 /** A word, or several that must follow one another. */
 export interface Term {
@@ -51,7 +51,7 @@ export const parse = (input: string): SearchQuery => {
     } else if (quoted === undefined && (piece === "AND" || piece === "NOT")) {
       negated = piece === "NOT"
     } else {
-      const words = SearchText.words(quoted ?? piece).map((word) => word.text)
+      const words = SearchWords.words(quoted ?? piece).map((word) => word.text)
       if (words.length === 0 || ++count > maxTerms) continue
       const side = negated ? draft.none : draft.all
       side.push({ words, prefix: quoted === undefined && piece.endsWith("*") })

@@ -2,7 +2,8 @@
  * Search without an index: whether one text fits a query, and where.
  */
 import type { Alternative, SearchQuery, Term } from "./SearchQuery.ts"
-import * as SearchText from "./SearchText.ts"
+import type { SearchText } from "./Envelope.ts"
+import * as SearchWords from "./SearchWords.ts"
 
 /** Words shown before the first fit, and in all. */
 const lead = 8
@@ -10,7 +11,7 @@ const shown = 32
 
 interface Field {
   readonly text: string
-  readonly words: ReadonlyArray<SearchText.Word>
+  readonly words: ReadonlyArray<SearchWords.Word>
   readonly folded: ReadonlyArray<string>
 }
 
@@ -20,12 +21,12 @@ interface Span {
 }
 
 const field = (text: string): Field => {
-  const words = SearchText.words(text)
-  return { text, words, folded: words.map((word) => SearchText.fold(word.text)) }
+  const words = SearchWords.words(text)
+  return { text, words, folded: words.map((word) => SearchWords.fold(word.text)) }
 }
 
 const spans = (term: Term, { folded }: Field): ReadonlyArray<Span> => {
-  const wanted = term.words.map(SearchText.fold)
+  const wanted = term.words.map(SearchWords.fold)
   const last = wanted.length - 1
   const fits = (start: number): boolean =>
     wanted.every((word, index) => {
@@ -59,7 +60,7 @@ const snippet = ({ text, words }: Field, found: ReadonlyArray<Span>): string => 
 }
 
 /** The piece of a message that fits a query, marked; `undefined` when it does not fit. */
-export const find = (query: SearchQuery, text: SearchText.SearchText): string | undefined => {
+export const find = (query: SearchQuery, text: SearchText): string | undefined => {
   const fields = [text.content, text.toolNames, text.toolCalls].map(field)
   const alternative = query.find((alternative) => fits(alternative, fields))
   if (alternative === undefined) return undefined

@@ -17,8 +17,7 @@ import * as Stream from "effect/Stream"
 import { SessionStoreError } from "../../domain/AgentError.ts"
 import * as Json from "../../domain/Json.ts"
 import * as RecordEvent from "../../domain/RecordEvent.ts"
-import type * as Envelope from "../Envelope.ts"
-import * as RecordLine from "../RecordLine.ts"
+import * as Envelope from "../Envelope.ts"
 import * as RunRecord from "../RunRecord.ts"
 import type { Database } from "./Database.ts"
 
@@ -52,7 +51,7 @@ type Columns = {
 
 const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, Envelope.Problem> => {
   const { at, event, sessionId, turnId } = entry
-  return Result.map(RecordLine.encodeEvent(event, true), (body) => ({
+  return Result.map(Envelope.encodeEvent(event, true), (body) => ({
     session_id: sessionId,
     turn_id: turnId,
     at,
@@ -66,7 +65,7 @@ const toColumns = (entry: RecordEvent.Entry): Result.Result<Columns, Envelope.Pr
 
 const fromRow = ({ at, body, envelope, session_id: sessionId, turn_id: turnId }: Row): Option.Option<RecordEvent.Entry> =>
   Option.map(
-    RecordLine.decodeEventOf(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined),
+    Envelope.decodeEventOf(Option.getOrUndefined(Json.parse(body)), envelope ?? undefined),
     (event) => ({ sessionId, turnId, at, event })
   )
 

@@ -7,7 +7,7 @@ import type { Fragment } from "effect/sql/Statement"
 import type { SessionId } from "../../domain/Ids.ts"
 import * as SearchQuery from "../SearchQuery.ts"
 import * as SearchScan from "../SearchScan.ts"
-import * as SearchText from "../SearchText.ts"
+import * as SearchWords from "../SearchWords.ts"
 import * as SessionSearch from "../SessionSearch.ts"
 import type { Database } from "./Database.ts"
 
@@ -55,7 +55,7 @@ export const toFts = (query: SearchQuery.SearchQuery): string =>
   ).join(" OR ")
 
 const unspacedWords = (terms: ReadonlyArray<SearchQuery.Term>): ReadonlyArray<string> =>
-  terms.flatMap((term) => term.words.filter(SearchText.isUnspaced))
+  terms.flatMap((term) => term.words.filter(SearchWords.isUnspaced))
 
 /** Makes the search on an open database. */
 export const make = ({ sql, read }: Database): SessionSearch.Service => {

@@ -14,21 +14,19 @@ import * as Leases from "../../platform/Leases.ts"
 import * as Envelope from "../Envelope.ts"
 import * as MaskedMessage from "../MaskedMessage.ts"
 import * as Reference from "../Reference.ts"
-import * as SearchText from "../SearchText.ts"
 import { hiddenSources, type Service as SessionSearch } from "../SessionSearch.ts"
 import * as SessionStore from "../SessionStore.ts"
 import * as StoreFailure from "../StoreFailure.ts"
 import * as Title from "../Title.ts"
-import { type Database, open as openDatabase } from "./Database.ts"
-import * as Rows from "./Rows.ts"
+import * as Database from "./Database.ts"
 import * as SqliteRunRecord from "./SqliteRunRecord.ts"
 import * as SqliteSearch from "./SqliteSearch.ts"
 
 /** The columns of a new message. */
-const encode = (message: Prompt.Message): Effect.Effect<Rows.NewMessage, SessionStoreError> =>
+const encode = (message: Prompt.Message): Effect.Effect<Database.NewMessage, SessionStoreError> =>
   Result.match(Envelope.encode(message), {
     onSuccess: (envelope) => {
-      const { content, toolCalls, toolNames } = SearchText.fromMessage(message)
+      const { content, toolCalls, toolNames } = Envelope.searchText(message)
       return Effect.succeed({ role: message.role, envelope, content, toolNames, toolCalls })
     },
     onFailure: (problem) =>
@@ -42,15 +40,15 @@ const encode = (message: Prompt.Message): Effect.Effect<Rows.NewMessage, Session
   })
 
 /** Makes the session store on an open database. */
-export const make = ({ sql, read, write }: Database): SessionStore.Service => {
-  const session = (rows: ReadonlyArray<Rows.SessionRow>): Option.Option<SessionStore.Session> =>
-    Option.map(Option.fromUndefinedOr(rows[0]), Rows.toSession)
-  const one = (operation: string, rows: Effect.Effect<ReadonlyArray<Rows.SessionRow>, SqlError>) =>
+export const make = ({ sql, read, write }: Database.Database): SessionStore.Service => {
+  const session = (rows: ReadonlyArray<Database.SessionRow>): Option.Option<SessionStore.Session> =>
+    Option.map(Option.fromUndefinedOr(rows[0]), Database.toSession)
+  const one = (operation: string, rows: Effect.Effect<ReadonlyArray<Database.SessionRow>, SqlError>) =>
     read(operation, Effect.map(rows, session))
-  const many = (operation: string, rows: Effect.Effect<ReadonlyArray<Rows.SessionRow>, SqlError>) =>
-    read(operation, Effect.map(rows, (rows) => rows.map(Rows.toSession)))
+  const many = (operation: string, rows: Effect.Effect<ReadonlyArray<Database.SessionRow>, SqlError>) =>
+    read(operation, Effect.map(rows, (rows) => rows.map(Database.toSession)))
 
-  const byId = (id: string) => one("get", sql<Rows.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
+  const byId = (id: string) => one("get", sql<Database.SessionRow>`SELECT * FROM sessions WHERE id = ${id}`)
   const newestFirst = sql`ORDER BY updated_at DESC, rowid DESC`
 
   /** For updates that return the id they touched: none means that there is no such session. */
@@ -86,13 +84,13 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       const mask = yield* MaskedMessage.heldMask
       const title = session.title === undefined ? null : yield* Title.clean("create", mask(session.title))
       const now = yield* Clock.currentTimeMillis
-      const row: Rows.SessionRow = Rows.newSession({ ...session, systemPrompt: mask(session.systemPrompt) }, title, now)
+      const row: Database.SessionRow = Database.newSession({ ...session, systemPrompt: mask(session.systemPrompt) }, title, now)
       return yield* write("create", Effect.gen(function*() {
         const taken = yield* sql`SELECT 1 FROM sessions WHERE id = ${session.id}`
         if (taken.length > 0) return yield* StoreFailure.sessionExists(session.id)
         if (title !== null) yield* titleIsFree("create", session.id, title)
         yield* sql`INSERT INTO sessions ${sql.insert(row)}`
-        return Rows.toSession(row)
+        return Database.toSession(row)
       }))
     }),
 
@@ -154,7 +152,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
         yield* touched("recordUsage", id, rows)
         yield* sql`
           INSERT INTO session_model_usage ${
-          sql.insert({ session_id: id, provider, model, ...Rows.fromUsage(usage), ...Rows.fromCost(cost) })
+          sql.insert({ session_id: id, provider, model, ...Database.fromUsage(usage), ...Database.fromCost(cost) })
         }
           ON CONFLICT (session_id, provider, model) DO UPDATE SET
             input_tokens = input_tokens + excluded.input_tokens,
@@ -214,7 +212,7 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
     list: (options) =>
       many(
         "list",
-        sql<Rows.SessionRow>`
+        sql<Database.SessionRow>`
           SELECT * FROM sessions ${options?.source === undefined ? sql`` : sql`WHERE source = ${options.source}`}
           ${newestFirst} LIMIT ${Math.max(0, options?.limit ?? SessionStore.defaultLimit)}`
       ),
@@ -224,17 +222,17 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       byIdPrefix: (prefix) =>
         many(
           "resolve",
-          sql<Rows.SessionRow>`
+          sql<Database.SessionRow>`
             SELECT * FROM sessions WHERE substr(id, 1, length(${prefix})) = ${prefix}
             ${newestFirst} LIMIT ${Reference.maxCandidates}`
         ),
-      byTitle: (title) => one("resolve", sql<Rows.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
+      byTitle: (title) => one("resolve", sql<Database.SessionRow>`SELECT * FROM sessions WHERE title = ${title}`),
       byTitlePrefix: (prefix) =>
-        many("resolve", sql<Rows.SessionRow>`
+        many("resolve", sql<Database.SessionRow>`
           SELECT * FROM sessions WHERE substr(title, 1, length(${prefix})) = ${prefix}`),
       latest: one(
         "resolve",
-        sql<Rows.SessionRow>`
+        sql<Database.SessionRow>`
           SELECT * FROM sessions WHERE source NOT IN ${sql.in(hiddenSources)} ${newestFirst} LIMIT 1`
       )
     }),
@@ -243,8 +241,8 @@ export const make = ({ sql, read, write }: Database): SessionStore.Service => {
       read(
         "usageByModel",
         Effect.map(
-          sql<Rows.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id} ORDER BY rowid`,
-          (rows) => rows.map((row) => ({ provider: row.provider, model: row.model, usage: Rows.toUsage(row), cost: Rows.toCost(row) }))
+          sql<Database.UsageRow>`SELECT * FROM session_model_usage WHERE session_id = ${id} ORDER BY rowid`,
+          (rows) => rows.map((row) => ({ provider: row.provider, model: row.model, usage: Database.toUsage(row), cost: Database.toCost(row) }))
         )
       )
   })
@@ -259,7 +257,7 @@ export interface Backend {
 
 /** Opens the store, the search and the run record on the database in a file, which is closed with the scope. */
 export const open = (path: string) =>
-  Effect.map(openDatabase(path), (database): Backend => ({
+  Effect.map(Database.open(path), (database): Backend => ({
     record: SqliteRunRecord.make(database),
     store: make(database),
     search: SqliteSearch.make(database)

@@ -1,0 +1,36 @@
+/**
+ * Words of a text, as search compares them.
+ */
+
+/** A word and where it stands. */
+export interface Word {
+  readonly text: string
+  readonly start: number
+  readonly end: number
+}
+
+// Scripts that do not put blanks between words: each sign is a word of its own.
+const unspaced = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]/u
+
+const word =
+  /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]|[[\p{L}\p{N}\p{M}\p{Co}]--[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\p{sc=Thai}]]+/gv
+
+/** The words of a text: runs of letters and digits. */
+export const words = (text: string): ReadonlyArray<Word> =>
+  Array.from(text.matchAll(word), (match) => ({
+    text: match[0],
+    start: match.index,
+    end: match.index + match[0].length
+  }))
+
+/** True when a word belongs to a script that an index of blank-separated words cannot find. */
+export const isUnspaced = (word: string): boolean => unspaced.test(word)
+
+/** A word without case and accents. */
+export const fold = (word: string): string =>
+  word.toLowerCase().normalize("NFD").replace(/\p{Mn}/gu, "").normalize("NFC")
+
+/** The first characters of a text. */
+export const cut = (text: string, length: number): string =>
+  // A character is at most two units, so that a long text is not taken apart whole.
+  Array.from(text.slice(0, 2 * length)).slice(0, length).join("")
