@@ -29,12 +29,10 @@ import * as DerivedSettings from "./DerivedSettings.ts"
 import { Environment, make as makeEnvironment } from "./Environment.ts"
 import { Home } from "./Home.ts"
 import * as InheritedLimits from "./InheritedLimits.ts"
-import { expand, references } from "./internal/Coerce.ts"
 import * as SettingsFiles from "./internal/SettingsFiles.ts"
-import * as SettingSources from "./internal/SettingSources.ts"
 import * as Tree from "./internal/Tree.ts"
-import * as RouteSources from "./RouteSources.ts"
 import { Settings, type Values } from "./Settings.ts"
+import * as SettingSources from "./SettingSources.ts"
 import * as Validation from "./Validation.ts"
 import * as Yaml from "./Yaml.ts"
 
@@ -85,10 +83,10 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
     if (file !== undefined && file !== null && !Tree.isMapping(file)) {
       return Effect.fail(new ConfigError({ path: "config.yaml", message: "config.yaml: expected a mapping of keys" }))
     }
-    const { missing, tree } = expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
+    const { missing, tree } = Tree.expand(file ?? {}, (name) => environment.process[name] ?? environment.file[name])
     const fromFile = SettingSources.read(environment.file, "env-file")
     const fromProcess = SettingSources.read(environment.process, "environment")
-    const layers = RouteSources.layered(tree, [fromFile.assignments, fromProcess.assignments, flags.flatMap(assignment)])
+    const layers = SettingSources.layered(tree, [fromFile.assignments, fromProcess.assignments, flags.flatMap(assignment)])
     const origins = SettingSources.collect(layers.assignments)
     const { remarks, settings, wrong } = Validation.check(layers.tree)
     const line = (path: Tree.Path, text: string) => ({ path: Tree.show(path), text: `${SettingSources.label(origins, path)}: ${text}` })
@@ -102,7 +100,7 @@ export const resolve = ({ environment, file, flags }: Sources): Effect.Effect<Lo
     const guardrail = DerivedSettings.guardrail(settings)
     const told = (stops: boolean) => remarks.flatMap((remark) => remark.stops === stops ? [line(remark.path, remark.text).text] : [])
     return Effect.succeed({
-      settings: { ...settings, sources: RouteSources.make(origins, layers.dropped) },
+      settings: { ...settings, sources: SettingSources.make(origins, layers.dropped) },
       warnings: [
         ...told(false),
         ...fromFile.remarks,
@@ -127,7 +125,7 @@ const hideNamed = Effect.fnUntraced(function*({ settings }: Loaded, file: unknow
   const { hide } = yield* HiddenVariables
   hide([
     ...[...settings.customProviders, ...settings.fallbackProviders].flatMap(({ keyEnv }) => keyEnv ?? []),
-    ...references(file).filter((name) => {
+    ...Tree.references(file).filter((name) => {
       const value = variables[name]
       return value !== undefined && mask(value) !== value
     })

@@ -30,7 +30,6 @@ import * as DotEnv from "./DotEnv.ts"
 import { Environment } from "./Environment.ts"
 import { snakeCase } from "./Fields.ts"
 import { Home } from "./Home.ts"
-import * as Coerce from "./internal/Coerce.ts"
 import * as SettingsFiles from "./internal/SettingsFiles.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
@@ -119,7 +118,7 @@ const cannotEdit = (key: string): ConfigError =>
 const typed = (text: string, path: ReadonlyArray<string>, yaml: Yaml.Yaml): unknown => {
   const shape = Shape.ofPath(path)
   const isText = shape?._tag === "Value" && !shape.kinds.has("anything")
-  if (shape !== undefined && (isText || !/^\s*[[{]/.test(text))) return text === "null" ? null : Coerce.coerce(text, shape)
+  if (shape !== undefined && (isText || !/^\s*[[{]/.test(text))) return text === "null" ? null : Tree.coerce(text, shape)
   return /^\s*[#&*!|>]/.test(text) ? text : Result.getOrElse(yaml.parse(text), () => text)
 }
 

@@ -22,7 +22,7 @@ import * as Schema from "effect/Schema"
 import * as Agent from "./AgentSettings.ts"
 import * as F from "./Fields.ts"
 import * as Model from "./ModelSettings.ts"
-import type { RouteSources } from "./RouteSources.ts"
+import type { RouteSources } from "./SettingSources.ts"
 import * as Tool from "./ToolSettings.ts"
 
 /** `plugins`: `disabled` wins over `enabled`. `entries.<plugin>` is the plugin's own, as it stands in the file. */

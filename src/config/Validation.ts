@@ -16,7 +16,6 @@ import type * as SchemaIssue from "effect/SchemaIssue"
 import { ConfigError } from "../domain/AgentError.ts"
 import { redactText } from "../domain/Redaction.ts"
 import { nearest } from "../domain/Similarity.ts"
-import * as Coerce from "./internal/Coerce.ts"
 import * as Shape from "./internal/Shape.ts"
 import * as Tree from "./internal/Tree.ts"
 import { fileKey, providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
@@ -103,7 +102,7 @@ const prepare = (tree: unknown): { readonly tree: unknown; readonly remarks: Rea
   const root = Shape.root()
 
   const single = (value: unknown, { facts }: Shape.Value, path: Tree.Path): unknown => {
-    if (typeof value === "string" && facts.words === true) return Coerce.boolean(value) ?? value
+    if (typeof value === "string" && facts.words === true) return Tree.boolean(value) ?? value
     if (facts.scalars === true && (typeof value === "number" || typeof value === "boolean")) return String(value)
     if (typeof value !== "number") return value
     const bounded = Math.min(Math.max(value, facts.least ?? -Infinity), facts.most ?? Infinity)

@@ -20,7 +20,7 @@ import * as Result from "effect/Result"
 import * as DerivedSettings from "../config/DerivedSettings.ts"
 import type { Environment } from "../config/Environment.ts"
 import * as KnownProviders from "../config/KnownProviders.ts"
-import * as RouteSources from "../config/RouteSources.ts"
+import * as SettingSources from "../config/SettingSources.ts"
 import * as RouteStatement from "../config/RouteStatement.ts"
 import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
@@ -60,11 +60,11 @@ export const lookupOf = (environment: Environment["Service"]): RouteKeys.Lookup 
 /** Names the sources of a section's address and key. */
 export const placeOf = (sources: Values["sources"], section: ReadonlyArray<string | number>): Pick<SectionSettings, "addressFrom" | "apiKeyAt"> => {
   const address = [...section, "base_url"]
-  const level = RouteSources.levelOf(sources, address)
-  const namesProvider = level === RouteSources.levelOf(sources, [...section, "provider"])
+  const level = SettingSources.levelOf(sources, address)
+  const namesProvider = level === SettingSources.levelOf(sources, [...section, "provider"])
   return {
-    addressFrom: { level, label: RouteSources.labelOf(sources, address), namesProvider },
-    apiKeyAt: RouteSources.labelOf(sources, [...section, "api_key"])
+    addressFrom: { level, label: SettingSources.labelOf(sources, address), namesProvider },
+    apiKeyAt: SettingSources.labelOf(sources, [...section, "api_key"])
   }
 }
 
@@ -91,7 +91,7 @@ const pooledKeys = (
 /** The keys of a provider's pool that may go to a route: to the provider's own address, or to one that stands beside them. */
 const poolFor = (settings: Values, { addressFrom, baseUrl, provider = "auto" }: SectionSettings) => {
   const isOpen = canonical(provider) === "custom"
-  const isBeside = isOpen && addressFrom?.level === RouteSources.levelOf(settings.sources, [provider, "api_keys"])
+  const isBeside = isOpen && addressFrom?.level === SettingSources.levelOf(settings.sources, [provider, "api_keys"])
   return baseUrl === undefined ? isOpen ? undefined : pooledKeys(settings, provider) : isBeside ? pooledKeys(settings, provider) : undefined
 }
 

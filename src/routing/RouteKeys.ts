@@ -18,7 +18,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import type { Level } from "../config/RouteSources.ts"
+import type { Level } from "../config/SettingSources.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as EndpointAddress from "../domain/EndpointAddress.ts"
 import type { Route } from "../domain/Route.ts"

@@ -16,7 +16,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import type { Level } from "../config/RouteSources.ts"
+import type { Level } from "../config/SettingSources.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Configurable } from "../domain/ApiMode.ts"
 import * as EndpointAddress from "../domain/EndpointAddress.ts"

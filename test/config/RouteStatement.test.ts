@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Config from "../../src/config/Config.ts"
 import * as Environment from "../../src/config/Environment.ts"
-import * as RouteSources from "../../src/config/RouteSources.ts"
+import * as SettingSources from "../../src/config/SettingSources.ts"
 import * as RouteStatement from "../../src/config/RouteStatement.ts"
 
 const keys = ["apiKey", "keyEnv", "apiKeyEnv"] as const
@@ -106,9 +106,9 @@ describe("the sources of a route", () => {
   it.effect("are told by name, with what is not used", () =>
     Effect.gen(function*() {
       const { sources } = yield* settingsOf(file, {}, { OPENAI_BASE_URL: b })
-      assert.strictEqual(RouteSources.labelOf(sources, ["model", "base_url"]), ".env: OPENAI_BASE_URL")
-      assert.strictEqual(RouteSources.levelOf(sources, ["model", "base_url"]), "env-file")
-      assert.strictEqual(RouteSources.levelOf(sources, ["model", "provider"]), "file")
+      assert.strictEqual(SettingSources.labelOf(sources, ["model", "base_url"]), ".env: OPENAI_BASE_URL")
+      assert.strictEqual(SettingSources.levelOf(sources, ["model", "base_url"]), "env-file")
+      assert.strictEqual(SettingSources.levelOf(sources, ["model", "provider"]), "file")
       assert.deepStrictEqual(
         sources?.unused,
         ["api_key", "api_mode", "max_tokens", "context_length"].map((key) =>

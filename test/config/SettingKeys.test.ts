@@ -5,7 +5,7 @@ import * as Environment from "../../src/config/Environment.ts"
 import * as Shape from "../../src/config/internal/Shape.ts"
 import * as Edit from "../../src/config/Edit.ts"
 import * as Tree from "../../src/config/internal/Tree.ts"
-import { nameOf } from "../../src/config/internal/SettingSources.ts"
+import { nameOf } from "../../src/config/SettingSources.ts"
 
 /** Expands `a.{b, c.{d}}` as the specifications write keys. */
 const expand = (keys: string): ReadonlyArray<string> => {

@@ -1,7 +1,20 @@
 /**
- * Reads and changes places in the plain values of a file: mappings, lists and scalars.
+ * Plain values of a file, mappings, lists and scalars: reads and changes places in them, and turns texts into the values that
+ * their places expect: texts of the environment, and `${VAR}` and `${env:VAR}` in the file.
+ *
+ * **Details**
+ *
+ * Booleans are `true`, `1`, `yes`, `on` and their opposites; lists are separated by commas (directories as in `PATH`) or
+ * written as JSON; mappings are JSON. A text that does not fit stays a text, for the Schema to refuse.
+ *
+ * References are expanded in parsed values, so that a variable cannot change the structure of the file. A text that is one
+ * reference takes the type that its place expects, as a variable of the environment does. `$${` is a literal `${`. Commands
+ * of a shell keep theirs.
  */
+import * as Option from "effect/Option"
+import * as Json from "../../domain/Json.ts"
 import { providerKeysKey } from "../Settings.ts"
+import * as Shape from "./Shape.ts"
 
 /** A mapping of the file. */
 export type Mapping = Readonly<Record<string, unknown>>
@@ -47,3 +60,103 @@ export const show = (path: Path): string =>
     if (typeof key === "number") return `${shown}[${key}]`
     return shown === "" ? showKey(key) : `${shown}.${showKey(key)}`
   }, "")
+
+const words: Readonly<Record<string, boolean>> = {
+  true: true,
+  yes: true,
+  on: true,
+  "1": true,
+  false: false,
+  no: false,
+  off: false,
+  "0": false
+}
+
+/** The boolean that a word means, in any case. */
+export const boolean = (text: string): boolean | undefined => words[text.trim().toLowerCase()]
+
+const numeric = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i
+
+const items = (text: string, separator: string): ReadonlyArray<string> =>
+  text.split(separator).map((item) => item.trim()).filter((item) => item !== "")
+
+const json = (text: string, fits: (value: unknown) => boolean): unknown =>
+  Option.getOrElse(Option.filter(Json.parse(text), fits), () => text)
+
+const single = (text: string, { kinds }: Shape.Value): unknown => {
+  if (kinds.has("anything")) return json(text, () => true)
+  if (kinds.has("boolean")) {
+    const word = boolean(text)
+    if (word !== undefined) return word
+  }
+  if (kinds.has("number") && numeric.test(text.trim())) return Number(text)
+  if (kinds.has("list") && text.includes(",")) return items(text, ",")
+  return text
+}
+
+/** Converts a text to the type of its place. */
+export const coerce = (text: string, shape: Shape.Shape): unknown => {
+  switch (shape._tag) {
+    case "Section":
+    case "MapOf":
+      return json(text, isMapping)
+    case "ListOf":
+      return text.trimStart().startsWith("[") || shape.item._tag !== "Value"
+        ? json(text, Array.isArray)
+        : items(text, shape.facts.separator ?? ",").map((item) => coerce(item, shape.item))
+    case "Value":
+      return single(text, shape)
+  }
+}
+
+/** A reference to a variable that is not set. */
+export interface Missing {
+  readonly path: Path
+  readonly variable: string
+  readonly reference: string
+}
+
+const reference = /\$?\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}/g
+const whole = /^\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$/
+
+/** The tree with its references replaced, and those that could not be. */
+export const expand = (
+  tree: unknown,
+  lookup: (name: string) => string | undefined
+): { readonly tree: unknown; readonly missing: ReadonlyArray<Missing> } => {
+  const missing: Array<Missing> = []
+
+  const text = (value: string, shape: Shape.Shape | undefined, path: Path): unknown => {
+    const only = whole.exec(value)?.[1]
+    const found = only === undefined ? undefined : lookup(only)
+    if (found !== undefined && shape !== undefined) return coerce(found, shape)
+    return value.replaceAll(reference, (match, variable: string) => {
+      if (match.startsWith("$$")) return match.slice(1)
+      const found = lookup(variable)
+      if (found === undefined) missing.push({ path, variable, reference: match })
+      return found ?? match
+    })
+  }
+
+  const walk = (value: unknown, shape: Shape.Shape | undefined, path: Path): unknown => {
+    if (typeof value === "string") {
+      const verbatim = shape?._tag === "Value" && shape.facts.verbatim === true
+      return verbatim || !value.includes("${") ? value : text(value, shape, path)
+    }
+    const inside = (key: string | number) => shape && Shape.at(shape, [key])
+    if (Array.isArray(value)) return value.map((item, index) => walk(item, inside(index), [...path, index]))
+    if (!isMapping(value)) return value
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, inside(key), [...path, key])]))
+  }
+
+  return { tree: walk(tree, Shape.root(), []), missing }
+}
+
+/** Names of the variables that a tree refers to. */
+export const references = (tree: unknown): ReadonlyArray<string> => {
+  if (typeof tree === "string") {
+    return Array.from(tree.matchAll(reference)).flatMap(([match, variable]) => match.startsWith("$$") || variable === undefined ? [] : [variable])
+  }
+  if (Array.isArray(tree)) return tree.flatMap(references)
+  return isMapping(tree) ? Object.values(tree).flatMap(references) : []
+}

@@ -1,8 +1,12 @@
 /**
- * Lays the sources of the settings over each other, weakest first, so that a route stays one value, and keeps the source of
- * each of its parts. Names of sources only, never their values.
+ * Sources of the settings: reads environment variables, lays the sources over each other, weakest first, so that a route stays one
+ * value, and keeps the source of each setting, so that an error names what the user wrote. Names of sources only, never their
+ * values.
  *
  * **Details**
+ *
+ * Every key has a variable: `HERMES_` and its path in capitals with `__` between the levels, `HERMES_AGENT__MAX_TURNS`. A few
+ * keys have a second, documented name; the general one wins over it. An empty variable counts as not set.
  *
  * Before a source's values are set, the parts of each route go that belong to another one (`RouteStatement`). Sections that
  * describe a route: `model`, `delegation`, `fallback_model`, and each of `auxiliary`. Lists (`fallback_providers`,
@@ -14,13 +18,127 @@
  * A key of the environment may follow an address elsewhere only when the same source names that address; routing asks
  * {@link levelOf} for it. `hermes doctor` and `-v` show {@link labelOf} and `unused`.
  *
+ * **Gotchas**
+ *
+ * Names that the user chose are lower-case in this form: `HERMES_PROVIDERS__OPENROUTER__REQUEST_TIMEOUT_SECONDS`. Variables
+ * of one level that name no key (`HERMES_HOME`, `HERMES_PLUGINS_DEBUG`) belong to other modules.
+ *
  * Source: `ARCHITECTURE.md` §7 ("a key and its address").
  */
+import type { Variables } from "../platform/ProcessVariables.ts"
 import { snakeCase } from "./Fields.ts"
+import * as Shape from "./internal/Shape.ts"
+import * as Tree from "./internal/Tree.ts"
 import * as KnownProviders from "./KnownProviders.ts"
 import * as RouteStatement from "./RouteStatement.ts"
-import * as SettingSources from "./internal/SettingSources.ts"
-import * as Tree from "./internal/Tree.ts"
+
+/** A source of settings, weakest first. */
+export type Level = "file" | "env-file" | "environment" | "flags"
+
+/** The file, or what a variable or flag is called, after where it stands (`.env: `). */
+export type Origin =
+  | { readonly _tag: "File" }
+  | { readonly _tag: "Named"; readonly level: Exclude<Level, "file">; readonly name: string; readonly path: Tree.Path }
+
+/** A value and where it goes. */
+export interface Assignment {
+  readonly path: ReadonlyArray<string>
+  readonly value: unknown
+  readonly origin: Origin
+}
+
+/** The file. */
+export const file: Origin = { _tag: "File" }
+
+/** A variable or flag that sets the value at a path. */
+export const named = (name: string, path: Tree.Path, level: Exclude<Level, "file">): Origin => ({ _tag: "Named", level, name, path })
+
+/** Origins by place; the nearest one above a place holds for it. */
+export type Origins = ReadonlyMap<string, Origin>
+
+const key = (path: Tree.Path): string => path.join("\0")
+
+/** The map of the assignments, of which the later ones win. */
+export const collect = (assignments: ReadonlyArray<Assignment>): Origins =>
+  new Map(assignments.map(({ origin, path }) => [key(path), origin]))
+
+/** Source of the value at a place. */
+export const at = (origins: Origins, path: Tree.Path): Origin => {
+  for (let length = path.length; length > 0; length--) {
+    const origin = origins.get(key(path.slice(0, length)))
+    if (origin !== undefined) return origin
+  }
+  return file
+}
+
+/** Beginning of a line about a place: `config.yaml: agent.max_turns`, `HERMES_AGENT__MAX_TURNS`, `--max-turns`. */
+export const label = (origins: Origins, path: Tree.Path): string => {
+  const place = Tree.inFile(path)
+  const origin = at(origins, place)
+  if (origin._tag === "File") return place.length === 0 ? "config.yaml" : `config.yaml: ${Tree.show(place)}`
+  const inside = place.slice(origin.path.length)
+  return `${origin.level === "env-file" ? ".env: " : ""}${origin.name}${inside.length === 0 ? "" : `: ${Tree.show(inside)}`}`
+}
+
+const documented: Readonly<Record<string, string>> = {
+  HERMES_MODEL: "model.default",
+  OPENAI_BASE_URL: "model.base_url",
+  HERMES_API_TIMEOUT: "network.request_timeout_seconds",
+  HERMES_STREAM_READ_TIMEOUT: "network.stream_read_timeout_seconds",
+  HERMES_STREAM_STALE_TIMEOUT: "network.stream_stale_timeout_seconds",
+  HERMES_API_CALL_STALE_TIMEOUT: "network.call_stale_timeout_seconds",
+  HERMES_STREAM_RETRIES: "network.stream_retries",
+  HERMES_ACCEPT_HOOKS: "hooks_auto_accept",
+  HERMES_REDACT_SECRETS: "security.redact_secrets",
+  HERMES_ALLOW_PRIVATE_URLS: "security.allow_private_urls",
+  HERMES_WRITE_SAFE_ROOT: "security.write_safe_root",
+  HERMES_PLUGIN_PAYLOAD_MAX_CHARS: "plugins.payload_max_chars"
+}
+
+const prefix = "HERMES_"
+
+const generalPath = (name: string): ReadonlyArray<string> | undefined => {
+  if (!name.startsWith(prefix)) return undefined
+  const path = name.slice(prefix.length).toLowerCase().split("__")
+  if (path.includes("")) return undefined
+  if (path.length > 1) return path
+  const only = Shape.root().fields.get(path[0] ?? "")
+  return only === undefined || only._tag === "Section" ? undefined : path
+}
+
+/** Settings from variables, and remarks about variables that name no setting. */
+export interface FromVariables {
+  readonly assignments: ReadonlyArray<Assignment>
+  readonly remarks: ReadonlyArray<string>
+}
+
+/** The variable of a path. */
+export const nameOf = (path: ReadonlyArray<string>): string => prefix + path.join("__").toUpperCase()
+
+const unknown = (path: ReadonlyArray<string>): string => {
+  const meant = Shape.nearestPath(path)
+  return `unknown setting, ignored${meant === undefined ? "" : `; did you mean ${nameOf(meant)}?`}`
+}
+
+/** Reads the variables of one source. The general names come last and so win. */
+export const read = (variables: Variables, level: Extract<Level, "env-file" | "environment">): FromVariables => {
+  const where = level === "env-file" ? ".env: " : ""
+  const remarks: Array<string> = []
+  const assign = (name: string, path: ReadonlyArray<string>): ReadonlyArray<Assignment> => {
+    const text = variables[name]
+    if (!text) return []
+    const shape = Shape.ofPath(path)
+    if (shape !== undefined) return [{ path, value: Tree.coerce(text, shape), origin: named(name, path, level) }]
+    remarks.push(`${where}${name}: ${unknown(path)}`)
+    return []
+  }
+  const second = Object.entries(documented).flatMap(([name, path]) => assign(name, path.split(".")))
+  const general = Object.keys(variables).flatMap((name) => {
+    const path = Object.hasOwn(documented, name) ? undefined : generalPath(name)
+    return path === undefined ? [] : assign(name, path)
+  })
+  return { assignments: [...second, ...general], remarks }
+}
 
 /** The variable that names the address of an endpoint. */
 export const endpointVariable = "OPENAI_BASE_URL"
@@ -28,11 +146,11 @@ export const endpointVariable = "OPENAI_BASE_URL"
 /** A part of a route that is not used, and the source that names another route. */
 export interface Dropped {
   readonly path: Tree.Path
-  readonly origin: SettingSources.Origin
-  readonly by: SettingSources.Origin
+  readonly origin: Origin
+  readonly by: Origin
 }
 
-type Assignments = ReadonlyArray<SettingSources.Assignment>
+type Assignments = ReadonlyArray<Assignment>
 
 const textOf = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
@@ -49,7 +167,7 @@ const sectionsOf = (tree: unknown): ReadonlyArray<ReadonlyArray<string>> => {
 const set = (tree: unknown, assignments: Assignments): unknown =>
   assignments.reduce((tree, { path, value }) => Tree.set(tree, path, value), tree)
 
-const isEndpoint = ({ origin }: SettingSources.Assignment): boolean => origin._tag === "Named" && origin.name === endpointVariable
+const isEndpoint = ({ origin }: Assignment): boolean => origin._tag === "Named" && origin.name === endpointVariable
 
 const speaksOpenAi = (provider: string | undefined): boolean =>
   provider === undefined || ["", "auto", "openai", "custom"].includes(KnownProviders.canonical(provider))
@@ -95,7 +213,7 @@ export const layered = (
   const counting = levels.map((level) => speaksOpenAi(provider) ? level : level.filter((one) => !isEndpoint(one)))
   const dropped: Array<Dropped> = []
   let tree = file
-  let origins: SettingSources.Origins = new Map()
+  let origins: Origins = new Map()
   for (const level of counting) {
     const [first] = level
     if (first === undefined) continue
@@ -104,11 +222,11 @@ export const layered = (
     // The endpoint is for the provider that counts in the end, whichever an earlier source named.
     const address = level.findLast(({ path }) => path.join(".") === "model.base_url")
     const forProvider = address !== undefined && isEndpoint(address) && statementAt(own, ["model"]).provider === undefined ? provider : undefined
-    const remove = (path: ReadonlyArray<string>, by: SettingSources.Origin): void => {
+    const remove = (path: ReadonlyArray<string>, by: Origin): void => {
       const found = Tree.get(tree, path)
       if (found === undefined || found === null) return
       // A value that the stronger source gives itself takes the place of the old one.
-      if (Tree.get(own, path) === undefined) dropped.push({ path, origin: SettingSources.at(origins, path), by })
+      if (Tree.get(own, path) === undefined) dropped.push({ path, origin: at(origins, path), by })
       tree = Tree.remove(tree, path)
     }
     for (const section of sectionsOf(next)) {
@@ -124,39 +242,36 @@ export const layered = (
     }
     if (forProvider !== undefined) tree = Tree.set(tree, ["model", "provider"], forProvider)
     tree = set(tree, level)
-    origins = new Map([...origins, ...SettingSources.collect(level)])
+    origins = new Map([...origins, ...collect(level)])
   }
   return { tree, assignments: counting.flat(), dropped }
 }
 
-/** A source of settings, weakest first. */
-export type Level = SettingSources.Level
-
 /** Sources of the parts of the configured routes. */
 export interface RouteSources {
-  readonly origins: SettingSources.Origins
+  readonly origins: Origins
   /** Settings that are not used, a line each. */
   readonly unused: ReadonlyArray<string>
 }
 
-const place = (origin: SettingSources.Origin, path: Tree.Path): string => SettingSources.label(SettingSources.collect([{ path: path.map(String), value: undefined, origin }]), path)
+const place = (origin: Origin, path: Tree.Path): string => label(collect([{ path: path.map(String), value: undefined, origin }]), path)
 
 const unusedLine = ({ by, origin, path }: Dropped): string =>
   `${place(origin, path)} is not used: it is for another route than ${by._tag === "File" ? "config.yaml" : place(by, by.path)} names`
 
 /** The sources of loaded settings. */
-export const make = (origins: SettingSources.Origins, dropped: ReadonlyArray<Dropped>): RouteSources => ({
+export const make = (origins: Origins, dropped: ReadonlyArray<Dropped>): RouteSources => ({
   origins,
   unused: dropped.map(unusedLine)
 })
 
-const none: SettingSources.Origins = new Map()
+const none: Origins = new Map()
 
 /** The source that sets a place. */
 export const levelOf = (sources: RouteSources | undefined, path: Tree.Path): Level => {
-  const origin = SettingSources.at(sources?.origins ?? none, path)
+  const origin = at(sources?.origins ?? none, path)
   return origin._tag === "File" ? "file" : origin.level
 }
 
 /** The source that sets a place, in words: `config.yaml: model.base_url`, `OPENAI_BASE_URL`, `--base-url`. */
-export const labelOf = (sources: RouteSources | undefined, path: Tree.Path): string => SettingSources.label(sources?.origins ?? none, path)
+export const labelOf = (sources: RouteSources | undefined, path: Tree.Path): string => label(sources?.origins ?? none, path)
