@@ -74,6 +74,13 @@ describe("the calls of a message", () => {
     )
   })
 
+  it("calls that share an id are told apart", () => {
+    const two = [{ ...call("read_file", { path: "a" }), id: "call_0" }, { ...call("read_file", { path: "b" }), id: "call_0" }]
+    const { changes, parts } = Normalise.normalise(two, tools, { delegations: 1 })
+    assert.deepStrictEqual(parts.map((part) => part.type === "tool-call" ? part.id : ""), ["call_0", "call_0_2"])
+    assert.strictEqual(changes.length, 1)
+  })
+
   it("a misspelled delegation counts as one", () => {
     assert.deepStrictEqual(calls([call("DelegateTask", { goal: "a" }), call("delegate_task", { goal: "b" })]).calls, [
       ["delegate_task", { goal: "a" }]

@@ -6,7 +6,7 @@
  *
  * Each step is a function from calls to calls, in this order: names ({@link NameRepair}), arguments that are no JSON
  * ({@link ArgumentRepair}), values of another type than the schema's ({@link Coercion}), the cap on `delegate_task`, then
- * calls that repeat an earlier one of the same message. A call whose arguments were cut makes the whole answer truncated:
+ * calls that repeat an earlier one of the same message, then ids that two calls share. A call whose arguments were cut makes the whole answer truncated:
  * nothing of it is executed. What cannot be repaired stays as it is, and gets an error result later.
  *
  * Source: `hermes-llm.md` §13.2–13.5, `hermes-product.md` §2.1, `ARCHITECTURE.md` §4 and §7.
@@ -106,6 +106,19 @@ const dropRepeated = (): Step => {
   }
 }
 
+/** Renames a call whose id another call of the message has: results are told apart by it, and providers refuse two of one id. */
+const uniqueIds = (): Step => {
+  const taken = new Set<string>()
+  return (call) => {
+    const { id } = call
+    let own = id
+    // An empty id is replaced where the answer becomes a message.
+    for (let n = 2; id !== "" && taken.has(own); n++) own = `${id}_${n}`
+    taken.add(own)
+    return own === id ? same : { _tag: "Changed", call: { ...call, id: own }, change: `a second call with the id ${id} is now ${own}` }
+  }
+}
+
 const isCall = (part: ContentPart): part is Call => part.type === "tool-call" && !part.providerExecuted
 
 const none: Normalised["notes"] = new Map()
@@ -137,7 +150,7 @@ export const normalise = (
   limits: Limits
 ): Normalised => {
   if (isFine(parts, tools)) return { parts, truncated: false, changes: [], notes: none }
-  const steps = [repairName(tools), repairArguments, coerceValues(tools), capDelegations(limits.delegations), dropRepeated()]
+  const steps = [repairName(tools), repairArguments, coerceValues(tools), capDelegations(limits.delegations), dropRepeated(), uniqueIds()]
   const changes: Array<Change> = []
   const notes = new Map<ContentPart, string>()
   let truncated = false
