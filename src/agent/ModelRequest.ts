@@ -187,7 +187,7 @@ const send = Effect.fnUntraced(function*(
       taskId: run.taskId,
       turnId: run.turnId,
       platform: run.platform,
-      apiCallCount: run.steps
+      apiCallCount: run.questions
     },
     userMessage: run.userMessage,
     notify: run.recorder === undefined ? run.emit : (events) => emit(run, ...events),
@@ -270,9 +270,15 @@ export const ask = Effect.fnUntraced(function*(
   run: RunState,
   question: Question
 ): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services> {
+  run.questions++
+  run.attempt = 0
   const progress = begin(run)
   const { log } = progress
-  const answer = yield* answering(run, question, progress)
+  const answer = yield* Effect.ensuring(
+    answering(run, question, progress),
+    // A question that is cut was at its newest attempt.
+    Effect.sync(() => void (run.attempt = Math.max(0, log.count - 1)))
+  )
   run.route = answer.route
   run.attempt = answer.attempt
   if (answer.brokenOff !== undefined) {

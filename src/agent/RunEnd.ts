@@ -16,10 +16,9 @@ import * as Conversation from "../domain/Conversation.ts"
 import type { Failure } from "../domain/RecordEvent.ts"
 import * as Refused from "../domain/Refused.ts"
 import { isCompleted, type RunEvent, type RunResult } from "../domain/RunEvent.ts"
-import { makeApiRequestId } from "../hooks/Correlation.ts"
 import * as CallSize from "../routing/CallSize.ts"
 import * as Evidence from "../routing/classification/Evidence.ts"
-import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
+import { apiRequestId, emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
 import { Services } from "./Services.ts"
 
 /**
@@ -94,7 +93,7 @@ export const reasonOf = <E>(exit: Exit.Exit<RunResult | void, E>): string => {
 /** Reason that listeners get of a run that was cut: in the contract's word, with the request that it was at. */
 const cut = (run: RunState) => ({
   reason: run.lineage === undefined ? "keyboard_interrupt" : "interrupted",
-  ...(run.steps === 0 ? {} : { api_request_id: makeApiRequestId(run.turnId, run.steps, run.attempt) })
+  ...(run.questions === 0 ? {} : { api_request_id: apiRequestId(run) })
 })
 
 const failureOf = (cause: Cause.Cause<unknown>): typeof Failure.Type => {

@@ -266,6 +266,7 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
     compactions: Probing.turn(),
     userMessage: prompt,
     steps: 0,
+    questions: 0,
     attempt: 0,
     route,
     text: "",

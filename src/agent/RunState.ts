@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import * as Cost from "../domain/Cost.ts"
-import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
+import type { ApiRequestId, SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ReasoningEffort } from "../domain/Model.ts"
 import type { Origin } from "../domain/RecordEvent.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
@@ -64,9 +64,11 @@ export interface RunState {
   readonly userMessage: unknown
   /** The calls that are being run. */
   batch: Batch
-  /** Model calls so far. */
+  /** Model calls with tools so far. */
   steps: number
-  /** Attempt of the newest step that was answered, from 0. */
+  /** Questions to the model so far: the steps, and each request for a summary. Their attempts are named after it. */
+  questions: number
+  /** Attempt that answered the newest question, or that it was cut in, from 0. */
   attempt: number
   /** The route that answered last; before that, the one that will be asked. */
   route: RouteInfo
@@ -100,6 +102,9 @@ interface Batch {
 /** No calls are being run. */
 export const noBatch: Batch = { calls: [], results: new Map(), begun: new Set(), salvaged: new Map() }
 
+/** The id of the attempt that answered the newest question, or that it was cut in. */
+export const apiRequestId = ({ attempt, questions, turnId }: RunState): ApiRequestId => makeApiRequestId(turnId, questions, attempt)
+
 /** Tells the listener, if there is one; waits, changes of the route and notices are part of the record. */
 export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.Effect<void> => {
   if (run.recorder !== undefined) {
@@ -118,11 +123,11 @@ export const storeMessages = (
   messages: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<void, SessionStoreError, Services> =>
   Effect.map(Effect.flatMap(Services, ({ store }) => store.append(run.sessionId, messages)), (position) => {
-    const { attempt, recorder, steps, turnId } = run
+    const { questions, recorder } = run
     const [first] = messages
     if (recorder === undefined || first === undefined) return
     const by = originOf(first)
-    recorder.appended(by, position, messages, by === "model" && steps > 0 ? makeApiRequestId(turnId, steps, attempt) : undefined)
+    recorder.appended(by, position, messages, by === "model" && questions > 0 ? apiRequestId(run) : undefined)
   })
 
 /** The result of a run that ends now. */

@@ -11,7 +11,6 @@ import * as AnswerLimits from "../domain/AnswerLimits.ts"
 import * as Conversation from "../domain/Conversation.ts"
 import type { ContentPart, ModelResponse } from "../domain/Model.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
-import { makeApiRequestId } from "../hooks/Correlation.ts"
 import * as Bounds from "../tool/Bounds.ts"
 import * as Normalise from "../tool/calls/Normalise.ts"
 import * as ToolCalls from "../tool/ToolCalls.ts"
@@ -20,7 +19,7 @@ import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextOverflow from "./ContextOverflow.ts"
 import * as ModelRequest from "./ModelRequest.ts"
-import { emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
+import { apiRequestId, emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Outcome of one step. */
@@ -129,7 +128,7 @@ const runTools = Effect.fnUntraced(function*(
       sessionId: run.sessionId,
       taskId: run.taskId,
       turnId: run.turnId,
-      apiRequestId: makeApiRequestId(run.turnId, run.steps, run.attempt)
+      apiRequestId: apiRequestId(run)
     },
     emit: run.emit,
     begin: (started) => {
@@ -270,8 +269,7 @@ const settled = Effect.fnUntraced(function*(
   const { changes } = normalised
   if (changes.length > 0) {
     for (const change of changes) yield* Effect.logDebug(change)
-    const apiRequestId = makeApiRequestId(run.turnId, run.steps, run.attempt)
-    run.recorder?.write({ _tag: "AnswerAdapted", apiRequestId, changes })
+    run.recorder?.write({ _tag: "AnswerAdapted", apiRequestId: apiRequestId(run), changes })
   }
   const content = normalised.parts.map(promptPart(run.steps))
   const calls = content.filter(isCall)
