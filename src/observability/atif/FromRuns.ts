@@ -43,8 +43,13 @@ const time = (at: number | undefined): string | undefined => at === undefined ||
 
 const textOf = (value: unknown): string => typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
 
-const contentOf = (content: Prompt.Message["content"]): Atif.Content =>
-  typeof content === "string" ? content : MessageText.content(json(content)) ?? ""
+/** Content of a message, whole. Files are images where they have an address, else named by their type. */
+const contentOf = (content: Prompt.Message["content"]): Atif.Content => {
+  if (typeof content === "string") return content
+  const texts = content.flatMap((part) => part.type === "text" ? [part.text] : [])
+  return texts.length === content.length ? texts.join("\n") : MessageText.content(json(content.map((part) =>
+    part.type === "file" && !(part.data instanceof URL) ? { ...part, data: undefined } : part))) ?? ""
+}
 
 /** Usage and cost of an attempt. */
 const metricsOf = ({ end }: Attempt): ReadonlyArray<Atif.Metrics> => {
@@ -100,7 +105,8 @@ const answerOf = ({ attempts, message }: Step): Answer | undefined => {
       calls: stored.content.flatMap((part) => part.type === "tool-call" ? [part] : [])
     }
   }
-  const parts = attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0)?.end?.answer
+  const whole = attempts.findLast(({ end }) => end?.status === "answered")
+  const parts = (whole ?? attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0))?.end?.answer
   return parts === undefined ? undefined : {
     text: parts.flatMap((part) => part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []).join(""),
     reasoning: parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
