@@ -1,0 +1,225 @@
+// The run record of generated runs: complete, exact, the same from every reader, and told whole by the trajectory made of it.
+// `HERMES_TEST_SEED` names one seed, `HERMES_TEST_GENERATED` how many are tried (`npm run test:record`).
+import { assert, describe, it } from "@effect/vitest"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import type * as Prompt from "effect/ai/Prompt"
+import { Conversation, type Model, type RecordEvent, RunRecord, RunRecordFile, SqliteSessionStore, Usage } from "../../src/index.ts"
+import * as History from "../../src/domain/History.ts"
+import * as Route from "../../src/domain/Route.ts"
+import type * as Atif from "../../src/observability/Atif.ts"
+import * as AtifCheck from "../../src/observability/AtifCheck.ts"
+import * as FromRuns from "../../src/observability/atif/FromRuns.ts"
+import { args as argumentsOf } from "../../src/observability/atif/Value.ts"
+import * as PartialAnswer from "../../src/routing/PartialAnswer.ts"
+import * as RunTree from "../../src/observability/RunTree.ts"
+import * as StoredRuns from "../../src/observability/StoredRuns.ts"
+import { type Outcome, planOf, runPlan } from "../support/generatedRuns.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+type Tagged<Tag extends RecordEvent.Kind> = Extract<RecordEvent.RecordEvent, { readonly _tag: Tag }>
+
+const of = <Tag extends RecordEvent.Kind>(entries: ReadonlyArray<RecordEvent.Entry>, tag: Tag): ReadonlyArray<Tagged<Tag>> =>
+  entries.map(({ event }) => event).filter((event): event is Tagged<Tag> => event._tag === tag)
+
+/** Without prototypes, and without members that are undefined. */
+const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
+
+const groupBy = <A>(items: ReadonlyArray<A>, key: (item: A) => string): ReadonlyMap<string, ReadonlyArray<A>> => Map.groupBy(items, key)
+
+/** Every stored message is in the record once, at its position, equal. */
+const messagesAreComplete = ({ messages, stored }: Outcome) => {
+  for (const [sessionId, all] of messages) {
+    const recorded = of(stored.filter((entry) => entry.sessionId === sessionId), "MessageAppended").filter(({ position }) => position !== undefined)
+    assert.deepStrictEqual(recorded.map(({ position }) => position), all.map((_, position) => position), `positions of ${sessionId}`)
+    assert.deepStrictEqual(plain(recorded.map(({ message }) => message)), plain(all))
+  }
+}
+
+const startedAndEnded = (what: string, started: ReadonlyArray<string>, ended: ReadonlyArray<string>) =>
+  assert.deepStrictEqual(ended.toSorted(), started.toSorted(), what)
+
+/** What began has ended, once. */
+const endsAreComplete = ({ heard, stored }: Outcome) => {
+  const runs = of(stored, "RunStarted").length
+  assert.strictEqual(of(stored, "RunEnded").length, runs, "runs")
+  const started = of(stored, "AttemptStarted").map(({ apiRequestId }) => apiRequestId)
+  assert.strictEqual(new Set(started).size, started.length, `ids of attempts: ${started.join(" ")}`)
+  startedAndEnded("attempts", started, of(stored, "AttemptEnded").map(({ apiRequestId }) => apiRequestId))
+  for (const [turn, entries] of groupBy(stored, ({ turnId }) => turnId)) {
+    const asked = of(entries, "MessageAppended").flatMap(({ message, origin }) =>
+      origin === "model" && message?.role === "assistant" ? message.content.flatMap((part) => part.type === "tool-call" ? [part.id] : []) : [])
+    const ended = of(entries, "CallEnded").filter(({ parentCallId }) => parentCallId === undefined).map(({ callId }) => callId)
+    startedAndEnded(`calls of ${turn}`, asked, ended)
+    for (const { callId } of of(entries, "CallStarted")) assert.include(ended, callId)
+  }
+  startedAndEnded("children", of(stored, "ChildStarted").map(({ subagentId }) => subagentId), of(stored, "ChildEnded").map(({ subagentId }) => subagentId))
+  assert.strictEqual(of(heard, "Gap").length, 0)
+}
+
+const attemptsOf = (run: RunTree.Run): ReadonlyArray<RunTree.Attempt> => [...run.steps.flatMap(({ attempts }) => attempts), ...run.sideTasks]
+
+const runsBelow = (run: RunTree.Run): ReadonlyArray<RunTree.Run> => {
+  const childrenOf = (call: RunTree.Call): ReadonlyArray<RunTree.Child> => [...call.children, ...call.calls.flatMap(childrenOf)]
+  const children = [...run.children, ...run.steps.flatMap(({ calls }) => calls.flatMap(childrenOf))]
+  return [run, ...children.flatMap((child) => child.run === undefined ? [] : runsBelow(child.run))]
+}
+
+const anyCall: Omit<Model.ModelCall, "messages"> = { tools: [], toolChoice: "auto", responseFormat: { type: "text" }, stream: false }
+
+/** A request resolves to what the provider was asked. */
+const requestsAreExact = ({ asked, stored }: Outcome, tree: RunTree.Tree) => {
+  const attempts = tree.roots.flatMap(runsBelow).flatMap(attemptsOf)
+  assert.strictEqual(attempts.length, of(stored, "AttemptStarted").length, "every attempt is in the tree")
+  const inOrder = new Map(of(stored, "AttemptStarted").map(({ apiRequestId }, index) => [apiRequestId, index]))
+  const sorted = attempts.toSorted((a, b) => (inOrder.get(a.start.apiRequestId) ?? 0) - (inOrder.get(b.start.apiRequestId) ?? 0))
+  const keyOf = ({ run, start }: RunTree.Attempt): string => start.task === undefined ? run.sessionId : ""
+  const askedBySession = groupBy(asked, ({ sessionId }) => sessionId ?? "")
+  for (const [key, own] of groupBy(sorted, keyOf)) {
+    const questions = askedBySession.get(key) ?? []
+    assert.strictEqual(own.length, questions.length, `attempts of ${key}`)
+    own.forEach((attempt, index) => {
+      const question = questions[index]
+      if (question === undefined) return
+      const messages = tree.request(attempt).messages.flatMap((message): ReadonlyArray<Prompt.Message> => {
+        assert.isDefined(message, `a message of ${attempt.start.apiRequestId}`)
+        return message === undefined ? [] : [message]
+      })
+      const abilities = Route.abilities(question.provider.info)
+      const { apiRequestId, continues = 0 } = attempt.start
+      // The rest of an answer that broke off is asked for after its beginning, of which the record has the length.
+      const spoken = question.messages.findLast(({ role }) => role === "assistant")
+      const beginning = spoken === undefined || continues === 0 ? "" : Conversation.text(spoken).slice(-continues)
+      const whole = PartialAnswer.continuation({ ...anyCall, messages }, beginning).messages
+      assert.deepStrictEqual(plain(History.sendable(whole, abilities)), plain(question.messages), apiRequestId)
+    })
+  }
+}
+
+const readFrom = (entries: ReadonlyArray<RecordEvent.Entry>) =>
+  RunRecord.RunRecord.use((record) => Effect.andThen(record.append(entries), Stream.runCollect(record.read())))
+
+/** A listener, memory, the database and a file tell the same. */
+const readersAgree = Effect.fnUntraced(function*({ heard, stored }: Outcome) {
+  const path = `${yield* temporaryDirectory}/runs.jsonl`
+  const memory = yield* Effect.provide(readFrom(heard), RunRecord.RunRecord.layerMemory(), { local: true })
+  const file = yield* Effect.provide(readFrom(heard), RunRecordFile.layer({ path }).pipe(Layer.provide(NodeServices.layer)), { local: true })
+  assert.deepStrictEqual(plain(memory), plain(stored), "memory")
+  assert.deepStrictEqual(plain(file), plain(stored), "file")
+})
+
+const trajectoriesBelow = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> =>
+  [trajectory, ...(trajectory.subagent_trajectories ?? []).flatMap(trajectoriesBelow)]
+
+const textOfContent = (content: Atif.Content | null | undefined): string =>
+  typeof content === "string" ? content : (content ?? []).map((part) => part.type === "text" ? part.text : part.source.path).join("\n")
+
+const resultText = (value: unknown): string => typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
+
+/** Counts by text. */
+const tally = (texts: ReadonlyArray<string>): Record<string, number> => {
+  const counts: Record<string, number> = {}
+  for (const text of texts) counts[text] = (counts[text] ?? 0) + 1
+  return counts
+}
+
+/** The trajectory tells every message, argument and result whole, and nothing as what it is not. */
+const trajectoryIsWhole = ({ messages, plan, stored }: Outcome, root: Atif.Trajectory) => {
+  assert.deepStrictEqual(AtifCheck.check(plain(root)).filter(({ severity }) => severity === "error"), [])
+  const all = new Map(trajectoriesBelow(root).map((one) => [one.session_id ?? "", one]))
+  for (const [sessionId, said] of messages) {
+    const trajectory = all.get(sessionId)
+    const own = stored.filter((entry) => entry.sessionId === sessionId)
+    assert.isDefined(trajectory, `trajectory of ${sessionId}`)
+    if (trajectory === undefined) continue
+    const { steps } = trajectory
+    const agent = steps.filter(({ source }) => source === "agent")
+    const origins = new Map(of(own, "MessageAppended").flatMap(({ origin, position }) => position === undefined ? [] : [[position, origin]]))
+    const users = said.filter(({ role }, position) => role === "user" && origins.get(position) === "user")
+    assert.deepStrictEqual(
+      steps.filter(({ source }) => source === "user").map(({ message }) => textOfContent(message)),
+      users.map((message) => message.role === "user" ? message.content.map((part) => part.type === "text" ? part.text : "").join("\n") : ""),
+      "words of the user"
+    )
+    const told = agent.map(({ message }) => textOfContent(message))
+    for (const message of said) {
+      if (message.role !== "assistant") continue
+      const text = message.content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
+      if (text !== "") assert.include(told, text)
+      for (const part of message.content) {
+        if (part.type === "reasoning") assert.isTrue(agent.some(({ reasoning_content }) => reasoning_content?.includes(part.text)), "a thought")
+      }
+    }
+    const calls = agent.flatMap(({ tool_calls }) => tool_calls ?? []).map(({ arguments: args, function_name: name, tool_call_id: id }) => JSON.stringify([id, name, args]))
+    const made = said.flatMap((message) => message.role === "assistant" ? message.content.flatMap((part) => part.type === "tool-call" ? [part] : []) : [])
+    for (const [call, count] of Object.entries(tally(made.map(({ id, name, params }) => JSON.stringify([id, name, argumentsOf(params)]))))) {
+      assert.isAtLeast(tally(calls)[call] ?? 0, count, call.slice(0, 200))
+    }
+    const results = steps.flatMap(({ observation }) => observation?.results ?? []).map(({ content, source_call_id: id }) => JSON.stringify([id, textOfContent(content)]))
+    const given = said.flatMap((message) => message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [part] : []) : [])
+    const resultsOf = tally(results)
+    for (const [result, count] of Object.entries(tally(given.map(({ id, result }) => JSON.stringify([id, resultText(result)]))))) {
+      assert.strictEqual(resultsOf[result] ?? 0, count, result.slice(0, 200))
+    }
+    const answered = new Set(of(own, "AttemptEnded").filter(({ status }) => status === "answered").map(({ apiRequestId }) => apiRequestId))
+    const main = of(own, "AttemptStarted").filter(({ apiRequestId, task }) => task === undefined && answered.has(apiRequestId)).length
+    assert.strictEqual(agent.reduce((sum, { extra, llm_call_count }) => sum + (extra?.["interrupted"] === true ? 0 : llm_call_count ?? 0), 0), main, "answered model calls")
+    for (const { extra, message, source } of steps) {
+      if (source === "system" && extra?.["origin"] !== "child") assert.notMatch(textOfContent(message), /prompt#\d+#|goal#\d+#|title#\d+#/, "words of the user in a step of the system")
+    }
+    const tasks = of(own, "AttemptStarted").filter(({ task }) => task !== undefined).length
+    assert.strictEqual(trajectory.extra?.["side_tasks"] === undefined ? 0 : Object.keys(trajectory.extra["side_tasks"] ?? {}).length, tasks, "side tasks")
+    if (plan.withContext) assert.isTrue(steps.some(({ message, source }) => source === "system" && textOfContent(message).includes("context of a plugin")), "context of a plugin")
+    if (plan.addsMessages) assert.isTrue(steps.some(({ message, source }) => source === "system" && textOfContent(message) === "remember the rules"), "a message of middleware")
+  }
+}
+
+/** Usage of the record is that of the store, children counted in every session above them. */
+const usageAgrees = ({ sessions, stored }: Outcome) => {
+  const childrenOf = (id: string): ReadonlyArray<string> => sessions.flatMap((one) => one.parentId === id ? [one.id, ...childrenOf(one.id)] : [])
+  for (const { id, usage } of sessions) {
+    const below = new Set([id, ...childrenOf(id)])
+    const used = of(stored.filter(({ sessionId }) => below.has(sessionId)), "AttemptEnded").flatMap((end) => end.usage ?? [])
+    assert.deepStrictEqual(plain(used.reduce(Usage.add, Usage.zero)), plain(usage), `usage of ${id}`)
+  }
+}
+
+const check = Effect.fnUntraced(function*(seed: number) {
+  const outcome = yield* runPlan(planOf(seed))
+  messagesAreComplete(outcome)
+  endsAreComplete(outcome)
+  const session = outcome.sessions.find(({ id }) => id === outcome.sessionId)
+  if (session === undefined) return yield* Effect.die(new Error("the session is not stored"))
+  const tree = yield* Effect.provide(StoredRuns.read(session), SqliteSessionStore.layer({ path: outcome.path }), { local: true })
+  requestsAreExact(outcome, tree)
+  yield* readersAgree(outcome)
+  const trajectory = FromRuns.trajectory(tree, outcome.sessionId)
+  assert.deepStrictEqual(plain(FromRuns.trajectory(RunTree.of(outcome.heard), outcome.sessionId)), plain(trajectory), "live and stored")
+  if (trajectory === undefined) return yield* Effect.die(new Error("there is no trajectory"))
+  trajectoryIsWhole(outcome, trajectory)
+  usageAgrees(outcome)
+}, Effect.scoped)
+
+const named = process.env["HERMES_TEST_SEED"]
+const count = Number(process.env["HERMES_TEST_GENERATED"] ?? 30)
+const fresh = Date.now() % 1_000_000_000
+const seeds = named === undefined
+  ? [...Array.from({ length: count }, (_, index) => index + 1), ...Array.from({ length: Math.ceil(count / 10) }, (_, index) => fresh + index)]
+  : [Number(named)]
+
+/** The seed and what was found; undefined where all is well. */
+const problemOf = (seed: number) =>
+  check(seed).pipe(
+    Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => Effect.die(new Error("it does not end")) }),
+    Effect.as(undefined),
+    Effect.catchCause((cause) => Effect.succeed(`HERMES_TEST_SEED=${seed}: ${Cause.pretty(cause).slice(0, 2_000)}`))
+  )
+
+describe("the record of generated runs", () => {
+  it.live("is complete and exact", () =>
+    Effect.map(Effect.forEach(seeds, problemOf, { concurrency: 4 }), (problems) =>
+      assert.deepStrictEqual(problems.filter((problem) => problem !== undefined), [])), 60_000 + count * 2_000)
+})
