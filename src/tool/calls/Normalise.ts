@@ -111,9 +111,10 @@ const uniqueIds = (): Step => {
   const taken = new Set<string>()
   return (call) => {
     const { id } = call
+    // It is replaced where the answer becomes a message.
+    if (id === "") return same
     let own = id
-    // An empty id is replaced where the answer becomes a message.
-    for (let n = 2; id !== "" && taken.has(own); n++) own = `${id}_${n}`
+    for (let n = 2; taken.has(own); n++) own = `${id}_${n}`
     taken.add(own)
     return own === id ? same : { _tag: "Changed", call: { ...call, id: own }, change: `a second call with the id ${id} is now ${own}` }
   }
