@@ -19,6 +19,7 @@ import * as Refused from "../domain/Refused.ts"
 import { info as routeInfo } from "../domain/Route.ts"
 import * as RunRecorder from "../domain/RunRecorder.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
+import * as TraceContext from "../domain/TraceContext.ts"
 import * as Digest from "../platform/Digest.ts"
 import * as PromptPrefix from "../prompt/PromptPrefix.ts"
 import * as ContextWindow from "../routing/ContextWindow.ts"
@@ -218,6 +219,7 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
   const reports = session.history.length === 0 ? [] : yield* Background.missed(session.id, session.history, user)
   const recorder = yield* recorderOf(record, session, turnId)
+  const traceparent = yield* TraceContext.current
   recorder?.write({
     _tag: "RunStarted",
     version: RecordEvent.version,
@@ -227,6 +229,7 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
     model: route.model,
     cwd,
     resumed: session.history.length > 0,
+    ...(traceparent === undefined ? {} : { traceparent }),
     ...(lineage === undefined ? {} : { parent: parentOf(lineage) })
   })
   const position = yield* store.append(session.id, [...session.closing, ...reports, user])

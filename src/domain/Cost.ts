@@ -33,6 +33,16 @@ export const Source = Schema.Literals(["provider_usage", "provider_models_api", 
 /** Type of {@link Source}. */
 export type Source = typeof Source.Type
 
+/** US dollars of an amount by kind of tokens; a kind without tokens is absent. */
+export const Parts = Schema.Struct({
+  input: Schema.optionalKey(Schema.Finite),
+  output: Schema.optionalKey(Schema.Finite),
+  cacheRead: Schema.optionalKey(Schema.Finite),
+  cacheWrite: Schema.optionalKey(Schema.Finite)
+})
+/** Type of {@link Parts}. */
+export type Parts = typeof Parts.Type
+
 /** Cost of one call. */
 export interface Cost {
   /** US dollars; undefined when unknown. */
@@ -43,6 +53,8 @@ export interface Cost {
   readonly source: Source
   /** Remarks about the amount. */
   readonly notes: ReadonlyArray<string>
+  /** Of an amount that was computed by the list of prices. */
+  readonly parts?: Parts | undefined
 }
 
 /** Cost of several calls: the sum of the known amounts, with the status and source of the last. */

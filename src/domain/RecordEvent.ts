@@ -32,7 +32,7 @@
 import * as Schema from "effect/Schema"
 import * as Prompt from "effect/ai/Prompt"
 import * as Response from "effect/ai/Response"
-import { Spent } from "./Cost.ts"
+import { Parts as CostParts, Spent } from "./Cost.ts"
 import { SessionId, TurnId } from "./Ids.ts"
 import * as RunEvent from "./RunEvent.ts"
 import { Usage } from "./Usage.ts"
@@ -74,6 +74,8 @@ export const RunStarted = Schema.TaggedStruct("RunStarted", {
   model: Schema.String,
   cwd: Schema.String,
   resumed: Schema.Boolean,
+  /** Span that the run was started in, as W3C Trace Context; absent where nobody traces. */
+  traceparent: Schema.optionalKey(Schema.String),
   /** Of a child: the call that it works for. */
   parent: Schema.optionalKey(Schema.Struct({
     sessionId: SessionId,
@@ -116,6 +118,8 @@ export const AttemptStarted = Schema.TaggedStruct("AttemptStarted", {
   attempt: Schema.Int,
   /** Name of the side task that asks (a title, a judgement, a summary); absent for a step of the run. */
   task: Schema.optionalKey(Schema.String),
+  /** Of a side task: the call whose tool or approval asks. */
+  callId: Schema.optionalKey(Schema.String),
   route: RoutePlace,
   messages: Schema.Array(Reference),
   /** Hash of its tool definitions. */
@@ -165,6 +169,8 @@ export const AttemptEnded = Schema.TaggedStruct("AttemptEnded", {
   finishReason: Schema.optionalKey(Response.FinishReason),
   usage: Schema.optionalKey(Usage),
   cost: Schema.optionalKey(Spent),
+  /** The cost by kind of tokens, where it was computed by the list of prices. */
+  costParts: Schema.optionalKey(CostParts),
   failure: Schema.optionalKey(Failure)
 })
 
@@ -209,6 +215,14 @@ export const ApprovalDecided = Schema.TaggedStruct("ApprovalDecided", {
   subject: Schema.String,
   /** `once`, `session`, `always`, `deny`, `timeout`, … */
   choice: Schema.String,
+  /** Reasons for the question, for people. */
+  description: Schema.optionalKey(Schema.String),
+  /** Keys that an answer for the session is kept under. */
+  patterns: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Place where the question was shown. */
+  surface: Schema.optionalKey(Schema.String),
+  /** `aux_llm` where a model decided. */
+  decidedBy: Schema.optionalKey(Schema.String),
   waitedMillis: Schema.Finite
 })
 

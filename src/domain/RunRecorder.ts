@@ -18,6 +18,8 @@ import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
 
 /** Writes the record of one run. */
 export interface Recorder {
+  /** The run that is recorded. */
+  readonly turnId: TurnId
   readonly write: (event: RecordEvent) => void
   /** Writes messages that were appended to the session, in order; `position` is that of the first. */
   readonly appended: (origin: Origin, position: number, messages: ReadonlyArray<Prompt.Message>, apiRequestId?: string) => void
@@ -97,6 +99,7 @@ export const make = ({ hash, history, now, sessionId, sink, turnId }: Options): 
   }
 
   return {
+    turnId,
     write,
     appended: (origin, first, messages, apiRequestId) =>
       messages.forEach((message, index) => {

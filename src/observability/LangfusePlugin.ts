@@ -9,55 +9,54 @@
  *
  * **Gotchas**
  *
- * Prompts, answers, arguments and results are sent, cut to `HERMES_LANGFUSE_MAX_CHARS` and without secrets.
+ * Prompts, answers, arguments and results are sent, without secrets. The system prompt and the arguments of tool calls are
+ * whole; other texts are cut to `HERMES_LANGFUSE_MAX_CHARS`.
  *
  * **Example** (In an application)
  *
  * ```ts
- * import * as Effect from "effect/Effect"
  * import * as Redacted from "effect/Redacted"
  * import { LangfusePlugin, Runtime } from "hermes-effect"
  *
- * const program = Effect.gen(function*() {
- *   const hooks = yield* LangfusePlugin.hooks({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1"), tags: ["nightly"] })
- *   return Runtime.layer({ hooks })
+ * const layer = Runtime.layer({
+ *   plugins: [LangfusePlugin.make({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1"), tags: ["nightly"] })]
  * })
  * ```
  *
  * Source: `hermes-contract.md` §5.
  */
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { besideAddress, Environment } from "../config/Environment.ts"
-import type { Hook } from "../hooks/Hook.ts"
 import * as Plugin from "../plugin/Plugin.ts"
+import type { RunRecord } from "../session/RunRecord.ts"
 import * as LangfuseSettings from "./langfuse/LangfuseSettings.ts"
 
-const description = "Traces runs to Langfuse, with the keys of HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY"
+const details = {
+  name: "observability/langfuse",
+  description: "Traces runs to Langfuse, with the keys of HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY"
+}
 
-/** The hook of these settings, in a list. What it traced is sent when the scope is closed. */
-export const hooks = (options: LangfuseSettings.Options): Effect.Effect<ReadonlyArray<Hook>, never, Scope.Scope> =>
-  Effect.gen(function*() {
-    const [{ make }, http] = yield* Effect.promise(() =>
-      Promise.all([import("./langfuse/LangfuseHook.ts"), import("effect/http/FetchHttpClient")])
-    )
-    return [yield* Effect.provide(make(LangfuseSettings.complete(options)), yield* Layer.build(http.layer))]
-  })
+/** Traces with these settings; what was traced is sent when the scope is closed. */
+const tracing = (settings: LangfuseSettings.Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
+  Effect.flatMap(Effect.promise(() => import("./langfuse/LangfuseExport.ts")), ({ make }) => make(settings))
 
-/** The hook that the environment asks for, or none. */
-export const fromEnvironment: Effect.Effect<ReadonlyArray<Hook>, never, Environment | Scope.Scope> = Effect.gen(function*() {
+/** The settings of the environment; undefined, with a warning, where they are missing or wrong. */
+export const fromEnvironment: Effect.Effect<LangfuseSettings.Settings | undefined, never, Environment> = Effect.gen(function*() {
   const environment = yield* Environment
   const beside = besideAddress(environment, ["HERMES_LANGFUSE_BASE_URL", "LANGFUSE_BASE_URL"])
   const get = (name: string) => name.endsWith("_KEY") ? beside(name) : environment.get(name)
   const { settings, warnings } = LangfuseSettings.fromVariables(get)
   for (const warning of warnings) yield* Effect.logWarning(`langfuse: ${warning}`)
-  return settings === undefined ? [] : yield* hooks(settings)
+  return settings
 })
 
-/** See the module. */
-export const plugin: Plugin.Plugin<Environment> = Plugin.make({
-  name: "observability/langfuse",
-  description,
-  build: Effect.map(fromEnvironment, (hooks) => ({ hooks }))
+/** The plugin with the settings of an application. */
+export const make = (options: LangfuseSettings.Options): Plugin.Plugin<RunRecord> =>
+  Plugin.make({ ...details, build: Effect.as(tracing(LangfuseSettings.complete(options)), {}) })
+
+/** The plugin with the settings of the environment. */
+export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
+  ...details,
+  build: Effect.flatMap(fromEnvironment, (settings) => Effect.as(settings === undefined ? Effect.void : tracing(settings), {}))
 })

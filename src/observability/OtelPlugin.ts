@@ -10,7 +10,7 @@
  * **Gotchas**
  *
  * Prompts, answers, arguments and results are exported only when `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` is
- * `true`, and without secrets then.
+ * `true`: whole, and without secrets.
  *
  * **Example** (In an application)
  *
@@ -23,34 +23,75 @@
  *
  * Source: OpenTelemetry, "Environment Variable Specification".
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Random from "effect/Random"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import * as Headers from "effect/http/Headers"
+import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import { Environment } from "../config/Environment.ts"
+import * as TraceContext from "../domain/TraceContext.ts"
 import * as Plugin from "../plugin/Plugin.ts"
+import type { RunRecord } from "../session/RunRecord.ts"
+import * as Attributes from "./otel/Attributes.ts"
+import * as Metrics from "./otel/Metrics.ts"
 import * as OtelSettings from "./otel/OtelSettings.ts"
+import * as RunSpans from "./RunSpans.ts"
+import * as SpanListener from "./SpanListener.ts"
 import * as Telemetry from "./Telemetry.ts"
 
-type Parts = Pick<Telemetry.Telemetry, "hooks"> & { readonly middleware: ReadonlyArray<never> | Telemetry.Telemetry["middleware"] }
+const agentName = "hermes"
 
-/** What the variables ask for; what it exports is sent when the scope is closed. */
-const build = (variables: Readonly<Record<string, string | undefined>>): Effect.Effect<Parts, never, Scope.Scope> =>
+/** The span that a run was started in, as the record has it. */
+const startedIn = ({ start }: { readonly start: { readonly traceparent?: string } | undefined }): Tracer.AnySpan | undefined =>
+  start?.traceparent === undefined
+    ? undefined
+    : Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromRecordUnsafe({ traceparent: start.traceparent })))
+
+/** Trace of a run under a span; the same for a call that begins and for the spans that are made of the record. */
+const placing = ({ parent, sampler }: OtelSettings.Settings) => {
+  const traceOf = (above: Tracer.AnySpan | undefined, turnId: string) => {
+    const traceId = above?.traceId.padStart(32, "0") ?? RunSpans.traceIdOf(turnId)
+    return { traceId, sampled: sampler(above, traceId) }
+  }
+  const place = (context: Context.Context<never>, turnId: string, spanId: string): Tracer.AnySpan =>
+    Tracer.externalSpan({ ...traceOf(TraceContext.nearest(context) ?? parent, turnId), spanId })
+  const trace: RunSpans.View["trace"] = (run) => {
+    const above = startedIn(run) ?? parent
+    return { ...traceOf(above, run.turnId), parentSpanId: above?.spanId }
+  }
+  const places: Telemetry.Places = {
+    attempt: (context, turnId, { apiRequestId }) => place(context, turnId, RunSpans.attemptId(apiRequestId)),
+    call: (context, turnId, { apiRequestId, toolCallId }) => place(context, turnId, RunSpans.callId(apiRequestId, toolCallId))
+  }
+  return { trace, places }
+}
+
+/** The view of runs that the variables ask for. */
+export const view = (settings: OtelSettings.Settings): RunSpans.View =>
+  Attributes.view({ agentName, captureContent: settings.captureContent, duplicate: settings.duplicateNames }, placing(settings).trace)
+
+/** Exports what the variables ask for; what waits is sent when the scope is closed. */
+const build = (
+  variables: Readonly<Record<string, string | undefined>>
+): Effect.Effect<Pick<Telemetry.Contribution, "middleware">, never, RunRecord | Scope.Scope> =>
   Effect.gen(function*() {
     const { settings, warnings } = OtelSettings.fromVariables(variables)
     for (const warning of warnings) yield* Effect.logWarning(`otel: ${warning}`)
-    if (settings === undefined || Object.keys(settings.exports).length === 0) return { hooks: [], middleware: [] }
+    if (settings === undefined || Object.keys(settings.exports).length === 0) return { middleware: [] }
     const { make } = yield* Effect.promise(() => import("./otel/Exporters.ts"))
-    const exporters = yield* make(settings)
-    const random = yield* Random.Random
-    const { close, hooks, middleware } = Telemetry.open({
-      ...exporters,
-      captureContent: settings.captureContent,
-      parent: settings.parent,
-      sampler: settings.sampler,
-      chance: () => random.nextDoubleUnsafe()
-    })
-    yield* Effect.addFinalizer(() => close)
-    return { hooks, middleware }
+    const { loggers, registry, send } = yield* make(settings)
+    const run = Effect.runSyncWith(yield* Effect.context<never>())
+    yield* SpanListener.listen(view(settings), {
+      close: (span) => {
+        if (registry !== undefined) Metrics.count(span, agentName, registry)
+        if (loggers !== undefined) run(Telemetry.logSpan(span, agentName, loggers))
+        send?.(span)
+      }
+    }, settings.captureContent && send !== undefined)
+    // Without an exporter of traces nobody would know the spans that calls are put into.
+    return { middleware: send === undefined && loggers === undefined ? [] : Telemetry.middleware(placing(settings).places, loggers) }
   })
 
 const details = {
@@ -59,11 +100,11 @@ const details = {
 }
 
 /** The plugin with these variables. */
-export const make = (variables: Readonly<Record<string, string | undefined>>): Plugin.Plugin =>
+export const make = (variables: Readonly<Record<string, string | undefined>>): Plugin.Plugin<RunRecord> =>
   Plugin.make({ ...details, build: build(variables) })
 
 /** The plugin with the variables of the program. */
-export const plugin: Plugin.Plugin<Environment> = Plugin.make({
+export const plugin: Plugin.Plugin<Environment | RunRecord> = Plugin.make({
   ...details,
   build: Effect.flatMap(Environment, ({ file, get, process }) =>
     build(Object.fromEntries(Object.keys({ ...file, ...process }).map((name) => [name, get(name)]))))

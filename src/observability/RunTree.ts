@@ -46,6 +46,8 @@ export interface Attempt {
   readonly run: Run
   /** Undefined of a side task. */
   readonly step: Step | undefined
+  /** Of a side task: the call whose tool or approval asked. */
+  readonly call: Call | undefined
   readonly startedAt: number
   readonly start: Tagged<"AttemptStarted">
   endedAt: number | undefined
@@ -149,6 +151,8 @@ export interface Request {
 /** The tree so far. */
 export interface Tree {
   readonly add: (entry: Record.Entry) => ReadonlyArray<Change>
+  /** Takes a message or a tool set of an earlier run, for attempts that name it; the run does not come into the tree. */
+  readonly remember: (entry: Record.Entry) => void
   /** Runs that are no child of another run in the tree, in order. */
   readonly roots: ReadonlyArray<Run>
   readonly request: (attempt: Attempt) => Request
@@ -273,12 +277,20 @@ export const make = (): Tree => {
     return made
   }
 
-  const appended = (state: Open, entry: Record.Entry, event: Tagged<"MessageAppended">): void => {
-    const known = contentsOf(entry.sessionId)
-    const { id, message, origin, position } = event
-    const kept: Message = { at: entry.at, origin, position, message }
+  const keep = ({ at, sessionId }: Record.Entry, { id, message, origin, position }: Tagged<"MessageAppended">): Message => {
+    const known = contentsOf(sessionId)
+    const kept: Message = { at, origin, position, message }
     if (position !== undefined) known.positions.set(position, kept)
     if (id !== undefined) known.named.set(id, message)
+    return kept
+  }
+  const offered = ({ sessionId }: Record.Entry, { definitions, hash }: Tagged<"ToolsOffered">): void =>
+    // Definitions in the record are those that a model was given.
+    void contentsOf(sessionId).tools.set(hash, definitions as ReadonlyArray<ToolDefinition>)
+
+  const appended = (state: Open, entry: Record.Entry, event: Tagged<"MessageAppended">): void => {
+    const { id, message, origin } = event
+    const kept = keep(entry, event)
     // A message with an id stands where requests refer to it.
     if (id !== undefined) return
     state.run.messages.push(kept)
@@ -322,11 +334,11 @@ export const make = (): Tree => {
       case "MessageAppended":
         return appended(state, entry, event)
       case "ToolsOffered":
-        // Definitions in the record are those that a model was given.
-        return void contentsOf(entry.sessionId).tools.set(event.hash, event.definitions as ReadonlyArray<ToolDefinition>)
+        return offered(entry, event)
       case "AttemptStarted": {
         const step = event.task === undefined ? stepOf(state, event.step, at) : undefined
-        const attempt: Attempt = { kind: "attempt", run, step, startedAt: at, start: event, endedAt: undefined, end: undefined }
+        const asking = event.callId === undefined ? undefined : state.calls.get(event.callId)
+        const attempt: Attempt = { kind: "attempt", run, step, call: asking, startedAt: at, start: event, endedAt: undefined, end: undefined }
         state.attempts.set(event.apiRequestId, attempt)
         ;(step === undefined ? run.sideTasks : step.attempts).push(attempt)
         return opened(attempt, at)
@@ -387,6 +399,11 @@ export const make = (): Tree => {
       changes = []
       handle(entry)
       return changes
+    },
+    remember: (entry) => {
+      const { event } = entry
+      if (event._tag === "MessageAppended") keep(entry, event)
+      else if (event._tag === "ToolsOffered") offered(entry, event)
     },
     roots,
     request: ({ run, start }) => {

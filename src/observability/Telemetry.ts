@@ -12,14 +12,15 @@
  * | `execute_tool` | a tool call, from its preparation to its end |
  * | `approval` | a question, and how long the answer took |
  *
- * Names of attributes and metrics are those of the GenAI semantic conventions. The middleware puts model calls and tool
- * calls into their spans, so that what happens in them (spans of a tool, log lines, MCP calls, child processes) belongs to
- * their trace. Without a tracer in the fiber nothing is kept.
+ * Names of attributes and metrics are those of the GenAI semantic conventions. Spans are made of the run record, so they are
+ * whole however long a text is, and have its times. Model calls and tool calls are put into their spans as they run, so that
+ * what happens in them (spans of a tool, log lines, MCP calls, child processes) belongs to their trace. Without a tracer in the
+ * fiber nothing is kept.
  *
  * **Gotchas**
  *
- * What was said is part of a span only with `captureContent`; it is redacted then. For the same reason what runs inside of
- * a call cannot annotate the span of the call, only spans of its own. One value belongs to one runtime.
+ * Prompts, answers, arguments and results are part of a span only with `captureContent`, without secrets. For the same reason
+ * what runs inside of a call cannot annotate the span of the call, only spans of its own.
  *
  * **Example** (An application that exports over OTLP)
  *
@@ -38,98 +39,158 @@
  *
  * Source: OpenTelemetry, "Semantic Conventions for Generative AI systems".
  */
-import type * as Context from "effect/Context"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import type * as Tracer from "effect/Tracer"
+import type * as Scope from "effect/Scope"
+import * as Tracer from "effect/Tracer"
+import { RunRecorder } from "../domain/RunRecorder.ts"
 import type { Hook } from "../hooks/Hook.ts"
+import * as Hooks from "../hooks/Hooks.ts"
+import type { LlmContext, ToolCallContext } from "../middleware/Kind.ts"
 import * as Middleware from "../middleware/Middleware.ts"
+import * as Plugin from "../plugin/Plugin.ts"
+import type { RunRecord } from "../session/RunRecord.ts"
+import * as Attributes from "./otel/Attributes.ts"
+import * as Metrics from "./otel/Metrics.ts"
 import type { Sampler } from "./otel/Sampler.ts"
-import * as Spans from "./otel/Spans.ts"
-import * as TrackerHook from "./span/TrackerHook.ts"
+import * as TracerSpans from "./otel/TracerSpans.ts"
+import * as RunSpans from "./RunSpans.ts"
+import * as SpanListener from "./SpanListener.ts"
 
-/** Options of an application; everything has a default. */
+/** Choices of an application; everything has a default. */
 export interface Options {
   /** Name of the agent in spans; `hermes` when absent. */
   readonly agentName?: string | undefined
-  /** Adds prompts, answers, arguments and results to the spans; not when absent. */
+  /** Prompts, answers, arguments and results are part of the spans; not when absent. */
   readonly captureContent?: boolean | undefined
   /** The tracer of the fiber when absent. */
   readonly tracer?: Tracer.Tracer | undefined
   /** Registry of the metrics; that of the fiber when absent. */
   readonly registry?: Context.Context<never> | undefined
-  /** Parent of runs where the application has no span. */
+  /** Span that runs are under where the application has none. */
   readonly parent?: Tracer.AnySpan | undefined
-  /** Selects the runs that are traced; as the span above says, else all, when absent. */
+  /** Decides which runs are traced; as the span above says, else all, when absent. */
   readonly sampler?: Sampler | undefined
-  /** A number from 0 to 1, for the sampler. */
-  readonly chance?: (() => number) | undefined
-  /** Loggers that are told what went wrong and how runs ended, and what is logged inside of model and tool calls. */
-  readonly loggers?: ReadonlySet<Logger.Logger<unknown, unknown>> | undefined
 }
 
-/** Telemetry of a runtime, as parts of its options. */
-export interface Telemetry {
+/** Parts of a plugin that traces. */
+export interface Contribution {
   readonly hooks: ReadonlyArray<Hook>
-  readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution]
+  readonly middleware: readonly [Middleware.LlmExecution, Middleware.ToolExecution] | readonly []
 }
 
-const tell = (lines: ReadonlyArray<Spans.Line>, loggers: ReadonlySet<Logger.Logger<unknown, unknown>>): Effect.Effect<void> =>
-  Effect.forEach(
-    lines,
-    ({ attributes, level, message, span }) =>
-      Effect.logWithLevel(level)(message).pipe(Effect.annotateLogs(attributes), Effect.withParentSpan(span, { captureStackTrace: false })),
-    { discard: true }
-  ).pipe(Effect.provideService(Logger.CurrentLoggers, loggers), Effect.provideService(References.MinimumLogLevel, "Info"))
+/** Places of calls that are under way; undefined where nobody traces. */
+export interface Places {
+  readonly attempt: (context: Context.Context<never>, turnId: string, attempt: LlmContext) => Tracer.AnySpan | undefined
+  readonly call: (context: Context.Context<never>, turnId: string, call: ToolCallContext) => Tracer.AnySpan | undefined
+}
 
-/** The parts, and what ends every span that is still open. */
-export const open = (options: Options = {}): Telemetry & { readonly close: Effect.Effect<void> } => {
-  const { loggers } = options
-  let lines: Array<Spans.Line> = []
-  const { enter, exporter } = Spans.make({
-    agentName: options.agentName ?? "hermes",
-    captureContent: options.captureContent ?? false,
-    tracer: options.tracer,
-    registry: options.registry,
-    parent: options.parent,
-    sampler: options.sampler,
-    chance: options.chance ?? (() => 0),
-    say: loggers === undefined ? undefined : (line) => lines.push(line)
+/** Loggers that get a record of each run, approval and failure, and what is logged inside of model and tool calls. */
+export type Loggers = ReadonlySet<Logger.Logger<unknown, unknown>>
+
+const toolOf = ({ node }: RunSpans.Span): string | undefined => {
+  if (node.kind === "approval") return node.event.choice
+  return node.kind === "run" ? node.end?.exit ?? "interrupted" : undefined
+}
+
+/** Writes the record of a span that is over, at the time of its end; of a step or a call that went well there is none. */
+export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers): Effect.Effect<void> => {
+  const { endedAt, name, node, outcome, sampled, spanId, traceId } = span
+  const failure = outcome._tag === "Failed" ? outcome.failure : undefined
+  const result = toolOf(span)
+  if (failure === undefined && result === undefined) return Effect.void
+  const level = failure === undefined ? "Info" : node.kind === "run" ? "Error" : "Warn"
+  return Effect.logWithLevel(level)(failure === undefined ? `${name}: ${result}` : `${name} failed: ${failure.message}`).pipe(
+    Effect.annotateLogs({ ...Metrics.labelsOf(node, agentName), ...(failure === undefined ? {} : { "error.type": failure.type }) }),
+    Effect.withParentSpan(Tracer.externalSpan({ traceId, spanId, sampled }), { captureStackTrace: false }),
+    Effect.provideService(Logger.CurrentLoggers, loggers),
+    Effect.provideService(References.MinimumLogLevel, "Info"),
+    Effect.updateService(Clock.Clock, (clock) => ({
+      ...clock,
+      currentTimeMillisUnsafe: () => endedAt,
+      currentTimeNanosUnsafe: () => BigInt(Math.round(endedAt)) * 1_000_000n
+    }))
+  )
+}
+
+/** Middleware that puts model calls and tool calls of recorded runs into their spans. */
+export const middleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
+  const inside = <A, E, R>(
+    placeOf: (context: Context.Context<never>, turnId: string) => Tracer.AnySpan | undefined,
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> =>
+    Effect.contextWith((context: Context.Context<never>) => {
+      const recorder = Context.get(context, RunRecorder)
+      const place = recorder === undefined ? undefined : placeOf(context, recorder.turnId)
+      if (place === undefined) return effect
+      const placed = Effect.withParentSpan(effect, place, { captureStackTrace: false })
+      return loggers === undefined
+        ? placed
+        : Effect.updateService(placed, Logger.CurrentLoggers, (current) => new Set([...current, ...loggers]))
+    })
+  return [
+    Middleware.llmExecution({
+      name: "otel",
+      wrap: (next, attempt) => (request) => inside((context, turnId) => places.attempt(context, turnId, attempt), next(request))
+    }),
+    Middleware.toolExecution({
+      name: "otel",
+      wrap: (next, call) => (args) => inside((context, turnId) => places.call(context, turnId, call), next(args))
+    })
+  ]
+}
+
+/** The step of an attempt; undefined for a side task. */
+const stepOf = ({ apiCallCount, platform }: LlmContext): number | undefined => platform.startsWith("auxiliary:") ? undefined : apiCallCount
+
+const build = (options: Options): Effect.Effect<Contribution, never, RunRecord | Scope.Scope> =>
+  Effect.gen(function*() {
+    const { captureContent = false, agentName = "hermes", parent, registry, sampler, tracer } = options
+    const clock = yield* Clock.Clock
+    const spans = TracerSpans.make({ agentName, tracer, parent, sampler })
+    // The tracer gives ids and the place; these only name spans among themselves.
+    const trace = ({ turnId }: { readonly turnId: string }): RunSpans.Trace => ({
+      traceId: RunSpans.traceIdOf(turnId),
+      parentSpanId: undefined,
+      sampled: true
+    })
+    yield* SpanListener.listen(Attributes.view({ agentName, captureContent }, trace), {
+      open: spans.sink.open,
+      close: (span) => {
+        const into = registry ?? spans.contextOf(RunSpans.runOf(span.node).turnId)
+        if (into !== undefined) Metrics.count(span, agentName, into)
+        spans.sink.close(span)
+      }
+    }, captureContent)
+    const begun = (context: Context.Context<never>, turnId: string, { sessionId }: LlmContext | ToolCallContext): TracerSpans.Begun => ({
+      context,
+      turnId,
+      sessionId,
+      startedAt: clock.currentTimeMillisUnsafe()
+    })
+    return {
+      hooks: [Hooks.observer({ label: "otel" }, {
+        pre_llm_call: ({ turn_id }) => Effect.contextWith((context: Context.Context<never>) => Effect.sync(() => spans.enter(turn_id, context)))
+      })],
+      middleware: middleware({
+        attempt: (context, turnId, attempt) =>
+          spans.attempt(begun(context, turnId, attempt), { apiRequestId: attempt.apiRequestId, model: attempt.model, step: stepOf(attempt) }),
+        call: (context, turnId, call) =>
+          spans.call(begun(context, turnId, call), { apiRequestId: call.apiRequestId, callId: call.toolCallId, name: call.toolName })
+      }, undefined)
+    }
   })
-  const leave = loggers === undefined ? Effect.void : Effect.suspend(() => {
-    const said = lines
-    lines = []
-    return said.length === 0 ? Effect.void : tell(said, loggers)
+
+/** A plugin that traces runs into the application's tracer and metrics; see the top of this file. */
+export const plugin = (options: Options = {}): Plugin.Plugin<RunRecord> =>
+  Plugin.make({
+    name: "telemetry",
+    description: "Traces runs into the tracer and the metrics of the application",
+    build: build(options)
   })
-  const { close, hook, tracker } = TrackerHook.of("otel", { exporter, enter, leave })
 
-  /** Puts what an Effect does into a span, if it has one. */
-  const inside = (live: Spans.Live | undefined) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-    if (live === undefined) return effect
-    const placed = Effect.withParentSpan(effect, live.place, { captureStackTrace: false })
-    return loggers === undefined
-      ? placed
-      : Effect.updateService(placed, Logger.CurrentLoggers, (current) => new Set([...current, ...loggers]))
-  }
-  return {
-    hooks: [hook],
-    middleware: [
-      Middleware.llmExecution({
-        name: "otel",
-        wrap: (next, { apiRequestId, turnId }) => (request) => Effect.suspend(() => inside(tracker.model(turnId, apiRequestId))(next(request)))
-      }),
-      Middleware.toolExecution({
-        name: "otel",
-        wrap: (next, { toolCallId, turnId }) => (args) => Effect.suspend(() => inside(tracker.tool(turnId, toolCallId))(next(args)))
-      })
-    ],
-    close
-  }
-}
-
-/** See the module: `Runtime.layer({ ...Telemetry.make(), … })`. */
-export const make = (options?: Options): Telemetry => {
-  const { hooks, middleware } = open(options)
-  return { hooks, middleware }
-}
+/** The plugin as an option of a runtime: `Runtime.layer({ ...Telemetry.make(), … })`. */
+export const make = (options?: Options): { readonly plugins: readonly [Plugin.Plugin<RunRecord>] } => ({ plugins: [plugin(options)] })

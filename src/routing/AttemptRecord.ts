@@ -14,7 +14,7 @@ import type { ContentPart, ModelRequest, ModelResponse } from "../domain/Model.t
 import type { AnswerPart, RecordEvent } from "../domain/RecordEvent.ts"
 import { type Recorder, RunRecorder } from "../domain/RunRecorder.ts"
 import * as Usage from "../domain/Usage.ts"
-import { makeApiRequestId } from "../hooks/Correlation.ts"
+import { Correlation, type Ids, makeApiRequestId } from "../hooks/Correlation.ts"
 import type { Service as Provider } from "../provider/Provider.ts"
 import { decisionOf, type Progress, type RouteCallState } from "./RouteCallState.ts"
 
@@ -42,7 +42,12 @@ const parametersOf = (request: ModelRequest): Record<string, unknown> =>
 
 const sideTask = /^auxiliary:(.+)$/u
 
-const started = (recorder: Recorder, { continues, number, payload, prepared, provider, state }: Sent, apiRequestId: string): RecordEvent => {
+const started = (
+  recorder: Recorder,
+  { continues, number, payload, prepared, provider, state }: Sent,
+  apiRequestId: string,
+  { session_id, tool_call_id }: Ids
+): RecordEvent => {
   const { call, context } = state.question
   const { info: { baseUrl, model, provider: name } } = provider
   const tools = recorder.offered(call.tools)
@@ -53,6 +58,8 @@ const started = (recorder: Recorder, { continues, number, payload, prepared, pro
     step: context.apiCallCount,
     attempt: number,
     ...(task === undefined ? {} : { task }),
+    // A child's run stands in the fiber of its parent's call, under another session.
+    ...(task === undefined || tool_call_id === "" || session_id !== context.sessionId ? {} : { callId: tool_call_id }),
     route: { provider: name, model, apiMode: provider.apiMode, ...(baseUrl === undefined ? {} : { baseUrl }) },
     messages: recorder.references(call.messages),
     ...(tools === undefined ? {} : { tools }),
@@ -112,6 +119,7 @@ const ended = ({ progress, state }: Sent, apiRequestId: string, exit: Exit.Exit<
   }
   const { finishReason, id, model, parts, reportedCost, usage: reported } = exit.value
   const usage = Usage.fromResponse(reported)
+  const cost = state.known.cost(usage, reportedCost)
   return {
     ...common,
     status: "answered",
@@ -120,7 +128,8 @@ const ended = ({ progress, state }: Sent, apiRequestId: string, exit: Exit.Exit<
     ...optional("responseId", id),
     finishReason,
     usage,
-    cost: Cost.spent(state.known.cost(usage, reportedCost))
+    cost: Cost.spent(cost),
+    ...optional("costParts", cost.parts)
   }
 }
 
@@ -130,6 +139,9 @@ export const around = <E, R>(sent: Sent, execution: Effect.Effect<ModelResponse,
     if (recorder === undefined) return execution
     const { context } = sent.state.question
     const apiRequestId = makeApiRequestId(context.turnId, context.apiCallCount, sent.number)
-    recorder.write(started(recorder, sent, apiRequestId))
-    return Effect.onExit(execution, (exit) => Effect.sync(() => recorder.write(ended(sent, apiRequestId, exit))))
+    return Correlation.pipe(
+      Effect.tap((ids) => Effect.sync(() => recorder.write(started(recorder, sent, apiRequestId, ids)))),
+      Effect.andThen(execution),
+      Effect.onExit((exit) => Effect.sync(() => recorder.write(ended(sent, apiRequestId, exit))))
+    )
   })

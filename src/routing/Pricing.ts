@@ -21,7 +21,7 @@ import * as Detection from "./Detection.ts"
 import type { Listed } from "./catalogue/ModelLists.ts"
 import * as ModelData from "./catalogue/ModelData.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
-import { type Cost, included, label, type Source as CostSource, unknown } from "../domain/Cost.ts"
+import { type Cost, included, label, type Parts, type Source as CostSource, unknown } from "../domain/Cost.ts"
 import type { Usage } from "../domain/Usage.ts"
 
 /** Parts of a route that its price depends on. */
@@ -127,23 +127,26 @@ export const estimate = (usage: Usage, pricing: Pricing | undefined, billing: Bi
   if (billing === "subscription_included") return included
   if (pricing === undefined) return unknown("no price for this model")
   const buckets = [
-    ["input", usage.inputTokens, pricing.input],
-    ["output", usage.outputTokens, pricing.output],
-    ["cache read", usage.cacheReadTokens, pricing.cacheRead],
-    ["cache write", usage.cacheWriteTokens, pricing.cacheWrite]
+    ["input", "input", usage.inputTokens, pricing.input],
+    ["output", "output", usage.outputTokens, pricing.output],
+    ["cache read", "cacheRead", usage.cacheReadTokens, pricing.cacheRead],
+    ["cache write", "cacheWrite", usage.cacheWriteTokens, pricing.cacheWrite]
   ] as const
   let amount = BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(usage.requestCount)), pricing.request ?? zero)
-  for (const [name, tokens, rate] of buckets) {
+  const parts: { -readonly [K in keyof Parts]: Parts[K] } = {}
+  for (const [name, kind, tokens, rate] of buckets) {
     if (tokens === 0) continue
     if (rate === undefined) return unknown(`there are ${name} tokens, and no price for them`)
-    const cost = BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(tokens)), rate)
-    amount = BigDecimal.sum(amount, millionth(cost))
+    const cost = millionth(BigDecimal.multiply(BigDecimal.fromBigInt(BigInt(tokens)), rate))
+    amount = BigDecimal.sum(amount, cost)
+    parts[kind] = BigDecimal.toNumberUnsafe(cost)
   }
   return {
     amount,
     status: "estimated",
     label: label(amount, "estimated"),
     source: pricing.source,
-    notes: pricing.source === "provider_models_api" ? [unreconciled] : []
+    notes: pricing.source === "provider_models_api" ? [unreconciled] : [],
+    parts
   }
 }

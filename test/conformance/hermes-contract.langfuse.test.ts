@@ -4,74 +4,93 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
+import * as Prompt from "effect/ai/Prompt"
 import { Environment } from "../../src/config/Environment.ts"
-import type { Fields } from "../../src/observability/atof/Facts.ts"
+import * as Ids from "../../src/domain/Ids.ts"
+import type * as RecordEvent from "../../src/domain/RecordEvent.ts"
+import * as Usage from "../../src/domain/Usage.ts"
 import { bundled } from "../../src/observability/Bundled.ts"
 import * as LangfusePlugin from "../../src/observability/LangfusePlugin.ts"
 import * as Generation from "../../src/observability/langfuse/Generation.ts"
 import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSettings.ts"
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as Values from "../../src/observability/langfuse/Values.ts"
-import type { Span } from "../../src/observability/otlp/Span.ts"
-import * as RunKey from "../../src/observability/span/RunKey.ts"
-import * as Tracker from "../../src/observability/span/Tracker.ts"
+import * as RunSpans from "../../src/observability/RunSpans.ts"
 import * as Discovery from "../../src/plugin/Discovery.ts"
 import * as Enablement from "../../src/plugin/Enablement.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
-/** What is sent when these events happen, and how many runs are still open after them. */
-const sent = (events: ReadonlyArray<readonly [string, Fields]>, capacity?: number) => {
-  const spans: Array<Span> = []
-  let [now, id] = [0n, 0]
-  const tracker = Tracker.make(
-    Observations.make({
-      settings: LangfuseSettings.complete({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1") }),
-      now: () => ++now,
-      spanId: () => String(++id).padStart(16, "0"),
-      send: (span) => spans.push(span)
-    }),
-    capacity
-  )
-  for (const [name, payload] of events) tracker.record(name, payload)
-  return { spans, tracker, open: tracker.size() }
+/** The observations of entries of the record, and what makes them. */
+const observed = () => {
+  const spans: Array<RunSpans.Span> = []
+  const settings = LangfuseSettings.complete({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1") })
+  const live = RunSpans.live(Observations.view(settings), { close: (span) => spans.push(span) })
+  let at = 0
+  const tell = (turnId: string, ...events: ReadonlyArray<RecordEvent.RecordEvent>) =>
+    live.add(events.map((event) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make(turnId), at: ++at, event })))
+  return { spans, tell, close: () => live.close(++at) }
 }
 
-const tool = (more: Fields = {}): Fields => ({ session_id: "s", task_id: "t", turn_id: "u", tool_name: "echo", args: {}, ...more })
-const begin = (turn: string): readonly [string, Fields] => ["pre_llm_call", { session_id: "s", task_id: "t", turn_id: turn, user_message: turn }]
-const end = (turn: string): readonly [string, Fields] => [
-  "on_session_end",
-  { session_id: "s", task_id: "t", turn_id: turn, completed: true, interrupted: false, reason: "text_response" }
+const begin = (prompt: string): ReadonlyArray<RecordEvent.RecordEvent> => [
+  { _tag: "RunStarted", version: 1, source: "cli", platform: "cli", provider: "p", model: "m", cwd: "/", resumed: false },
+  { _tag: "MessageAppended", origin: "user", position: 0, message: Prompt.userMessage({ content: [Prompt.textPart({ text: prompt })] }) }
 ]
-const request: Fields = { session_id: "s", task_id: "t", turn_id: "u", api_request_id: "u:1", api_call_count: 1 }
+const end: RecordEvent.RecordEvent = {
+  _tag: "RunEnded", exit: "text_response", text: "done", steps: 1, usage: Usage.zero, cost: { usd: 0, status: "included", source: "none" }
+}
+const answered = (...calls: ReadonlyArray<{ readonly id: string; readonly params: unknown }>): ReadonlyArray<RecordEvent.RecordEvent> => [
+  { _tag: "AttemptStarted", apiRequestId: "u:1", step: 1, attempt: 0, route: { provider: "p", model: "m", apiMode: "chat_completions" }, messages: [0], parameters: {} },
+  { _tag: "AttemptEnded", apiRequestId: "u:1", status: "answered", answer: calls.map(({ id, params }) => ({ type: "tool-call", id, name: "echo", params })) },
+  {
+    _tag: "MessageAppended",
+    origin: "model",
+    position: 1,
+    message: Prompt.assistantMessage({
+      content: calls.map(({ id, params }) => Prompt.toolCallPart({ id, name: "echo", params, providerExecuted: false }))
+    })
+  },
+  ...calls.map(({ id, params }): RecordEvent.RecordEvent => ({
+    _tag: "CallStarted", callId: id, name: "echo", args: params, apiRequestId: "u:1", parallel: calls.length > 1
+  }))
+]
+const result = (id: string, text: string): ReadonlyArray<RecordEvent.RecordEvent> => [
+  { _tag: "CallEnded", callId: id, name: "echo", status: "ok", ran: true, durationMillis: 1 },
+  {
+    _tag: "MessageAppended",
+    origin: "tool",
+    position: 2,
+    message: Prompt.toolMessage({ content: [Prompt.toolResultPart({ id, name: "echo", isFailure: false, result: text, providerExecuted: false })] })
+  }
+]
 
 describe("the Langfuse plugin", () => {
   const warned = (variables: Readonly<Record<string, string>>) =>
     withWarnings((warnings) =>
-      Effect.map(Effect.scoped(LangfusePlugin.fromEnvironment), (hooks) => ({ warnings: [...warnings], hooks: hooks.length }))
+      Effect.map(LangfusePlugin.fromEnvironment, (settings) => ({ warnings: [...warnings], traces: settings !== undefined }))
     ).pipe(Effect.provide(Environment.layerOf(variables)))
 
   it.effect("172 a key that is none is one warning, which shows no secret, and nothing is traced (unlike the contract, keys that are missing are one too)", () =>
     Effect.gen(function*() {
       const one = yield* warned({ HERMES_LANGFUSE_PUBLIC_KEY: "placeholder", HERMES_LANGFUSE_SECRET_KEY: "sk-lf-valid-secret" })
-      assert.deepStrictEqual([one.warnings.length, one.hooks], [1, 0])
+      assert.deepStrictEqual([one.warnings.length, one.traces], [1, false])
       assert.match(one.warnings[0] ?? "", /HERMES_LANGFUSE_PUBLIC_KEY must begin with pk-lf- \(it is "placeholder"\)/u)
       assert.notInclude(one.warnings[0] ?? "", "valid-secret")
       const both = yield* warned({ HERMES_LANGFUSE_PUBLIC_KEY: "a-key-that-is-long", HERMES_LANGFUSE_SECRET_KEY: "my-old-password" })
-      assert.deepStrictEqual([both.warnings.length, both.hooks], [1, 0])
+      assert.deepStrictEqual([both.warnings.length, both.traces], [1, false])
       assert.match(both.warnings[0] ?? "", /HERMES_LANGFUSE_PUBLIC_KEY.*"a-key-\.\.\.".*HERMES_LANGFUSE_SECRET_KEY must begin with sk-lf-/u)
       assert.notInclude(both.warnings[0] ?? "", "password")
       const legacy = yield* warned({ LANGFUSE_PUBLIC_KEY: "nope", LANGFUSE_SECRET_KEY: "sk-lf-1" })
       assert.match(legacy.warnings[0] ?? "", /HERMES_LANGFUSE_PUBLIC_KEY must/u)
       const missing = yield* warned({ HERMES_LANGFUSE_PUBLIC_KEY: " " })
-      assert.deepStrictEqual([missing.warnings.length, missing.hooks], [1, 0])
+      assert.deepStrictEqual([missing.warnings.length, missing.traces], [1, false])
       assert.match(missing.warnings[0] ?? "", /set HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY/u)
     }))
 
   it.effect("173 keys with the right prefixes are used, the plain variables too, and the other variables", () =>
     Effect.gen(function*() {
       const fine = yield* warned({ LANGFUSE_PUBLIC_KEY: " pk-lf-1 ", HERMES_LANGFUSE_SECRET_KEY: "sk-lf-1" })
-      assert.deepStrictEqual(fine, { warnings: [], hooks: 1 })
+      assert.deepStrictEqual(fine, { warnings: [], traces: true })
       const said = (more: Readonly<Record<string, string>>) =>
         LangfuseSettings.fromVariables((name) => ({ HERMES_LANGFUSE_PUBLIC_KEY: "pk-lf-1", HERMES_LANGFUSE_SECRET_KEY: "sk-lf-1", ...more })[name])
       assert.deepInclude(said({}).settings, { baseUrl: "https://cloud.langfuse.com", maxChars: 12_000, sampleRate: 1, debug: false, tags: [] })
@@ -100,21 +119,22 @@ describe("the Langfuse plugin", () => {
       }
     }))
 
-  it("175 the messages are those of the request, else messages, else the history, else what the user said", () => {
-    const [a, b, c] = ["a", "b", "c"].map((content) => ({ role: "user", content }))
-    const every: Fields = { request_messages: [a ?? null], messages: [b ?? null], conversation_history: [c ?? null], user_message: "d" }
-    const first = (payload: Fields) => Generation.messages(payload)[0]
-    assert.strictEqual(first(every), a)
-    assert.strictEqual(first({ ...every, request_messages: [] }), b)
-    assert.strictEqual(first({ ...every, request_messages: [], messages: undefined }), c)
-    assert.deepStrictEqual(Generation.messages({ user_message: "d" }), [{ role: "user", content: "d" }])
-    assert.deepStrictEqual(Generation.messages({ user_message: "" }), [])
-    assert.strictEqual(Generation.input({ messages: Array.from({ length: 20 }, (_, n) => `m${n}`) }, 100).length, 12)
+  it("175 the messages are those that the record says were sent: the last twelve, behind the whole system prompt (unlike the contract, which looks for them in payloads)", () => {
+    const user = (text: string) => Prompt.userMessage({ content: [Prompt.textPart({ text })] })
+    const system = "be good ".repeat(3000)
+    const messages = [Prompt.systemMessage({ content: system }), ...Array.from({ length: 20 }, (_, n) => user(`m${n}`))]
+    assert.deepStrictEqual(Generation.input(messages, 100), [
+      { role: "system", content: system },
+      ...Array.from({ length: 12 }, (_, n) => ({ role: "user", content: `m${n + 8}` }))
+    ])
+    assert.deepStrictEqual(Generation.input([undefined], 100), [])
   })
 
   it("176 what a tool said in JSON is shown as what it says, and its name and id are kept", () => {
-    const message = { role: "tool", name: "echo", tool_call_id: "c1", content: "{\"a\":[1,{\"b\":2}]}" }
-    assert.deepStrictEqual(Generation.serialised(message, 100), { ...message, content: { a: [1, { b: 2 }] } })
+    const message = Prompt.toolMessage({
+      content: [Prompt.toolResultPart({ id: "c1", name: "echo", isFailure: false, result: "{\"a\":[1,{\"b\":2}]}", providerExecuted: false })]
+    })
+    assert.deepStrictEqual(Generation.serialised(message, 100), [{ role: "tool", name: "echo", tool_call_id: "c1", content: { a: [1, { b: 2 }] } }])
     assert.deepStrictEqual(Values.parsed("{\"a\":1}\n\n[Hint: read on]"), { a: 1, _hint: "[Hint: read on]" })
     assert.deepStrictEqual(Values.parsed("{\"a\":\"}\\\"]\"} and more"), { a: "}\"]", _trailing_text: "and more" })
     assert.deepStrictEqual(Values.parsed("[1] x"), { value: [1], _trailing_text: "x" })
@@ -122,17 +142,9 @@ describe("the Langfuse plugin", () => {
   })
 
   it("178 a tool call is over with its parsed result, which the call that the model made gets too", () => {
-    const answer: Fields = {
-      ...request,
-      assistant_tool_call_count: 1,
-      response: { assistant_message: { content: "", tool_calls: [{ id: "c1", type: "function", function: { name: "echo", arguments: "{\"x\":1}" } }] } }
-    }
-    const { spans } = sent([
-      begin("u"), ["pre_api_request", request], ["post_api_request", answer],
-      ["pre_tool_call", tool({ tool_call_id: "c1" })],
-      ["post_tool_call", tool({ tool_call_id: "c1", result: "{\"said\":\"hi\"}", status: "ok", duration_ms: 1 })],
-      end("u")
-    ])
+    const { spans, tell } = observed()
+    tell("u", ...begin("u"), ...answered({ id: "c1", params: { x: 1 } }))
+    tell("u", ...result("c1", "{\"said\":\"hi\"}"), end)
     const done = spans.find(({ name }) => name === "Tool: echo")
     assert.strictEqual(done?.attributes["langfuse.observation.output"], "{\"said\":\"hi\"}")
     const root: { tool_calls: ReadonlyArray<Record<string, unknown>> } = JSON.parse(String(spans.at(-1)?.attributes["langfuse.observation.output"]))
@@ -141,44 +153,44 @@ describe("the Langfuse plugin", () => {
     }])
   })
 
-  it("179 calls of one tool without ids end in the order in which they began, each once", () => {
-    const two = sent([
-      begin("u"),
-      ["pre_tool_call", tool({ args: { n: 1 } })], ["pre_tool_call", tool({ args: { n: 2 } })],
-      ["post_tool_call", tool({ result: "r1", status: "ok" })], ["post_tool_call", tool({ result: "r2", status: "ok" })],
-      ["post_tool_call", tool({ result: "r3", status: "ok" })]
-    ])
-    const shown = (span: Span) => [span.attributes["langfuse.observation.input"], span.attributes["langfuse.observation.output"]]
-    assert.deepStrictEqual(two.spans.map(shown), [["{\"n\":1}", "r1"], ["{\"n\":2}", "r2"]])
+  it("179 calls of one tool are told apart, whatever the order of their ends (the record has an id for each)", () => {
+    const { spans, tell } = observed()
     const numbers = Array.from({ length: 8 }, (_, n) => n)
-    const eight = sent([
-      begin("u"),
-      ...numbers.map((n) => ["pre_tool_call", tool({ args: { n } })] as const),
-      ...numbers.map((n) => ["post_tool_call", tool({ result: `r${n}`, status: "ok" })] as const)
-    ])
-    assert.strictEqual(new Set(eight.spans.map(({ spanId }) => spanId)).size, 8)
-    assert.isUndefined(eight.tracker.tool("u", "echo"))
+    tell("u", ...begin("u"), ...answered(...numbers.map((n) => ({ id: `c${n}`, params: { n } }))))
+    for (const n of numbers.toReversed()) tell("u", ...result(`c${n}`, `r${n}`))
+    tell("u", end)
+    const tools = spans.filter(({ name }) => name === "Tool: echo")
+    assert.deepStrictEqual(
+      tools.map(({ attributes }) => [attributes["langfuse.observation.input"], attributes["langfuse.observation.output"]]),
+      numbers.toReversed().map((n) => [`{"n":${n}}`, `r${n}`])
+    )
+    assert.strictEqual(new Set(tools.map(({ spanId }) => spanId)).size, 8)
   })
 
   it("181 a turn that never ends lingers, and the newest ones survive when there are too many", () => {
-    const two = sent([begin("one"), begin("two"), end("two")])
-    assert.deepStrictEqual([two.spans.length, two.open], [1, 1])
-    assert.strictEqual(two.spans[0]?.attributes["langfuse.observation.input"], "two")
-    const turns = Array.from({ length: 50 }, (_, n) => `turn${n}`)
-    const many = sent(turns.map(begin), 8)
-    assert.strictEqual(many.open, 8)
-    assert.deepStrictEqual(many.spans.map(({ attributes }) => attributes["langfuse.observation.input"]), turns.slice(0, 42))
+    const two = observed()
+    two.tell("one", ...begin("one"))
+    two.tell("two", ...begin("two"), end)
+    assert.deepStrictEqual(two.spans.map(({ attributes }) => attributes["langfuse.observation.input"]), ["two"])
+    const many = observed()
+    const turns = Array.from({ length: RunSpans.maxRuns + 42 }, (_, n) => `turn${n}`)
+    for (const turn of turns) many.tell(turn, ...begin(turn))
+    const shown = () => many.spans.map(({ attributes }) => attributes["langfuse.observation.input"])
+    assert.deepStrictEqual(shown(), turns.slice(0, 42))
     assert.isTrue(many.spans.every(({ attributes }) => attributes["langfuse.observation.status_message"] === "interrupted"))
-    many.tracker.close()
-    assert.deepStrictEqual([many.open, many.spans.length, many.tracker.size()], [8, 50, 0])
+    many.close()
+    many.close()
+    assert.deepStrictEqual(shown(), turns)
   })
 
-  it("182 a run is known by its turn, else its attempt, in its task or else its session", () => {
-    const key = (task_id: string, session_id: string, turn_id = "", api_request_id = "") => RunKey.of({ task_id, session_id, turn_id, api_request_id })
-    assert.deepStrictEqual(
-      [key("t", "s", "u"), key("", "s", "u"), key("t", "s", "", "r"), key("t", "s"), key("", "s"), key("t", "s", "u", "r"), key("", "")],
-      ["task:t:turn:u", "session:s:turn:u", "task:t:api:r", "t", "session:s", "task:t:turn:u", "session:default"]
-    )
+  it("182 a run is known by its turn, and shares the trace of its session", () => {
+    const { spans, tell } = observed()
+    for (const turn of ["one", "two"]) tell(turn, ...begin(turn), end)
+    assert.strictEqual(new Set(spans.map(({ spanId }) => spanId)).size, 2)
+    assert.deepStrictEqual(spans.map(({ parentSpanId, traceId }) => [parentSpanId, traceId]), [
+      [undefined, Observations.traceIdOf("s")],
+      [undefined, Observations.traceIdOf("s")]
+    ])
   })
 
   it("184 a data URI is described, and every other value has its bounds", () => {

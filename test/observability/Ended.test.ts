@@ -2,11 +2,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { PreventSchedulerYield } from "effect/Scheduler"
-import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as OtlpResource from "effect/observability/OtlpResource"
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
-import * as Sender from "../../src/observability/otlp/Sender.ts"
-import type { Span } from "../../src/observability/otlp/Span.ts"
+import * as SpanExport from "../../src/observability/otlp/SpanExport.ts"
+import * as Transport from "../../src/observability/otlp/Transport.ts"
+import type { Span } from "../../src/observability/RunSpans.ts"
+import type { Run } from "../../src/observability/RunTree.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { machine, program } from "../support/hermes.ts"
 import { eventually } from "../support/terminalTools.ts"
@@ -45,42 +47,50 @@ describe("a program that is stopped", () => {
   }
 })
 
-describe("Sender", () => {
+describe("SpanExport", () => {
+  const run: Run = {
+    kind: "run", sessionId: "s", turnId: "t", startedAt: 1, start: undefined, endedAt: 2, end: undefined, child: undefined, messages: [],
+    steps: [], sideTasks: [], asides: [], children: []
+  }
   const span = (n: number, text = ""): Span => ({
-    traceId: "0".repeat(31) + "1", spanId: String(n).padStart(16, "0"), parentSpanId: undefined, name: `s${n}`, start: 1n, end: 2n,
-    attributes: { text }, error: undefined
+    node: run, traceId: "0".repeat(31) + "1", spanId: String(n).padStart(16, "0"), parentSpanId: undefined, sampled: true, name: `s${n}`,
+    kind: "internal", startedAt: 1, endedAt: 2, order: n, attributes: { text }, events: [], outcome: { _tag: "Done" }
   })
-  const sending = (url: string, spans: ReadonlyArray<Span>) =>
-    Sender.make({
-      label: "test",
+  const sending = (url: string, spans: ReadonlyArray<Span>, limits = { shutdownMillis: 5000, timeoutMillis: 5000 }) =>
+    SpanExport.make({
       url: `${url}/v1/traces`,
       headers: {},
-      remedies: { refused: "", unreachable: "" },
-      resource: { "service.name": "test" },
-      scope: { name: "test", version: "1" }
+      encoding: "json",
+      resource: OtlpResource.make({ serviceName: "test" }),
+      shutdownMillis: limits.shutdownMillis,
+      transport: { timeoutMillis: limits.timeoutMillis, told: new Set(), warning: ({ _tag }) => `test: ${_tag}` }
     }).pipe(
       // All at once, so that nothing is sent before the last one.
-      Effect.flatMap(({ offer }) => Effect.forEach(spans, offer, { discard: true }).pipe(Effect.provideService(PreventSchedulerYield, true))),
-      Effect.scoped,
-      Effect.provide(FetchHttpClient.layer)
+      Effect.map((send) => spans.forEach(send)),
+      Effect.provideService(PreventSchedulerYield, true),
+      Effect.scoped
     )
 
-  it.live("never has more waiting than it says; what comes then is dropped, and told once", () =>
+  it.live("a collector that never answers is sent a bounded number of requests; what comes then is dropped, and told once", () =>
     withWarnings((warnings) =>
       Effect.gen(function*() {
-        const server = yield* collector()
-        yield* sending(server.url, Array.from({ length: Sender.capacity + 100 }, (_, n) => span(n)))
-        assert.strictEqual(server.spans().length, Sender.capacity)
-        assert.deepStrictEqual(warnings, ["test: traces come faster than they can be sent, and some are dropped"])
+        const server = yield* collector(() => "hang")
+        const text = "x".repeat(SpanExport.maxRequestChars - 1000)
+        yield* sending(server.url, Array.from({ length: Transport.maxInFlight + Transport.maxWaiting + 5 }, (_, n) => span(n, text)), {
+          shutdownMillis: 1000,
+          timeoutMillis: 60_000
+        })
+        assert.isAtMost(server.requests.length, Transport.maxInFlight)
+        assert.deepStrictEqual(warnings.filter((line) => line === "test: TooMany"), ["test: TooMany"])
       })))
 
   it.live("large spans go in several requests, none of which is larger than it says unless a single span is", () =>
     Effect.gen(function*() {
       const server = yield* collector()
       const text = "x".repeat(700_000)
-      yield* sending(server.url, [...Array.from({ length: 7 }, (_, n) => span(n, text)), span(7, "y".repeat(Sender.maxRequestChars))])
-      assert.deepStrictEqual(server.spans().map(({ name }) => name), ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"])
+      yield* sending(server.url, [...Array.from({ length: 7 }, (_, n) => span(n, text)), span(7, "y".repeat(SpanExport.maxRequestChars))])
+      assert.deepStrictEqual(server.spans().map(({ name }) => name).toSorted(), ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"])
       assert.strictEqual(server.requests.length, 5)
-      assert.isTrue(server.requests.slice(0, 4).every(({ body }) => body.length < Sender.maxRequestChars + 1000))
+      assert.strictEqual(server.requests.filter(({ body }) => body.length < SpanExport.maxRequestChars + 10_000).length, 5)
     }))
 })

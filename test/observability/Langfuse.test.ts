@@ -8,13 +8,14 @@ import * as AiError from "effect/ai/AiError"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
-import type { Hook } from "../../src/hooks/Hook.ts"
 import * as LangfusePlugin from "../../src/observability/LangfusePlugin.ts"
 import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSettings.ts"
 import * as Digest from "../../src/platform/Digest.ts"
+import type { Plugin } from "../../src/plugin/Plugin.ts"
 import * as Offline from "../../src/provider/Offline.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
+import type { RunRecord } from "../../src/session/RunRecord.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
@@ -27,26 +28,26 @@ import * as Runs from "./support/runs.ts"
 
 const keys = { publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-planted-2") }
 
+type Plugins = readonly [Plugin<RunRecord>]
+
 /** The trace id that others compute from a seed. */
 const traceIdOf = (seed: string): string => Digest.hex(seed, 32)
 
 /** A collector, and runs whose traces are there when the runs are done. */
 const traced = <A, E>(
   options: Omit<LangfuseSettings.Options, "publicKey" | "secretKey">,
-  runs: (hooks: ReadonlyArray<Hook>) => Effect.Effect<A, E>,
+  runs: (plugins: Plugins) => Effect.Effect<A, E>,
   answer?: (index: number) => Answer
 ) =>
   Effect.gen(function*() {
     const server = yield* collector(answer)
-    const value = yield* Effect.scoped(
-      Effect.flatMap(LangfusePlugin.hooks({ ...keys, baseUrl: server.url, ...options }), runs)
-    )
+    const value = yield* runs([LangfusePlugin.make({ ...keys, baseUrl: server.url, ...options })])
     for (const request of server.requests) ingest(request, "pk-lf-1:sk-lf-planted-2")
     return { ...server, value }
   })
 
-const run = (turns: ReadonlyArray<Scripted.Turn>, input: Parameters<typeof Agent.run>[0]) => (hooks: ReadonlyArray<Hook>) =>
-  Effect.provide(Agent.run(input), Runs.runtime(turns, hooks).layer)
+const run = (turns: ReadonlyArray<Scripted.Turn>, input: Parameters<typeof Agent.run>[0]) => (plugins: Plugins) =>
+  Effect.provide(Agent.run(input), Runs.runtime(turns, [], [], plugins).layer)
 
 const meta = (seen: Seen | undefined, name: string) => seen?.at[`langfuse.observation.metadata.${name}`]
 
@@ -94,7 +95,7 @@ describe("Langfuse", () => {
 
   it.live("a call is priced where the runtime knows a price", () =>
     Effect.gen(function*() {
-      const { trees } = yield* traced({}, (hooks) => Effect.provide(Agent.run({ prompt: "Reply exactly ok" }), Runtime.layer({ hooks })))
+      const { trees } = yield* traced({}, (plugins) => Effect.provide(Agent.run({ prompt: "Reply exactly ok" }), Runtime.layer({ plugins })))
       assert.deepStrictEqual(json(trees()[0]?.children[0], "langfuse.observation.cost_details"), { total: 0 }, "the stand-in is free")
     }))
 
@@ -110,7 +111,7 @@ describe("Langfuse", () => {
   it.live("attempts that failed are generations of their own, with what went wrong", () =>
     Effect.gen(function*() {
       const error = new AiError.InvalidRequestError({ description: "no such model" })
-      const { trees } = yield* traced({}, (hooks) => Effect.exit(run([Scripted.fail(error)], { prompt: "hi" })(hooks)))
+      const { trees } = yield* traced({}, (plugins) => Effect.exit(run([Scripted.fail(error)], { prompt: "hi" })(plugins)))
       const [root] = trees()
       assert.deepStrictEqual(root && names(root), ["Hermes turn", "LLM call 1"])
       assert.deepInclude(root?.children[0]?.at, { "langfuse.observation.level": "ERROR" })
@@ -122,14 +123,14 @@ describe("Langfuse", () => {
   it.live("an approval is a guardrail of its tool call, with who decided what", () =>
     Effect.gen(function*() {
       const call = { id: "c1", name: "terminal", params: { command: "rm -rf ./build-that-is-not-there" } }
-      const layer = (hooks: ReadonlyArray<Hook>) =>
+      const layer = (plugins: Plugins) =>
         Runtime.layer({
           provider: Scripted.layer([Scripted.complete({ toolCalls: [call] }), Scripted.complete("done")]),
           tools: [Terminal.toolset],
-          hooks,
+          plugins,
           approvals: Approvals.layerCallback(() => Effect.succeed("deny"))
         })
-      const { trees } = yield* traced({}, (hooks) => Effect.provide(Agent.run({ prompt: "clean" }), layer(hooks)))
+      const { trees } = yield* traced({}, (plugins) => Effect.provide(Agent.run({ prompt: "clean" }), layer(plugins)))
       const [root] = trees()
       const tool = root?.children[1]
       const approval = tool?.children[0]
@@ -149,12 +150,12 @@ describe("Langfuse", () => {
       const prompt = (n: number) =>
         `Use delegate_task exactly once. Ask the child subagent to use the read_file tool exactly once to read file${n}.txt. ` +
         `After the child returns, reply with exactly: session ${n} is done.`
-      const { trees } = yield* traced({}, (hooks) =>
+      const { trees } = yield* traced({}, (plugins) =>
         Effect.forEach(
           Array.from({ length: count }, (_, n) => n),
           (n) => Agent.run({ prompt: prompt(n), sessionId: `session-${n}`, cwd: directory }),
           { concurrency: "unbounded" }
-        ).pipe(Effect.provide(Runtime.layer({ provider: Offline.layer(), tools: [Files.toolset, Delegate.toolset], hooks }))))
+        ).pipe(Effect.provide(Runtime.layer({ provider: Offline.layer(), tools: [Files.toolset, Delegate.toolset], plugins }))))
       const found = trees()
       assert.strictEqual(found.length, count)
       assert.strictEqual(new Set(found.map(({ span }) => span.traceId)).size, count)
@@ -176,9 +177,9 @@ describe("Langfuse", () => {
 
   it.live("an interrupted run is sent, with all that was open in it", () =>
     Effect.gen(function*() {
-      const { trees } = yield* traced({}, (hooks) =>
+      const { trees } = yield* traced({}, (plugins) =>
         Effect.gen(function*() {
-          const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c", name: "hang" }] })], hooks)
+          const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c", name: "hang" }] })], [], [], plugins)
           const fiber = yield* Effect.forkChild(Effect.provide(Agent.run({ prompt: "wait" }), layer))
           yield* Deferred.await(hanging)
           yield* Fiber.interrupt(fiber)
@@ -192,9 +193,9 @@ describe("Langfuse", () => {
   it.live("sampling is by session: all of one, or nothing", () =>
     Effect.gen(function*() {
       const sessions = Array.from({ length: 40 }, (_, n) => `s${n}`)
-      const { trees } = yield* traced({ sampleRate: 0.5 }, (hooks) =>
+      const { trees } = yield* traced({ sampleRate: 0.5 }, (plugins) =>
         Effect.forEach(sessions, (sessionId) =>
-          Effect.andThen(run(Runs.parallel, { prompt: "a", sessionId })(hooks), run([Scripted.complete("x")], { prompt: "b", sessionId })(hooks))))
+          Effect.andThen(run(Runs.parallel, { prompt: "a", sessionId })(plugins), run([Scripted.complete("x")], { prompt: "b", sessionId })(plugins))))
       const found = new Set(trees().map(({ at }) => at["session.id"]))
       const expected = sessions.filter((id) => Number.parseInt(traceIdOf(`${id}::${id}`).slice(0, 8), 16) < 2 ** 31)
       assert.deepStrictEqual([...found].toSorted(), expected.toSorted())
@@ -231,8 +232,11 @@ describe("a Langfuse server in trouble", () => {
 
   it.live("that refuses the keys is told to the user once, and not asked again", () =>
     Effect.gen(function*() {
-      const { requests, text, warnings } = yield* told(() => ({ status: 401 }), (hooks) =>
-        Effect.tap(one(hooks), () => Effect.tap(one(hooks), () => one(hooks))))
+      const { requests, text, warnings } = yield* told(() => ({ status: 401 }), (plugins) =>
+        Effect.provide(
+          Effect.andThen(Effect.repeat(Agent.run({ prompt: "hi" }), { times: 1 }), Agent.run({ prompt: "hi" })),
+          Runs.runtime(["fine", "fine", "fine"].map((text) => Scripted.complete(text)), [], [], plugins).layer
+        ))
       assert.strictEqual(text, "fine")
       assert.isAtMost(requests.length, 2)
       assert.strictEqual(warnings.length, 1)
@@ -255,7 +259,7 @@ describe("a Langfuse server in trouble", () => {
       const some = yield* told(() => ({ body: JSON.stringify({ partialSuccess: { rejectedSpans: "2", errorMessage: "too old" } }) }))
       assert.match(some.warnings[0] ?? "", /2 spans were rejected: too old/u)
       const down = yield* withWarnings((warnings) =>
-        Effect.scoped(Effect.flatMap(LangfusePlugin.hooks({ ...keys, baseUrl: "http://127.0.0.1:1" }), one)).pipe(
+        one([LangfusePlugin.make({ ...keys, baseUrl: "http://127.0.0.1:1" })]).pipe(
           Effect.map(({ text }) => [text, warnings.length, warnings[0] ?? ""] as const)
         ))
       assert.deepStrictEqual(down.slice(0, 2), ["fine", 1])

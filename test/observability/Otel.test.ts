@@ -307,7 +307,7 @@ describe("OpenTelemetry", () => {
       }).pipe(Effect.provide(layer))
       const [root] = server.trees()
       assert.deepStrictEqual(root && names(root), ["invoke_agent hermes", ["step 1", "chat scripted", "execute_tool hang"]])
-      assert.deepInclude(root?.at, { "hermes.interrupted": true, "effect.fiber.interrupted": true })
+      assert.deepInclude(root?.at, { "hermes.interrupted": true, "hermes.exit": "interrupted" })
       assert.strictEqual(find(root, "execute_tool hang")?.at["hermes.tool.status"], "cancelled")
     }))
 
@@ -374,8 +374,8 @@ describe("Telemetry in an application", () => {
         }
       })
       const registry = new Map()
-      const { hooks, middleware } = Telemetry.make({ agentName: "helper" })
-      const { layer } = Runs.runtime(Runs.parallel, hooks, middleware)
+      const { plugins } = Telemetry.make({ agentName: "helper" })
+      const { layer } = Runs.runtime(Runs.parallel, [], [], plugins)
       yield* Agent.run({ prompt: "both" }).pipe(
         Effect.withSpan("my request"),
         Effect.provide(layer),

@@ -3,18 +3,24 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Exit from "effect/Exit"
 import * as Tracer from "effect/Tracer"
-import type { Fields } from "../../src/observability/atof/Facts.ts"
+import * as Prompt from "effect/ai/Prompt"
+import type * as Cost from "../../src/domain/Cost.ts"
+import * as Ids from "../../src/domain/Ids.ts"
+import * as Usage from "../../src/domain/Usage.ts"
 import * as Attributes from "../../src/observability/otel/Attributes.ts"
 import * as Content from "../../src/observability/otel/Content.ts"
 import * as OtelSettings from "../../src/observability/otel/OtelSettings.ts"
 import * as Sampler from "../../src/observability/otel/Sampler.ts"
-import * as Spans from "../../src/observability/otel/Spans.ts"
+import * as TracerSpans from "../../src/observability/otel/TracerSpans.ts"
+import * as RunSpans from "../../src/observability/RunSpans.ts"
+import type * as RunTree from "../../src/observability/RunTree.ts"
 
 describe("Sampler", () => {
   const span = (sampled: boolean, traceId = "0af7651916cd43dd8448eb211c80319c") => Tracer.externalSpan({ traceId, spanId: "b7ad6b7169203331", sampled })
 
-  it("decides by name, by the span above, and by the trace alike for all", () => {
-    const decide = (name: Sampler.Name, parent?: Tracer.AnySpan, chance = 0.5) => Sampler.of(name, 0.25)(parent, chance)
+  it("decides by name, by the span above, and by the id of the trace alike for all", () => {
+    const decide = (name: Sampler.Name, parent?: Tracer.AnySpan, chance = 0.5) =>
+      Sampler.of(name, 0.25)(parent, parent?.traceId ?? `${"0".repeat(18)}${Math.floor(chance * 2 ** 24).toString(16).padStart(6, "0")}${"0".repeat(8)}`)
     assert.deepStrictEqual([decide("always_on", span(false)), decide("always_off", span(true))], [true, false])
     assert.deepStrictEqual([decide("parentbased_always_on"), decide("parentbased_always_on", span(false))], [true, false])
     assert.deepStrictEqual([decide("parentbased_always_off"), decide("parentbased_always_off", span(true))], [false, true])
@@ -58,6 +64,21 @@ describe("OtelSettings", () => {
     assert.deepStrictEqual(["true", "SPAN_ONLY", "span_and_event", "event_only", "false", "yes"].map(captures), [true, true, true, false, false, false])
   })
 
+  it("traces have the pace and the headers of the variables; the conventions can be pinned", () => {
+    const { settings, warnings } = read({
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://c:4318/base/", OTEL_EXPORTER_OTLP_HEADERS: "a=b%20c, d=e", OTEL_BSP_SCHEDULE_DELAY: "100",
+      OTEL_BSP_MAX_EXPORT_BATCH_SIZE: "x", OTEL_EXPORTER_OTLP_COMPRESSION: "gzip", OTEL_SEMCONV_STABILITY_OPT_IN: "http/dup,gen_ai/dup"
+    })
+    assert.deepStrictEqual(settings?.traces, {
+      url: "http://c:4318/base/v1/traces", headers: { a: "b c", d: "e" }, compression: "gzip", exportIntervalMillis: 100, maxBatchSize: undefined
+    })
+    assert.isTrue(settings?.duplicateNames)
+    assert.deepStrictEqual(warnings, ["OTEL_BSP_MAX_EXPORT_BATCH_SIZE must be a number above 0: it is ignored"])
+    assert.isFalse(read({ OTEL_SEMCONV_STABILITY_OPT_IN: "gen_ai_latest_experimental" }).settings?.duplicateNames)
+    assert.strictEqual(read({ OTEL_SEMCONV_STABILITY_OPT_IN: "gen_ai_1" }).warnings.length, 1)
+    assert.strictEqual(read({}).settings?.variables["OTEL_SERVICE_VERSION"], RunSpans.scope.version)
+  })
+
   it("what can not be read is one warning that names it, and no value", () => {
     const { settings, warnings } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: "secret://x", OTEL_EXPORTER_OTLP_TIMEOUT: "soon", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })
     assert.deepStrictEqual(warnings.map((line) => line.split(" ")[0]).toSorted(), [
@@ -69,7 +90,7 @@ describe("OtelSettings", () => {
 })
 
 describe("Content", () => {
-  const asked = (body: Fields) => Content.asked({ request: { method: "POST", body: body as never } })
+  const asked = (body: Readonly<Record<string, unknown>>) => Content.ofRequest(body as never)
   const hello = { role: "user", parts: [{ type: "text", content: "hello" }] }
   const called = { role: "assistant", parts: [{ type: "tool_call", id: "c", name: "echo", arguments: { x: 1 } }] }
   const given = { type: "tool_call_response", id: "c", response: "1" }
@@ -124,44 +145,112 @@ describe("Content", () => {
       { role: "user", parts: [image] }, { role: "user", parts: [{ type: "text", content: "text" }] }, { role: "user", parts: [{ type: "text", content: 7 }] }
     ])
     assert.deepStrictEqual(asked({}), { system: [], messages: [] })
-    const answer = Content.answer({ finish_reason: "tool_calls", response: { assistant_message: { reasoning_content: "hm", content: "hi", tool_calls: [{ id: "c", function: { name: "echo", arguments: "{broken" } }] } } })
+    const answer = Content.answer([
+      { type: "text", text: "hi" }, { type: "reasoning", text: "hm" }, { type: "tool-call", id: "c", name: "echo", params: "{broken" }
+    ], "tool_calls")
     assert.deepStrictEqual(answer, {
       role: "assistant", finish_reason: "tool_calls",
       parts: [{ type: "reasoning", content: "hm" }, { type: "text", content: "hi" }, { type: "tool_call", id: "c", name: "echo", arguments: "{broken" }]
     })
   })
+
+  it("messages of the record have the same form; a file is described", () => {
+    const of = (...messages: ReadonlyArray<Prompt.Message>) => Content.input(messages, undefined)
+    assert.deepStrictEqual(
+      of(
+        Prompt.systemMessage({ content: "be kind" }),
+        Prompt.userMessage({ content: [Prompt.textPart({ text: "hello" }), Prompt.filePart({ mediaType: "image/png", data: "QUJD" })] }),
+        Prompt.assistantMessage({ content: [Prompt.toolCallPart({ id: "c", name: "echo", params: { x: 1 }, providerExecuted: false })] }),
+        Prompt.toolMessage({ content: [Prompt.toolResultPart({ id: "c", name: "echo", isFailure: false, result: "1", providerExecuted: false })] })
+      ),
+      {
+        "gen_ai.input.messages": JSON.stringify([
+          { role: "user", parts: [...hello.parts, { type: "file", modality: "image", mime_type: "image/png", size: 4 }] },
+          called,
+          { role: "tool", parts: [given] }
+        ]),
+        "gen_ai.system_instructions": JSON.stringify(system)
+      }
+    )
+    const rewritten = { system: "be kind", messages: [{ role: "user", content: "hello" }] }
+    assert.deepStrictEqual(Content.input([], rewritten), { "gen_ai.input.messages": JSON.stringify([hello]), "gen_ai.system_instructions": JSON.stringify(system) })
+  })
 })
 
-describe("Attributes and endings", () => {
+describe("Attributes and outcomes", () => {
   const options = { agentName: "a", captureContent: false }
-
-  it("providers and servers have the names of the conventions", () => {
-    const at = (provider: string, base_url = "") => Attributes.opening("model", { provider, base_url, model: "m" }, options)
-    assert.deepStrictEqual(["bedrock", "openai-codex", "gemini", "anthropic", "constructor"].map((name) => at(name)["gen_ai.provider.name"]), [
-      "aws.bedrock", "openai", "gcp.gemini", "anthropic", "constructor"
-    ])
-    assert.deepInclude(at("x", "https://api.example/v1"), { "server.address": "api.example", "server.port": 443 })
-    assert.deepInclude(at("x", "http://127.0.0.1:8080/v1"), { "server.address": "127.0.0.1", "server.port": 8080 })
-    assert.notProperty(at("x"), "server.address")
+  const nothing = { request: () => ({ messages: [], positions: [], tools: [] }) }
+  const run: RunTree.Run = {
+    kind: "run", sessionId: "s", turnId: "t", startedAt: 1000, start: undefined, endedAt: 2000, end: undefined, child: undefined, messages: [],
+    steps: [], sideTasks: [], asides: [], children: []
+  }
+  const attempt = (route: Partial<RunTree.Attempt["start"]["route"]>, end: Partial<NonNullable<RunTree.Attempt["end"]>> = {}): RunTree.Attempt => ({
+    kind: "attempt", run, step: undefined, call: undefined, startedAt: 1000, endedAt: 1500,
+    start: {
+      _tag: "AttemptStarted", apiRequestId: "r", step: 1, attempt: 0, messages: [], parameters: { temperature: 0.5 },
+      route: { provider: "x", model: "m", apiMode: "chat_completions", ...route }
+    },
+    end: { _tag: "AttemptEnded", apiRequestId: "r", status: "answered", answer: [], ...end }
+  })
+  const at = (node: RunTree.Node, more: Partial<Attributes.Options> = {}) => Attributes.of(node, RunSpans.outcomeOf(node), nothing, { ...options, ...more })
+  const call = (name: string, end: Partial<NonNullable<RunTree.Call["end"]>>, output = ""): RunTree.Call => ({
+    kind: "call", run, step: undefined, parent: undefined, id: "c", name, args: {}, startedAt: 1000, start: undefined, endedAt: 1200,
+    end: { _tag: "CallEnded", callId: "c", name, status: "ok", ran: true, durationMillis: 200, output, ...end },
+    result: undefined, approvals: [], children: [], calls: []
   })
 
-  it("each event says whether it went well, wrong, or was cut short", () => {
-    const of = (ending: string, payload: Fields) => {
-      const outcome = Spans.outcomeOf(ending, payload)
+  it("providers and servers have the names of the conventions, the earlier ones too where they are wanted", () => {
+    assert.deepStrictEqual(["bedrock", "openai-codex", "gemini", "anthropic", "constructor"].map((provider) => at(attempt({ provider }))["gen_ai.provider.name"]), [
+      "aws.bedrock", "openai", "gcp.gemini", "anthropic", "constructor"
+    ])
+    assert.deepInclude(at(attempt({ baseUrl: "https://api.example/v1" })), { "server.address": "api.example", "server.port": 443, "gen_ai.request.temperature": 0.5 })
+    assert.deepInclude(at(attempt({ baseUrl: "http://127.0.0.1:8080/v1" })), { "server.address": "127.0.0.1", "server.port": 8080 })
+    assert.notProperty(at(attempt({})), "server.address")
+    assert.notProperty(at(attempt({ provider: "bedrock" })), "gen_ai.system")
+    assert.strictEqual(at(attempt({ provider: "bedrock" }), { duplicate: true })["gen_ai.system"], "aws.bedrock")
+  })
+
+  it("a cost that nobody knows is no attribute", () => {
+    const dollars = (cost: Cost.Spent) => at(attempt({}, { cost }))["hermes.cost_usd"]
+    assert.deepStrictEqual(
+      [dollars({ usd: null, status: "unknown", source: "none" }), dollars({ usd: 0.5, status: "estimated", source: "user_override" }), dollars({ usd: 0, status: "included", source: "none" })],
+      [undefined, 0.5, 0]
+    )
+  })
+
+  it("a call of a tool of an MCP server says so", () => {
+    assert.deepInclude(at(call("mcp__files__read_it", {})), {
+      "mcp.method.name": "tools/call", "hermes.mcp.server": "files", "hermes.mcp.tool": "read_it", "gen_ai.tool.name": "mcp__files__read_it"
+    })
+    assert.notProperty(at(call("read_file", {})), "mcp.method.name")
+  })
+
+  it("each part of a run says whether it went well, wrong, or was cut short", () => {
+    const of = (node: RunTree.Node) => {
+      const outcome = RunSpans.outcomeOf(node)
       return outcome._tag === "Failed" ? outcome.failure.type : outcome._tag
     }
+    const failure = { type: "RateLimitError", message: "slow down", reason: "rate_limit" }
+    const ended = (exit: NonNullable<RunTree.Run["end"]>["exit"]): RunTree.Run => ({
+      ...run,
+      end: { _tag: "RunEnded", exit, steps: 1, usage: Usage.zero, cost: { usd: 0, status: "unknown", source: "none" } }
+    })
+    const child = (status: string): RunTree.Child => ({
+      kind: "child", parent: run, call: undefined, startedAt: 1, endedAt: 2, run: undefined,
+      start: { _tag: "ChildStarted", subagentId: "a", sessionId: Ids.SessionId.make("c"), goal: "g", role: "leaf", background: false },
+      end: { _tag: "ChildEnded", subagentId: "a", sessionId: Ids.SessionId.make("c"), status, durationMillis: 1 }
+    })
     assert.deepStrictEqual(
       [
-        of("post_api_request", {}), of("api_request_error", { reason: "rate_limit" }), of("api_request_error", { reason: "interrupted" }),
-        of("post_tool_call", { status: "ok" }), of("post_tool_call", { status: "cancelled" }), of("post_tool_call", { status: "blocked", error_type: "fence" }),
-        of("subagent_stop", { child_status: "partial" }), of("subagent_stop", { child_status: "timeout" }), of("subagent_stop", { child_status: "interrupted" }),
-        of("on_session_end", { completed: true, reason: "text_response" }), of("on_session_end", { completed: false, reason: "max_iterations_reached" }),
-        of("on_session_end", { reason: "failed" }), of("on_session_end", { interrupted: true }), of("interrupted", {})
+        of(attempt({})), of(attempt({}, { status: "failed", failure })), of(attempt({}, { status: "interrupted" })), of({ ...attempt({}), end: undefined }),
+        of(call("x", {})), of(call("x", { status: "cancelled" })), of(call("x", { status: "blocked", reason: "fence" })), of(call("x", { status: "error" })),
+        of(child("partial")), of(child("timeout")), of(child("interrupted")),
+        of(ended("text_response")), of(ended("max_iterations_reached")), of(ended("failed")), of(ended("interrupted_by_user")), of(run)
       ],
-      ["Done", "rate_limit", "Cut", "Done", "Cut", "fence", "Done", "timeout", "Cut", "Done", "Done", "failed", "Cut", "Cut"]
+      ["Done", "rate_limit", "Cut", "Cut", "Done", "Cut", "fence", "tool_error", "Done", "timeout", "Cut", "Done", "Done", "failed", "Cut", "Cut"]
     )
-    const failed = Spans.exitOf({ _tag: "Failed", failure: { type: "fence", message: "no" } })
-    const [error] = Exit.isFailure(failed) ? Cause.prettyErrors(failed.cause) : []
-    assert.deepStrictEqual([error?.name, error?.message], ["fence", "no"])
+    const outcome = RunSpans.outcomeOf(call("x", { status: "error" }, JSON.stringify({ error: "no such file" })))
+    const [error] = Exit.match(TracerSpans.exitOf(outcome), { onFailure: Cause.prettyErrors, onSuccess: () => [] })
+    assert.deepStrictEqual([error?.name, error?.message], ["tool_error", "no such file"])
   })
 })

@@ -8,6 +8,8 @@ export const webServer = (answer: (request: IncomingMessage, response: ServerRes
       Effect.callback<ReturnType<typeof createServer>>((resume) => {
         const server = createServer((request, response) => {
           let body = ""
+          // A character may be in two chunks.
+          request.setEncoding("utf8")
           request.on("data", (chunk) => {
             body += String(chunk)
           })

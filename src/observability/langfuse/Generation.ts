@@ -1,162 +1,188 @@
 /**
  * The attributes of a model call in Langfuse. Pure.
  *
- * Source: `hermes-contract.md` §5 ("Trace model", "Message source preference", "Usage").
+ * **Details**
+ *
+ * The input is the system prompt, whole, and the last messages of the request; arguments of tool calls are whole, every other
+ * text has the limits of `Values`.
+ *
+ * Source: `hermes-contract.md` §5 ("Trace model", "Usage").
  */
 import type * as Schema from "effect/Schema"
-import { type Fields, object, text } from "../atof/Facts.ts"
-import type { Value } from "../otlp/Span.ts"
-import * as Observation from "./Observation.ts"
+import type * as Prompt from "effect/ai/Prompt"
+import { redactText } from "../../domain/Redaction.ts"
+import type { AnswerPart } from "../../domain/RecordEvent.ts"
+import * as Usage from "../../domain/Usage.ts"
+import * as ApiPayload from "../../hooks/ApiPayload.ts"
+import type { Attributes, Outcome, Value } from "../RunSpans.ts"
+import type { Attempt, Tree } from "../RunTree.ts"
 import * as Values from "./Values.ts"
 
-const parameters = ["temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "reasoning_effort", "stream"]
-
-const pick = (from: Readonly<Record<string, Schema.Json>>, names: ReadonlyArray<string>): Record<string, Schema.Json> => {
-  const out: Record<string, Schema.Json> = {}
-  for (const name of names) {
-    const value = from[name]
-    if (value !== undefined && value !== null) out[name] = value
-  }
-  return out
+/** A tool call that a model asked for. */
+export interface ToolCall {
+  readonly [key: string]: Schema.Json
 }
+
+const parameters = ["temperature", "top_p", "max_tokens", "max_completion_tokens", "max_output_tokens", "reasoning_effort", "stream"]
 
 /** Number of messages of a request that are shown, the last ones. */
 const shown = 12
 
-const sources = ["request_messages", "messages", "conversation_history"] as const
+/** A value of an attribute: text as it is, any other value as JSON. */
+export const json = (value: Schema.Json): string => typeof value === "string" ? value : JSON.stringify(value)
 
-/** Returns the messages of a payload: the first of the fields that has any, else the user's message alone. */
-export const messages = (payload: Fields): ReadonlyArray<Schema.Json> => {
-  for (const name of sources) {
-    const value = payload[name]
-    if (Array.isArray(value) && value.length > 0) return value
-  }
-  const message = payload["user_message"]
-  return message === undefined || message === null || message === "" ? [] : [{ role: "user", content: message }]
-}
-
-/** Cuts a message to the limits; JSON text of a tool is shown as its value. */
-export const serialised = (message: Schema.Json, maxChars: number): Schema.Json => {
-  const fields = object({ message }, "message")
-  if (fields === undefined) return Values.bounded(message, maxChars)
-  const { content } = fields
-  return Values.bounded(
-    fields["role"] === "tool" && typeof content === "string" ? { ...fields, content: Values.parsed(content) } : fields,
-    maxChars
-  )
-}
-
-/** Returns the last messages of a request, with limits. */
-export const input = (payload: Fields, maxChars: number): ReadonlyArray<Schema.Json> =>
-  messages(payload).slice(-shown).map((message) => serialised(message, maxChars))
-
-/** Of one that begins. */
-export const opening = (payload: Fields, maxChars: number): Record<string, Value> => {
-  const body = object(object(payload, "request") ?? {}, "body") ?? {}
-  const chosen = pick(body, parameters)
-  return {
-    "langfuse.observation.model.name": text(payload, "model"),
-    "langfuse.observation.input": JSON.stringify(input(payload, maxChars)),
-    ...(Object.keys(chosen).length === 0 ? {} : { "langfuse.observation.model.parameters": JSON.stringify(chosen) }),
-    ...Observation.metadata({
-      provider: payload["provider"],
-      api_mode: payload["api_mode"],
-      platform: payload["platform"],
-      retry_count: payload["retry_count"],
-      message_count: payload["message_count"],
-      tool_count: payload["tool_count"]
-    })
-  }
-}
-
-/** Counters of Langfuse and those of the runtime; the last ones only where they count something. */
-const counters = [
-  ["input", "input_tokens", true],
-  ["output", "output_tokens", true],
-  ["cache_read_input_tokens", "cache_read_tokens", false],
-  ["cache_creation_input_tokens", "cache_write_tokens", false],
-  ["reasoning_tokens", "reasoning_tokens", false],
-  // Without it Langfuse adds up all of them, and reasoning is a part of the output.
-  ["total", "total_tokens", true]
-] as const
-
-/** What a call used; undefined when its provider did not say. */
-export const usage = (payload: Fields): Readonly<Record<string, number>> | undefined => {
-  const reported = object(payload, "usage") ?? object(object(payload, "response") ?? {}, "usage")
-  if (reported === undefined) return undefined
-  const out: Record<string, number> = {}
-  for (const [name, from, always] of counters) {
-    const count = reported[from]
-    if (typeof count === "number" && (always || count !== 0)) out[name] = count
+/** Attributes of the metadata of an observation, where they say something. */
+export const metadata = (facts: Readonly<Record<string, Schema.Json | undefined>>): Record<string, Value> => {
+  const out: Record<string, Value> = {}
+  for (const [name, value] of Object.entries(facts)) {
+    if (value !== undefined && value !== null && value !== "") out[`langfuse.observation.metadata.${name}`] = json(value)
   }
   return out
 }
 
-/** What a call cost in dollars, where somebody names a price. */
-export const cost = (payload: Fields): number | undefined => {
-  const known = payload["estimated_cost_usd"]
-  return typeof known === "number" ? known : undefined
+const toolCall = (id: string, name: string, params: unknown): ToolCall => {
+  const args = Values.whole(params ?? {})
+  return { id, type: "function", name, function: { name, arguments: typeof args === "string" ? Values.parsed(args) : args } }
 }
 
-/** What was answered: text, reasoning, and the tool calls. */
-export const answer = (payload: Fields, maxChars: number) => {
-  const response = object(payload, "response") ?? {}
-  const message = object(response, "assistant_message") ?? {}
-  const calls = message["tool_calls"]
+type AnyPart = Exclude<Prompt.Message["content"], string>[number]
+
+const contentOf = (parts: ReadonlyArray<AnyPart>, maxChars: number): Schema.Json => {
+  const files = parts.flatMap((part) => part.type === "file" ? [{ type: "file", media_type: part.mediaType, omitted: true }] : [])
+  const text = parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
+  const said = Values.bounded(Values.whole(text), maxChars)
+  return files.length === 0 ? said : [{ type: "text", text: said }, ...files]
+}
+
+/** A message in the form of chat completions, with limits; the system prompt and the arguments of calls are whole. */
+export const serialised = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const { content, role } = message
+  if (role === "system") return [{ role, content: Values.whole(content) }]
+  if (typeof content === "string") return [{ role, content: Values.bounded(Values.whole(content), maxChars) }]
+  if (role === "tool") {
+    return content.flatMap((part: AnyPart) => {
+      if (part.type !== "tool-result") return []
+      const result = Values.result(part.name, Values.whole(part.result), maxChars)
+      return [{ role, name: part.name, tool_call_id: part.id, content: result }]
+    })
+  }
+  const reasoning = content.flatMap((part: AnyPart) => part.type === "reasoning" ? [part.text] : []).join("\n")
+  const calls = content.flatMap((part: AnyPart) => part.type === "tool-call" ? [toolCall(part.id, part.name, part.params)] : [])
+  return [{
+    role,
+    content: contentOf(content, maxChars),
+    ...(reasoning === "" ? {} : { reasoning_content: Values.bounded(Values.whole(reasoning), maxChars) }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls })
+  }]
+}
+
+/** The system prompt and the last messages of a request. */
+export const input = (messages: ReadonlyArray<Prompt.Message | undefined>, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const known = messages.filter((message) => message !== undefined)
+  const said = known.filter(({ role }) => role !== "system").flatMap((message) => serialised(message, maxChars)).slice(-shown)
+  return [...known.filter(({ role }) => role === "system").flatMap((message) => serialised(message, maxChars)), ...said]
+}
+
+/** Counters of Langfuse; those that are not always there only where they count something. */
+export const usage = (used: Usage.Usage): Readonly<Record<string, number>> => ({
+  input: used.inputTokens,
+  output: used.outputTokens,
+  ...(used.cacheReadTokens === 0 ? {} : { cache_read_input_tokens: used.cacheReadTokens }),
+  ...(used.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: used.cacheWriteTokens }),
+  ...(used.reasoningTokens === 0 ? {} : { reasoning_tokens: used.reasoningTokens }),
+  // Without it Langfuse adds up all of them, and reasoning is a part of the output.
+  total: Usage.totalTokens(used)
+})
+
+/** Cost of a call in US dollars under the names of {@link usage}; undefined where no price is known. */
+export const cost = ({ end }: Attempt): Readonly<Record<string, number>> | undefined => {
+  if (end?.cost === undefined || end.cost.status === "unknown" || end.cost.usd === null) return undefined
+  const { cacheRead, cacheWrite, input, output } = end.costParts ?? {}
   return {
-    content: Values.bounded(message["content"] ?? response["preview"] ?? "", maxChars),
-    reasoning: message["reasoning_content"] === undefined ? undefined : Values.bounded(message["reasoning_content"], maxChars),
-    calls: (Array.isArray(calls) ? calls : []).flatMap((call: Schema.Json) => named(call, maxChars))
+    ...(input === undefined ? {} : { input }),
+    ...(output === undefined ? {} : { output }),
+    ...(cacheRead === undefined ? {} : { cache_read_input_tokens: cacheRead }),
+    ...(cacheWrite === undefined ? {} : { cache_creation_input_tokens: cacheWrite }),
+    total: end.cost.usd
   }
 }
 
-const named = (given: Schema.Json, maxChars: number): ReadonlyArray<Observation.Call> => {
-  const call = object({ given }, "given")
-  if (call === undefined) return []
-  const inner = object(call, "function") ?? {}
-  const args = inner["arguments"]
-  const value = typeof args === "string" ? Values.parsed(args) : args ?? {}
-  const name = inner["name"] ?? ""
-  return [{ id: call["id"] ?? "", type: "function", name, function: { name, arguments: Values.bounded(value, maxChars) } }]
+/** Text, reasoning and tool calls of an answer. */
+export const answer = (parts: ReadonlyArray<AnswerPart>, maxChars: number) => {
+  const text = (type: "reasoning" | "text") => parts.flatMap((part) => part.type === type ? [part.text] : []).join("")
+  const reasoning = text("reasoning")
+  return {
+    content: Values.bounded(Values.whole(text("text")), maxChars),
+    reasoning: reasoning === "" ? undefined : Values.bounded(Values.whole(reasoning), maxChars),
+    calls: parts.flatMap((part) => part.type === "tool-call" ? [toolCall(part.id, part.name, part.params)] : [])
+  }
 }
 
-const seconds = (value: Schema.Json | undefined): number | undefined =>
-  typeof value === "number" ? Math.round(value * 1000) / 1000 : undefined
+const seconds = (millis: number): number => Math.round(millis) / 1000
 
-/** Of one that was answered. */
-export const answered = (payload: Fields, { calls, content, reasoning }: ReturnType<typeof answer>): Record<string, Value> => {
-  const used = usage(payload)
-  const dollars = cost(payload)
-  const [started, first] = [payload["started_at"], payload["time_to_first_token"]]
+const answered = (attempt: Attempt, maxChars: number): Attributes => {
+  const { end } = attempt
+  if (end === undefined) return {}
+  const { calls, content, reasoning } = answer(end.answer, maxChars)
+  const dollars = cost(attempt)
   return {
-    "langfuse.observation.model.name": text(payload, "response_model") || text(payload, "model"),
-    "langfuse.observation.output": JSON.stringify({
-      content,
-      ...(reasoning === undefined ? {} : { reasoning }),
-      ...(calls.length === 0 ? {} : { tool_calls: calls })
+    ...(end.answer.length === 0 && end.status !== "answered" ? {} : {
+      "langfuse.observation.output": JSON.stringify({
+        content,
+        ...(reasoning === undefined ? {} : { reasoning }),
+        ...(calls.length === 0 ? {} : { tool_calls: calls })
+      })
     }),
-    ...(used === undefined ? {} : { "langfuse.observation.usage_details": JSON.stringify(used) }),
-    ...(dollars === undefined ? {} : { "langfuse.observation.cost_details": JSON.stringify({ total: dollars }) }),
-    ...(typeof started === "number" && typeof first === "number"
-      ? { "langfuse.observation.completion_start_time": new Date((started + first) * 1000).toISOString() }
-      : {}),
-    ...Observation.metadata({
-      tool_call_count: payload["assistant_tool_call_count"],
-      api_duration_s: seconds(payload["api_duration"]),
-      finish_reason: payload["finish_reason"]
+    ...(end.usage === undefined ? {} : { "langfuse.observation.usage_details": JSON.stringify(usage(end.usage)) }),
+    ...(dollars === undefined ? {} : { "langfuse.observation.cost_details": JSON.stringify(dollars) }),
+    ...(end.firstPartAt === undefined
+      ? {}
+      : { "langfuse.observation.completion_start_time": new Date(Math.max(end.firstPartAt, attempt.startedAt)).toISOString() }),
+    ...metadata({
+      tool_call_count: calls.length,
+      api_duration_s: attempt.endedAt === undefined ? undefined : seconds(attempt.endedAt - attempt.startedAt),
+      finish_reason: end.finishReason === undefined ? undefined : ApiPayload.finishReason(end.finishReason)
     })
   }
 }
 
-/** Of one that failed. */
-export const failed = (payload: Fields): Record<string, Value> => ({
-  "langfuse.observation.level": "ERROR",
-  "langfuse.observation.status_message": text(object(payload, "error") ?? {}, "message") || text(payload, "reason"),
-  ...Observation.metadata({
-    error_type: object(payload, "error")?.["type"],
-    reason: payload["reason"],
-    status_code: payload["status_code"],
-    retryable: payload["retryable"],
-    api_duration_s: seconds(payload["api_duration"])
-  })
-})
+/** Reason of an outcome that is not done. */
+export const reasonOf = (outcome: Exclude<Outcome, { readonly _tag: "Done" }>): string =>
+  outcome._tag === "Cut" ? "interrupted" : redactText(outcome.failure.message)
+
+const failed = ({ end }: Attempt, outcome: Outcome): Attributes => {
+  if (outcome._tag === "Cut") return { "langfuse.observation.level": "WARNING", "langfuse.observation.status_message": reasonOf(outcome) }
+  if (outcome._tag === "Done") return {}
+  return {
+    "langfuse.observation.level": "ERROR",
+    "langfuse.observation.status_message": reasonOf(outcome),
+    ...metadata({
+      error_type: end?.failure?.type,
+      reason: end?.failure?.reason,
+      status_code: end?.failure?.status,
+      retryable: end?.failure?.retryable
+    })
+  }
+}
+
+/** The attributes of a model call that is over. */
+export const attributes = (attempt: Attempt, outcome: Outcome, tree: Pick<Tree, "request">, maxChars: number): Attributes => {
+  const { end, run, start: { attempt: number, parameters: given, rewritten, route, task } } = attempt
+  const { messages, tools } = tree.request(attempt)
+  const chosen = Object.fromEntries(parameters.flatMap((name) => given[name] === undefined || given[name] === null ? [] : [[name, given[name]]]))
+  return {
+    "langfuse.observation.model.name": end?.model ?? route.model,
+    "langfuse.observation.input": JSON.stringify(rewritten === undefined ? input(messages, maxChars) : Values.bounded(Values.whole(rewritten), maxChars)),
+    ...(Object.keys(chosen).length === 0 ? {} : { "langfuse.observation.model.parameters": JSON.stringify(chosen) }),
+    ...metadata({
+      provider: route.provider,
+      api_mode: route.apiMode,
+      platform: task === undefined ? run.start?.platform : `auxiliary:${task}`,
+      retry_count: number,
+      message_count: messages.length,
+      tool_count: tools.length
+    }),
+    ...answered(attempt, maxChars),
+    ...failed(attempt, outcome)
+  }
+}

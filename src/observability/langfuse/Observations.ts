@@ -1,240 +1,186 @@
 /**
- * Makes the observations of Langfuse: a run is a chain, a child an agent, a model call a generation, an approval a guardrail.
+ * The view of runs as Langfuse has it: a run is a chain, a child an agent, a model call a generation, a tool call a tool, an
+ * approval a guardrail. Pure.
  *
  * **Details**
  *
- * - The runs of one session share a trace, whose id follows from session and task, so that others can find it. A child is in
- *   the trace of its parent, below the tool call that delegated to it.
- * - An observation is sent when it is over. What a session sends is sampled whole, by the id of its trace.
+ * - The runs of one session share a trace, whose id follows from the session, so that others can find it; each run is a root in
+ *   it. A child is in the trace of its parent, below the tool call that delegated to it.
+ * - A session is sampled whole, by the id of its trace.
  * - The output of a run is its final text, with the tool calls that were made and what each of them gave.
  *
- * Source: `hermes-contract.md` §5 ("Trace model").
+ * Source: `hermes-contract.md` §5 ("Trace model"); the attribute names are those that Langfuse's OpenTelemetry ingestion reads.
  */
 import type * as Schema from "effect/Schema"
-import { type Fields, text } from "../atof/Facts.ts"
 import * as Digest from "../../platform/Digest.ts"
-import type { Span, Value } from "../otlp/Span.ts"
-import * as RunKey from "../span/RunKey.ts"
-import * as Tracker from "../span/Tracker.ts"
+import { promptOf } from "../otel/Attributes.ts"
+import * as RunSpans from "../RunSpans.ts"
+import type { Approval, Call, Child, Node, Run, Tree } from "../RunTree.ts"
 import * as Generation from "./Generation.ts"
 import type { Settings } from "./LangfuseSettings.ts"
-import { json, metadata, type Observation, type Run, type Type } from "./Observation.ts"
 import * as Values from "./Values.ts"
 
-/** What an exporter is made of. `now` is in nanoseconds; `send` gets what is over. */
-export interface Options {
-  readonly settings: Pick<Settings, "environment" | "maxChars" | "release" | "sampleRate" | "tags" | "userId">
-  readonly now: () => bigint
-  readonly spanId: () => string
-  readonly send: (span: Span) => unknown
-}
+const { json, metadata } = Generation
 
-const types: Readonly<Record<Tracker.Kind, Type>> = {
-  run: "chain",
-  step: "chain",
-  child: "agent",
-  model: "generation",
-  tool: "tool",
-  approval: "guardrail"
-}
+const types = { run: "chain", step: "chain", child: "agent", attempt: "generation", call: "tool", approval: "guardrail" } as const
 
-const nameOf = (kind: Tracker.Kind, payload: Fields): string => {
-  switch (kind) {
-    case "model":
-      return Tracker.isSideCall(payload)
-        ? `LLM call: ${text(payload, "platform").slice("auxiliary:".length)}`
-        : `LLM call ${String(payload["api_call_count"] ?? "")}`.trim()
-    case "tool":
-      return `Tool: ${text(payload, "tool_name")}`
+const nameOf = (node: Node): string => {
+  switch (node.kind) {
+    case "attempt":
+      return node.start.task === undefined ? `LLM call ${node.start.step}` : `LLM call: ${node.start.task}`
+    case "call":
+      return `Tool: ${node.name}`
     case "approval":
-      return `Approval: ${text(payload, "pattern_key") || "command"}`
+      return `Approval: ${node.event.patterns?.[0] ?? "command"}`
     case "child":
-      return `Subagent: ${text(payload, "child_role") || text(payload, "child_subagent_id")}`
+      return `Subagent: ${node.start.role || node.start.subagentId}`
     default:
       return "Hermes turn"
   }
 }
 
-/** Whether the trace is one of those that are sent; the same for all who ask. */
+/** Decides whether a trace is sent; the same for all who ask. */
 export const isSampled = (id: string, rate: number): boolean => Number.parseInt(id.slice(0, 8), 16) < rate * 2 ** 32
 
-/** The first 128 bits of the SHA-256 of a text, in hexadecimal: how Langfuse's own clients make a trace id of a seed. */
-const traceIdOf = (seed: string): string => Digest.hex(seed, 32)
+/**
+ * The trace of a session: the first 128 bits of the SHA-256 of a seed, in hexadecimal, as Langfuse's own clients make a trace
+ * id. The task of a run that is no child is its session.
+ */
+export const traceIdOf = (sessionId: string): string => Digest.hex(`${sessionId}::${sessionId}`, 32)
 
-const levelOf = (status: string): string => status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
+const rootOf = (run: Run): Run => run.child === undefined ? run : rootOf(run.child.parent)
 
-/** See the module. */
-export const make = ({ now, send, settings, spanId }: Options): Tracker.Exporter<Observation> => {
-  const { environment, maxChars, release, sampleRate, tags, userId } = settings
-  const bounded = (value: Schema.Json): Schema.Json => Values.bounded(value, maxChars)
+const factsOf = ({ end, start, steps, turnId }: Run): Readonly<Record<string, Schema.Json | undefined>> => ({
+  turn_id: turnId,
+  platform: start?.platform,
+  provider: start?.provider,
+  model: start?.model,
+  api_mode: steps[0]?.attempts[0]?.start.route.apiMode,
+  exit: end?.exit
+})
 
-  const begin = (payload: Fields, parent: Run | undefined): Run => {
-    const session = text(payload, "session_id") || text(payload, "parent_session_id")
-    const id = parent?.traceId ?? traceIdOf(`${session || "sessionless"}::${text(payload, "task_id") || RunKey.of(payload)}`)
-    const user = text(payload, "sender_id") || userId
-    return {
-      traceId: id,
-      isSampled: parent?.isSampled ?? isSampled(id, sampleRate),
-      common: parent?.common ?? {
-        ...(session === "" ? {} : { "session.id": session }),
-        ...(user === undefined ? {} : { "user.id": user }),
-        ...(environment === undefined ? {} : { "langfuse.environment": environment }),
-        ...(release === undefined ? {} : { "langfuse.release": release }),
-        "langfuse.trace.name": "Hermes turn",
-        "langfuse.trace.tags": ["hermes", "langfuse", ...tags]
-      },
-      calls: new Map(),
-      content: "",
-      reasoning: undefined,
-      exit: undefined
-    }
-  }
+const levelOf = (status: string | undefined): string => status === "ok" ? "DEFAULT" : status === "error" ? "ERROR" : "WARNING"
 
-  const opening = (kind: Tracker.Kind, payload: Fields): Record<string, Value> => {
-    switch (kind) {
-      case "model":
-        return Generation.opening(payload, maxChars)
-      case "tool":
-        return {
-          "langfuse.observation.input": JSON.stringify(bounded(payload["args"] ?? {})),
-          ...metadata({ tool_call_id: payload["tool_call_id"] })
-        }
-      case "approval":
-        return {
-          "langfuse.observation.input": JSON.stringify(bounded({
-            command: payload["command"] ?? "",
-            description: payload["description"] ?? "",
-            pattern_keys: payload["pattern_keys"] ?? []
-          })),
-          ...metadata({ surface: payload["surface"] })
-        }
-      case "child":
-        return {
-          "langfuse.observation.input": json(bounded(payload["child_goal"] ?? "")),
-          ...metadata({
-            child_session_id: payload["child_session_id"],
-            child_subagent_id: payload["child_subagent_id"],
-            child_role: payload["child_role"]
-          })
-        }
-      default: {
-        const message = json(bounded(payload["user_message"] ?? ""))
-        return {
-          "langfuse.observation.input": message,
-          "langfuse.trace.input": message,
-          ...metadata({ source: "hermes", task_id: payload["task_id"], turn_id: payload["turn_id"], ...facts(payload) })
-        }
-      }
-    }
-  }
-  const facts = (payload: Fields) => ({
-    platform: payload["platform"],
-    provider: payload["provider"],
-    model: payload["model"],
-    api_mode: payload["api_mode"]
-  })
+/** Attributes of the observations of runs, with texts of at most `maxChars` characters. */
+const attributesOf = (maxChars: number) => {
+  const bounded = (value: unknown): Schema.Json => Values.bounded(Values.whole(value), maxChars)
+  const resultOf = (call: Call): Schema.Json => Values.result(call.name, Values.whole(RunSpans.resultOf(call) ?? ""), maxChars)
 
-  /** What a run says in the end. */
-  const outputOf = ({ calls, content, reasoning }: Run): string =>
-    JSON.stringify({
-      content,
-      ...(reasoning === undefined ? {} : { reasoning }),
-      ...(calls.size === 0 ? {} : { tool_calls: Array.from(calls.values()) })
+  /** Text, reasoning and calls of a run, with what each call gave. */
+  const outputOf = ({ end, steps }: Run): string => {
+    const answers = steps.flatMap(({ attempts }) => attempts.flatMap((attempt) =>
+      attempt.end === undefined || attempt.end.answer.length === 0 ? [] : [Generation.answer(attempt.end.answer, maxChars)]))
+    const made = new Map(steps.flatMap(({ calls }) => calls.map((call) => [call.id, call] as const)))
+    const calls = answers.flatMap((answer) => answer.calls).map((asked) => {
+      const call = made.get(String(asked["id"]))
+      if (call === undefined || RunSpans.resultOf(call) === undefined) return asked
+      const output = resultOf(call)
+      const inner = asked["function"]
+      return { ...asked, output, ...(typeof inner === "object" && inner !== null ? { function: { ...inner, output } } : {}) }
     })
-
-  const closing = ({ parentSpanId, run }: Observation, ending: Tracker.Ending, payload: Fields): Record<string, Value> => {
-    switch (ending) {
-      case "post_api_request": {
-        const answer = Generation.answer(payload, maxChars)
-        run.content = answer.content
-        run.reasoning = answer.reasoning
-        for (const call of answer.calls) run.calls.set(String(call["id"]), call)
-        return Generation.answered(payload, answer)
-      }
-      case "api_request_error":
-        return Generation.failed(payload)
-      case "post_tool_call": {
-        const output = Values.result(text(payload, "tool_name"), payload["result"] ?? "", maxChars)
-        const id = text(payload, "tool_call_id")
-        const asked = run.calls.get(id)
-        if (asked !== undefined) {
-          const inner = asked["function"]
-          run.calls.set(id, { ...asked, output, ...(typeof inner === "object" && inner !== null ? { function: { ...inner, output } } : {}) })
-        }
-        const status = text(payload, "status")
-        return {
-          "langfuse.observation.output": json(output),
-          "langfuse.observation.level": levelOf(status),
-          ...(text(payload, "error_message") === "" ? {} : { "langfuse.observation.status_message": text(payload, "error_message") }),
-          ...metadata({ status, error_type: payload["error_type"], duration_ms: payload["duration_ms"] })
-        }
-      }
-      case "post_approval_response": {
-        const choice = text(payload, "choice")
-        return {
-          "langfuse.observation.output": choice,
-          "langfuse.observation.level": /deny|timeout/u.test(choice) ? "WARNING" : "DEFAULT",
-          ...metadata({ decided_by: payload["decided_by"] })
-        }
-      }
-      case "subagent_stop":
-        return {
-          "langfuse.observation.output": json(bounded(payload["child_summary"] ?? "")),
-          "langfuse.observation.level": text(payload, "child_status") === "completed" ? "DEFAULT" : "WARNING",
-          ...metadata({ child_status: payload["child_status"], duration_ms: payload["duration_ms"] })
-        }
-      case Tracker.interrupted:
-        return {
-          "langfuse.observation.level": "WARNING",
-          "langfuse.observation.status_message": "interrupted",
-          ...(parentSpanId === undefined ? { "langfuse.observation.output": outputOf(run) } : {})
-        }
-      default: {
-        const output = outputOf(run)
-        return {
-          "langfuse.observation.output": output,
-          ...(parentSpanId === undefined ? { "langfuse.trace.output": output } : {}),
-          ...(payload["completed"] === false ? { "langfuse.observation.level": payload["interrupted"] === true ? "WARNING" : "ERROR" } : {}),
-          ...metadata({ exit: payload["reason"], completed: payload["completed"], interrupted: payload["interrupted"] })
-        }
-      }
-    }
+    const last = answers.at(-1)
+    return JSON.stringify({
+      content: end?.text === undefined ? last?.content ?? "" : bounded(end.text),
+      ...(last?.reasoning === undefined ? {} : { reasoning: last.reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls })
+    })
   }
 
-  return {
-    hasSteps: false,
-    open: (kind, payload, parent) => {
-      const run = parent === undefined || kind === "run" || kind === "child" ? begin(payload, parent?.run) : parent.run
-      return {
-        run,
-        spanId: spanId(),
-        parentSpanId: parent?.spanId,
-        name: nameOf(kind, payload),
-        start: now(),
-        attributes: run.isSampled
-          ? { ...run.common, "langfuse.observation.type": types[kind], ...opening(kind, payload) }
-          : {}
-      }
-    },
-    note: (observation, event, payload) => {
-      if (event === "post_llm_call") observation.run.content = bounded(payload["assistant_response"] ?? "")
-      else if (observation.run.isSampled) Object.assign(observation.attributes, metadata({ turn_id: payload["turn_id"], ...facts(payload), exit: payload["reason"] }))
-    },
-    close: (observation, ending, payload) => {
-      const { attributes, name, parentSpanId, run, spanId, start } = observation
-      if (!run.isSampled) return
-      const all = { ...attributes, ...closing(observation, ending, payload) }
-      const isError = all["langfuse.observation.level"] === "ERROR"
-      send({
-        traceId: run.traceId,
-        spanId,
-        parentSpanId,
-        name,
-        start,
-        end: now(),
-        attributes: all,
-        error: isError ? String(all["langfuse.observation.status_message"] ?? ending) : undefined
+  const ofRun = (run: Run, outcome: RunSpans.Outcome): RunSpans.Attributes => {
+    const { end, sessionId, start } = run
+    const message = json(bounded(promptOf(run)))
+    const output = outputOf(run)
+    const completed = end?.exit === "text_response"
+    return {
+      "langfuse.observation.input": message,
+      "langfuse.trace.input": message,
+      "langfuse.observation.output": output,
+      "langfuse.trace.output": output,
+      ...(completed ? {} : { "langfuse.observation.level": outcome._tag === "Cut" ? "WARNING" : "ERROR" }),
+      ...(outcome._tag === "Done" ? {} : { "langfuse.observation.status_message": Generation.reasonOf(outcome) }),
+      ...metadata({
+        source: "hermes",
+        task_id: start?.parent?.subagentId ?? sessionId,
+        ...factsOf(run),
+        completed,
+        interrupted: outcome._tag === "Cut"
       })
     }
+  }
+  const ofChild = ({ end, run, start }: Child): RunSpans.Attributes => ({
+    "langfuse.observation.input": json(bounded(start.goal)),
+    "langfuse.observation.output": json(bounded(end?.summary ?? "")),
+    "langfuse.observation.level": end?.status === "completed" ? "DEFAULT" : "WARNING",
+    ...metadata({
+      child_session_id: start.sessionId,
+      child_subagent_id: start.subagentId,
+      child_role: start.role,
+      ...(run === undefined ? {} : factsOf(run)),
+      child_status: end?.status ?? "interrupted",
+      duration_ms: end?.durationMillis
+    })
+  })
+  const ofCall = (call: Call, outcome: RunSpans.Outcome): RunSpans.Attributes => {
+    const { args, end, id, start } = call
+    return {
+      "langfuse.observation.input": JSON.stringify(Values.whole(start?.args ?? args ?? {})),
+      ...(RunSpans.resultOf(call) === undefined ? {} : { "langfuse.observation.output": json(resultOf(call)) }),
+      "langfuse.observation.level": levelOf(end?.status),
+      ...(outcome._tag === "Done" ? {} : { "langfuse.observation.status_message": Generation.reasonOf(outcome) }),
+      ...metadata({
+        tool_call_id: id,
+        status: end?.status ?? "cancelled",
+        error_type: outcome._tag === "Failed" ? outcome.failure.type : undefined,
+        duration_ms: end?.durationMillis
+      })
+    }
+  }
+  const ofApproval = ({ event: { choice, decidedBy, description, patterns, subject, surface } }: Approval): RunSpans.Attributes => ({
+    "langfuse.observation.input": JSON.stringify(bounded({ command: subject, description: description ?? "", pattern_keys: patterns ?? [] })),
+    "langfuse.observation.output": choice,
+    "langfuse.observation.level": /deny|timeout/u.test(choice) ? "WARNING" : "DEFAULT",
+    ...metadata({ surface, decided_by: decidedBy })
+  })
+
+  return (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "request">): RunSpans.Attributes => {
+    switch (node.kind) {
+      case "run":
+        return ofRun(node, outcome)
+      case "child":
+        return ofChild(node)
+      case "attempt":
+        return Generation.attributes(node, outcome, tree, maxChars)
+      case "call":
+        return ofCall(node, outcome)
+      case "approval":
+        return ofApproval(node)
+      case "step":
+        return {}
+    }
+  }
+}
+
+/** The view of these settings. */
+export const view = (
+  { environment, maxChars, release, sampleRate, tags, userId }: Pick<Settings, "environment" | "maxChars" | "release" | "sampleRate" | "tags" | "userId">
+): RunSpans.View => {
+  const attributes = attributesOf(maxChars)
+  return {
+    hasSteps: false,
+    trace: ({ sessionId }) => {
+      const traceId = traceIdOf(sessionId)
+      return { traceId, parentSpanId: undefined, sampled: isSampled(traceId, sampleRate) }
+    },
+    name: nameOf,
+    attributes: (node, outcome, tree) => ({
+      "session.id": rootOf(RunSpans.runOf(node)).sessionId,
+      ...(userId === undefined ? {} : { "user.id": userId }),
+      ...(environment === undefined ? {} : { "langfuse.environment": environment }),
+      ...(release === undefined ? {} : { "langfuse.release": release }),
+      "langfuse.trace.name": "Hermes turn",
+      "langfuse.trace.tags": ["hermes", "langfuse", ...tags],
+      "langfuse.observation.type": types[node.kind],
+      ...attributes(node, outcome, tree)
+    })
   }
 }

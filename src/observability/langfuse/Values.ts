@@ -1,6 +1,5 @@
 /**
- * Any JSON value as Langfuse gets it: small, and readable for people. Pure. Secrets were taken out before, where the payload
- * of the hook was made.
+ * Any JSON value as Langfuse gets it: without secrets, small, and readable for people. Pure.
  *
  * **Details**
  *
@@ -13,6 +12,7 @@
  * Source: `hermes-contract.md` §5 ("Value limits").
  */
 import type * as Schema from "effect/Schema"
+import { redactValue } from "../../domain/Redaction.ts"
 import { head } from "../../domain/TextCut.ts"
 
 const maxDepth = 4
@@ -32,7 +32,18 @@ const cut = (text: string, maxChars: number): Schema.Json => {
 
 const isBase64 = (key: string, value: Schema.Json): value is string => typeof value === "string" && /base64/iu.test(key)
 
-/** See the module. */
+const unbounded = { depth: Number.POSITIVE_INFINITY, nodes: Number.POSITIVE_INFINITY }
+
+/** A value of the record as JSON without secrets, whole. */
+export const whole = (value: unknown): Schema.Json => {
+  // A text stays a text.
+  if (typeof value === "string") return redactValue(value) as string
+  const text: string | undefined = JSON.stringify(redactValue(value, unbounded))
+  // Text that was written as JSON is read as JSON.
+  return text === undefined ? null : JSON.parse(text) as Schema.Json
+}
+
+/** A value with the limits of this module. It is without secrets: a part of one would not be recognised. */
 export const bounded = (value: Schema.Json, maxChars: number, depth = 0): Schema.Json => {
   if (depth > maxDepth) return "<max-depth>"
   if (typeof value === "string") return cut(value, maxChars)

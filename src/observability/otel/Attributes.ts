@@ -1,29 +1,32 @@
 /**
- * The attributes of spans under the names of the GenAI semantic conventions; those that the conventions do not know are under
- * `hermes.`. Pure.
+ * The view of runs as OpenTelemetry has it: spans under the names of the GenAI semantic conventions; what the conventions do not
+ * know is under `hermes.`. Pure.
  *
  * **Details**
  *
- * What was said (prompts, answers, arguments, results) is among them only where the application or the user asks for it.
- * It comes from payloads, which are redacted and bounded.
+ * Prompts, answers, arguments and results are part of spans only where the application or the user asks for it, whole and
+ * without secrets.
  *
- * Source: OpenTelemetry, "Semantic Conventions for GenAI agent and framework spans".
+ * Source: OpenTelemetry, "Semantic Conventions for GenAI agent and framework spans" and "… for Model Context Protocol".
  */
-import type * as Schema from "effect/Schema"
-import { type Fields, object, text } from "../atof/Facts.ts"
-import type { Kind } from "../span/Tracker.ts"
+import type * as Prompt from "effect/ai/Prompt"
+import { redactText } from "../../domain/Redaction.ts"
+import type * as RecordEvent from "../../domain/RecordEvent.ts"
+import * as Usage from "../../domain/Usage.ts"
+import * as ApiPayload from "../../hooks/ApiPayload.ts"
+import * as RunSpans from "../RunSpans.ts"
+import type { Approval, Attempt, Call, Child, Node, Run, Tree } from "../RunTree.ts"
 import * as Content from "./Content.ts"
 
-/** A value of an attribute. */
-export type Value = string | number | boolean | ReadonlyArray<string>
+/** Version of the semantic conventions whose names are used: the last that describes GenAI and MCP as a whole. */
+export const schemaUrl = "https://opentelemetry.io/schemas/1.40.0"
 
-/** Attributes by name. */
-export type Attributes = Readonly<Record<string, Value>>
-
-/** What all spans say of the agent, and whether they say what was said. */
+/** Properties of all spans. */
 export interface Options {
   readonly agentName: string
   readonly captureContent: boolean
+  /** True where the names before version 1.37 are written beside the current ones. */
+  readonly duplicate?: boolean | undefined
 }
 
 /** Names of the conventions for providers that they know. */
@@ -40,15 +43,12 @@ const providers: Readonly<Record<string, string>> = {
   kimi: "moonshot_ai"
 }
 
-/** The name of a provider as the conventions know it. */
-export const providerOf = (payload: Fields): string => {
-  const name = text(payload, "provider")
-  return Object.hasOwn(providers, name) ? providers[name] ?? name : name
-}
+/** Name of a provider in the conventions. */
+export const providerOf = (name: string): string => Object.hasOwn(providers, name) ? providers[name] ?? name : name
 
-/** Without those that say nothing. */
-const said = (facts: Readonly<Record<string, Schema.Json | undefined>>): Attributes => {
-  const out: Record<string, Value> = {}
+/** Leaves out attributes that say nothing. */
+const present = (facts: Readonly<Record<string, unknown>>): RunSpans.Attributes => {
+  const out: Record<string, RunSpans.Value> = {}
   for (const [name, value] of Object.entries(facts)) {
     if (typeof value === "number" || typeof value === "boolean" || (typeof value === "string" && value !== "")) out[name] = value
     else if (Array.isArray(value) && value.length > 0) out[name] = value.map(String)
@@ -56,141 +56,255 @@ const said = (facts: Readonly<Record<string, Schema.Json | undefined>>): Attribu
   return out
 }
 
-const server = (payload: Fields): Attributes => {
-  const url = URL.parse(text(payload, "base_url"))
+const clean = (text: string | undefined): string | undefined => text === undefined ? undefined : redactText(text)
+
+/** Address and port of an endpoint. */
+const server = (baseUrl: string | undefined): RunSpans.Attributes => {
+  const url = URL.parse(baseUrl ?? "")
   if (url === null) return {}
   const standard = url.protocol === "https:" ? 443 : 80
   return { "server.address": url.hostname, "server.port": url.port === "" ? standard : Number(url.port) }
 }
 
-const model = (payload: Fields, { captureContent }: Options): Attributes => {
-  const body = object(object(payload, "request") ?? {}, "body") ?? {}
-  const content = captureContent ? Content.asked(payload) : undefined
+const usageOf = (usage: Usage.Usage | undefined) => usage === undefined ? {} : {
+  "gen_ai.usage.input_tokens": Usage.promptTokens(usage),
+  "gen_ai.usage.output_tokens": usage.outputTokens,
+  "gen_ai.usage.cache_read.input_tokens": usage.cacheReadTokens,
+  "gen_ai.usage.cache_creation.input_tokens": usage.cacheWriteTokens,
+  "gen_ai.usage.reasoning.output_tokens": usage.reasoningTokens
+}
+
+/** Cost of a call in US dollars; undefined where no price is known. */
+export const dollarsOf = ({ end }: Attempt): number | undefined =>
+  end?.cost === undefined || end.cost.status === "unknown" ? undefined : end.cost.usd ?? undefined
+
+/** Seconds from the request to the first piece of the answer. */
+export const firstChunkOf = ({ end, startedAt }: Attempt): number | undefined =>
+  end?.firstPartAt === undefined ? undefined : Math.max(0, end.firstPartAt - startedAt) / 1000
+
+const maxTokens = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
+
+const ofAttempt = (attempt: Attempt, tree: Pick<Tree, "request">, { captureContent }: Options) => {
+  const { end, run, start: { apiRequestId, parameters, rewritten, route, step, task } } = attempt
+  const usage = end?.usage
   return {
-    ...said({
-      "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": providerOf(payload),
-      "gen_ai.request.model": payload["model"],
-      "gen_ai.conversation.id": payload["session_id"],
-      "gen_ai.request.max_tokens": payload["max_tokens"],
-      "gen_ai.request.temperature": body["temperature"],
-      "gen_ai.request.top_p": body["top_p"],
-      "gen_ai.request.stream": body["stream"],
-      "hermes.api_mode": payload["api_mode"],
-      "hermes.platform": payload["platform"],
-      "hermes.api_request_id": payload["api_request_id"],
-      "hermes.step": payload["api_call_count"],
-      "hermes.retry_count": payload["retry_count"]
-    }),
-    ...server(payload),
-    ...(content === undefined ? {} : { "gen_ai.input.messages": JSON.stringify(content.messages) }),
-    ...(content === undefined || content.system.length === 0 ? {} : { "gen_ai.system_instructions": JSON.stringify(content.system) })
+    "gen_ai.operation.name": "chat",
+    "gen_ai.provider.name": providerOf(route.provider),
+    "gen_ai.request.model": route.model,
+    "gen_ai.conversation.id": run.sessionId,
+    "gen_ai.request.max_tokens": maxTokens.map((name) => parameters[name]).find((count) => typeof count === "number"),
+    "gen_ai.request.temperature": parameters["temperature"],
+    "gen_ai.request.top_p": parameters["top_p"],
+    "gen_ai.request.stream": parameters["stream"],
+    "hermes.api_mode": route.apiMode,
+    "hermes.platform": task === undefined ? run.start?.platform : `auxiliary:${task}`,
+    "hermes.api_request_id": apiRequestId,
+    "hermes.step": task === undefined ? step : undefined,
+    "hermes.task": task,
+    "hermes.retry_count": attempt.start.attempt,
+    ...server(route.baseUrl),
+    "gen_ai.response.model": end?.model,
+    "gen_ai.response.id": end?.responseId,
+    "gen_ai.response.finish_reasons": end?.finishReason === undefined ? undefined : [ApiPayload.finishReason(end.finishReason)],
+    "gen_ai.response.time_to_first_chunk": firstChunkOf(attempt),
+    ...usageOf(usage),
+    "hermes.cost_usd": dollarsOf(attempt),
+    "http.response.status_code": end?.failure?.status,
+    "hermes.error.reason": end?.failure?.reason,
+    "hermes.error.retryable": end?.failure?.retryable,
+    ...(captureContent ? Content.input(tree.request(attempt).messages, rewritten) : {}),
+    "gen_ai.output.messages": captureContent && end !== undefined && end.answer.length > 0
+      ? Content.text([Content.answer(end.answer, end.finishReason === undefined ? "error" : ApiPayload.finishReason(end.finishReason))])
+      : undefined
   }
 }
 
-/** Of a span that begins. */
-export const opening = (kind: Kind, payload: Fields, options: Options): Attributes => {
-  const { agentName, captureContent } = options
-  switch (kind) {
-    case "model":
-      return model(payload, options)
-    case "tool":
-      return said({
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": payload["tool_name"],
-        "gen_ai.tool.type": "function",
-        "gen_ai.tool.call.id": payload["tool_call_id"],
-        "gen_ai.conversation.id": payload["session_id"],
-        "gen_ai.tool.call.arguments": captureContent ? JSON.stringify(payload["args"] ?? {}) : undefined
-      })
-    case "approval":
-      return said({
-        "gen_ai.tool.call.id": payload["tool_call_id"],
-        "hermes.approval.pattern": payload["pattern_key"],
-        "hermes.approval.surface": payload["surface"],
-        "hermes.approval.command": captureContent ? payload["command"] : undefined
-      })
-    case "step":
-      return said({ "hermes.step": payload["api_call_count"], "gen_ai.conversation.id": payload["session_id"] })
-    case "child":
-      return said({
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": agentName,
-        "gen_ai.agent.id": payload["child_subagent_id"],
-        "gen_ai.conversation.id": payload["child_session_id"],
-        "hermes.child.role": payload["child_role"],
-        "hermes.parent.conversation.id": payload["parent_session_id"],
-        "gen_ai.input.messages": captureContent ? JSON.stringify([Content.plain("user", payload["child_goal"] ?? "")]) : undefined
-      })
-    case "run":
-      return said({
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": agentName,
-        "gen_ai.conversation.id": payload["session_id"],
-        "gen_ai.provider.name": providerOf(payload),
-        "gen_ai.input.messages": captureContent ? JSON.stringify([Content.plain("user", payload["user_message"] ?? "")]) : undefined,
-        ...known(payload)
-      })
+/** Server and own name of a tool of an MCP server; undefined for every other tool. */
+export const mcpOf = (tool: string): { readonly server: string; readonly tool: string } | undefined => {
+  const [, server, name] = /^mcp__(.+?)__(.+)$/u.exec(tool) ?? []
+  return server === undefined || name === undefined ? undefined : { server, tool: name }
+}
+
+const providerOfRun = ({ start, steps }: Run): string | undefined => {
+  const name = start?.provider ?? steps[0]?.attempts[0]?.start.route.provider
+  return name === undefined ? undefined : providerOf(name)
+}
+
+const ofCall = (call: Call, { captureContent }: Options) => {
+  const { args, end, id, name, run, start } = call
+  const mcp = mcpOf(name)
+  const route = call.step?.attempts.at(-1)?.start.route
+  return {
+    "gen_ai.operation.name": "execute_tool",
+    "gen_ai.provider.name": route === undefined ? providerOfRun(run) : providerOf(route.provider),
+    "gen_ai.tool.name": name,
+    "gen_ai.tool.type": "function",
+    "gen_ai.tool.call.id": id,
+    "gen_ai.conversation.id": run.sessionId,
+    ...(mcp === undefined ? {} : { "mcp.method.name": "tools/call", "hermes.mcp.server": mcp.server, "hermes.mcp.tool": mcp.tool }),
+    "hermes.tool.parallel": start?.parallel === true ? true : undefined,
+    "hermes.tool.status": end?.status,
+    "gen_ai.tool.call.arguments": captureContent ? Content.text(start?.args ?? args ?? {}) : undefined,
+    "gen_ai.tool.call.result": captureContent ? clean(RunSpans.resultOf(call)) : undefined
   }
 }
 
-/** What is known of a run besides. */
-export const known = (payload: Fields): Readonly<Record<string, Schema.Json | undefined>> => ({
-  "gen_ai.request.model": payload["model"],
-  "hermes.turn_id": payload["turn_id"],
-  "hermes.task_id": payload["task_id"],
-  "hermes.platform": payload["platform"],
-  "user.id": payload["sender_id"]
+const ofApproval = ({ call, event }: Approval, { captureContent }: Options) => ({
+  "gen_ai.provider.name": providerOfRun(call.run),
+  "gen_ai.conversation.id": call.run.sessionId,
+  "gen_ai.tool.call.id": call.id,
+  "hermes.approval.pattern": event.patterns?.[0],
+  "hermes.approval.surface": event.surface,
+  "hermes.approval.choice": event.choice,
+  "hermes.approval.decided_by": event.decidedBy,
+  "hermes.approval.command": captureContent ? clean(event.subject) : undefined
 })
 
-/** Of a run, when its final text is there. */
-export const final = (payload: Fields, { captureContent }: Options): Attributes =>
-  captureContent
-    ? { "gen_ai.output.messages": JSON.stringify([{ ...Content.plain("assistant", payload["assistant_response"] ?? ""), finish_reason: "stop" }]) }
-    : {}
+const textOf = (content: Prompt.Message["content"]): string =>
+  typeof content === "string" ? content : content.flatMap((part) => part.type === "text" ? [part.text] : []).join("\n")
 
-/** The counters of an answer. */
-export const usage = (payload: Fields): Readonly<Record<string, Schema.Json>> => object(payload, "usage") ?? {}
+/** The user's words that a run begins with. */
+export const promptOf = ({ messages }: Run): string => {
+  const message = messages.find(({ origin }) => origin === "user")?.message
+  return message === undefined ? "" : textOf(message.content)
+}
 
-/** Of a span that ends, by the event that ends it. */
-export const closing = (ending: string, payload: Fields, { captureContent }: Options): Attributes => {
-  switch (ending) {
-    case "post_api_request": {
-      const counters = usage(payload)
-      return said({
-        "gen_ai.response.model": payload["response_model"],
-        "gen_ai.response.finish_reasons": payload["finish_reason"] === null ? undefined : [payload["finish_reason"] ?? ""],
-        "gen_ai.response.time_to_first_chunk": payload["time_to_first_token"],
-        "gen_ai.usage.input_tokens": counters["prompt_tokens"],
-        "gen_ai.usage.output_tokens": counters["output_tokens"],
-        "gen_ai.usage.cache_read.input_tokens": counters["cache_read_tokens"],
-        "gen_ai.usage.cache_creation.input_tokens": counters["cache_write_tokens"],
-        "gen_ai.usage.reasoning.output_tokens": counters["reasoning_tokens"],
-        "hermes.cost_usd": payload["estimated_cost_usd"],
-        "gen_ai.output.messages": captureContent ? JSON.stringify([Content.answer(payload)]) : undefined
-      })
-    }
-    case "api_request_error":
-      return said({
-        "http.response.status_code": payload["status_code"],
-        "hermes.error.reason": payload["reason"],
-        "hermes.error.retryable": payload["retryable"]
-      })
-    case "post_tool_call":
-      return said({
-        "hermes.tool.status": payload["status"],
-        "gen_ai.tool.call.result": captureContent ? resultOf(payload["result"]) : undefined
-      })
-    case "post_approval_response":
-      return said({ "hermes.approval.choice": payload["choice"], "hermes.approval.decided_by": payload["decided_by"] })
-    case "subagent_stop":
-      return said({
-        "hermes.child.status": payload["child_status"],
-        "gen_ai.output.messages": captureContent ? JSON.stringify([Content.plain("assistant", payload["child_summary"] ?? "")]) : undefined
-      })
-    default:
-      return said({ "hermes.exit": payload["reason"], "hermes.completed": payload["completed"], "hermes.interrupted": payload["interrupted"] })
+/** Attempts of a run with the side tasks that began before its end; those of its children are theirs. */
+const attemptsOf = ({ endedAt = Number.POSITIVE_INFINITY, sideTasks, steps }: Run): ReadonlyArray<Attempt> => [
+  ...steps.flatMap(({ attempts }) => attempts),
+  ...sideTasks.filter(({ startedAt }) => startedAt < endedAt)
+]
+
+const sumOf = (run: Run, count: (attempt: Attempt) => number | undefined): number | undefined => {
+  const known = attemptsOf(run).flatMap((attempt) => count(attempt) ?? [])
+  return known.length === 0 ? undefined : known.reduce((a, b) => a + b, 0)
+}
+
+const sumsOf = (run: Run) => ({
+  "gen_ai.usage.input_tokens": sumOf(run, ({ end }) => end?.usage && Usage.promptTokens(end.usage)),
+  "gen_ai.usage.output_tokens": sumOf(run, ({ end }) => end?.usage?.outputTokens),
+  "hermes.cost_usd": sumOf(run, dollarsOf)
+})
+
+const ofRun = (run: Run, { agentName, captureContent }: Options) => {
+  const { end, sessionId, start, turnId } = run
+  const interrupted = RunSpans.outcomeOf(run)._tag === "Cut"
+  return {
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.agent.name": agentName,
+    "gen_ai.conversation.id": sessionId,
+    "gen_ai.provider.name": providerOfRun(run),
+    "gen_ai.request.model": start?.model,
+    "hermes.turn_id": turnId,
+    "hermes.task_id": start?.parent?.subagentId ?? sessionId,
+    "hermes.platform": start?.platform,
+    "hermes.exit": end?.exit ?? "interrupted",
+    "hermes.completed": end?.exit === "text_response",
+    "hermes.interrupted": interrupted,
+    ...sumsOf(run),
+    "gen_ai.input.messages": captureContent ? Content.text([Content.plain("user", promptOf(run))]) : undefined,
+    "gen_ai.output.messages": captureContent && end?.text !== undefined
+      ? Content.text([{ ...Content.plain("assistant", end.text), finish_reason: "stop" }])
+      : undefined
   }
 }
 
-const resultOf = (result: Schema.Json | undefined): string => typeof result === "string" ? result : JSON.stringify(result ?? null)
+const ofChild = (child: Child, options: Options) => {
+  const { end, parent, run, start } = child
+  const { captureContent } = options
+  return {
+    "gen_ai.operation.name": "invoke_agent",
+    "gen_ai.agent.name": options.agentName,
+    "gen_ai.conversation.id": start.sessionId,
+    "gen_ai.provider.name": providerOfRun(run ?? parent),
+    ...(run === undefined ? {} : ofRun(run, options)),
+    "gen_ai.agent.id": start.subagentId,
+    "hermes.child.role": start.role,
+    "hermes.child.status": end?.status ?? "interrupted",
+    "hermes.parent.conversation.id": parent.sessionId,
+    "gen_ai.input.messages": captureContent ? Content.text([Content.plain("user", start.goal)]) : undefined,
+    "gen_ai.output.messages": captureContent && end?.summary !== undefined
+      ? Content.text([{ ...Content.plain("assistant", end.summary), finish_reason: "stop" }])
+      : undefined
+  }
+}
+
+const factsOf = (node: Node, tree: Pick<Tree, "request">, options: Options): Readonly<Record<string, unknown>> => {
+  switch (node.kind) {
+    case "run":
+      return ofRun(node, options)
+    case "child":
+      return ofChild(node, options)
+    case "step":
+      return {
+        "hermes.step": node.number,
+        "gen_ai.conversation.id": node.run.sessionId,
+        "gen_ai.provider.name": providerOfRun(node.run)
+      }
+    case "attempt":
+      return ofAttempt(node, tree, options)
+    case "call":
+      return ofCall(node, options)
+    case "approval":
+      return ofApproval(node, options)
+  }
+}
+
+/** Attributes that had another name before version 1.37. */
+const earlier: Readonly<Record<string, string>> = { "gen_ai.provider.name": "gen_ai.system" }
+
+/** Name of a span. */
+export const nameOf = (node: Node, agentName: string): string => {
+  switch (node.kind) {
+    case "attempt":
+      return `chat ${node.start.route.model}`
+    case "call":
+      return `execute_tool ${node.name}`
+    case "approval":
+      return "approval"
+    case "step":
+      return `step ${node.number}`
+    default:
+      return `invoke_agent ${agentName}`
+  }
+}
+
+/** Attributes of a span that is over. */
+export const of = (node: Node, outcome: RunSpans.Outcome, tree: Pick<Tree, "request">, options: Options): RunSpans.Attributes => {
+  const attributes = present({
+    ...factsOf(node, tree, options),
+    "hermes.interrupted": outcome._tag === "Cut" ? true : node.kind === "run" || node.kind === "child" ? false : undefined,
+    "error.type": outcome._tag === "Failed" ? outcome.failure.type : undefined
+  })
+  if (options.duplicate !== true) return attributes
+  const old = Object.entries(earlier).flatMap(([name, before]) => attributes[name] === undefined ? [] : [[before, attributes[name]] as const])
+  return { ...attributes, ...Object.fromEntries(old) }
+}
+
+const eventOf = ({ at, event }: { readonly at: number; readonly event: RecordEvent.RecordEvent }, captureContent: boolean): RunSpans.Event => {
+  const { _tag, ...facts } = event
+  const name = `hermes.${_tag.replace(/(?!^)[A-Z]/gu, "_$&").toLowerCase()}`
+  const flat = event._tag === "RouteChanged"
+    ? { from: `${event.from.provider}/${event.from.model}`, to: `${event.to.provider}/${event.to.model}`, reason: event.reason }
+    : event._tag === "Notice"
+    ? { level: event.level, message: captureContent ? clean(event.message) : undefined }
+    : facts
+  return { name, at, attributes: present(Object.fromEntries(Object.entries(flat).map(([key, value]) => [`${name}.${key}`, value]))) }
+}
+
+/** Events of a span: waits, other routes, notices, rewritten contexts, lost entries. */
+export const eventsOf = (node: Node, { captureContent }: Options): ReadonlyArray<RunSpans.Event> => {
+  const run = node.kind === "step" || node.kind === "run" ? RunSpans.runOf(node) : node.kind === "child" ? node.run : undefined
+  if (run === undefined) return []
+  const step = node.kind === "step" ? node.number : 0
+  return run.asides.filter((aside) => aside.step === step && aside.at <= (run.endedAt ?? aside.at)).map((aside) => eventOf(aside, captureContent))
+}
+
+/** The view of an exporter; `trace` says where runs belong. */
+export const view = (options: Options, trace: RunSpans.View["trace"]): RunSpans.View => ({
+  hasSteps: true,
+  trace,
+  name: (node) => nameOf(node, options.agentName),
+  attributes: (node, outcome, tree) => of(node, outcome, tree, options),
+  events: (node) => eventsOf(node, options)
+})

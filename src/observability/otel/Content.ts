@@ -1,14 +1,22 @@
 /**
- * Messages in the form of the GenAI conventions: a role and parts, whatever the provider's own request looks like. Pure.
+ * Messages in the form of the GenAI conventions: a role and parts, as JSON text without secrets. Pure.
+ *
+ * **Details**
+ *
+ * Text, reasoning, calls and results are whole. Of a picture or another file the media type and the size are there, and not
+ * its bytes. A request that middleware rewrote is read from its wire form, in all protocols.
  *
  * Source: OpenTelemetry, "GenAI input messages", "GenAI output messages".
  */
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
-import { type Fields, object, text } from "../atof/Facts.ts"
+import { redactValue } from "../../domain/Redaction.ts"
+import type { AnswerPart } from "../../domain/RecordEvent.ts"
 
-type Part = Readonly<Record<string, Schema.Json>>
+type Fields = Readonly<Record<string, Schema.Json>>
+type Part = Fields
 
 /** A message of the conventions. */
 export interface Message {
@@ -17,8 +25,19 @@ export interface Message {
   readonly finish_reason?: string
 }
 
+const unbounded = { depth: Number.POSITIVE_INFINITY, nodes: Number.POSITIVE_INFINITY }
+
+/** A value as JSON text without secrets. */
+export const text = (value: unknown): string => JSON.stringify(redactValue(value, unbounded)) ?? "null"
+
 // `Array.isArray` does not narrow a readonly list.
 const list = (value: Schema.Json | undefined): ReadonlyArray<Schema.Json> => Array.isArray(value) ? value : []
+
+const object = (value: Schema.Json | undefined): Fields | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    // What is left of JSON is an object.
+    ? value as Fields
+    : undefined
 
 const saying = (content: Schema.Json): Part => ({ type: "text", content })
 
@@ -32,16 +51,17 @@ const called = (id: Schema.Json, name: Schema.Json, args: Schema.Json): Part => 
 
 const answered = (id: Schema.Json, response: Schema.Json): Part => ({ type: "tool_call_response", id, response })
 
-/** A part as one of the providers writes it. What nobody knows stays what it is. */
+const isText = ({ type }: Fields): boolean => type === undefined || String(type).endsWith("text")
+
+/** A part as one of the providers writes it. A part of an unknown type stays as it is. */
 const partOf = (value: Schema.Json): Part => {
-  const part = object({ value }, "value")
+  const part = object(value)
   if (part === undefined) return saying(value)
-  const { text: said, type } = part
   // Those of Bedrock are named by their member.
-  const [use, result] = [object(part, "toolUse"), object(part, "toolResult")]
+  const [use, result] = [object(part["toolUse"]), object(part["toolResult"])]
   if (use !== undefined) return called(use["toolUseId"] ?? "", use["name"] ?? "", use["input"] ?? {})
   if (result !== undefined) return answered(result["toolUseId"] ?? "", result["content"] ?? "")
-  switch (type) {
+  switch (part["type"]) {
     case "tool_use":
       return called(part["id"] ?? "", part["name"] ?? "", part["input"] ?? {})
     case "tool_result":
@@ -49,14 +69,14 @@ const partOf = (value: Schema.Json): Part => {
     case "thinking":
       return { type: "reasoning", content: part["thinking"] ?? "" }
     default:
-      return said !== undefined && (type === undefined || String(type).endsWith("text")) ? saying(said) : { type: "unknown", ...part }
+      return part["text"] !== undefined && isText(part) ? saying(part["text"]) : { type: "unknown", ...part }
   }
 }
 
 const toolCalls = (value: Schema.Json | undefined): ReadonlyArray<Part> =>
   list(value).flatMap((one) => {
-    const call = object({ one }, "one")
-    const inner = object(call ?? {}, "function")
+    const call = object(one)
+    const inner = object(call?.["function"])
     return call === undefined ? [] : [called(call["id"] ?? "", inner?.["name"] ?? "", inner?.["arguments"] ?? {})]
   })
 
@@ -65,8 +85,8 @@ const partsOf = (content: Schema.Json | undefined): ReadonlyArray<Part> =>
     ? []
     : Array.isArray(content) ? list(content).map(partOf) : [partOf(content)]
 
-const messageOf = (value: Schema.Json): ReadonlyArray<Message> => {
-  const message = object({ value }, "value")
+const wireMessage = (value: Schema.Json): ReadonlyArray<Message> => {
+  const message = object(value)
   if (message === undefined) return [{ role: "user", parts: partsOf(value) }]
   // The items of the Responses API.
   if (message["type"] === "function_call") {
@@ -75,7 +95,7 @@ const messageOf = (value: Schema.Json): ReadonlyArray<Message> => {
   if (message["type"] === "function_call_output") {
     return [{ role: "tool", parts: [answered(message["call_id"] ?? "", message["output"] ?? "")] }]
   }
-  const role = text(message, "role") || "user"
+  const role = typeof message["role"] === "string" ? message["role"] : "user"
   return role === "tool"
     ? [{ role, parts: [answered(message["tool_call_id"] ?? "", message["content"] ?? "")] }]
     : [{ role, parts: [...partsOf(message["content"]), ...toolCalls(message["tool_calls"])] }]
@@ -83,12 +103,16 @@ const messageOf = (value: Schema.Json): ReadonlyArray<Message> => {
 
 const isSystem = ({ role }: Message): boolean => role === "system" || role === "developer"
 
-/** What a request asks. */
-export const asked = (payload: Fields): { readonly system: ReadonlyArray<Part>; readonly messages: ReadonlyArray<Message> } => {
-  const request = object(payload, "request") ?? {}
-  const body = object(request, "body") ?? {}
-  const given = body["messages"] ?? body["input"] ?? request["preview"]
-  const messages = (Array.isArray(given) ? list(given) : given === undefined ? [] : [given]).flatMap(messageOf)
+/** Parts of the system prompt, and the other messages. */
+export interface Asked {
+  readonly system: ReadonlyArray<Part>
+  readonly messages: ReadonlyArray<Message>
+}
+
+/** Reads a request in the form of a provider. */
+export const ofRequest = (body: Fields): Asked => {
+  const given = body["messages"] ?? body["input"]
+  const messages = (Array.isArray(given) ? list(given) : given === undefined ? [] : [given]).flatMap(wireMessage)
   const system = body["system"] ?? body["instructions"]
   return {
     system: [...partsOf(system), ...messages.filter(isSystem).flatMap(({ parts }) => parts)],
@@ -96,20 +120,93 @@ export const asked = (payload: Fields): { readonly system: ReadonlyArray<Part>; 
   }
 }
 
-/** What was answered. */
-export const answer = (payload: Fields): Message => {
-  const message = object(object(payload, "response") ?? {}, "assistant_message") ?? {}
-  const reasoning = message["reasoning_content"]
+type AnyPart = Exclude<Prompt.Message["content"], string>[number]
+
+const sizeOf = (data: Prompt.FilePart["data"]): Fields =>
+  data instanceof URL ? { uri: data.protocol === "data:" ? "data:" : data.href } : { size: data.length }
+
+const ofPart = (part: AnyPart): ReadonlyArray<Part> => {
+  switch (part.type) {
+    case "text":
+      return part.text === "" ? [] : [saying(part.text)]
+    case "reasoning":
+      return part.text === "" ? [] : [{ type: "reasoning", content: part.text }]
+    case "file":
+      return [{ type: "file", modality: part.mediaType.split("/")[0] ?? "", mime_type: part.mediaType, ...sizeOf(part.data) }]
+    case "tool-call":
+      // Arguments were parsed from JSON.
+      return [called(part.id, part.name, part.params as Schema.Json)]
+    case "tool-result":
+      return [answered(part.id, jsonOf(part.result))]
+    default:
+      return [{ type: part.type }]
+  }
+}
+
+/** A result as JSON; undefined as null. */
+const jsonOf = (value: unknown): Schema.Json => {
+  const said: string | undefined = typeof value === "string" ? undefined : JSON.stringify(value)
+  // Text that was written as JSON is read as JSON.
+  return typeof value === "string" ? value : said === undefined ? null : JSON.parse(said) as Schema.Json
+}
+
+/** A message of the record in the form of the conventions. */
+export const ofMessage = ({ content, role }: Prompt.Message): Message => ({
+  role,
+  parts: typeof content === "string" ? [saying(content)] : content.flatMap(ofPart)
+})
+
+/** Texts of messages, which requests send again and again. */
+const texts = new WeakMap<Prompt.Message, string>()
+
+const textOf = (message: Prompt.Message): string => {
+  const known = texts.get(message) ?? text(ofMessage(message))
+  texts.set(message, known)
+  return known
+}
+
+/** The attributes for what an attempt was sent. */
+export const input = (
+  messages: ReadonlyArray<Prompt.Message | undefined>,
+  rewritten: unknown
+): Readonly<Record<string, string>> => {
+  if (rewritten !== undefined) {
+    const asked = ofRequest(object(jsonOf(rewritten)) ?? {})
+    return {
+      "gen_ai.input.messages": text(asked.messages),
+      ...(asked.system.length === 0 ? {} : { "gen_ai.system_instructions": text(asked.system) })
+    }
+  }
+  const known = messages.filter((message) => message !== undefined)
+  const system = known.filter(({ role }) => role === "system").flatMap((message) => ofMessage(message).parts)
+  return {
+    "gen_ai.input.messages": `[${known.filter(({ role }) => role !== "system").map(textOf).join(",")}]`,
+    ...(system.length === 0 ? {} : { "gen_ai.system_instructions": text(system) })
+  }
+}
+
+const ofAnswerPart = (part: AnswerPart): Part => {
+  switch (part.type) {
+    case "text":
+      return saying(part.text)
+    case "reasoning":
+      return { type: "reasoning", content: part.text }
+    case "tool-call":
+      return called(part.id, part.name, jsonOf(part.params))
+    case "file":
+      return { type: "file", mime_type: part.mediaType }
+  }
+}
+
+/** An answer in the form of the conventions. */
+export const answer = (parts: ReadonlyArray<AnswerPart>, finishReason: string): Message => {
+  const all = parts.map(ofAnswerPart)
   return {
     role: "assistant",
-    parts: [
-      ...(reasoning === undefined ? [] : [{ type: "reasoning", content: reasoning }]),
-      ...partsOf(message["content"]),
-      ...toolCalls(message["tool_calls"])
-    ],
-    finish_reason: text(payload, "finish_reason") || "stop"
+    parts: [...all.filter(({ type }) => type === "reasoning"), ...all.filter(({ type }) => type !== "reasoning")],
+    finish_reason: finishReason
   }
 }
 
 /** A message that is all text. */
-export const plain = (role: "user" | "assistant", content: Schema.Json): Message => ({ role, parts: partsOf(content) })
+export const plain = (role: "user" | "assistant", content: string): Message => ({ role, parts: content === "" ? [] : [saying(content)] })

@@ -1,13 +1,15 @@
 /**
- * What is counted: tokens, durations, the time until an answer begins, errors and money, under the names of the GenAI
- * semantic conventions where they have one. They are Effect's own metrics, so whoever exports those exports these.
+ * Metrics of spans that are over: tokens, durations, the time until an answer begins, errors and money, under the names of the
+ * GenAI semantic conventions where they have one. They are Effect's own metrics, so an application's exporter exports them.
  *
  * Source: OpenTelemetry, "Semantic Conventions for GenAI metrics" (names, units, bounds).
  */
 import type * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
-import type { Fields } from "../atof/Facts.ts"
-import { type Attributes, providerOf, usage } from "./Attributes.ts"
+import * as Usage from "../../domain/Usage.ts"
+import type { Span } from "../RunSpans.ts"
+import type { Attempt, Node } from "../RunTree.ts"
+import { dollarsOf, firstChunkOf, providerOf } from "./Attributes.ts"
 
 const seconds = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
 const tokens = Array.from({ length: 14 }, (_, power) => 4 ** power)
@@ -29,7 +31,7 @@ export const timeToFirstChunk = duration("gen_ai.client.operation.time_to_first_
 export const toolDuration = duration("gen_ai.execute_tool.duration", "Time that a tool call took")
 /** Of runs, and of children. */
 export const runDuration = duration("gen_ai.invoke_agent.duration", "Time that a run took")
-/** Everything that went wrong; `error.type` says how. */
+/** Failed model calls, tool calls and runs; `error.type` names the failure. */
 export const errors = Metric.counter("hermes.errors", {
   description: "Model calls, tool calls and runs that failed",
   attributes: { unit: "{error}" },
@@ -38,45 +40,35 @@ export const errors = Metric.counter("hermes.errors", {
 /** In US dollars, by the list of prices. */
 export const cost = Metric.counter("hermes.cost", { description: "Estimated cost", attributes: { unit: "USD" }, incremental: true })
 
-/** What is common to all numbers of a span. */
-export interface Labels {
-  readonly attributes: Attributes
-  readonly error: string | undefined
-}
-
-const strings = ({ attributes, error }: Labels, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> => ({
-  ...Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, String(value)])),
-  ...(error === undefined ? {} : { "error.type": error }),
-  ...more
-})
-
-const update = (metric: Metric.Metric<number, unknown>, value: number, labels: Readonly<Record<string, string>>, into: Context.Context<never>): void =>
-  Metric.withAttributes(metric, labels).updateUnsafe(value, into)
-
-/** The labels of a model call. */
-export const modelLabels = (payload: Fields): Attributes => ({
-  "gen_ai.operation.name": "chat",
-  "gen_ai.provider.name": providerOf(payload),
-  "gen_ai.request.model": String(payload["model"] ?? "")
-})
-
-/** A model call is over. */
-export const model = (elapsed: number, payload: Fields, labels: Labels, into: Context.Context<never>): void => {
-  update(modelDuration, elapsed, strings(labels), into)
-  const counters = usage(payload)
-  for (const [type, name] of [["input", "prompt_tokens"], ["output", "output_tokens"]] as const) {
-    const count = counters[name]
-    if (typeof count === "number") update(tokenUsage, count, strings(labels, { "gen_ai.token.type": type }), into)
+/** Labels of the metrics of a span, and of the log record about it. */
+export const labelsOf = (node: Node, agentName: string): Readonly<Record<string, string>> => {
+  switch (node.kind) {
+    case "attempt": {
+      const { model, provider } = node.start.route
+      return { "gen_ai.operation.name": "chat", "gen_ai.provider.name": providerOf(provider), "gen_ai.request.model": model }
+    }
+    case "call":
+      return { "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": node.name }
+    default:
+      return { "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agentName }
   }
-  const first = payload["time_to_first_token"]
-  if (typeof first === "number") update(timeToFirstChunk, first, strings(labels), into)
-  const dollars = payload["estimated_cost_usd"]
-  if (typeof dollars === "number" && dollars > 0) update(cost, dollars, strings(labels), into)
 }
 
-/** A tool call, a run or a child is over. */
-export const timed = (metric: typeof toolDuration, elapsed: number, labels: Labels, into: Context.Context<never>): void =>
-  update(metric, elapsed, strings(labels), into)
-
-/** Something went wrong. */
-export const failed = (labels: Labels, into: Context.Context<never>): void => update(errors, 1, strings(labels), into)
+/** Counts a span that is over into a registry of metrics. */
+export const count = ({ endedAt, node, outcome, startedAt }: Span, agentName: string, into: Context.Context<never>): void => {
+  if (node.kind === "step" || node.kind === "approval") return
+  const labels = { ...labelsOf(node, agentName), ...(outcome._tag === "Failed" ? { "error.type": outcome.failure.type } : {}) }
+  const update = (metric: Metric.Metric<number, unknown>, value: number | undefined, more: Readonly<Record<string, string>> = {}): void => {
+    if (value !== undefined) Metric.withAttributes(metric, { ...labels, ...more }).updateUnsafe(value, into)
+  }
+  const ofAnswer = (attempt: Attempt): void => {
+    const usage = attempt.end?.usage
+    update(tokenUsage, usage && Usage.promptTokens(usage), { "gen_ai.token.type": "input" })
+    update(tokenUsage, usage?.outputTokens, { "gen_ai.token.type": "output" })
+    if (outcome._tag === "Done") update(timeToFirstChunk, firstChunkOf(attempt))
+    update(cost, dollarsOf(attempt) || undefined)
+  }
+  update(node.kind === "attempt" ? modelDuration : node.kind === "call" ? toolDuration : runDuration, (endedAt - startedAt) / 1000)
+  if (node.kind === "attempt") ofAnswer(node)
+  if (outcome._tag === "Failed") update(errors, 1)
+}

@@ -12,6 +12,7 @@
  * | `OTEL_EXPORTER_OTLP_TIMEOUT` ¹ | milliseconds of a request | 10000 |
  * | `OTEL_EXPORTER_OTLP_HEADERS` ¹, `OTEL_EXPORTER_OTLP_COMPRESSION` ¹ | | none |
  * | `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | who this is | `hermes` |
+ * | `OTEL_SEMCONV_STABILITY_OPT_IN` | `gen_ai_latest_experimental`; `gen_ai/dup` adds the names before 1.37 | current names |
  * | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | which runs are traced | `parentbased_always_on` |
  * | `OTEL_BSP_*`, `OTEL_BLRP_*`, `OTEL_METRIC_EXPORT_INTERVAL` | groups and intervals | Effect's |
  * | `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` | whether what was said is exported | `false` |
@@ -25,6 +26,8 @@ import * as Option from "effect/Option"
 import type * as Tracer from "effect/Tracer"
 import * as Headers from "effect/http/Headers"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
+import type * as SpanExport from "../otlp/SpanExport.ts"
+import { scope } from "../RunSpans.ts"
 import * as Sampler from "./Sampler.ts"
 
 /** What is exported. */
@@ -42,7 +45,11 @@ export interface Export {
 export interface Settings {
   /** Those that are exported. */
   readonly exports: { readonly [S in Signal]?: Export }
+  /** Target and pace of the traces. */
+  readonly traces: Pick<SpanExport.Options, "compression" | "exportIntervalMillis" | "headers" | "maxBatchSize" | "url">
   readonly captureContent: boolean
+  /** True where names of attributes before version 1.37 of the conventions are written too. */
+  readonly duplicateNames: boolean
   readonly sampler: Sampler.Sampler
   readonly parent: Tracer.AnySpan | undefined
   /** The variables, with what stands for those that are absent. */
@@ -58,6 +65,17 @@ export interface Said {
 const isTrue = (value: string | undefined): boolean => value?.trim().toLowerCase() === "true"
 
 const encodings: Readonly<Record<string, Export["encoding"]>> = { "http/protobuf": "protobuf", "http/json": "json" }
+
+/** Headers as the variables write them: pairs with URL-encoded values. */
+const headersOf = (text: string): Readonly<Record<string, string>> | undefined => {
+  const pairs = text.split(",").map((pair) => pair.trim()).filter((pair) => pair !== "").map((pair) => /^([^=\s]+)\s*=\s*(.*)$/u.exec(pair))
+  try {
+    return pairs.includes(null) ? undefined : Object.fromEntries(pairs.map((pair) => [pair?.[1] ?? "", decodeURIComponent(pair?.[2] ?? "")]))
+  } catch {
+    // A value that is not URL-encoded.
+    return undefined
+  }
+}
 
 /** The settings that variables make. */
 export const fromVariables = (given: Readonly<Record<string, string | undefined>>): Said => {
@@ -78,6 +96,12 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
       if (!warnings.some((line) => line.startsWith(variable))) warn(variable, form)
     }
     return undefined
+  }
+  const natural = (name: string): number | undefined => {
+    const text = get(name)
+    if (text === undefined || /^[1-9]\d*$/u.test(text)) return text === undefined ? undefined : Number(text)
+    delete variables[name]
+    return warn(name, "a number above 0")
   }
   const isExported = (signal: Signal): boolean => {
     const name = `OTEL_${signal}_EXPORTER`
@@ -113,6 +137,22 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
   if (general !== undefined && !isAddress) warn("OTEL_EXPORTER_OTLP_ENDPOINT", "an http or https address")
   if (!isAddress) variables["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://localhost:4318"
 
+  if (get("OTEL_SERVICE_VERSION") === undefined && !/(?:^|,)\s*service\.version\s*=/u.test(get("OTEL_RESOURCE_ATTRIBUTES") ?? "")) {
+    variables["OTEL_SERVICE_VERSION"] = scope.version
+  }
+  const traces = {
+    url: variables["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] ?? `${(variables["OTEL_EXPORTER_OTLP_ENDPOINT"] ?? "").replace(/\/$/u, "")}/v1/traces`,
+    headers: exporter("TRACES", "HEADERS", headersOf, "key=value pairs, separated by commas") ?? {},
+    compression: exporter<"gzip" | "none">("TRACES", "COMPRESSION", (text) => text === "gzip" || text === "none" ? text : undefined, "gzip or none"),
+    exportIntervalMillis: natural("OTEL_BSP_SCHEDULE_DELAY"),
+    maxBatchSize: natural("OTEL_BSP_MAX_EXPORT_BATCH_SIZE")
+  }
+
+  const conventions = (get("OTEL_SEMCONV_STABILITY_OPT_IN") ?? "").split(",").map((one) => one.trim()).filter((one) => one.startsWith("gen_ai"))
+  if (conventions.some((one) => one !== "gen_ai_latest_experimental" && one !== "gen_ai/dup")) {
+    warn("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai_latest_experimental or gen_ai/dup")
+  }
+
   const wanted = get("OTEL_TRACES_SAMPLER")
   const sampler = Sampler.names.find((name) => name === wanted) ??
     (wanted === undefined ? undefined : warn("OTEL_TRACES_SAMPLER", `one of ${Sampler.names.join(", ")}`))
@@ -125,6 +165,8 @@ export const fromVariables = (given: Readonly<Record<string, string | undefined>
   return {
     settings: {
       exports,
+      traces,
+      duplicateNames: conventions.includes("gen_ai/dup"),
       captureContent: content === "true" || content === "span_only" || content === "span_and_event",
       sampler: Sampler.of(sampler ?? "parentbased_always_on", isRate ? rate : 1),
       parent: traceparent === undefined

@@ -6,9 +6,9 @@
  */
 import type * as Tracer from "effect/Tracer"
 
-/** Decides on a run; `chance` is a number from 0 to 1 for one that no trace leads to. */
+/** Decides on a run by the span above it and the id of its trace. */
 export interface Sampler {
-  (parent: Tracer.AnySpan | undefined, chance: number): boolean
+  (parent: Tracer.AnySpan | undefined, traceId: string): boolean
 }
 
 /** Names of samplers. */
@@ -22,9 +22,9 @@ export type Name = (typeof names)[number]
 /** A trace is taken or not by its id, so that all who see it decide alike. */
 const ofTrace = (traceId: string): number => Number.parseInt(traceId.slice(-14), 16) / 2 ** 56
 
-const ratio = (rate: number): Sampler => (parent, chance) => (parent === undefined ? chance : ofTrace(parent.traceId)) < rate
+const ratio = (rate: number): Sampler => (_, traceId) => ofTrace(traceId) < rate
 
-const parentBased = (root: Sampler): Sampler => (parent, chance) => parent?.sampled ?? root(undefined, chance)
+const parentBased = (root: Sampler): Sampler => (parent, traceId) => parent?.sampled ?? root(undefined, traceId)
 
 /** The sampler of a name; `rate` counts for those by ratio. */
 export const of = (name: Name, rate: number): Sampler => {

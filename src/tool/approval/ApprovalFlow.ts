@@ -332,7 +332,17 @@ export const make = ({ approver, hooks, judge, memory, policy }: Parties): Appro
     const answer = yield* answered(place, presence, who, question)
     const waitedMillis = (yield* Clock.currentTimeMillis) - since
     yield* RunRecorder.record((recorder) =>
-      recorder.write({ _tag: "ApprovalDecided", callId: ids.tool_call_id, subject: question.command, choice: answer.choice, waitedMillis }))
+      recorder.write({
+        _tag: "ApprovalDecided",
+        callId: ids.tool_call_id,
+        subject: question.command,
+        choice: answer.choice,
+        description: question.description,
+        patterns: keys,
+        surface,
+        ...(answer.by === "judge" ? { decidedBy: "aux_llm" } : {}),
+        waitedMillis
+      }))
     yield* span.close(["post_approval_response", () => ({
       ...fields(),
       choice: answer.choice,

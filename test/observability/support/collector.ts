@@ -65,8 +65,9 @@ export const collector = (answer: (index: number) => Answer = () => ({})) =>
       response.writeHead(said.status ?? 200, { "content-type": "application/json", ...said.headers })
       response.end(said.body ?? "{}")
     })
-    const spans = (): ReadonlyArray<WireSpan> =>
-      requests.filter(({ path }) => path.endsWith("/v1/traces")).flatMap(({ body }) => {
+    /** Spans that were sent, or those to one path. */
+    const spans = (place?: string): ReadonlyArray<WireSpan> =>
+      requests.filter(({ path }) => place === undefined ? path.endsWith("/v1/traces") : path === place).flatMap(({ body }) => {
         const { resourceSpans }: { resourceSpans: ReadonlyArray<{ scopeSpans: ReadonlyArray<{ spans: ReadonlyArray<WireSpan> }> }> } = JSON.parse(body)
         return resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap(({ spans }) => spans))
       })
@@ -80,13 +81,18 @@ const before = (a: WireSpan, b: WireSpan): number =>
 
 /** The trees that spans make, each level in the order in which it began. A parent that is not there makes a root. */
 export const trees = (spans: ReadonlyArray<WireSpan>): ReadonlyArray<Seen> => {
-  const ids = new Set(spans.map(({ spanId }) => spanId))
+  // Ids are unique in their trace.
+  const idOf = (trace: string, span: string) => `${trace} ${span}`
+  const ids = new Set(spans.map(({ spanId, traceId }) => idOf(traceId, spanId)))
   assert.strictEqual(ids.size, spans.length, "every span is sent once")
   const below = (parent: string | undefined): ReadonlyArray<Seen> =>
     spans
-      .filter((span) => parent === undefined ? span.parentSpanId === undefined || !ids.has(span.parentSpanId) : span.parentSpanId === parent)
+      .filter(({ parentSpanId, traceId }) => {
+        const above = parentSpanId === undefined ? undefined : idOf(traceId, parentSpanId)
+        return parent === undefined ? above === undefined || !ids.has(above) : above === parent
+      })
       .toSorted(before)
-      .map((span) => ({ span, name: span.name, at: attributes(span.attributes), children: below(span.spanId) }))
+      .map((span) => ({ span, name: span.name, at: attributes(span.attributes), children: below(idOf(span.traceId, span.spanId)) }))
   return below(undefined)
 }
 
@@ -109,6 +115,9 @@ export const ingest = ({ body, headers, path }: Received, keys: string): void =>
   assert.strictEqual(path, "/api/public/otel/v1/traces")
   assert.strictEqual(headers.authorization, `Basic ${Buffer.from(keys).toString("base64")}`)
   assert.strictEqual(headers["content-type"], "application/json")
+  assert.strictEqual(headers["x-langfuse-ingestion-version"], "4")
+  assert.isUndefined(headers["traceparent"])
+  assert.isUndefined(headers["b3"])
   const request: { resourceSpans: ReadonlyArray<{ resource: { attributes: ReadonlyArray<KeyValue> }; scopeSpans: ReadonlyArray<{ scope: { name: string }; spans: ReadonlyArray<WireSpan> }> }> } = JSON.parse(body)
   for (const { resource, scopeSpans } of request.resourceSpans) {
     assert.isString(attributes(resource.attributes)["service.name"])

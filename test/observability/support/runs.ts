@@ -11,6 +11,7 @@ import type { Event } from "../../../src/observability/Atof.ts"
 import * as TraceHook from "../../../src/observability/TraceHook.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import * as Scripted from "../../../src/provider/Scripted.ts"
+import type { RunRecord } from "../../../src/session/RunRecord.ts"
 import * as Runtime from "../../../src/Runtime.ts"
 import * as Toolset from "../../../src/tool/Toolset.ts"
 
@@ -50,7 +51,7 @@ export const runtime = (
   turns: ReadonlyArray<Scripted.Turn>,
   hooks: ReadonlyArray<Hook>,
   middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> = [],
-  plugins: ReadonlyArray<Plugin> = []
+  plugins: ReadonlyArray<Plugin<RunRecord>> = []
 ) => {
   const { hanging, toolset: tools } = toolset()
   return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware, plugins })), hanging }

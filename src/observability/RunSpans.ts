@@ -1,0 +1,417 @@
+/**
+ * Spans of runs: one for each run, child, step, attempt, tool call and approval of a {@link RunTree.Tree}. Exporters give names and
+ * attributes by a {@link View}; ids, places, times and outcomes are the same for all of them, live and from a store.
+ *
+ * **Details**
+ *
+ * - Ids follow from the ids of the record, so a tool call is named in `traceparent` before its span is made.
+ * - A child's span is under the call that delegated to it; its run is that span and has none of its own.
+ * - A call that a tool made is under the call of the tool, a side task under the call that asked or under its run.
+ * - Parts of a run that were open when it ended are over with it, as interrupted.
+ *
+ * Source: `ARCHITECTURE.md` §4 (run record), W3C Trace Context.
+ */
+import * as Json from "../domain/Json.ts"
+import type { Entry } from "../domain/RecordEvent.ts"
+import * as ToolOutcome from "../hooks/ToolOutcome.ts"
+import * as Digest from "../platform/Digest.ts"
+import * as RunTree from "./RunTree.ts"
+
+/** Name and version of the instrumentation. */
+export const scope = { name: "hermes-effect", version: "0.1.0" }
+
+/** A value of an attribute. */
+export type Value = string | number | boolean | ReadonlyArray<string>
+
+/** Attributes by name. */
+export type Attributes = Readonly<Record<string, Value>>
+
+/** Place of a run among traces. */
+export interface Trace {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string
+  /** Span that the run is under. */
+  readonly parentSpanId: string | undefined
+  readonly sampled: boolean
+}
+
+/** Failure of an operation. `type` is one of few words, for the attribute `error.type`. */
+export interface Failure {
+  readonly type: string
+  readonly message: string
+}
+
+/** Outcome of an operation: done, cut short, or failed. */
+export type Outcome = { readonly _tag: "Done" } | { readonly _tag: "Cut" } | { readonly _tag: "Failed"; readonly failure: Failure }
+
+/** Something that happened during a span. */
+export interface Event {
+  readonly name: string
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly attributes: Attributes
+}
+
+/** A span that begins. Times are epoch milliseconds. */
+export interface Head extends Trace {
+  readonly node: RunTree.Node
+  /** 16 hexadecimal digits. */
+  readonly spanId: string
+  readonly name: string
+  readonly kind: "internal" | "client"
+  readonly startedAt: number
+  /** Order of spans that begin in the same millisecond, a parent before what is in it. */
+  readonly order: number
+}
+
+/** A span that is over. */
+export interface Span extends Head {
+  readonly endedAt: number
+  readonly outcome: Outcome
+  readonly attributes: Attributes
+  readonly events: ReadonlyArray<Event>
+}
+
+/** Names and attributes of an exporter's spans. */
+export interface View {
+  /** True where steps have spans of their own. */
+  readonly hasSteps: boolean
+  /** Place of a run that is no child of another in the tree. */
+  readonly trace: (run: RunTree.Run) => Trace
+  readonly name: (node: RunTree.Node) => string
+  /** Attributes without secrets. */
+  readonly attributes: (node: RunTree.Node, outcome: Outcome, tree: Pick<RunTree.Tree, "request">) => Attributes
+  readonly events?: ((node: RunTree.Node) => ReadonlyArray<Event>) | undefined
+}
+
+const spanIdOf = (seed: string): string => Digest.hex(seed, 16)
+
+/** Trace id of a run that nothing leads to. */
+export const traceIdOf = (turnId: string): string => Digest.hex(`trace ${turnId}`, 32)
+
+/** Span id of a run that is no child. */
+export const runId = (turnId: string): string => spanIdOf(`run ${turnId}`)
+
+/** Span id of a child agent and of its run. */
+export const childId = (sessionId: string): string => spanIdOf(`child ${sessionId}`)
+
+/** Span id of an attempt. */
+export const attemptId = (apiRequestId: string): string => spanIdOf(`attempt ${apiRequestId}`)
+
+/** Span id of a tool call; providers name calls anew in each answer. */
+export const callId = (apiRequestId: string, toolCallId: string): string => spanIdOf(`call ${apiRequestId} ${toolCallId}`)
+
+/** Span id of a step. The summary of a run that used up a limit is a second step of the last number. */
+export const stepId = (turnId: string, step: number, isAgain = false): string => spanIdOf(`step ${turnId} ${step}${isAgain ? " again" : ""}`)
+
+const isAgain = (step: RunTree.Step): boolean => {
+  const { steps } = step.run
+  return steps[steps.lastIndexOf(step) - 1]?.number === step.number
+}
+
+const requestOf = ({ run, start, step }: RunTree.Call): string =>
+  start?.apiRequestId ?? step?.attempts.findLast(({ end }) => end?.status === "answered")?.start.apiRequestId ?? run.turnId
+
+/** Span id of a part of the tree. */
+export const idOf = (node: RunTree.Node): string => {
+  switch (node.kind) {
+    case "run":
+      return node.child === undefined ? runId(node.turnId) : childId(node.sessionId)
+    case "child":
+      return childId(node.start.sessionId)
+    case "step":
+      return stepId(node.run.turnId, node.number, isAgain(node))
+    case "attempt":
+      return attemptId(node.start.apiRequestId)
+    case "call":
+      return callId(requestOf(node), node.id)
+    case "approval":
+      return spanIdOf(`approval ${idOf(node.call)} ${node.call.approvals.indexOf(node)}`)
+  }
+}
+
+const done: Outcome = { _tag: "Done" }
+const cut: Outcome = { _tag: "Cut" }
+const failedWith = (type: string, message: string): Outcome => ({ _tag: "Failed", failure: { type: type || "_OTHER", message: message || type } })
+
+/** Text of a call's result as the model gets it; undefined while there is none. */
+export const resultOf = ({ end, result }: RunTree.Call): string | undefined =>
+  result === undefined ? end?.output : typeof result.result === "string" ? result.result : Json.toText(result.result)
+
+const outcomeOfRun = ({ end }: RunTree.Run): Outcome => {
+  if (end === undefined || end.exit === "interrupted" || end.exit === "interrupted_by_user") return cut
+  return end.exit === "failed" ? failedWith("failed", end.failure?.message ?? "the run failed") : done
+}
+
+/** Outcome of a part of the tree; of one that is not over, cut. */
+export const outcomeOf = (node: RunTree.Node): Outcome => {
+  switch (node.kind) {
+    case "run":
+      return outcomeOfRun(node)
+    case "child": {
+      const status = node.end?.status
+      if (status === "completed" || status === "partial") return done
+      return status === undefined || status === "interrupted" ? cut : failedWith(status, `the child ended as ${status}`)
+    }
+    case "step":
+      return node.endedAt === undefined ? cut : done
+    case "attempt": {
+      const { end } = node
+      if (end === undefined || end.status === "interrupted") return cut
+      return end.status === "answered" ? done : failedWith(end.failure?.reason ?? end.failure?.type ?? "", end.failure?.message ?? "")
+    }
+    case "call": {
+      const { end } = node
+      if (end === undefined || end.status === "cancelled") return cut
+      if (end.status === "ok") return done
+      const text = resultOf(node) ?? ""
+      return failedWith(end.reason ?? (end.status === "error" ? "tool_error" : end.status), ToolOutcome.fromResult(text).error_message ?? text)
+    }
+    case "approval":
+      return done
+  }
+}
+
+/** The run that a part of the tree belongs to. */
+export const runOf = (node: RunTree.Node): RunTree.Run =>
+  node.kind === "run" ? node : node.kind === "child" ? node.parent : node.kind === "approval" ? node.call.run : node.run
+
+const startOf = (node: RunTree.Node): number =>
+  node.kind === "approval" ? node.endedAt - node.event.waitedMillis : node.startedAt
+
+/** Places for the parts of a step, and for the attempts or approvals among them. */
+const [stepGap, gap] = [100, 10]
+
+/** Order among spans of one millisecond; it does not change when more happens. */
+const orderOf = (node: RunTree.Node): number => {
+  switch (node.kind) {
+    case "run":
+      return node.child === undefined ? 0 : orderOf(node.child)
+    case "child":
+      return node.call === undefined
+        ? orderOf(node.parent) + gap + node.parent.children.indexOf(node)
+        : orderOf(node.call) + gap + node.call.children.indexOf(node)
+    case "step":
+      return orderOf(node.run) + 1 + node.run.steps.lastIndexOf(node) * stepGap
+    case "attempt":
+      return node.step !== undefined
+        ? orderOf(node.step) + 1 + node.step.attempts.indexOf(node)
+        : orderOf(node.call ?? node.run) + gap + node.run.sideTasks.indexOf(node)
+    case "call":
+      return node.parent !== undefined
+        ? orderOf(node.parent) + gap + node.parent.calls.indexOf(node)
+        : node.step === undefined
+        ? orderOf(node.run) + gap
+        : orderOf(node.step) + gap + node.step.calls.indexOf(node)
+    case "approval":
+      return orderOf(node.call) + 1 + node.call.approvals.indexOf(node)
+  }
+}
+
+/** Makes heads and spans of parts of a tree; a run of a child has none. */
+const spansOf = (view: View, tree: Pick<RunTree.Tree, "request">) => {
+  const traces = new WeakMap<RunTree.Run, Trace>()
+  const traceOf = (run: RunTree.Run): Trace => {
+    const known = traces.get(run)
+    if (known !== undefined) return known
+    const made = run.child === undefined ? view.trace(run) : traceOf(run.child.parent)
+    traces.set(run, made)
+    return made
+  }
+  const parentOf = (node: RunTree.Node): string | undefined => {
+    switch (node.kind) {
+      case "run":
+        return traceOf(node).parentSpanId
+      case "child":
+        return idOf(node.call ?? node.parent)
+      case "step":
+        return idOf(node.run)
+      case "attempt":
+        return idOf(node.call ?? (view.hasSteps ? node.step : undefined) ?? node.run)
+      case "call":
+        return idOf(node.parent ?? (view.hasSteps ? node.step : undefined) ?? node.run)
+      case "approval":
+        return idOf(node.call)
+    }
+  }
+  const headOf = (node: RunTree.Node): Head => ({
+    node,
+    ...traceOf(runOf(node)),
+    spanId: idOf(node),
+    parentSpanId: parentOf(node),
+    name: view.name(node),
+    kind: node.kind === "attempt" ? "client" : "internal",
+    startedAt: startOf(node),
+    order: orderOf(node)
+  })
+  /** `end` counts for a part that is not over. */
+  const spanOf = (node: RunTree.Node, end: number): Span => {
+    const head = headOf(node)
+    const outcome = outcomeOf(node)
+    return {
+      ...head,
+      endedAt: Math.max(head.startedAt, node.endedAt ?? end),
+      outcome,
+      attributes: head.sampled ? view.attributes(node, outcome, tree) : {},
+      events: head.sampled ? view.events?.(node) ?? [] : []
+    }
+  }
+  const has = (node: RunTree.Node): boolean =>
+    node.kind === "run"
+      // One of which nothing but side tasks is in the record is no run of an agent.
+      ? node.child === undefined && (node.start !== undefined || node.steps.length > 0)
+      : node.kind === "step"
+      ? view.hasSteps
+      // A call that nobody began or closed was cut with the run that had just stored it.
+      : node.kind === "call"
+      ? node.start !== undefined || node.end !== undefined
+      : true
+  return { has, headOf, spanOf }
+}
+
+const callsOf = (call: RunTree.Call): ReadonlyArray<RunTree.Node> => [call, ...call.approvals, ...call.calls.flatMap(callsOf)]
+
+/** Parts of a step besides children. */
+const insideStep = ({ attempts, calls }: RunTree.Step): ReadonlyArray<RunTree.Node> => [...attempts, ...calls.flatMap(callsOf)]
+
+/** Parts of a run besides children. */
+const inside = ({ sideTasks, steps }: RunTree.Run): ReadonlyArray<RunTree.Node> => [
+  ...steps.flatMap((step) => [step, ...insideStep(step)]),
+  ...sideTasks
+]
+
+const childrenOf = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => [
+  ...run.children,
+  ...inside(run).flatMap((node) => node.kind === "call" ? node.children : [])
+]
+
+const rootOf = (run: RunTree.Run): RunTree.Run => run.child === undefined ? run : rootOf(run.child.parent)
+
+/** Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. */
+export interface Sink {
+  readonly open?: ((head: Head) => void) | undefined
+  readonly close: (span: Span) => void
+}
+
+/** Spans of runs that go on. */
+export interface Live {
+  readonly add: (entries: ReadonlyArray<Entry>) => void
+  /** Takes messages and tool sets of earlier runs of a session. */
+  readonly remember: (entries: ReadonlyArray<Entry>) => void
+  /** Tests whether a run of the session is in the tree, and so its messages. */
+  readonly knows: (sessionId: string) => boolean
+  /** Ends everything that is open, at a time in epoch milliseconds. */
+  readonly close: (at: number) => void
+}
+
+/** Runs that go on at once: of more, the one that nothing was heard of for longest is ended. */
+export const maxRuns = 256
+
+/** Sessions without a run that goes on whose messages are kept, for their next run. */
+export const idleSessions = 64
+
+/** Makes spans of entries as they are written. */
+export const live = (view: View, sink: Sink): Live => {
+  const tree = RunTree.make()
+  const { has, headOf, spanOf } = spansOf(view, tree)
+  const closed = new WeakSet<RunTree.Node>()
+  /** Calls that are over, until their result is there. */
+  const waiting = new Set<RunTree.Call>()
+  /** Last run of each session that is over, the newest last. */
+  const idle = new Map<string, RunTree.Run>()
+
+  /** Runs that go on, the one that was heard of last at the end. */
+  const going = new Map<RunTree.Run, number>()
+
+  const close = (node: RunTree.Node, end: number): void => {
+    if (closed.has(node)) return
+    closed.add(node)
+    if (node.kind === "call") waiting.delete(node)
+    if (has(node)) sink.close(spanOf(node, end))
+  }
+  const settle = (): void => {
+    for (const call of waiting) if (resultOf(call) !== undefined) close(call, 0)
+  }
+  const isOver = (run: RunTree.Run): boolean =>
+    run.endedAt !== undefined && childrenOf(run).every((child) => child.endedAt !== undefined)
+  const retire = (run: RunTree.Run): void => {
+    const before = idle.get(run.sessionId)
+    idle.delete(run.sessionId)
+    if (before !== undefined && before !== run) tree.forget(before)
+    idle.set(run.sessionId, run)
+    for (const [sessionId, oldest] of idle) {
+      if (idle.size <= idleSessions) break
+      idle.delete(sessionId)
+      tree.forget(oldest)
+    }
+  }
+  const over = (node: RunTree.Node, at: number): void => {
+    if (node.kind === "call") {
+      waiting.add(node)
+      return
+    }
+    if (node.kind === "step") for (const part of insideStep(node)) close(part, at)
+    if (node.kind === "run") for (const part of inside(node)) close(part, at)
+    close(node, at)
+  }
+  /** A run of a child that is cut is over with it. */
+  const cutRun = (run: RunTree.Run, at: number): void => {
+    for (const child of childrenOf(run)) {
+      if (child.run !== undefined) cutRun(child.run, at)
+      close(child, at)
+    }
+    over(run, at)
+  }
+
+  const touch = (root: RunTree.Run, at: number): void => {
+    going.delete(root)
+    if (!isOver(root)) going.set(root, at)
+    for (const [oldest, since] of going) {
+      if (going.size <= maxRuns) break
+      cutRun(oldest, since)
+      going.delete(oldest)
+      tree.forget(oldest)
+    }
+  }
+
+  return {
+    add: (entries) => {
+      for (const entry of entries) {
+        for (const change of tree.add(entry)) {
+          touch(rootOf(change._tag === "Noted" ? change.run : runOf(change.node)), entry.at)
+          if (change._tag === "Opened" && has(change.node)) sink.open?.(headOf(change.node))
+          else if (change._tag === "Closed") over(change.node, change.at)
+        }
+      }
+      settle()
+      for (const root of tree.roots.slice()) {
+        if (idle.get(root.sessionId) !== root && isOver(root)) retire(root)
+        // Side tasks of a run that is no longer in the tree.
+        else if (root.start === undefined && root.steps.length === 0 && root.sideTasks.every(({ end }) => end !== undefined)) tree.forget(root)
+      }
+    },
+    remember: (entries) => entries.forEach(tree.remember),
+    knows: (sessionId) => tree.roots.some((root) => root.sessionId === sessionId),
+    close: (at) => {
+      settle()
+      for (const root of tree.roots) cutRun(root, at)
+    }
+  }
+}
+
+const lastTime = (run: RunTree.Run): number =>
+  Math.max(run.startedAt, run.endedAt ?? 0, ...[...inside(run), ...childrenOf(run)].map((node) => node.endedAt ?? startOf(node)))
+
+/** The spans of all runs in a tree, children with their parents. */
+export const of = (tree: RunTree.Tree, view: View): ReadonlyArray<Span> => {
+  const { has, spanOf } = spansOf(view, tree)
+  const spans = (run: RunTree.Run): ReadonlyArray<Span> => {
+    const end = lastTime(run)
+    const own: ReadonlyArray<RunTree.Node> = [...inside(run), run]
+    return [
+      ...childrenOf(run).flatMap((child) => [...child.run === undefined ? [] : spans(child.run), spanOf(child, end)]),
+      ...own.filter(has).map((node) => spanOf(node, end))
+    ]
+  }
+  return tree.roots.flatMap(spans)
+}

@@ -1,0 +1,62 @@
+/**
+ * Sends observations of runs to Langfuse, as spans over OTLP.
+ *
+ * Source: `hermes-contract.md` §5; Langfuse's OpenTelemetry endpoint, ingestion version 4.
+ */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Base64 from "effect/encoding/Base64"
+import * as OtlpResource from "effect/observability/OtlpResource"
+import type { RunRecord } from "../../session/RunRecord.ts"
+import * as SpanExport from "../otlp/SpanExport.ts"
+import type { Trouble } from "../otlp/Transport.ts"
+import { scope } from "../RunSpans.ts"
+import * as SpanListener from "../SpanListener.ts"
+import type { Settings } from "./LangfuseSettings.ts"
+import * as Observations from "./Observations.ts"
+
+const unreachable = "check HERMES_LANGFUSE_BASE_URL and the network"
+
+const warning = (trouble: Trouble, place: string): string => {
+  switch (trouble._tag) {
+    case "Status":
+      if (trouble.status === 401 || trouble.status === 403) {
+        return `langfuse: ${place} refuses the credentials: check HERMES_LANGFUSE_PUBLIC_KEY and HERMES_LANGFUSE_SECRET_KEY`
+      }
+      return `langfuse: traces are lost, ${place} answered with status ${trouble.status}${trouble.status === 429 || trouble.status >= 500 ? `: ${unreachable}` : ""}`
+    case "Unreachable":
+      return `langfuse: traces are lost, ${place} cannot be reached: ${unreachable}`
+    case "Late":
+      return `langfuse: some traces were not sent to ${place} in time: ${unreachable}`
+    case "TooMany":
+      return "langfuse: traces come faster than they can be sent, and some are dropped"
+    case "Partial":
+      return `langfuse: ${trouble.rejected} spans were rejected: ${trouble.message}`
+  }
+}
+
+/** Milliseconds that the host may take for one request, and that the end waits for what is not sent yet. */
+const requestMillis = 10_000
+const shutdownMillis = 5000
+const exportIntervalMillis = 2000
+
+/** Exports the runs of this process, for as long as the scope lives; at its end what is open is ended, and what waits is sent. */
+export const make = (settings: Settings): Effect.Effect<void, never, RunRecord | Scope.Scope> =>
+  Effect.gen(function*() {
+    const { baseUrl, debug, publicKey, secretKey } = settings
+    const send = yield* SpanExport.make({
+      url: `${baseUrl}/api/public/otel/v1/traces`,
+      headers: {
+        authorization: `Basic ${Base64.encode(`${publicKey}:${Redacted.value(secretKey)}`)}`,
+        "x-langfuse-ingestion-version": "4"
+      },
+      encoding: "json",
+      resource: OtlpResource.make({ serviceName: "hermes", serviceVersion: scope.version }),
+      exportIntervalMillis,
+      shutdownMillis,
+      transport: { timeoutMillis: requestMillis, told: new Set(), warning },
+      onSent: debug ? (spans) => Effect.logInfo(`langfuse: ${spans} observations were sent`) : undefined
+    })
+    yield* SpanListener.listen(Observations.view(settings), { close: send }, true)
+  })

@@ -1,0 +1,175 @@
+/**
+ * Puts spans of runs into the tracer of the fiber that a run is in, or into a given one. The ids are the tracer's, so the span
+ * of a call that is under way is made when the call begins, with the run and the step that it is in; attributes and the end come
+ * with the record.
+ */
+import * as Context from "effect/Context"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Tracer from "effect/Tracer"
+import * as TraceContext from "../../domain/TraceContext.ts"
+import { redactText } from "../../domain/Redaction.ts"
+import * as RunSpans from "../RunSpans.ts"
+import type { Sampler } from "./Sampler.ts"
+
+/** Choices of the application. */
+export interface Options {
+  readonly agentName: string
+  /** The tracer of the fiber when absent. */
+  readonly tracer: Tracer.Tracer | undefined
+  /** Span that runs are under where the application has none. */
+  readonly parent: Tracer.AnySpan | undefined
+  readonly sampler: Sampler | undefined
+}
+
+/** A call that begins, in the run of a fiber. */
+export interface Begun {
+  readonly context: Context.Context<never>
+  readonly turnId: string
+  readonly sessionId: string
+  readonly startedAt: number
+}
+
+/** See the top of this file. */
+export interface TracerSpans {
+  readonly sink: RunSpans.Sink
+  /** Notes the fiber of a run: its tracer, and the span that the run is under. */
+  readonly enter: (turnId: string, context: Context.Context<never>) => void
+  /** Services of the fiber of a run. */
+  readonly contextOf: (turnId: string) => Context.Context<never> | undefined
+  /** The place of an attempt; `step` is undefined for a side task. */
+  readonly attempt: (begun: Begun, ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }) => Tracer.AnySpan | undefined
+  /** The place of a tool call. */
+  readonly call: (begun: Begun, ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }) => Tracer.AnySpan | undefined
+}
+
+/** Runs that are over whose spans late side tasks are put under. */
+const recentRuns = 256
+
+const nanos = (millis: number): bigint => BigInt(Math.round(millis * 1000)) * 1000n
+
+/** Maps an outcome to the exit of its span. The error has no stack, because this program did not throw it. */
+export const exitOf = (outcome: RunSpans.Outcome): Exit.Exit<void, Error> => {
+  if (outcome._tag === "Done") return Exit.void
+  if (outcome._tag === "Cut") return Exit.interrupt()
+  const error = Object.assign(new Error(redactText(outcome.failure.message)), { name: outcome.failure.type })
+  error.stack = `${error.name}: ${error.message}`
+  return Exit.fail(error)
+}
+
+interface Wanted extends Pick<RunSpans.Head, "kind" | "name" | "spanId" | "startedAt"> {
+  /** Seed of the sampler, where no span leads to a run. */
+  readonly traceId: string
+}
+
+/** Spans in tracers of applications. */
+export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpans => {
+  /** By the ids of the record. */
+  const open = new Map<string, Tracer.Span>()
+  const recent = new Map<string, Tracer.AnySpan>()
+  const fibers = new Map<string, Context.Context<never>>()
+  /** Last step of each run, by turn. */
+  const steps = new Map<string, string>()
+  /** Ids of the record of calls, by the id in the tracer, with their turn. */
+  const places = new Map<string, { readonly spanId: string; readonly turnId: string }>()
+
+  const tracerOf = (context: Context.Context<never> | undefined): Tracer.Tracer | undefined => {
+    const found = tracer ?? (context === undefined ? undefined : Context.get(context, Tracer.Tracer))
+    // The default tracer keeps nothing.
+    return found === Tracer.nativeTracer ? undefined : found
+  }
+  const begin = ({ kind, name, spanId, startedAt, traceId }: Wanted, context: Context.Context<never> | undefined, below: Tracer.AnySpan | undefined): Tracer.Span | undefined => {
+    const known = open.get(spanId)
+    const found = tracerOf(context)
+    if (known !== undefined || found === undefined) return known
+    const above = below ?? (context === undefined ? undefined : TraceContext.nearest(context)) ?? parent
+    const span = found.span({
+      name,
+      parent: Option.fromUndefinedOr(above),
+      annotations: Context.empty(),
+      links: [],
+      startTime: nanos(startedAt),
+      kind,
+      root: above === undefined,
+      sampled: below?.sampled ?? sampler?.(above, above?.traceId ?? traceId) ?? above?.sampled ?? true
+    })
+    open.set(spanId, span)
+    return span
+  }
+  const spanOf = (spanId: string | undefined): Tracer.AnySpan | undefined => spanId === undefined ? undefined : open.get(spanId) ?? recent.get(spanId)
+
+  const runSpan = ({ context, sessionId, startedAt, turnId }: Begun): Tracer.AnySpan | undefined =>
+    spanOf(RunSpans.childId(sessionId)) ?? spanOf(RunSpans.runId(turnId)) ?? begin({
+      name: `invoke_agent ${agentName}`,
+      kind: "internal",
+      spanId: RunSpans.runId(turnId),
+      startedAt,
+      traceId: RunSpans.traceIdOf(turnId)
+    }, context, undefined)
+
+  /** The call of the same run that the fiber is in. */
+  const enclosing = ({ context, turnId }: Begun): Tracer.AnySpan | undefined => {
+    let at = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
+    while (at !== undefined && !places.has(at.spanId)) at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined
+    const place = at === undefined ? undefined : places.get(at.spanId)
+    return place?.turnId === turnId ? open.get(place.spanId) : undefined
+  }
+  /** Those who run inside of a call belong to its span and cannot write on it, as Effect's toolkits do with arguments. */
+  const placeOf = (span: Tracer.Span | undefined): Tracer.AnySpan | undefined =>
+    span === undefined ? undefined : Tracer.externalSpan({ traceId: span.traceId, spanId: span.spanId, sampled: span.sampled })
+
+  const inner = (begun: Begun, wanted: Omit<Wanted, "startedAt" | "traceId">, below: Tracer.AnySpan | undefined): Tracer.Span | undefined =>
+    below === undefined
+      ? undefined
+      : begin({ ...wanted, startedAt: begun.startedAt, traceId: below.traceId }, begun.context, below)
+
+  return {
+    enter: (turnId, context) => void fibers.set(turnId, context),
+    contextOf: (turnId) => fibers.get(turnId),
+    attempt: (begun, { apiRequestId, model, step }) => {
+      fibers.set(begun.turnId, fibers.get(begun.turnId) ?? begun.context)
+      const run = runSpan(begun)
+      const id = step === undefined ? undefined : RunSpans.stepId(begun.turnId, step)
+      if (id !== undefined) steps.set(begun.turnId, id)
+      const below = id === undefined ? enclosing(begun) ?? run : inner(begun, { name: `step ${step}`, kind: "internal", spanId: id }, run)
+      return placeOf(inner(begun, { name: `chat ${model}`, kind: "client", spanId: RunSpans.attemptId(apiRequestId) }, below))
+    },
+    call: (begun, { apiRequestId, callId, name }) => {
+      const below = enclosing(begun) ?? spanOf(steps.get(begun.turnId)) ?? runSpan(begun)
+      const spanId = RunSpans.callId(apiRequestId, callId)
+      const span = inner(begun, { name: `execute_tool ${name}`, kind: "internal", spanId }, below)
+      if (span !== undefined) places.set(span.spanId, { spanId, turnId: begun.turnId })
+      return placeOf(span)
+    },
+    sink: {
+      open: (head) => {
+        const run = RunSpans.runOf(head.node)
+        const context = fibers.get(run.turnId) ?? (run.child === undefined ? undefined : fibers.get(run.child.parent.turnId))
+        const below = spanOf(head.parentSpanId)
+        if (below !== undefined || head.node.kind === "run") begin(head, context, below)
+      },
+      close: (span) => {
+        const { attributes, endedAt, events, node, outcome, spanId } = span
+        const live = open.get(spanId)
+        if (node.kind === "run" || (node.kind === "child" && node.run !== undefined)) {
+          const { turnId } = node.kind === "run" ? node : node.run ?? node.parent
+          fibers.delete(turnId)
+          steps.delete(turnId)
+        }
+        if (live === undefined) return
+        open.delete(spanId)
+        places.delete(live.spanId)
+        if (node.kind === "run") {
+          recent.set(spanId, live)
+          for (const oldest of recent.keys()) {
+            if (recent.size <= recentRuns) break
+            recent.delete(oldest)
+          }
+        }
+        for (const [name, value] of Object.entries(attributes)) live.attribute(name, value)
+        for (const { at, attributes: facts, name } of events) live.event(name, nanos(at), facts)
+        live.end(nanos(endedAt), exitOf(outcome))
+      }
+    }
+  }
+}

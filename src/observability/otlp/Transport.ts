@@ -1,0 +1,169 @@
+/**
+ * Encoding and transport of OTLP requests by Effect's exporters, under this package's scope and so that no collector can do
+ * harm.
+ *
+ * **Details**
+ *
+ * At most {@link maxInFlight} requests are under way, each within its time, and {@link maxWaiting} wait for them; a further one
+ * fails. The user is told once of each trouble with a collector: at once when it refuses a request or drops some of it, else when
+ * three requests in a row failed, or when the last one had failed at the end.
+ *
+ * Source: OpenTelemetry Protocol, "OTLP/HTTP Response".
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
+import * as References from "effect/References"
+import * as Semaphore from "effect/Semaphore"
+import * as FetchHttpClient from "effect/http/FetchHttpClient"
+import * as HttpClient from "effect/http/HttpClient"
+import { HttpClientError, TransportError } from "effect/http/HttpClientError"
+import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import type { MetricsData } from "effect/observability/OtlpMetrics"
+import * as OtlpSerialization from "effect/observability/OtlpSerialization"
+import * as Json from "../../domain/Json.ts"
+import { redactValue } from "../../domain/Redaction.ts"
+import { scope } from "../RunSpans.ts"
+
+/** Requests of a client that are under way. */
+export const maxInFlight = 4
+
+/** Requests that wait for those. */
+export const maxWaiting = 16
+
+const failuresInARow = 3
+
+/** Trouble with a collector. */
+export type Trouble =
+  | { readonly _tag: "Status"; readonly status: number }
+  | { readonly _tag: "Unreachable" }
+  | { readonly _tag: "Late" }
+  | { readonly _tag: "TooMany" }
+  /** It took a request and dropped some of it. */
+  | { readonly _tag: "Partial"; readonly rejected: number; readonly message: string }
+
+/** Properties of a client. */
+export interface Options {
+  readonly timeoutMillis: number
+  /** The warning about a trouble; `place` is the origin of the collector. */
+  readonly warning: (trouble: Trouble, place: string) => string
+  /** Warnings that were given. */
+  readonly told: Set<string>
+}
+
+/** Reads the number of rejected items of an answer. */
+const complaintOf = (body: string): Trouble | undefined => {
+  const parsed = Option.getOrUndefined(Json.parse(body))
+  const partial = Predicate.hasProperty(parsed, "partialSuccess") ? parsed.partialSuccess : undefined
+  if (!Predicate.isObject(partial)) return undefined
+  const [, rejected] = Object.entries(partial).find(([name]) => name.startsWith("rejected")) ?? []
+  return Number(rejected) > 0 ? { _tag: "Partial", rejected: Number(rejected), message: String(partial["errorMessage"] ?? "") } : undefined
+}
+
+const partialOf = (response: HttpClientResponse.HttpClientResponse): Effect.Effect<Trouble | undefined> =>
+  response.headers["content-type"]?.includes("json") === true
+    // The body that the exporter reads too; not every collector answers with JSON.
+    ? response.arrayBuffer.pipe(
+      Effect.map((bytes) => complaintOf(new TextDecoder().decode(bytes))),
+      Effect.orElseSucceed(() => undefined)
+    )
+    : Effect.succeed(undefined)
+
+/** A client with the limits of this module. */
+export const client = ({ timeoutMillis, told, warning }: Options) =>
+  Effect.gen(function*() {
+    const inner = yield* HttpClient.HttpClient
+    const permits = yield* Semaphore.make(maxInFlight)
+    let [begun, failures] = [0, 0]
+    let last: readonly [Trouble, string] | undefined
+    const tell = Effect.suspend(() => {
+      const message = last === undefined ? undefined : warning(...last)
+      if (message === undefined || told.has(message)) return Effect.void
+      told.add(message)
+      return Effect.logWarning(message)
+    }).pipe(Effect.provideService(References.CurrentLogAnnotations, {}))
+    const failed = (trouble: Trouble, place: string, isFinal: boolean): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        last = [trouble, place]
+        failures++
+        return isFinal || failures >= failuresInARow ? tell : Effect.void
+      })
+    yield* Effect.addFinalizer(() => failures > 0 ? tell : Effect.void)
+    return HttpClient.transform(inner, (effect, request) => {
+      const place = URL.parse(request.url)?.origin ?? "the collector"
+      const refuse = (description: string) => new HttpClientError({ reason: new TransportError({ request, description }) })
+      const sent = effect.pipe(
+        Effect.tapError(() => failed({ _tag: "Unreachable" }, place, false)),
+        Effect.timeoutOrElse({
+          duration: Duration.millis(timeoutMillis),
+          orElse: () => Effect.andThen(failed({ _tag: "Late" }, place, false), Effect.fail(refuse("it did not answer in time")))
+        }),
+        Effect.tap((response) => {
+          const { status } = response
+          if (status >= 400) return failed({ _tag: "Status", status }, place, status < 500 && status !== 429)
+          failures = 0
+          return Effect.flatMap(partialOf(response), (trouble) => {
+            if (trouble === undefined) return Effect.void
+            last = [trouble, place]
+            return tell
+          })
+        }),
+        // One that the end of the program cuts off has failed too.
+        Effect.onInterrupt(() => failed({ _tag: "Late" }, place, false))
+      )
+      return Effect.suspend(() => {
+        if (begun >= maxInFlight + maxWaiting) {
+          return Effect.andThen(failed({ _tag: "TooMany" }, place, true), Effect.fail(refuse("too many requests are under way")))
+        }
+        begun++
+        return Effect.ensuring(permits.withPermit(sent), Effect.sync(() => {
+          begun--
+        }))
+      })
+    })
+  })
+
+/** Every string of a batch is looked at; its number is bounded by the exporter. */
+const unbounded = { depth: Number.POSITIVE_INFINITY, nodes: Number.POSITIVE_INFINITY }
+
+/** Puts metrics under the scope, and leaves out the label that tells Effect's exporter their unit. */
+const labelled = ({ resourceMetrics }: MetricsData): MetricsData => ({
+  resourceMetrics: resourceMetrics.map((resource) => ({
+    ...resource,
+    scopeMetrics: resource.scopeMetrics.map(({ metrics, ...rest }) => {
+      for (const { gauge, histogram, sum } of metrics) {
+        for (const point of [gauge, histogram, sum].flatMap((one) => one?.dataPoints ?? [])) {
+          point.attributes = point.attributes?.filter(({ key }) => key !== "unit") ?? []
+        }
+      }
+      return { ...rest, scope, metrics }
+    })
+  }))
+})
+
+/**
+ * Writes log records without secrets: they hold text of models, tools and applications. Spans come without, because a view takes
+ * secrets out of a message once, however often it is sent.
+ */
+const redacted = (layer: Layer.Layer<OtlpSerialization.OtlpSerialization>) =>
+  Layer.effect(
+    OtlpSerialization.OtlpSerialization,
+    Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) =>
+      OtlpSerialization.OtlpSerialization.of({
+        // Strings are changed and nothing else.
+        logs: (data) => logs(redactValue(data, unbounded) as typeof data),
+        traces,
+        metrics: (data) => metrics(labelled(data))
+      }))
+  ).pipe(Layer.provide(layer))
+
+const serializations = { json: redacted(OtlpSerialization.layerJson), protobuf: redacted(OtlpSerialization.layerProtobuf) }
+
+/** Client and encoding for Effect's exporters. */
+export const layer = (options: Options, encoding: "json" | "protobuf") =>
+  Layer.merge(
+    Layer.effect(HttpClient.HttpClient, client(options)).pipe(Layer.provide(FetchHttpClient.layer)),
+    serializations[encoding]
+  )
