@@ -20,7 +20,8 @@ const expected: Readonly<Record<string, RegExp>> = {
   "08-run-context.ts": /^acme: Three are open\.\nglobex has used up its model calls\n$/,
   "07-telemetry.ts":
     /^my request\n {2}invoke_agent reader\n {4}step 1\n {6}chat offline\S*\n {6}execute_tool read_file\n {4}step 2\n {6}chat offline\S*\n$/,
-  "09-routes.ts": /^hello from the second route \(offline\)\n$/
+  "09-routes.ts": /^hello from the second route \(offline\)\n$/,
+  "10-run-record.ts": /^answered: \d+ tokens\nread_file: ok\nanswered: \d+ tokens\ntext_response after 2 steps\n$/
 }
 
 describe("scratchpad", () => {
