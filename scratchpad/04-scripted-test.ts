@@ -7,9 +7,9 @@ const script = Scripted.layer([Scripted.complete("Bonjour."), Scripted.hang()])
 
 const test = Agent.layer({ maxIterations: 5 }).pipe(
   Layer.provideMerge(Layer.mergeAll(
-    ModelRouter.ModelRouter.layer.pipe(Layer.provideMerge(script)),
+    ModelRouter.layer.pipe(Layer.provideMerge(script)),
     MemorySessionStore.layer,
-    ToolRegistry.ToolRegistry.layer([])
+    ToolRegistry.layer([])
   ))
 )
 

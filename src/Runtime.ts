@@ -50,12 +50,12 @@ import type { Plugin } from "./plugin/Plugin.ts"
 import * as Offline from "./provider/Offline.ts"
 import type { Provider } from "./provider/Provider.ts"
 import type { ModelRoute, OneModel, RoutesError } from "./routing/EmbeddedRoutes.ts"
-import { ModelRouter, type Retry } from "./routing/ModelRouter.ts"
+import * as ModelRouter from "./routing/ModelRouter.ts"
 import { RunRecord } from "./session/RunRecord.ts"
 import type { SessionSearch } from "./session/SessionSearch.ts"
 import type { SessionStore } from "./session/SessionStore.ts"
 import * as Bounds from "./tool/Bounds.ts"
-import { Places } from "./tool/builtin/file/Places.ts"
+import * as Places from "./tool/builtin/file/Places.ts"
 import type { ListOf as ToolsetList, NeedsOf } from "./tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "./tool/Toolset.ts"
 
@@ -88,7 +88,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   /** The models: the first is asked first, the others when it cannot answer. In place of `provider`. */
   readonly routes?: Routes | undefined
   /** Limits of asking again. Default: as the program does. */
-  readonly retry?: Retry | undefined
+  readonly retry?: ModelRouter.Retry | undefined
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
   /** The record of every run. Default: that of `store` where it has one (`SqliteSessionStore`), else memory. */
@@ -125,10 +125,10 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
   { provider, retry, routes }: Pick<Defaults<ProviderError, ProviderNeeds, never, never, Routes>, "provider" | "retry" | "routes">
 ) => {
   const model: Layer.Layer<Provider, ProviderError, ProviderNeeds> = provider ?? Offline.layer()
-  const router: Layer.Layer<ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> = routes === undefined
+  const router: Layer.Layer<ModelRouter.ModelRouter, ProviderError | RoutesError<Routes>, ProviderNeeds> = routes === undefined
     ? ModelRouter.layerWith(retry).pipe(Layer.provide(model))
     // There are routes, so `Routes` is not `never`, and the error is the one that they have.
-    : ModelRouter.layerOf(routes, retry) as Layer.Layer<ModelRouter, RoutesError<Routes>>
+    : ModelRouter.layerOf(routes, retry) as Layer.Layer<ModelRouter.ModelRouter, RoutesError<Routes>>
   return {
     // A variable that cannot be read is a defect of the host.
     places: Layer.orDie(Places.layerConfig),
@@ -155,14 +155,14 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
  *
  * const agent = Runtime.layerNoDeps({ instructions: "Answer in one word." }).pipe(
  *   Layer.provide([
- *     ModelRouter.ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
+ *     ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
  *     MemorySessionStore.layer,
- *     ToolRegistry.ToolRegistry.layer([]),
+ *     ToolRegistry.layer([]),
  *     Approvals.layerDeny(),
- *     FileState.FileState.layer,
- *     ProcessRegistry.ProcessRegistry.layer
+ *     FileState.layer,
+ *     ProcessRegistry.layer
  *   ]),
- *   Layer.provide([Hooks.layer([]), ProcessEvents.ProcessEvents.layer, NodeServices.layer])
+ *   Layer.provide([Hooks.layer([]), ProcessEvents.layer, NodeServices.layer])
  * )
  *
  * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), agent))).text)

@@ -170,6 +170,16 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found, [])
   })
 
+  it("layers of public modules are members of the module, so that an application writes a name once", () => {
+    const index = all.find(({ path }) => path === "index.ts")
+    const modules = Array.from(index?.text.matchAll(/export \* as \w+ from "\.\/(.+)"/g) ?? [], (match) => match[1])
+    assert.isAbove(modules.length, 50)
+    const found = offences(({ path, text }) =>
+      modules.includes(path) && path !== "session/RunRecord.ts" ? Array.from(text.matchAll(/^\s+static (?:readonly )?((?:layer|make)\w*)/gm), (match) => `static ${match[1]}`) : []
+    )
+    assert.deepStrictEqual(found, [])
+  })
+
   it("files stay short", () => {
     // Data, not code: a bundle that `npm run build:page` writes from modules which are held to the limit.
     const generated = ["observability/trace/PageScript.ts"]

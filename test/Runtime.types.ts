@@ -88,15 +88,15 @@ same<
 
 const services = {
   approvals: Approvals.layerDeny().pipe(Layer.provide(Hooks.layer([]))),
-  files: FileState.FileState.layer,
+  files: FileState.layer,
   hooks: Hooks.layer([]),
-  router: ModelRouter.ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
-  events: ProcessEvents.ProcessEvents.layer,
-  processes: ProcessRegistry.ProcessRegistry.layer.pipe(
-    Layer.provide([ProcessEvents.ProcessEvents.layer, NodeServices.layer])
+  router: ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
+  events: ProcessEvents.layer,
+  processes: ProcessRegistry.layer.pipe(
+    Layer.provide([ProcessEvents.layer, NodeServices.layer])
   ),
   store: MemorySessionStore.layer,
-  tools: ToolRegistry.ToolRegistry.layer([])
+  tools: ToolRegistry.layer([])
 }
 const { approvals, events, files, hooks, processes, router, store, tools } = services
 const given = bare.pipe(Layer.provide([approvals, events, files, hooks, processes, router, store, tools]))

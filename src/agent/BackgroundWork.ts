@@ -156,9 +156,10 @@ const make = Effect.gen(function*() {
 })
 
 /** Service of the background work of all conversations. */
-export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {
-  static readonly layer: Layer.Layer<BackgroundWork, never, Children | ProcessRegistry | ProcessEvents> = Layer.effect(
-    BackgroundWork,
-    make
-  )
-}
+export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {}
+
+/** Background work of the children and processes of the surroundings. */
+export const layer: Layer.Layer<BackgroundWork, never, Children | ProcessRegistry | ProcessEvents> = Layer.effect(
+  BackgroundWork,
+  make
+)

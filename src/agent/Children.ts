@@ -139,7 +139,7 @@ export const make = (scope?: Scope.Scope): Service => {
 }
 
 /** Service of the children that work at this time. */
-export class Children extends Context.Service<Children, Service>()("hermes-effect/agent/Children") {
-  /** Children in the background live as long as the layer. */
-  static readonly layer: Layer.Layer<Children> = Layer.effect(Children, Effect.map(Effect.scope, make))
-}
+export class Children extends Context.Service<Children, Service>()("hermes-effect/agent/Children") {}
+
+/** Children in the background live as long as the layer. */
+export const layer: Layer.Layer<Children> = Layer.effect(Children, Effect.map(Effect.scope, make))

@@ -7,8 +7,8 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import * as Agent from "../agent/Agent.ts"
-import { BackgroundWork } from "../agent/BackgroundWork.ts"
-import { Children } from "../agent/Children.ts"
+import * as BackgroundWork from "../agent/BackgroundWork.ts"
+import * as Children from "../agent/Children.ts"
 import * as RunContext from "../domain/RunContext.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
@@ -25,12 +25,12 @@ import type { SessionSearch } from "../session/SessionSearch.ts"
 import type { SessionStore } from "../session/SessionStore.ts"
 import type { ApprovalJudge } from "../tool/approval/ApprovalJudge.ts"
 import * as Approvals from "../tool/Approvals.ts"
-import { FileState } from "../tool/builtin/file/FileState.ts"
+import * as FileState from "../tool/builtin/file/FileState.ts"
 import { Places } from "../tool/builtin/file/Places.ts"
-import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
-import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
-import { TodoState } from "../tool/builtin/Todo.ts"
-import { type ListOf as ToolsetList, ToolRegistry } from "../tool/ToolRegistry.ts"
+import * as ProcessEvents from "../tool/builtin/terminal/ProcessEvents.ts"
+import * as ProcessRegistry from "../tool/builtin/terminal/ProcessRegistry.ts"
+import * as Todo from "../tool/builtin/Todo.ts"
+import * as ToolRegistry from "../tool/ToolRegistry.ts"
 import type { Any as AnyToolset } from "../tool/Toolset.ts"
 import * as SideTasks from "./SideTasks.ts"
 
@@ -42,11 +42,11 @@ export type Services =
   | Agent.Agent
   | Approvals.Approvals
   | Auxiliary
-  | BackgroundWork
-  | Children
+  | BackgroundWork.BackgroundWork
+  | Children.Children
   | ModelRouter
   | Plugins
-  | ToolRegistry
+  | ToolRegistry.ToolRegistry
   | SessionStore
   | SessionSearch
   | RunRecord
@@ -64,7 +64,7 @@ export interface Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeed
 }
 
 /** Layer of plugins over the registries that they contribute to. */
-export type PluginLayer<R = never> = Layer.Layer<Plugins, never, Hooks.Hooks | ToolRegistry | FileSystem.FileSystem | Path.Path | R>
+export type PluginLayer<R = never> = Layer.Layer<Plugins, never, Hooks.Hooks | ToolRegistry.ToolRegistry | FileSystem.FileSystem | Path.Path | R>
 
 /** No plugins. */
 export const withoutPlugins: PluginLayer = Layer.succeed(Plugins, none)
@@ -83,7 +83,7 @@ export const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
   )
 
 /** Services that `Agent.make` silently does without; a runtime has them. */
-export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState])
+export const complete = Effect.all([Approvals.Approvals, Hooks.Hooks, FileState.FileState])
 
 /** An agent under `key` that works with the plugins of its surroundings. */
 export const agentUnder = <Self, E, R, Needs>(
@@ -118,7 +118,7 @@ export const assemble = <
   agent: Layer.Layer<A, never, AgentNeeds>,
   options: {
     readonly hookSettings: Hooks.Settings | undefined
-    readonly tools: (Tools & ToolsetList<Tools>) | undefined
+    readonly tools: (Tools & ToolRegistry.ListOf<Tools>) | undefined
     readonly hooks: (Listeners & Hooks.ListOf<Listeners>) | undefined
     readonly approvals: ApprovalsLayer | undefined
     readonly middleware: Middlewares | undefined
@@ -132,7 +132,7 @@ export const assemble = <
     options.store ?? Layer.fresh(MemorySessionStore.layer)
   const approvals = options.approvals ?? Layer.fresh(Approvals.layerDeny())
   const side = SideTasks.make(helpers, options.middleware ?? [])
-  const toolsets: ToolsetList<Tools> = options.tools ?? []
+  const toolsets: ToolRegistry.ListOf<Tools> = options.tools ?? []
   const hooks: Hooks.ListOf<Listeners> = options.hooks ?? []
   const listening = Layer.effectDiscard(
     Effect.flatMap(Hooks.Hooks, ({ register }) => Effect.forEach(hooks, (hook) => RunContext.later(register(hook)), { discard: true }))
@@ -140,7 +140,7 @@ export const assemble = <
   const support = Layer.mergeAll(
     places,
     FileState.layer,
-    TodoState.layer,
+    Todo.layer,
     ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))
   )
   return agent.pipe(

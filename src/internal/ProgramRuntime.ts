@@ -26,7 +26,7 @@ import { Provider, type Service as ProviderService } from "../provider/Provider.
 import * as Catalogue from "../routing/Catalogue.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { Logins } from "../routing/Logins.ts"
-import { ModelRouter } from "../routing/ModelRouter.ts"
+import * as ModelRouter from "../routing/ModelRouter.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
 import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
 import * as AllowList from "../tool/approval/AllowList.ts"
@@ -103,7 +103,7 @@ const substitute = ({ replay, script, withoutModel }: Substitutes) => {
   return withoutModel === true ? standIn : undefined
 }
 
-const one = (provider: ProviderService): Layer.Layer<ModelRouter> =>
+const one = (provider: ProviderService): Layer.Layer<ModelRouter.ModelRouter> =>
   Layer.fresh(ModelRouter.layer).pipe(Layer.provide(Layer.succeed(Provider, provider)))
 
 /** The logins of this user, looked for only where one may matter. */
@@ -160,7 +160,7 @@ const routerLayer = (
   settings: Values,
   start: Substitutes,
   logins: Logins | undefined
-): Layer.Layer<ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
+): Layer.Layer<ModelRouter.ModelRouter, ConfigError, Home | Environment | FileSystem.FileSystem | Path.Path | Plugins> =>
   Layer.unwrap(Effect.gen(function*() {
     const recorded = yield* recorder(start.record)
     const instead = substitute(start)
@@ -190,8 +190,8 @@ const mcpServers = ({ mcpServers }: Values): Layer.Layer<never, never, Home | To
     : Layer.unwrap(Effect.map(
       Effect.promise(() =>
         Promise.all([import("../tool/mcp/McpServers.ts"), import("../tool/mcp/SdkClient.ts"), import("../tool/mcp/McpLogins.ts")])),
-      ([{ McpServers }, client, logins]) =>
-        McpServers.layer(mcpServers).pipe(
+      ([servers, client, logins]) =>
+        servers.layer(mcpServers).pipe(
           Layer.provide(client.layer.pipe(Layer.provide(logins.layer))),
           Layer.provide(ChildProcesses.layer)
         )

@@ -20,7 +20,7 @@ import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import { readPrefill } from "../prompt/PromptPrefix.ts"
 import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import { detect } from "../routing/Detection.ts"
-import { Places } from "../tool/builtin/file/Places.ts"
+import * as Places from "../tool/builtin/file/Places.ts"
 import { CodeSettings, FileLimits, TerminalSettings } from "../tool/builtin/BuiltinSettings.ts"
 import type { Settings as LoopGuardSettings } from "../tool/calls/LoopGuard.ts"
 

@@ -121,28 +121,26 @@ export interface Retry {
 }
 
 /** Routes calls to providers. */
-export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {
-  /**
-   * Asks the one provider of the surroundings, with the retries, waits and adaptations of `RoutedModelRouter`. A route that a
-   * call names instead is opened, and stays open.
-   */
-  static readonly layer: Layer.Layer<ModelRouter, never, Provider> = ModelRouter.layerWith()
+export class ModelRouter extends Context.Service<ModelRouter, Service>()("hermes-effect/routing/ModelRouter") {}
 
-  /** {@link layer} with retries of the application's own. */
-  static layerWith(retry: Retry = {}): Layer.Layer<ModelRouter, never, Provider> {
-    return Layer.unwrap(Effect.gen(function*() {
-      const provider = yield* Provider
-      const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
-      const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
-      return layer({ ...retry, chain: [{ route: provider.info, provider }], open: OpenRoute.open, catalogue })
-    }))
-  }
+/** {@link layer} with retries of the application's own. */
+export const layerWith = (retry: Retry = {}): Layer.Layer<ModelRouter, never, Provider> =>
+  Layer.unwrap(Effect.gen(function*() {
+    const provider = yield* Provider
+    const catalogue = Option.getOrUndefined(yield* Effect.serviceOption(Catalogue.Catalogue))
+    const { layer } = yield* Effect.promise(() => import("./RoutedModelRouter.ts"))
+    return layer({ ...retry, chain: [{ route: provider.info, provider }], open: OpenRoute.open, catalogue })
+  }))
 
-  /** Asks the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
-  static layerOf(routes: ReadonlyArray<ModelRoute>, retry: Retry = {}): Layer.Layer<ModelRouter, ConfigError> {
-    return Layer.unwrap(Effect.map(Effect.promise(() => import("./EmbeddedRoutes.ts")), ({ layer }) => layer(routes, retry)))
-  }
-}
+/**
+ * Asks the one provider of the surroundings, with the retries, waits and adaptations of `RoutedModelRouter`. A route that a
+ * call names instead is opened, and stays open.
+ */
+export const layer: Layer.Layer<ModelRouter, never, Provider> = layerWith()
+
+/** Asks the routes of an application, with keys and fallbacks; see `EmbeddedRoutes`. */
+export const layerOf = (routes: ReadonlyArray<ModelRoute>, retry: Retry = {}): Layer.Layer<ModelRouter, ConfigError> =>
+  Layer.unwrap(Effect.map(Effect.promise(() => import("./EmbeddedRoutes.ts")), ({ layer }) => layer(routes, retry)))
 
 /** State of a route of the chain, as it may be shown. */
 export interface RouteStatus {

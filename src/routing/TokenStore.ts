@@ -126,10 +126,10 @@ export const file = (home: string): Effect.Effect<Service, never, FileSystem.Fil
  *
  * @see {@link Service} for its members.
  */
-export class TokenStore extends Context.Service<TokenStore, Service>()("hermes-effect/routing/TokenStore") {
-  /** Those in the home directory of the surroundings. */
-  static readonly layer: Layer.Layer<TokenStore, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
-    TokenStore,
-    Effect.flatMap(Home, ({ root }) => file(root))
-  )
-}
+export class TokenStore extends Context.Service<TokenStore, Service>()("hermes-effect/routing/TokenStore") {}
+
+/** Those in the home directory of the surroundings. */
+export const layer: Layer.Layer<TokenStore, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(
+  TokenStore,
+  Effect.flatMap(Home, ({ root }) => file(root))
+)

@@ -161,98 +161,98 @@ const snapshotOf = (all: Tools, missing: ReadonlyArray<string>, withheld: Snapsh
 }
 
 /** The tools of a runtime, in the order in which they were registered. */
-export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("hermes-effect/tool/ToolRegistry") {
-  /** An empty registry. */
-  static readonly make: Effect.Effect<Service> = Effect.sync(() => {
-    let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
-    let chosen = new WeakMap<Selection, Chosen>()
-    const watches = new WeakMap<BoundTool, AvailabilityWatch>()
-    const change = (next: typeof sets): void => {
-      sets = next
-      chosen = new WeakMap()
-    }
+export class ToolRegistry extends Context.Service<ToolRegistry, Service>()("hermes-effect/tool/ToolRegistry") {}
 
-    const choose = (selection: Selection): Chosen => {
-      const known = chosen.get(selection)
-      if (known !== undefined) return known
-      const tools = selected(sets, selection)
-      const watched = Array.from(tools).flatMap(([name, { facts }]) => facts.available === undefined ? [] : [name])
-      const made: Chosen = { tools, watched, missing: "", snapshot: snapshotOf(tools, [], refusals(sets, selection, tools)) }
-      chosen.set(selection, made)
-      return made
-    }
+/** An empty registry. */
+export const make: Effect.Effect<Service> = Effect.sync(() => {
+  let sets: ReadonlyArray<ReadonlyArray<BoundTool>> = []
+  let chosen = new WeakMap<Selection, Chosen>()
+  const watches = new WeakMap<BoundTool, AvailabilityWatch>()
+  const change = (next: typeof sets): void => {
+    sets = next
+    chosen = new WeakMap()
+  }
 
-    const isMissing = (tools: Tools, name: string): Effect.Effect<boolean> => {
-      const bound = tools.get(name)
-      if (bound?.facts.available === undefined) return Effect.succeed(false)
-      const watch = watches.get(bound) ?? watchAvailability(name, bound.facts.available)
-      watches.set(bound, watch)
-      return Effect.map(watch, (isAvailable) => !isAvailable)
-    }
+  const choose = (selection: Selection): Chosen => {
+    const known = chosen.get(selection)
+    if (known !== undefined) return known
+    const tools = selected(sets, selection)
+    const watched = Array.from(tools).flatMap(([name, { facts }]) => facts.available === undefined ? [] : [name])
+    const made: Chosen = { tools, watched, missing: "", snapshot: snapshotOf(tools, [], refusals(sets, selection, tools)) }
+    chosen.set(selection, made)
+    return made
+  }
 
-    const withoutMissing = Effect.fnUntraced(function*(selection: Selection, { missing: before, snapshot, tools, watched }: Chosen) {
-      const missing = yield* Effect.filter(watched, (name) => isMissing(tools, name), { concurrency: "unbounded" })
-      const now = missing.join(" ")
-      if (now === before) return snapshot
-      const made = { tools, watched, missing: now, snapshot: snapshotOf(tools, missing, snapshot.withheld) }
-      // Tools registered meanwhile belong to the next snapshot.
-      if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
-      return made.snapshot
-    })
+  const isMissing = (tools: Tools, name: string): Effect.Effect<boolean> => {
+    const bound = tools.get(name)
+    if (bound?.facts.available === undefined) return Effect.succeed(false)
+    const watch = watches.get(bound) ?? watchAvailability(name, bound.facts.available)
+    watches.set(bound, watch)
+    return Effect.map(watch, (isAvailable) => !isAvailable)
+  }
 
-    const hold = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
-      Effect.acquireRelease(
-        Effect.sync(() => change(place())),
-        () => Effect.sync(() => change(sets.filter((set) => set !== added)))
-      )
-
-    const register: Service["register"] = Effect.fnUntraced(function*(toolset) {
-      const bound = yield* toolset.bind
-      const taken = bound.filter((tool) => sets.some((set) => set.some((other) => other.tool.name === tool.tool.name)))
-      for (const { tool } of taken) {
-        yield* Effect.logWarning(
-          `tool "${tool.name}" of toolset "${toolset.name}" is left out: another toolset has that name already`
-        )
-      }
-      const added = bound.filter((tool) => !taken.includes(tool))
-      yield* hold(added, () => [...sets, added])
-    })
-
-    const override: Service["register"] = Effect.fnUntraced(function*(toolset) {
-      const bound = yield* toolset.bind
-      yield* hold(bound, () => [bound, ...sets])
-    })
-
-    return {
-      register,
-      override,
-      snapshot: (selection) =>
-        Effect.suspend(() => {
-          const known = choose(selection)
-          return known.watched.length === 0 ? Effect.succeed(known.snapshot) : withoutMissing(selection, known)
-        }),
-      list: Effect.sync(() =>
-        sets.flatMap((tools) => tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }])
-      )
-    }
+  const withoutMissing = Effect.fnUntraced(function*(selection: Selection, { missing: before, snapshot, tools, watched }: Chosen) {
+    const missing = yield* Effect.filter(watched, (name) => isMissing(tools, name), { concurrency: "unbounded" })
+    const now = missing.join(" ")
+    if (now === before) return snapshot
+    const made = { tools, watched, missing: now, snapshot: snapshotOf(tools, missing, snapshot.withheld) }
+    // Tools registered meanwhile belong to the next snapshot.
+    if (chosen.get(selection)?.tools === tools) chosen.set(selection, made)
+    return made.snapshot
   })
 
-  /** A registry of these toolsets, in this order. */
-  static readonly layer = <const Sets extends ReadonlyArray<Any>>(
-    toolsets: Sets & ListOf<Sets>
-  ): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, RunContext.AtBuild<NeedsOf<Sets[number]>>> =>
-    ToolRegistry.layerOf<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
-
-  /** The same of a list whose members are seen as one type. */
-  static readonly layerOf = <E, R>(
-    toolsets: ReadonlyArray<Toolset<E, R>>
-  ): Layer.Layer<ToolRegistry, E, RunContext.AtBuild<R>> =>
-    Layer.effect(
-      ToolRegistry,
-      Effect.gen(function*() {
-        const registry = yield* ToolRegistry.make
-        for (const toolset of toolsets) yield* RunContext.later(registry.register(toolset))
-        return registry
-      })
+  const hold = (added: ReadonlyArray<BoundTool>, place: () => typeof sets) =>
+    Effect.acquireRelease(
+      Effect.sync(() => change(place())),
+      () => Effect.sync(() => change(sets.filter((set) => set !== added)))
     )
-}
+
+  const register: Service["register"] = Effect.fnUntraced(function*(toolset) {
+    const bound = yield* toolset.bind
+    const taken = bound.filter((tool) => sets.some((set) => set.some((other) => other.tool.name === tool.tool.name)))
+    for (const { tool } of taken) {
+      yield* Effect.logWarning(
+        `tool "${tool.name}" of toolset "${toolset.name}" is left out: another toolset has that name already`
+      )
+    }
+    const added = bound.filter((tool) => !taken.includes(tool))
+    yield* hold(added, () => [...sets, added])
+  })
+
+  const override: Service["register"] = Effect.fnUntraced(function*(toolset) {
+    const bound = yield* toolset.bind
+    yield* hold(bound, () => [bound, ...sets])
+  })
+
+  return {
+    register,
+    override,
+    snapshot: (selection) =>
+      Effect.suspend(() => {
+        const known = choose(selection)
+        return known.watched.length === 0 ? Effect.succeed(known.snapshot) : withoutMissing(selection, known)
+      }),
+    list: Effect.sync(() =>
+      sets.flatMap((tools) => tools[0] === undefined ? [] : [{ toolset: tools[0].toolset, tools }])
+    )
+  }
+})
+
+/** A registry of these toolsets, in this order. */
+export const layer = <const Sets extends ReadonlyArray<Any>>(
+  toolsets: Sets & ListOf<Sets>
+): Layer.Layer<ToolRegistry, ErrorOf<Sets[number]>, RunContext.AtBuild<NeedsOf<Sets[number]>>> =>
+  layerOf<ErrorOf<Sets[number]>, NeedsOf<Sets[number]>>(toolsets)
+
+/** The same of a list whose members are seen as one type. */
+export const layerOf = <E, R>(
+  toolsets: ReadonlyArray<Toolset<E, R>>
+): Layer.Layer<ToolRegistry, E, RunContext.AtBuild<R>> =>
+  Layer.effect(
+    ToolRegistry,
+    Effect.gen(function*() {
+      const registry = yield* make
+      for (const toolset of toolsets) yield* RunContext.later(registry.register(toolset))
+      return registry
+    })
+  )

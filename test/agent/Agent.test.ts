@@ -18,7 +18,7 @@ import { SessionId } from "../../src/domain/Ids.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
 
@@ -311,7 +311,7 @@ describe("Agent", () => {
     const Late = Tool.make("late", { description: "Comes later", success: Schema.String })
     const kit = Toolkit.make(Late)
     return Effect.gen(function*() {
-      const registry = yield* ToolRegistry
+      const registry = yield* ToolRegistry.ToolRegistry
       yield* Agent.run({ prompt: "go" })
       const before = fake.asked[0]?.tools
       assert.strictEqual(fake.asked[1]?.tools, before, "the same array as long as nothing changed")

@@ -12,10 +12,10 @@ import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import type { RouteInfo } from "../../src/domain/Route.ts"
 import { Provider } from "../../src/provider/Provider.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
 
@@ -55,10 +55,10 @@ describe("the kind of an answer", () => {
 const Echo = Tool.make("echo", { parameters: Schema.Struct({ text: Schema.String }), success: Schema.String }).annotate(Tool.Readonly, true)
 const toolkit = Toolkit.make(Echo)
 
-const setup = (fake: Fake.Fake, info: RouteInfo, change: (router: ModelRouter["Service"]) => ModelRouter["Service"] = (router) => router) => {
+const setup = (fake: Fake.Fake, info: RouteInfo, change: (router: ModelRouter.ModelRouter["Service"]) => ModelRouter.ModelRouter["Service"] = (router) => router) => {
   const router = ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, { ...fake.provider, info })))
   return Agent.layer({ cwd: "/tmp" }).pipe(Layer.provideMerge(Layer.mergeAll(
-    Layer.effect(ModelRouter, Effect.map(ModelRouter, change)).pipe(Layer.provide(router)),
+    Layer.effect(ModelRouter.ModelRouter, Effect.map(ModelRouter.ModelRouter, change)).pipe(Layer.provide(router)),
     MemorySessionStore.layer,
     ToolRegistry.layer([Toolset.make("test", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))])
   )))

@@ -5,11 +5,11 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { existsSync } from "node:fs"
-import { BackgroundWork, told } from "../../src/agent/BackgroundWork.ts"
+import * as BackgroundWork from "../../src/agent/BackgroundWork.ts"
 import { Children, make as makeChildren } from "../../src/agent/Children.ts"
 import { TaskId } from "../../src/domain/Ids.ts"
-import { ProcessEvents } from "../../src/tool/builtin/terminal/ProcessEvents.ts"
-import { ProcessRegistry } from "../../src/tool/builtin/terminal/ProcessRegistry.ts"
+import * as ProcessEvents from "../../src/tool/builtin/terminal/ProcessEvents.ts"
+import * as ProcessRegistry from "../../src/tool/builtin/terminal/ProcessRegistry.ts"
 import { machine } from "../support/hermes.ts"
 import { eventually, isAlive, nodeLayer, session } from "../support/terminalTools.ts"
 
@@ -22,7 +22,7 @@ const work = Effect.gen(function*() {
       Layer.provide(Layer.succeed(Children, children))
     )
   ))
-  const registry = yield* Effect.provideContext(ProcessRegistry, context)
+  const registry = yield* Effect.provideContext(ProcessRegistry.ProcessRegistry, context)
   const start = (command: string, notifyOnComplete: boolean) =>
     registry.start({
       command,
@@ -32,7 +32,7 @@ const work = Effect.gen(function*() {
       notifyOnComplete,
       watchPatterns: []
     })
-  return { background: yield* Effect.provideContext(BackgroundWork, context), children, start }
+  return { background: yield* Effect.provideContext(BackgroundWork.BackgroundWork, context), children, start }
 })
 
 const child = (subagentId: string, parent: string, own: string) => ({
@@ -105,7 +105,7 @@ layer(nodeLayer)("BackgroundWork", (it) => {
   it("what was watched for is told with its lines", () => {
     const base = { processId: "proc_1", sessionId: session("a"), taskId: TaskId.make("a"), command: "make", at: 0 }
     assert.strictEqual(
-      told({ ...base, _tag: "WatchMatched", pattern: "error", lines: ["error: 1", "error: 2"], suppressed: 4 }),
+      BackgroundWork.told({ ...base, _tag: "WatchMatched", pattern: "error", lines: ["error: 1", "error: 2"], suppressed: 4 }),
       "[The background process proc_1 (make) printed \"error\"]\nerror: 1\nerror: 2\n(4 earlier matches are left out)"
     )
   })

@@ -9,11 +9,11 @@ import type { RouteInfo } from "../../src/domain/Route.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import { Provider } from "../../src/provider/Provider.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Fake from "../support/fakeModel.ts"
 
 const opus: RouteInfo = { provider: "anthropic", model: "claude-opus-4.6", apiMode: "anthropic_messages", baseUrl: undefined }

@@ -8,7 +8,7 @@ import type { ServerResponse } from "node:http"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
@@ -67,14 +67,14 @@ describe("an embedded runtime", () => {
   it.effect("does what a routed one does, failure by failure", () =>
     Effect.gen(function*() {
       const failures = [503, 500, 529, 429, 408, 401, 402, 403, 404, 413, 422]
-      const play = Effect.fnUntraced(function*(router: ModelRouter["Service"]) {
+      const play = Effect.fnUntraced(function*(router: ModelRouter.ModelRouter["Service"]) {
         const { answer, events } = S.asking(router)
         return [(yield* running(Effect.exit(answer)))._tag, events.map(({ _tag }) => _tag)] as const
       })
       for (const status of failures) {
         const turns = [S.fails(S.http(status, "no")), S.fails(S.http(status, "no")), Fake.text("hello")]
         const fake = Fake.make(...turns)
-        const embedded = yield* ModelRouter.pipe(
+        const embedded = yield* ModelRouter.ModelRouter.pipe(
           Effect.provide(ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, fake.provider))))
         )
         const routed = yield* S.router({ chain: [{ route: S.route("a") }], open: S.world({ a: turns }).open })

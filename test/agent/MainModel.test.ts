@@ -9,11 +9,11 @@ import { Provider } from "../../src/provider/Provider.ts"
 import * as Catalogue from "../../src/routing/Catalogue.ts"
 import * as ModelLists from "../../src/routing/catalogue/ModelLists.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Fake from "../support/fakeModel.ts"
 
 const catalogueOf = (contextLength?: number): Catalogue.Service =>

@@ -13,10 +13,10 @@ import type { RunInput } from "../../src/agent/RunInput.ts"
 import type { SessionId } from "../../src/domain/Ids.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 
 interface Options {

@@ -20,7 +20,7 @@ import * as Plain from "../../src/middleware/Plain.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
 import * as Todo from "../../src/tool/builtin/Todo.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
 import { running } from "../support/movingClock.ts"
@@ -69,7 +69,7 @@ const setup = (
       fake.router,
       Hooks.layer(hooks),
       MemorySessionStore.layer,
-      ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Todo.toolset]).pipe(Layer.provide(Todo.TodoState.layer))
+      ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Todo.toolset]).pipe(Layer.provide(Todo.layer))
     ))
   )
   return { layer, ran, hanging }

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as S from "../routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
 

@@ -6,20 +6,20 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
-import { Children } from "../../src/agent/Children.ts"
+import * as Children from "../../src/agent/Children.ts"
 import type { AgentSettings } from "../../src/agent/RunInput.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import type * as Middleware from "../../src/middleware/Middleware.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import { Provider, type Service } from "../../src/provider/Provider.ts"
 import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionStore } from "../../src/session/SessionStore.ts"
-import { FileState } from "../../src/tool/builtin/file/FileState.ts"
+import * as FileState from "../../src/tool/builtin/file/FileState.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import type { ChildReport } from "../../src/tool/Delegator.ts"
 import { ToolContext } from "../../src/tool/ToolContext.ts"
-import { ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "./fakeModel.ts"
 
@@ -82,7 +82,7 @@ export const setup = (respond: Respond, options: {
               return text
             })
         })),
-        Toolset.make("files", files, files.toLayer(Effect.map(FileState, (state) => ({
+        Toolset.make("files", files, files.toLayer(Effect.map(FileState.FileState, (state) => ({
           touch: Effect.fnUntraced(function*({ path, write }: { readonly path: string; readonly write: boolean }) {
             const { sessionId } = yield* ToolContext
             yield* write ? state.wrote(sessionId, path, "new") : state.saw(sessionId, path, "old")

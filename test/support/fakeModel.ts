@@ -6,7 +6,7 @@ import * as Response from "effect/ai/Response"
 import type { ContentPart, ExecuteOptions, ModelCall, ModelRequest, ModelResponse, StreamPart } from "../../src/domain/Model.ts"
 import { toResponse } from "../../src/domain/Usage.ts"
 import { Provider, type Service } from "../../src/provider/Provider.ts"
-import { ModelRouter } from "../../src/routing/ModelRouter.ts"
+import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 
 export type Turn = (
   request: ModelRequest,
@@ -51,7 +51,7 @@ export interface Fake {
   /** The requests as they were executed. */
   readonly executed: Array<ModelRequest>
   readonly provider: Service
-  readonly router: Layer.Layer<ModelRouter>
+  readonly router: Layer.Layer<ModelRouter.ModelRouter>
 }
 
 /** Plays the turns in order; the last one again and again. */

@@ -7,8 +7,8 @@ import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
 import * as Predicate from "effect/Predicate"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
-import { FileState } from "../../src/tool/builtin/file/FileState.ts"
-import { Places } from "../../src/tool/builtin/file/Places.ts"
+import * as FileState from "../../src/tool/builtin/file/FileState.ts"
+import * as Places from "../../src/tool/builtin/file/Places.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import { ConversationHistory, ToolContext } from "../../src/tool/ToolContext.ts"
 
@@ -52,7 +52,7 @@ const bind = (fs: FileSystem.FileSystem) =>
       Effect.provideContext(services),
       Effect.provideService(FileSystem.FileSystem, fs)
     )
-    const state = yield* FileState.pipe(Effect.provideContext(services))
+    const state = yield* FileState.FileState.pipe(Effect.provideContext(services))
     /** What each session was told, as the conversation of a run holds it. */
     const told = new Map<string, Array<string>>()
     const call = Effect.fnUntraced(function*(

@@ -7,8 +7,8 @@ import * as Path from "effect/Path"
 import * as Predicate from "effect/Predicate"
 import * as TestClock from "effect/testing/TestClock"
 import { SessionId, TaskId, TurnId } from "../../src/domain/Ids.ts"
-import { ProcessEvents } from "../../src/tool/builtin/terminal/ProcessEvents.ts"
-import { ProcessRegistry } from "../../src/tool/builtin/terminal/ProcessRegistry.ts"
+import * as ProcessEvents from "../../src/tool/builtin/terminal/ProcessEvents.ts"
+import * as ProcessRegistry from "../../src/tool/builtin/terminal/ProcessRegistry.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
 import { ToolContext } from "../../src/tool/ToolContext.ts"
 
@@ -56,7 +56,7 @@ export const bench = Effect.gen(function*() {
   const dir = yield* fs.realPath(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-terminal-" }))
   const services = yield* Layer.build(Layer.fresh(ProcessRegistry.layer.pipe(Layer.provideMerge(ProcessEvents.layer))))
   const tools = yield* Terminal.toolset.bind.pipe(Effect.provideContext(services))
-  const events = yield* Effect.provideContext(ProcessEvents, services)
+  const events = yield* Effect.provideContext(ProcessEvents.ProcessEvents, services)
 
   const call = Effect.fnUntraced(function*(
     name: "terminal" | "process",

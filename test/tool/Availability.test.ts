@@ -9,7 +9,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as TestClock from "effect/testing/TestClock"
 import * as Annotations from "../../src/tool/Annotations.ts"
 import * as Availability from "../../src/tool/ToolRegistry.ts"
-import { everything, ToolRegistry } from "../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 
 const plain = Tool.make("always", { success: Schema.String })
@@ -19,7 +19,7 @@ const registryOf = (check: Effect.Effect<boolean, unknown>) => {
   const toolkit = Toolkit.make(plain, Tool.make("sometimes", { success: Schema.String }).annotate(Annotations.Available, check))
   const handlers = toolkit.toLayer({ always: () => Effect.succeed("a"), sometimes: () => Effect.succeed("s") })
   return Effect.map(Layer.build(ToolRegistry.layer([Toolset.make("set", toolkit, handlers)])), (context) =>
-    Context.get(context, ToolRegistry).snapshot(everything))
+    Context.get(context, ToolRegistry.ToolRegistry).snapshot(ToolRegistry.everything))
 }
 
 describe("Availability", () => {

@@ -15,7 +15,7 @@ const event = (sessionId: string, processId: string): ProcessEvents.ProcessEvent
 
 it.effect("a session takes its own events, in order, and waits for one that is not there yet", () =>
   Effect.gen(function*() {
-    const events = yield* ProcessEvents.ProcessEvents.make
+    const events = yield* ProcessEvents.make
     const waiting = yield* events.take(SessionId.make("b")).pipe(Effect.forkChild)
     yield* events.publish(event("a", "1"))
     yield* events.publish(event("a", "2"))
@@ -28,7 +28,7 @@ it.effect("a session takes its own events, in order, and waits for one that is n
 
 it.effect("with nobody there to take them, the oldest events are forgotten", () =>
   Effect.gen(function*() {
-    const events = yield* ProcessEvents.ProcessEvents.make
+    const events = yield* ProcessEvents.make
     for (let n = 0; n <= ProcessEvents.capacity; n++) yield* events.publish(event("a", String(n)))
     const kept = yield* events.drain(SessionId.make("a"))
     assert.strictEqual(kept.length, ProcessEvents.capacity)

@@ -24,7 +24,7 @@ it.live("FileState, Places, TodoState and ProcessRegistry of the application are
         ...state,
         saw: (...given: Parameters<FileState.Service["saw"]>) => Effect.andThen(note("FileState"), state.saw(...given))
       }))
-    ).pipe(Layer.provide(FileState.FileState.layer))
+    ).pipe(Layer.provide(FileState.layer))
     const todos = Layer.succeed(Todo.TodoState, {
       get: () => Effect.succeed([{ id: "1", content: "of the application", status: "pending" as const }]),
       set: () => Effect.void,
@@ -47,13 +47,13 @@ it.live("FileState, Places, TodoState and ProcessRegistry of the application are
     ])
     const agent = Runtime.layerNoDeps({ cwd: directory }).pipe(
       Layer.provide([
-        ModelRouter.ModelRouter.layer.pipe(Layer.provide(script)),
+        ModelRouter.layer.pipe(Layer.provide(script)),
         MemorySessionStore.layer,
-        ToolRegistry.ToolRegistry.layer([Files.toolset, Todo.toolset, Terminal.toolset]),
+        ToolRegistry.layer([Files.toolset, Todo.toolset, Terminal.toolset]),
         Approvals.layerDeny()
       ]),
-      Layer.provide([files, todos, processes, Places.Places.layer({ home: directory })]),
-      Layer.provide([Hooks.layer([]), ProcessEvents.ProcessEvents.layer]),
+      Layer.provide([files, todos, processes, Places.layer({ home: directory })]),
+      Layer.provide([Hooks.layer([]), ProcessEvents.layer]),
       Layer.provide(NodeServices.layer)
     )
     const results: Array<string> = []

@@ -39,7 +39,7 @@ describe("todo", () => {
       assert.deepInclude(replaced.output, { todos: [item("2", "write", "in_progress")] })
       assert.deepStrictEqual((yield* call({})).output, replaced.output)
       assert.deepInclude((yield* call({}, "s2")).output, { todos: [] }, "each session has its own")
-    }).pipe(Effect.scoped, Effect.provide(Todo.TodoState.layer)))
+    }).pipe(Effect.scoped, Effect.provide(Todo.layer)))
 
   it.effect("what does not fit is an error and changes nothing", () =>
     Effect.gen(function*() {
@@ -59,7 +59,7 @@ describe("todo", () => {
       }
       assert.deepInclude((yield* call({})).output, { todos: [item("1", "read")] })
       assert.isFalse((yield* call({ todos: Array.from({ length: 256 }, (_, n) => item(`n${n}`, "x".repeat(4_000))) })).isFailure)
-    }).pipe(Effect.scoped, Effect.provide(Todo.TodoState.layer)))
+    }).pipe(Effect.scoped, Effect.provide(Todo.layer)))
 
   it("a list comes back from the history of its session, whatever came after it", () => {
     const call = { id: "c", name: "todo" }

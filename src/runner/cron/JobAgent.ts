@@ -7,7 +7,7 @@
  * import * as Layer from "effect/Layer"
  * import { CronAgent, Files, Runtime } from "hermes-effect"
  *
- * export const agent = CronAgent.JobAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [Files.toolset] })))
+ * export const agent = CronAgent.layer().pipe(Layer.provide(Runtime.layer({ tools: [Files.toolset] })))
  * ```
  *
  * Source: `hermes-product.md` §2.5.
@@ -73,19 +73,19 @@ export interface Service {
 }
 
 /** Service that opens the agent of a job. */
-export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effect/runner/JobAgent") {
-  /** The agent of the surroundings, whatever provider and model a job remembers. */
-  static readonly layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
-    Layer.effect(
-      JobAgent,
-      Effect.gen(function*() {
-        const agent = yield* Agent
-        const registry = yield* ToolRegistry
-        return {
-          open: (job) =>
-            Effect.map(selectTools(job, registry, options), (tools): Ask => ({ prompt, source }) =>
-              agent.run({ prompt, source, cwd: job.workdir, tools }))
-        }
-      })
-    )
-}
+export class JobAgent extends Context.Service<JobAgent, Service>()("hermes-effect/runner/JobAgent") {}
+
+/** The agent of the surroundings, whatever provider and model a job remembers. */
+export const layer = (options: ToolOptions = {}): Layer.Layer<JobAgent, never, Agent | ToolRegistry> =>
+  Layer.effect(
+    JobAgent,
+    Effect.gen(function*() {
+      const agent = yield* Agent
+      const registry = yield* ToolRegistry
+      return {
+        open: (job) =>
+          Effect.map(selectTools(job, registry, options), (tools): Ask => ({ prompt, source }) =>
+            agent.run({ prompt, source, cwd: job.workdir, tools }))
+      }
+    })
+  )

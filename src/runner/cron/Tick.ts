@@ -14,7 +14,7 @@
  * import * as Layer from "effect/Layer"
  * import { CronAgent, CronJobs, CronTick, Runtime } from "hermes-effect"
  *
- * const services = CronAgent.JobAgent.layer().pipe(
+ * const services = CronAgent.layer().pipe(
  *   Layer.provideMerge(Layer.mergeAll(Runtime.layer(), CronJobs.layerMemory, NodeServices.layer))
  * )
  *

@@ -36,7 +36,7 @@
  *   return (yield* lists.get(session)).length
  * })
  *
- * console.log(await Effect.runPromise(Effect.provide(program, Todo.TodoState.layer)))
+ * console.log(await Effect.runPromise(Effect.provide(program, Todo.layer)))
  * // => 1
  * ```
  *
@@ -180,26 +180,26 @@ export interface State {
 }
 
 /** The todo lists of a runtime. */
-export class TodoState extends Context.Service<TodoState, State>()("hermes-effect/tool/TodoState") {
-  /** Empty, in memory; of more than a thousand sessions, those that were written longest ago are forgotten. */
-  static readonly layer: Layer.Layer<TodoState> = Layer.sync(TodoState, () => {
-    const lists = new Map<SessionId, ReadonlyArray<Item>>()
-    return {
-      get: (session) => Effect.sync(() => lists.get(session) ?? []),
-      set: (session, list) =>
-        Effect.sync(() => {
-          lists.delete(session)
-          lists.set(session, list)
-          const oldest = lists.keys().next()
-          if (lists.size > maxSessions && oldest.done !== true) lists.delete(oldest.value)
-        }),
-      remove: (session) =>
-        Effect.sync(() => {
-          lists.delete(session)
-        })
-    }
-  })
-}
+export class TodoState extends Context.Service<TodoState, State>()("hermes-effect/tool/TodoState") {}
+
+/** Empty, in memory; of more than a thousand sessions, those that were written longest ago are forgotten. */
+export const layer: Layer.Layer<TodoState> = Layer.sync(TodoState, () => {
+  const lists = new Map<SessionId, ReadonlyArray<Item>>()
+  return {
+    get: (session) => Effect.sync(() => lists.get(session) ?? []),
+    set: (session, list) =>
+      Effect.sync(() => {
+        lists.delete(session)
+        lists.set(session, list)
+        const oldest = lists.keys().next()
+        if (lists.size > maxSessions && oldest.done !== true) lists.delete(oldest.value)
+      }),
+    remove: (session) =>
+      Effect.sync(() => {
+        lists.delete(session)
+      })
+  }
+})
 
 const toolkit = Toolkit.make(tool)
 

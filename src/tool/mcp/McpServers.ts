@@ -191,29 +191,29 @@ const supervise = Effect.fnUntraced(function*(config: ServerConfig.ServerConfig,
 })
 
 /** The MCP servers of a runtime. */
-export class McpServers extends Context.Service<McpServers, Service>()("hermes-effect/tool/McpServers") {
-  /** The servers of a configuration. */
-  static readonly layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, never, McpConnector | ToolRegistry> =>
-    Layer.effect(
-      McpServers,
-      Effect.gen(function*() {
-        const states = new Map<string, Status>()
-        const teller = (name: string) => (status: Omit<Status, "name">): void => {
-          states.set(name, { name, ...status })
-        }
-        const start = Effect.fnUntraced(function*([name, section]: readonly [string, ServerConfig.Section]) {
-          const tell = teller(name)
-          if (!section.enabled) return tell({ state: "disabled", tools: 0, message: undefined })
-          yield* Effect.matchEffect(ServerConfig.of(name, section), {
-            onFailure: ({ message }) => {
-              tell({ state: "failed", tools: 0, message })
-              return Effect.logWarning(message)
-            },
-            onSuccess: (config) => supervise(config, tell)
-          })
+export class McpServers extends Context.Service<McpServers, Service>()("hermes-effect/tool/McpServers") {}
+
+/** The servers of a configuration. */
+export const layer = (sections: Values["mcpServers"]): Layer.Layer<McpServers, never, McpConnector | ToolRegistry> =>
+  Layer.effect(
+    McpServers,
+    Effect.gen(function*() {
+      const states = new Map<string, Status>()
+      const teller = (name: string) => (status: Omit<Status, "name">): void => {
+        states.set(name, { name, ...status })
+      }
+      const start = Effect.fnUntraced(function*([name, section]: readonly [string, ServerConfig.Section]) {
+        const tell = teller(name)
+        if (!section.enabled) return tell({ state: "disabled", tools: 0, message: undefined })
+        yield* Effect.matchEffect(ServerConfig.of(name, section), {
+          onFailure: ({ message }) => {
+            tell({ state: "failed", tools: 0, message })
+            return Effect.logWarning(message)
+          },
+          onSuccess: (config) => supervise(config, tell)
         })
-        yield* Effect.forEach(Object.entries(sections), start, { concurrency: "unbounded", discard: true })
-        return { status: Effect.sync(() => Object.keys(sections).flatMap((name) => states.get(name) ?? [])) }
       })
-    )
-}
+      yield* Effect.forEach(Object.entries(sections), start, { concurrency: "unbounded", discard: true })
+      return { status: Effect.sync(() => Object.keys(sections).flatMap((name) => states.get(name) ?? [])) }
+    })
+  )

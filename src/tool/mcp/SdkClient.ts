@@ -19,7 +19,7 @@
  * import * as Layer from "effect/Layer"
  * import { McpClient, McpServers, Runtime } from "hermes-effect"
  *
- * const servers = McpServers.McpServers.layer({}).pipe(
+ * const servers = McpServers.layer({}).pipe(
  *   Layer.provide(McpClient.layer),
  *   Layer.provideMerge(Runtime.layer()),
  *   Layer.provide(NodeServices.layer)

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path"
 import * as Hooks from "../../../src/hooks/Hooks.ts"
 import type { Places } from "../../../src/plugin/Discovery.ts"
 import * as PluginManager from "../../../src/plugin/PluginManager.ts"
-import { ToolRegistry } from "../../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../../src/tool/ToolRegistry.ts"
 import type { Toolset } from "../../../src/tool/Toolset.ts"
 import { temporaryDirectory } from "../../support/temporaryDirectory.ts"
 
@@ -65,7 +65,7 @@ export const loaded = Effect.fnUntraced(function*({ disabled = [], enabled = [],
   const services = Layer.mergeAll(
     NodeServices.layer,
     Layer.succeed(Hooks.Hooks, hooks),
-    Layer.succeed(ToolRegistry, registry)
+    Layer.succeed(ToolRegistry.ToolRegistry, registry)
   )
   const context = yield* Layer.build(services)
   const manager = yield* PluginManager.make({ ...options, settings: { enabled, disabled, entries } }).pipe(

@@ -25,7 +25,7 @@
  *   return yield* state.changedSinceSeen(session, "/home/ada/notes.md", "today")
  * })
  *
- * console.log(await Effect.runPromise(Effect.provide(program, FileState.FileState.layer)))
+ * console.log(await Effect.runPromise(Effect.provide(program, FileState.layer)))
  * // => true
  * ```
  *
@@ -191,7 +191,7 @@ const make: Effect.Effect<Service> = Effect.sync(() => {
  * Record of what each session has seen and done with files, so that it is not given the same text again, is stopped when it goes
  * in circles, and is warned before it overwrites what somebody else changed.
  */
-export class FileState extends Context.Service<FileState, Service>()("hermes-effect/tool/FileState") {
-  /** Empty, in memory. */
-  static readonly layer: Layer.Layer<FileState> = Layer.effect(FileState, make)
-}
+export class FileState extends Context.Service<FileState, Service>()("hermes-effect/tool/FileState") {}
+
+/** Empty, in memory. */
+export const layer: Layer.Layer<FileState> = Layer.effect(FileState, make)

@@ -15,7 +15,7 @@
  * import * as Layer from "effect/Layer"
  * import { Places } from "hermes-effect"
  *
- * const confined = Places.Places.layer({ home: "/home/ada", safeRoots: ["/home/ada/project"] })
+ * const confined = Places.layer({ home: "/home/ada", safeRoots: ["/home/ada/project"] })
  *
  * const program = Effect.map(Places.Places, ({ safeRoots }) => safeRoots)
  *
@@ -89,43 +89,40 @@ export interface Named {
 }
 
 /** The directories of this machine that the path rules speak of. */
-export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {
-  /** Places by name. A name that cannot be followed (no permission) counts as written. */
-  static readonly make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: Named) {
-    const path = yield* Path.Path
-    const both = Effect.fnUntraced(function*(name: string) {
-      const literal = path.resolve(name)
-      const real = yield* Effect.orElseSucceed(canonical(literal), () => literal)
-      return literal === real ? [literal] : [literal, real]
-    })
-    const forms = (names: ReadonlyArray<string | undefined>) =>
-      Effect.map(Effect.forEach(names.filter((name) => name !== undefined), both), (lists) => lists.flat())
-    return Places.of({
-      home,
-      homes: yield* forms([home]),
-      agentHomes: yield* forms([agentHome]),
-      safeRoots: yield* forms(safeRoots),
-      ...inherited === undefined ? {} : { inherited: yield* forms(inherited) }
-    })
+export class Places extends Context.Service<Places, Service>()("hermes-effect/tool/Places") {}
+
+/** Places by name. A name that cannot be followed (no permission) counts as written. */
+export const make = Effect.fnUntraced(function*({ home, agentHome, inherited, safeRoots = [] }: Named) {
+  const path = yield* Path.Path
+  const both = Effect.fnUntraced(function*(name: string) {
+    const literal = path.resolve(name)
+    const real = yield* Effect.orElseSucceed(canonical(literal), () => literal)
+    return literal === real ? [literal] : [literal, real]
   })
+  const forms = (names: ReadonlyArray<string | undefined>) =>
+    Effect.map(Effect.forEach(names.filter((name) => name !== undefined), both), (lists) => lists.flat())
+  return Places.of({
+    home,
+    homes: yield* forms([home]),
+    agentHomes: yield* forms([agentHome]),
+    safeRoots: yield* forms(safeRoots),
+    ...inherited === undefined ? {} : { inherited: yield* forms(inherited) }
+  })
+})
 
-  /** Places by name, as a Layer. */
-  static readonly layer = (
-    named: Named
-  ): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> => Layer.effect(Places, Places.make(named))
+/** Places by name, as a Layer. */
+export const layer = (named: Named): Layer.Layer<Places, never, FileSystem.FileSystem | Path.Path> => Layer.effect(Places, make(named))
 
-  /** Places as `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT` name them. */
-  static readonly layerConfig: Layer.Layer<Places, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer
-    .effect(
-      Places,
-      Effect.gen(function*() {
-        const named = (name: string) => Effect.map(Config.option(Config.String(name)), Option.getOrUndefined)
-        const path = yield* Path.Path
-        const home = (yield* named("HOME")) ?? (yield* named("USERPROFILE"))
-        const agentHome = (yield* named("HERMES_HOME")) ?? (home === undefined ? undefined : path.join(home, ".hermes"))
-        const roots = (yield* named("HERMES_WRITE_SAFE_ROOT")) ?? ""
-        const separator = path.sep === "\\" ? ";" : ":"
-        return yield* Places.make({ home, agentHome, safeRoots: roots.split(separator).filter((root) => root !== "") })
-      })
-    )
-}
+/** Places as `HOME`, `HERMES_HOME` and `HERMES_WRITE_SAFE_ROOT` name them. */
+export const layerConfig: Layer.Layer<Places, Config.ConfigError, FileSystem.FileSystem | Path.Path> = Layer.effect(
+  Places,
+  Effect.gen(function*() {
+    const named = (name: string) => Effect.map(Config.option(Config.String(name)), Option.getOrUndefined)
+    const path = yield* Path.Path
+    const home = (yield* named("HOME")) ?? (yield* named("USERPROFILE"))
+    const agentHome = (yield* named("HERMES_HOME")) ?? (home === undefined ? undefined : path.join(home, ".hermes"))
+    const roots = (yield* named("HERMES_WRITE_SAFE_ROOT")) ?? ""
+    const separator = path.sep === "\\" ? ";" : ":"
+    return yield* make({ home, agentHome, safeRoots: roots.split(separator).filter((root) => root !== "") })
+  })
+)

@@ -65,45 +65,45 @@ export interface Service {
 }
 
 /** The service that keeps events of background processes. */
-export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {
-  static readonly make: Effect.Effect<Service> = Effect.sync(() => {
-    let waiting: ReadonlyArray<ProcessEvent> = []
-    let changed = Deferred.makeUnsafe<void>()
+export class ProcessEvents extends Context.Service<ProcessEvents, Service>()("hermes-effect/tool/builtin/ProcessEvents") {}
 
-    const take: Service["take"] = (sessionId) =>
+export const make: Effect.Effect<Service> = Effect.sync(() => {
+  let waiting: ReadonlyArray<ProcessEvent> = []
+  let changed = Deferred.makeUnsafe<void>()
+
+  const take: Service["take"] = (sessionId) =>
+    Effect.suspend(() => {
+      const event = waiting.find((event) => event.sessionId === sessionId)
+      if (event === undefined) return Effect.flatMap(Deferred.await(changed), () => take(sessionId))
+      waiting = waiting.filter((other) => other !== event)
+      return Effect.succeed(event)
+    })
+
+  const arrived: Service["arrived"] = (sessionId) =>
+    Effect.suspend(() =>
+      waiting.some((event) => event.sessionId === sessionId)
+        ? Effect.void
+        : Effect.flatMap(Deferred.await(changed), () => arrived(sessionId))
+    )
+
+  return {
+    take,
+    arrived,
+    drain: (sessionId) =>
+      Effect.sync(() => {
+        const events = waiting.filter((event) => event.sessionId === sessionId)
+        if (events.length > 0) waiting = waiting.filter((event) => event.sessionId !== sessionId)
+        return events
+      }),
+    publish: (event) =>
       Effect.suspend(() => {
-        const event = waiting.find((event) => event.sessionId === sessionId)
-        if (event === undefined) return Effect.flatMap(Deferred.await(changed), () => take(sessionId))
-        waiting = waiting.filter((other) => other !== event)
-        return Effect.succeed(event)
+        waiting = [...waiting, event].slice(-capacity)
+        const before = changed
+        changed = Deferred.makeUnsafe()
+        return Effect.asVoid(Deferred.succeed(before, undefined))
       })
+  }
+})
 
-    const arrived: Service["arrived"] = (sessionId) =>
-      Effect.suspend(() =>
-        waiting.some((event) => event.sessionId === sessionId)
-          ? Effect.void
-          : Effect.flatMap(Deferred.await(changed), () => arrived(sessionId))
-      )
-
-    return {
-      take,
-      arrived,
-      drain: (sessionId) =>
-        Effect.sync(() => {
-          const events = waiting.filter((event) => event.sessionId === sessionId)
-          if (events.length > 0) waiting = waiting.filter((event) => event.sessionId !== sessionId)
-          return events
-        }),
-      publish: (event) =>
-        Effect.suspend(() => {
-          waiting = [...waiting, event].slice(-capacity)
-          const before = changed
-          changed = Deferred.makeUnsafe()
-          return Effect.asVoid(Deferred.succeed(before, undefined))
-        })
-    }
-  })
-
-  /** Events in memory; none wait at first. */
-  static readonly layer: Layer.Layer<ProcessEvents> = Layer.effect(ProcessEvents, ProcessEvents.make)
-}
+/** Events in memory; none wait at first. */
+export const layer: Layer.Layer<ProcessEvents> = Layer.effect(ProcessEvents, make)

@@ -33,7 +33,7 @@
  *   return running.map(({ options }) => options.command)
  * })
  *
- * const processes = ProcessRegistry.ProcessRegistry.layer.pipe(Layer.provide([ProcessEvents.ProcessEvents.layer, NodeServices.layer]))
+ * const processes = ProcessRegistry.layer.pipe(Layer.provide([ProcessEvents.layer, NodeServices.layer]))
  *
  * console.log(await Effect.runPromise(Effect.provide(program, processes)))
  * // => [ 'sleep 60' ]
@@ -93,70 +93,70 @@ export interface Service {
 /** The background processes of a runtime. */
 export class ProcessRegistry extends Context.Service<ProcessRegistry, Service>()(
   "hermes-effect/tool/builtin/ProcessRegistry"
-) {
-  /** A registry that lives as long as the scope. */
-  static readonly make: Effect.Effect<
-    Service,
-    never,
-    Scope.Scope | ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem
-  > = Effect.gen(function*() {
-    const shell = yield* Shell.make
-    const events = yield* ProcessEvents
-    // Processes that are slow to die must not wait for each other.
-    const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
-    const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
-    let starting = 0
+) {}
 
-    const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
-      const finished = Array.from(processes.values()).flatMap((process) => {
-        const endedAt = process.ended()?.endedAt
-        return endedAt === undefined ? [] : [{ id: process.id, endedAt }]
-      }).sort((a, b) => b.endedAt - a.endedAt)
-      for (const [index, { endedAt, id }] of finished.entries()) {
-        if (index >= maxFinished || now - endedAt > keptMillis) processes.delete(id)
-      }
-    })
+/** A registry that lives as long as the scope. */
+export const make: Effect.Effect<
+  Service,
+  never,
+  Scope.Scope | ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem
+> = Effect.gen(function*() {
+  const shell = yield* Shell.make
+  const events = yield* ProcessEvents
+  // Processes that are slow to die must not wait for each other.
+  const scope = yield* Effect.acquireRelease(Scope.make("parallel"), Scope.close)
+  const processes = new Map<string, BackgroundProcess.BackgroundProcess>()
+  let starting = 0
 
-    const list: Service["list"] = (sessionId) =>
-      Effect.map(forgetOld, () =>
-        Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId))
-
-    return {
-      list,
-      // A process that was started is registered, whatever happens to the fiber that asked for it.
-      start: (options) =>
-        Effect.uninterruptibleMask((restore) =>
-          Effect.gen(function*() {
-            yield* forgetOld
-            const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
-            if (running.length + starting >= maxRunning) {
-              return yield* new Shell.NotStarted({
-                message: `${maxRunning} background processes are running already: end one with process(action="kill")`
-              })
-            }
-            const id = `proc_${yield* Ids.hex(12)}`
-            const interruptible: Shell.Shell = { start: (command) => restore(shell.start(command)) }
-            starting++
-            return yield* BackgroundProcess.start(interruptible, events, scope, id, options).pipe(
-              Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
-              Effect.ensuring(Effect.sync(() => starting--))
-            )
-          })
-        ),
-      find: Effect.fnUntraced(function*(id, sessionId) {
-        const own = yield* list(sessionId)
-        const exact = processes.get(id)
-        if (exact !== undefined) return exact
-        const found = id === "" ? [] : own.filter((process) => process.id.startsWith(id))
-        const [only] = found
-        return only === undefined || found.length > 1
-          ? yield* new ProcessNotFound({ id, candidates: found.map((process) => process.id) })
-          : only
-      })
+  const forgetOld = Effect.map(Clock.currentTimeMillis, (now) => {
+    const finished = Array.from(processes.values()).flatMap((process) => {
+      const endedAt = process.ended()?.endedAt
+      return endedAt === undefined ? [] : [{ id: process.id, endedAt }]
+    }).sort((a, b) => b.endedAt - a.endedAt)
+    for (const [index, { endedAt, id }] of finished.entries()) {
+      if (index >= maxFinished || now - endedAt > keptMillis) processes.delete(id)
     }
   })
 
-  /** A registry over the processes of the surroundings; its processes end with it. */
-  static readonly layer: Layer.Layer<ProcessRegistry, never, ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem> =
-    Layer.effect(ProcessRegistry, ProcessRegistry.make)
-}
+  const list: Service["list"] = (sessionId) =>
+    Effect.map(forgetOld, () =>
+      Array.from(processes.values()).filter((process) => process.options.sessionId === sessionId))
+
+  return {
+    list,
+    // A process that was started is registered, whatever happens to the fiber that asked for it.
+    start: (options) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function*() {
+          yield* forgetOld
+          const running = Array.from(processes.values()).filter((process) => process.ended() === undefined)
+          if (running.length + starting >= maxRunning) {
+            return yield* new Shell.NotStarted({
+              message: `${maxRunning} background processes are running already: end one with process(action="kill")`
+            })
+          }
+          const id = `proc_${yield* Ids.hex(12)}`
+          const interruptible: Shell.Shell = { start: (command) => restore(shell.start(command)) }
+          starting++
+          return yield* BackgroundProcess.start(interruptible, events, scope, id, options).pipe(
+            Effect.tap((process) => Effect.sync(() => processes.set(id, process))),
+            Effect.ensuring(Effect.sync(() => starting--))
+          )
+        })
+      ),
+    find: Effect.fnUntraced(function*(id, sessionId) {
+      const own = yield* list(sessionId)
+      const exact = processes.get(id)
+      if (exact !== undefined) return exact
+      const found = id === "" ? [] : own.filter((process) => process.id.startsWith(id))
+      const [only] = found
+      return only === undefined || found.length > 1
+        ? yield* new ProcessNotFound({ id, candidates: found.map((process) => process.id) })
+        : only
+    })
+  }
+})
+
+/** A registry over the processes of the surroundings; its processes end with it. */
+export const layer: Layer.Layer<ProcessRegistry, never, ProcessEvents | ChildProcessSpawner | FileSystem.FileSystem> =
+  Layer.effect(ProcessRegistry, make)

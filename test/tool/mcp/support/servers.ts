@@ -8,11 +8,11 @@ import { createServer } from "node:net"
 import { fileURLToPath } from "node:url"
 import { mcpServer } from "../../../../src/config/ToolSettings.ts"
 import { SessionId, TaskId, TurnId } from "../../../../src/domain/Ids.ts"
-import { McpServers } from "../../../../src/tool/mcp/McpServers.ts"
+import * as McpServers from "../../../../src/tool/mcp/McpServers.ts"
 import * as SdkClient from "../../../../src/tool/mcp/SdkClient.ts"
 import type { Section } from "../../../../src/tool/mcp/ServerConfig.ts"
 import { ToolContext } from "../../../../src/tool/ToolContext.ts"
-import { everything, ToolRegistry } from "../../../../src/tool/ToolRegistry.ts"
+import * as ToolRegistry from "../../../../src/tool/ToolRegistry.ts"
 
 const fixture = fileURLToPath(new URL("fixtureServer.ts", import.meta.url))
 const everythingServer = fileURLToPath(import.meta.resolve("@modelcontextprotocol/server-everything/dist/index.js"))
@@ -63,16 +63,16 @@ export const connected = Effect.fnUntraced(function*(sections: Record<string, Se
   const context = yield* Layer.build(
     Layer.fresh(
       McpServers.layer(sections).pipe(
-        Layer.provideMerge(Layer.effect(ToolRegistry, ToolRegistry.make)),
+        Layer.provideMerge(Layer.effect(ToolRegistry.ToolRegistry, ToolRegistry.make)),
         Layer.provide(SdkClient.layer),
         Layer.provide(NodeServices.layer)
       )
     )
   )
-  const registry = yield* Effect.provideContext(ToolRegistry, context)
-  const servers = yield* Effect.provideContext(McpServers, context)
+  const registry = yield* Effect.provideContext(ToolRegistry.ToolRegistry, context)
+  const servers = yield* Effect.provideContext(McpServers.McpServers, context)
   const call = Effect.fnUntraced(function*(name: string, params: unknown, onProgress?: (output: unknown) => Effect.Effect<void>) {
-    const { get, names } = yield* registry.snapshot(everything)
+    const { get, names } = yield* registry.snapshot(ToolRegistry.everything)
     const bound = get(name)
     if (bound === undefined) return yield* Effect.die(`no tool ${name} among ${names.join(", ")}`)
     return yield* bound.run(params, "call_1", onProgress).pipe(
@@ -84,5 +84,5 @@ export const connected = Effect.fnUntraced(function*(sections: Record<string, Se
       })
     )
   })
-  return { registry, servers, call, snapshot: registry.snapshot(everything) }
+  return { registry, servers, call, snapshot: registry.snapshot(ToolRegistry.everything) }
 })
