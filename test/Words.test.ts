@@ -124,7 +124,7 @@ const formerNames: Readonly<Record<string, string>> = {
   "cli/Shown": "cli/StreamedText",
   "cli/Tooling": "cli/ToolsetSelection",
   "hooks/internal/Attempt": "hooks/IsolatedCall",
-  "hooks/internal/Queued": "hooks/internal/HookQueue",
+  "hooks/internal/Queued": "hooks/Hooks",
   "hooks/internal/Words": "hooks/ShellHookProcess",
   "internal/Said": "internal/SettingsMapping",
   "middleware/Frame": "middleware/MiddlewareBoundary",

@@ -1,6 +1,6 @@
 /**
- * Combines the answers of several listeners into one (`hermes-contract.md` §2.6). Every listener is asked, in order; what is
- * no answer for its hook is left out.
+ * Rules by which the answers of several listeners become one (`hermes-contract.md` §2.6). Every listener is asked, in
+ * order; what is no answer for its hook is left out. `PayloadTable` names the rule of each hook.
  *
  * **Details**
  *
@@ -9,27 +9,29 @@
  */
 import * as Predicate from "effect/Predicate"
 import * as Json from "../domain/Json.ts"
-import type { Approve, AskName, Block } from "./Payloads.ts"
 
-/** Combined answer of a hook; undefined when nobody answered. */
-export interface Answers {
-  /** All contexts, joined by a blank line. */
-  readonly pre_llm_call: string | undefined
-  /** The first directive. */
-  readonly pre_tool_call: Block | Approve | undefined
-  /** The first text, which may be empty. */
-  readonly transform_tool_result: string | undefined
-  /** The first text, which may be empty. */
-  readonly transform_terminal_output: string | undefined
-  /** The first text that is not empty. */
-  readonly transform_llm_output: string | undefined
+/** A directive that stops a tool call. */
+export interface Block {
+  readonly action: "block"
+  readonly message: string
 }
 
-interface Rule<A> {
+/** A directive that sends a tool call to the user for approval, whatever else allows it. */
+export interface Approve {
+  readonly action: "approve"
+  readonly message?: string | undefined
+  /** Key under which an approval is remembered; the tool's name when absent. */
+  readonly rule_key?: string | undefined
+}
+
+/** Reads and merges the answers of a hook: a listener may return `Returned`, the emitter gets `A`. */
+export interface Rule<Returned, A> {
   /** One answer, or undefined when it is none. */
   readonly read: (answer: unknown) => A | undefined
   /** At least one answer. */
   readonly merge: (answers: ReadonlyArray<A>) => A | undefined
+  /** Carries the type of a listener's answers; never set. */
+  readonly accepts?: (answer: Returned) => void
 }
 
 const field = (answer: object, name: string): unknown => Reflect.get(answer, name)
@@ -37,44 +39,46 @@ const field = (answer: object, name: string): unknown => Reflect.get(answer, nam
 const text = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value : undefined
 
-const context = (answer: unknown): string | undefined => {
-  if (!Predicate.isObject(answer)) return text(answer)
-  const named = field(answer, "context")
-  return named ? Json.toText(named) : undefined
-}
-
-const directive = (answer: unknown): Block | Approve | undefined => {
-  if (!Predicate.isObject(answer)) return undefined
-  const action = field(answer, "action")
-  if (action === "block") {
-    const message = field(answer, "message")
-    return typeof message === "string" && message !== "" ? { action, message } : undefined
-  }
-  if (action !== "approve") return undefined
-  const message = text(field(answer, "message"))
-  const rule = text(field(answer, "rule_key"))
-  return {
-    action,
-    ...(message === undefined ? {} : { message }),
-    ...(rule === undefined ? {} : { rule_key: rule })
-  }
-}
+const string = (answer: unknown): string | undefined => typeof answer === "string" ? answer : undefined
 
 const first = <A>(answers: ReadonlyArray<A>): A | undefined => answers[0]
 
-const string: Rule<string> = {
-  read: (answer) => typeof answer === "string" ? answer : undefined,
+/** All contexts, joined by a blank line. */
+export const contexts: Rule<string | { readonly context: string }, string> = {
+  read: (answer) => {
+    if (!Predicate.isObject(answer)) return text(answer)
+    const named = field(answer, "context")
+    return named ? Json.toText(named) : undefined
+  },
+  merge: (texts) => texts.join("\n\n")
+}
+
+/** The first directive. */
+export const firstDirective: Rule<Block | Approve, Block | Approve> = {
+  read: (answer) => {
+    if (!Predicate.isObject(answer)) return undefined
+    const action = field(answer, "action")
+    if (action === "block") {
+      const message = field(answer, "message")
+      return typeof message === "string" && message !== "" ? { action, message } : undefined
+    }
+    if (action !== "approve") return undefined
+    const message = text(field(answer, "message"))
+    const rule = text(field(answer, "rule_key"))
+    return {
+      action,
+      ...(message === undefined ? {} : { message }),
+      ...(rule === undefined ? {} : { rule_key: rule })
+    }
+  },
   merge: first
 }
 
-/** One rule per hook that may answer. */
-export const rules: { readonly [Name in AskName]: Rule<NonNullable<Answers[Name]>> } = {
-  pre_llm_call: { read: context, merge: (texts) => texts.join("\n\n") },
-  pre_tool_call: { read: directive, merge: first },
-  transform_tool_result: string,
-  transform_terminal_output: string,
-  transform_llm_output: { read: (answer) => answer === "" ? undefined : string.read(answer), merge: first }
-}
+/** The first string, which may be empty. */
+export const firstString: Rule<string, string> = { read: string, merge: first }
 
-/** True when a hook's answers change the run. */
-export const isAskName = (name: string): name is AskName => Object.hasOwn(rules, name)
+/** The first string that is not empty. */
+export const firstText: Rule<string, string> = {
+  read: (answer) => answer === "" ? undefined : string(answer),
+  merge: first
+}

@@ -1,5 +1,5 @@
 /**
- * Requests and answers in the one form that API events have, whatever the provider speaks. Plain values: `Payload`
+ * Requests and answers in the one form that API events have, whatever the provider speaks. Plain values: `Sanitizer`
  * redacts and bounds them.
  *
  * Source: `hermes-contract.md` §2.3 and §2.8, `ARCHITECTURE.md` §7.
@@ -9,7 +9,7 @@ import type * as Response from "effect/ai/Response"
 import * as Json from "../domain/Json.ts"
 import type { ContentPart, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import * as Usage from "../domain/Usage.ts"
-import type { UsageCounters } from "./PayloadsApi.ts"
+import type { UsageCounters } from "./PayloadTable.ts"
 
 /** Fields of a request that are no part of its body. */
 const transport: ReadonlySet<string> = new Set(["timeout", "http_client"])
@@ -36,7 +36,7 @@ export const content = (parts: ReadonlyArray<ContentPart>): string =>
   parts.flatMap((part) => part.type === "text" ? [part.text] : []).join("")
 
 /** The answer as a message: text, reasoning, and tool calls in the form of chat completions. */
-export const assistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<string, unknown>> => {
+const assistantMessage = (parts: ReadonlyArray<ContentPart>): Readonly<Record<string, unknown>> => {
   const reasoning = parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("")
   const calls = parts.flatMap((part) =>
     part.type === "tool-call"

@@ -23,8 +23,8 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Predicate from "effect/Predicate"
-import { isAskName } from "./Answers.ts"
-import type { AskName, HookEvents, HookName, HookReturns } from "./Payloads.ts"
+import { type AskName, type HookEvents, type HookName, type HookReturns, isHookName } from "./Payloads.ts"
+import { table } from "./PayloadTable.ts"
 
 /** One event of a hook. `handle` gets the payload of the event that `event` names. */
 export interface Listener<out R = never> {
@@ -96,7 +96,7 @@ const defaultCapacity = 1024
 
 const deadlineOf = (event: string, deadline: Duration.Input | undefined): Duration.Duration | undefined => {
   if (deadline !== undefined) return Duration.fromInputUnsafe(deadline)
-  return isAskName(event) ? undefined : observerDeadline
+  return isHookName(event) && "answer" in table[event] ? undefined : observerDeadline
 }
 
 const deliveryOf = (options: ObserverOptions): Delivery =>

@@ -7,7 +7,7 @@
  * - Order is the order of registration, plugins first; a listener is called when the one before it is done, or was given
  *   up at its deadline (5 s for an observer, 30 s for one that may answer, unless {@link Settings} say otherwise).
  * - `has` is a look-up. `emit` and `ask` take a function that makes the payload, and call it only when somebody listens:
- *   without listeners they return a constant. The payload is made once per event, see `Payload`.
+ *   without listeners they return a constant. The payload is made once per event, see `Sanitizer`.
  * - Interrupting a run interrupts waiting for a listener. Inside an uninterruptible region (a closing event, see `PairedEvents`)
  *   every listener is still called, each with its deadline.
  * - A listener that interrupts itself has failed; only the interruption of the run is one.
@@ -19,23 +19,25 @@
  *
  * Source: the observer document, `hermes-contract.md` §2.1, §2.5 and §2.6, `ARCHITECTURE.md` §5–7.
  */
+import type * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import type { TupleLike } from "../domain/TupleLike.ts"
 import { nearest } from "../domain/Similarity.ts"
 import * as RunContext from "../domain/RunContext.ts"
-import { type Answers, rules } from "./Answers.ts"
+import type { Rule } from "./Answers.ts"
 import type { Hook, Listener } from "./Hook.ts"
-import { attempt, type Restore } from "./IsolatedCall.ts"
-import * as ListenerFaults from "./internal/ListenerFaults.ts"
-import * as HookQueue from "./internal/HookQueue.ts"
-import * as Payload from "./Payload.ts"
-import { type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
-import { defaultMaxChars } from "./Sanitizer.ts"
+import { attempt, describe, makeFaults, type Restore } from "./IsolatedCall.ts"
+import { type Answers, type AskName, type Fields, type HookName, isHookName, names } from "./Payloads.ts"
+import { table } from "./PayloadTable.ts"
+import { defaultMaxChars, payloadOf } from "./Sanitizer.ts"
 
 export { fromPlain, observer, on } from "./Hook.ts"
 
@@ -96,18 +98,74 @@ interface Bound {
   readonly deadline: Duration.Duration
   readonly onFailure: Listener["onFailure"]
   readonly handle: (payload: object) => Effect.Effect<unknown, unknown>
-  readonly queue: HookQueue.HookQueue<Queue> | undefined
+  readonly queue: HookQueue | undefined
 }
 
-interface Queue {
+/** An event that waits in a queue. */
+interface Queued {
   readonly listener: Bound
   readonly payload: object
   /** The context of the run that the event is from. */
   readonly context: Context.Context<never>
 }
 
+/** The sending end of a queue. */
+interface HookQueue {
+  /** Takes an event in; the oldest one goes when there is no room. Returns how many went so far, or 0 if none did now. */
+  readonly offer: (event: Queued) => number
+  /** Events that were dropped so far. */
+  readonly dropped: () => number
+}
+
+/**
+ * A queue with one fiber that handles events in order, so that the emitter never waits, for as long as the scope lives. On
+ * close, events that wait are handled first, for no longer than {@link flushDeadline}; `onLost` gets the number of the others.
+ */
+const makeQueue = (options: {
+  readonly capacity: number
+  readonly handle: (event: Queued) => Effect.Effect<void>
+  readonly onLost: (count: number) => Effect.Effect<void>
+}): Effect.Effect<HookQueue, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const queue = yield* Queue.make<Queued, Cause.Done>({ capacity: options.capacity, strategy: "sliding" })
+    let dropped = 0
+    let handling = 0
+
+    const next = Effect.suspend(() => {
+      handling = 0
+      return Queue.take(queue)
+    })
+    const worker = yield* Effect.forkScoped(
+      Effect.forever(Effect.flatMap(next, (event) => {
+        handling = 1
+        return options.handle(event)
+      }), { disableYield: true })
+    )
+    yield* Effect.addFinalizer(() =>
+      Effect.suspend(() => {
+        Queue.endUnsafe(queue)
+        return Effect.timeoutOption(Fiber.await(worker), flushDeadline)
+      }).pipe(Effect.flatMap((done) =>
+        Option.isSome(done) ? Effect.void : options.onLost(Queue.sizeUnsafe(queue) + handling)
+      ))
+    )
+
+    return {
+      offer: (event) => {
+        const full = Queue.isFullUnsafe(queue)
+        if (full) dropped++
+        Queue.offerUnsafe(queue, event)
+        return full ? dropped : 0
+      },
+      dropped: () => dropped
+    }
+  })
+
 /** Reads a listener's answer; undefined when it is none. */
 type Read<A> = (answer: unknown) => A | undefined
+
+/** The rows of hooks that ask. */
+const asking: { readonly [Name in AskName]: { readonly answer: Rule<never, NonNullable<Answers[Name]>> } } = table
 
 const identity: Read<unknown> = (answer) => answer ?? undefined
 
@@ -121,7 +179,7 @@ export const make = (settings: Settings = {}): Effect.Effect<Service> => Effect.
 const makeUnsafe = (settings: Settings): Service => {
   const maxChars = settings.payloadMaxChars ?? defaultMaxChars
   const answerDeadline = settings.answerDeadline ?? Duration.seconds(30)
-  const warn = ListenerFaults.make()
+  const warn = makeFaults()
   const infos = new Set<() => HookInfo>()
   // Arrays are replaced, never changed: an event is told to those who listened when it happened.
   const listeners = new Map<string, ReadonlyArray<Bound>>()
@@ -148,20 +206,20 @@ const makeUnsafe = (settings: Settings): Service => {
       attempt(Effect.map(Effect.suspend(() => listener.handle(payload)), read), listener.deadline, restore),
       (exit) => {
         if (exit === undefined) return failed(listener, `took longer than ${Duration.format(listener.deadline)}`, read)
-        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${ListenerFaults.describe(exit.cause)}`, read)
+        return Exit.isSuccess(exit) ? Effect.succeed(exit.value) : failed(listener, `failed: ${describe(exit.cause)}`, read)
       }
     )
 
-  const enqueue = (listener: Bound, queue: HookQueue.HookQueue<Queue>, payload: object): Effect.Effect<undefined> =>
+  const enqueue = (listener: Bound, queue: HookQueue, payload: object): Effect.Effect<undefined> =>
     Effect.contextWith((context: Context.Context<never>) =>
       queue.offer({ listener, payload, context }) === 0
         ? nothing
         : Effect.as(warn(`hook ${listener.label}: its queue is full, the oldest events are dropped`), undefined)
     )
 
-  const payloadOf = (name: string, fields: () => object): Exit.Exit<object> => {
+  const made = (name: string, fields: () => object): Exit.Exit<object> => {
     try {
-      return Exit.succeed(Payload.make(fields(), maxChars))
+      return Exit.succeed(payloadOf(fields(), maxChars))
     } catch (error) {
       return Exit.die(new Error(`the payload of ${name} could not be made`, { cause: error }))
     }
@@ -178,9 +236,9 @@ const makeUnsafe = (settings: Settings): Service => {
     read: Read<A>
   ): Effect.Effect<ReadonlyArray<A>> =>
     Effect.uninterruptibleMask((restore) => {
-      const payload = payloadOf(name, fields)
+      const payload = made(name, fields)
       const tell = (listener: Bound): Effect.Effect<A | undefined> => {
-        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${ListenerFaults.describe(payload.cause)}`, read)
+        if (!Exit.isSuccess(payload)) return failed(listener, `was not called: ${describe(payload.cause)}`, read)
         return listener.queue === undefined
           ? call(listener, payload.value, read, restore)
           : enqueue(listener, listener.queue, payload.value)
@@ -197,9 +255,8 @@ const makeUnsafe = (settings: Settings): Service => {
       for (const { event } of hook.listeners) {
         if (!isHookName(event)) yield* Effect.logWarning(unknownName(hook.label, event))
       }
-      const queue = hook.delivery.mode === "inline" ? undefined : yield* HookQueue.make<Queue>({
+      const queue = hook.delivery.mode === "inline" ? undefined : yield* makeQueue({
         capacity: hook.delivery.capacity,
-        flush: flushDeadline,
         handle: ({ context, listener, payload }) =>
           Effect.uninterruptibleMask((restore) => Effect.asVoid(call(listener, payload, identity, restore))).pipe(
             Effect.updateContext((own: Context.Context<never>) => Context.merge(own, context))
@@ -243,7 +300,7 @@ const makeUnsafe = (settings: Settings): Service => {
     ask: (name, fields) => {
       const told = listeners.get(name)
       if (told === undefined) return nothing
-      const rule = rules[name]
+      const rule = asking[name].answer
       return Effect.map(
         dispatch(name, told, fields, rule.read),
         (answers) => answers.length === 0 ? undefined : rule.merge(answers)

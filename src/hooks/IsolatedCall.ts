@@ -1,12 +1,15 @@
 /**
  * Runs code of others (a listener, a plugin) so that nothing it does can reach its caller: not its failure, not its death, not
- * its own interruption, not its slowness.
+ * its own interruption, not its slowness. Describes what went wrong, and warns about the same once.
  */
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
+import * as Json from "../domain/Json.ts"
+import * as Redaction from "../domain/Redaction.ts"
 
 /** Function that `Effect.uninterruptibleMask` hands out. */
 export type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
@@ -43,3 +46,40 @@ export const interruptible = <A, E, R>(
   deadline: Duration.Duration
 ): Effect.Effect<Exit.Exit<A, E> | undefined, never, R> =>
   Effect.uninterruptibleMask((restore) => attempt(Effect.interruptible(effect), deadline, restore))
+
+/** Distinct faults that are remembered; of more, the oldest may be said again. */
+const remembered = 256
+const shown = 200
+
+/** Describes a failure, in one line of no more than 200 characters and without secrets. */
+export const describe = (cause: Cause.Cause<unknown>): string => {
+  if (Cause.hasInterruptsOnly(cause)) return "it interrupted itself"
+  const error = Cause.squash(cause)
+  let text: string
+  try {
+    text = error instanceof Error ? `${error.name}: ${error.message}` : Json.toText(error)
+  } catch {
+    text = "something that cannot be shown"
+  }
+  return Redaction.redactStart(text, shown).replaceAll(/\s+/g, " ")
+}
+
+/** Warns about `what` the first time, and logs it at debug level after that. */
+type Faults = (what: string) => Effect.Effect<void>
+
+/** A memory of faults. */
+export const makeFaults = (): Faults => {
+  const seen = new Set<string>()
+  return (what) =>
+    Effect.suspend(() => {
+      if (seen.has(what)) return Effect.logDebug(what)
+      if (seen.size >= remembered) {
+        for (const oldest of seen) {
+          seen.delete(oldest)
+          break
+        }
+      }
+      seen.add(what)
+      return Effect.logWarning(what)
+    })
+}

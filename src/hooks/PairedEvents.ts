@@ -17,28 +17,18 @@ import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
 import { dual } from "effect/Function"
 import type * as Scope from "effect/Scope"
-import type { Answers } from "./Answers.ts"
 import type { Service } from "./Hooks.ts"
-import * as ListenerFaults from "./internal/ListenerFaults.ts"
-import type { AskName, Fields, HookName } from "./Payloads.ts"
+import { describe } from "./IsolatedCall.ts"
+import type { Answers, AskName, Fields, HookName } from "./Payloads.ts"
+import { table } from "./PayloadTable.ts"
 
-/** Events that may close an opening event, by its name. */
-export interface Closing {
-  readonly pre_api_request: "post_api_request" | "api_request_error"
-  readonly pre_tool_call: "post_tool_call"
-  readonly pre_approval_request: "post_approval_response"
-  readonly subagent_start: "subagent_stop"
-}
+type Table = typeof table
 
 /** The name of an event that has to be closed. */
-export type Opening = keyof Closing
+type Opening = { [Name in HookName]: Table[Name] extends { readonly closedBy: unknown } ? Name : never }[HookName]
 
-const closing: { readonly [Open in Opening]: ReadonlyArray<Closing[Open]> } = {
-  pre_api_request: ["post_api_request", "api_request_error"],
-  pre_tool_call: ["post_tool_call"],
-  pre_approval_request: ["post_approval_response"],
-  subagent_start: ["subagent_stop"]
-}
+/** Events that may close an opening event, by its name. */
+type Closing = { readonly [Open in Opening]: Table[Open]["closedBy"][number] }
 
 /** An event to be sent: its name, and what makes its fields when somebody listens. */
 export type Event<Name extends HookName> = {
@@ -46,10 +36,10 @@ export type Event<Name extends HookName> = {
 }[Name]
 
 /** The event that opens: as {@link Event}, of one name. */
-export type Start<Open extends Opening> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
+type Start<Open extends Opening> = readonly [name: Open, fields: () => Fields<NoInfer<Open>>]
 
 /** Answers that the listeners of an opening event can give. */
-export type Answer<Open extends Opening> = Open extends AskName ? Answers[Open] : never
+type Answer<Open extends Opening> = Open extends AskName ? Answers[Open] : never
 
 /** An event that waits to be closed. */
 export interface Span<Open extends Opening> {
@@ -59,7 +49,7 @@ export interface Span<Open extends Opening> {
   readonly close: (event: Event<Closing[Open]>) => Effect.Effect<void>
 }
 
-const isHeard = (hooks: Service, name: Opening): boolean => hooks.has(name) || closing[name].some(hooks.has)
+const isHeard = (hooks: Service, name: Opening): boolean => hooks.has(name) || table[name].closedBy.some(hooks.has)
 
 const begin = <Open extends Opening>(
   hooks: Service,
@@ -84,14 +74,14 @@ const pair = <Open extends Opening>(hooks: Service, [name, fields]: Start<Open>)
       const [name, fields] = event()
       return hooks.emit<HookName>(name, fields)
     }).pipe(
-      Effect.catchCause((cause) => Effect.logWarning(`hook ${name} could not be closed: ${ListenerFaults.describe(cause)}`)),
+      Effect.catchCause((cause) => Effect.logWarning(`hook ${name} could not be closed: ${describe(cause)}`)),
       Effect.uninterruptible
     )
   return { begin: begin<Open>(hooks, [name, opened]), close }
 }
 
 /** The two ends of a {@link bracket}. */
-export interface Ends<Open extends Opening, A, E> {
+interface Ends<Open extends Opening, A, E> {
   readonly open: Start<Open>
   readonly close: (exit: Exit.Exit<A, E>) => Event<Closing[Open]>
 }

@@ -23,82 +23,33 @@
  * Source: the observer document, `hermes-contract.md` §2.2, §2.3 and §2.6.
  */
 import type * as JsonSchema from "effect/JsonSchema"
+import * as Record from "effect/Record"
 import * as Schema from "effect/Schema"
-import { observerVersion } from "./PayloadFields.ts"
-import { ApiRequestError, PostApiRequest, PreApiRequest } from "./PayloadsApi.ts"
-import {
-  OnSessionEnd,
-  OnSessionFinalize,
-  OnSessionReset,
-  OnSessionStart,
-  PostLlmCall,
-  PreLlmCall,
-  SubagentStart,
-  SubagentStop,
-  TransformLlmOutput
-} from "./PayloadsRun.ts"
-import {
-  PostApprovalResponse,
-  PostToolCall,
-  PreApprovalRequest,
-  PreToolCall,
-  TransformTerminalOutput,
-  TransformToolResult
-} from "./PayloadsTool.ts"
+import type { Rule } from "./Answers.ts"
+import { type liveFields, observerVersion, table } from "./PayloadTable.ts"
 
-/** The payload of each hook. */
-export interface HookEvents {
-  readonly on_session_start: OnSessionStart
-  readonly on_session_end: OnSessionEnd
-  readonly on_session_finalize: OnSessionFinalize
-  readonly on_session_reset: OnSessionReset
-  readonly pre_llm_call: PreLlmCall
-  readonly post_llm_call: PostLlmCall
-  readonly transform_llm_output: TransformLlmOutput
-  readonly pre_api_request: PreApiRequest
-  readonly post_api_request: PostApiRequest
-  readonly api_request_error: ApiRequestError
-  readonly pre_tool_call: PreToolCall
-  readonly post_tool_call: PostToolCall
-  readonly transform_tool_result: TransformToolResult
-  readonly transform_terminal_output: TransformTerminalOutput
-  readonly pre_approval_request: PreApprovalRequest
-  readonly post_approval_response: PostApprovalResponse
-  readonly subagent_start: SubagentStart
-  readonly subagent_stop: SubagentStop
-}
+export type { Approve, Block } from "./Answers.ts"
+
+type Table = typeof table
 
 /** The name of a hook. */
-export type HookName = keyof HookEvents
+export type HookName = keyof Table
 
+type EventsOf = { readonly [Name in HookName]: Table[Name]["payload"]["Type"] }
+
+/** The payload of each hook. */
+export interface HookEvents extends EventsOf {}
+
+// The object is made of all rows of the table, which is closed.
 /** The Schema of each payload. */
-export const schemas = {
-  on_session_start: OnSessionStart,
-  on_session_end: OnSessionEnd,
-  on_session_finalize: OnSessionFinalize,
-  on_session_reset: OnSessionReset,
-  pre_llm_call: PreLlmCall,
-  post_llm_call: PostLlmCall,
-  transform_llm_output: TransformLlmOutput,
-  pre_api_request: PreApiRequest,
-  post_api_request: PostApiRequest,
-  api_request_error: ApiRequestError,
-  pre_tool_call: PreToolCall,
-  post_tool_call: PostToolCall,
-  transform_tool_result: TransformToolResult,
-  transform_terminal_output: TransformTerminalOutput,
-  pre_approval_request: PreApprovalRequest,
-  post_approval_response: PostApprovalResponse,
-  subagent_start: SubagentStart,
-  subagent_stop: SubagentStop
-} as const
+export const schemas = Record.map(table, ({ payload }) => payload) as { readonly [Name in HookName]: Table[Name]["payload"] }
 
-// `Object.keys` is typed `string[]`; the object above is closed.
+// `Object.keys` is typed `string[]`; the table is closed.
 /** All hooks, in the order in which a session meets them. */
-export const names = Object.keys(schemas) as ReadonlyArray<HookName>
+export const names = Object.keys(table) as ReadonlyArray<HookName>
 
 /** True when a name is one that this runtime emits. */
-export const isHookName = (name: string): name is HookName => Object.hasOwn(schemas, name)
+export const isHookName = (name: string): name is HookName => Object.hasOwn(table, name)
 
 /** The JSON Schema document (draft 2020-12) of one payload, for consumers that are not written in TypeScript. Made anew on each call. */
 export const jsonSchema = (name: HookName): JsonSchema.JsonSchema => {
@@ -112,42 +63,20 @@ export const jsonSchema = (name: HookName): JsonSchema.JsonSchema => {
   }
 }
 
-/** A directive that stops a tool call. */
-export interface Block {
-  readonly action: "block"
-  readonly message: string
-}
+/** The name of a hook whose answers change the run. */
+export type AskName = { [Name in HookName]: Table[Name] extends { readonly answer: unknown } ? Name : never }[HookName]
 
-/** A directive that sends a tool call to the user for approval, whatever else allows it. */
-export interface Approve {
-  readonly action: "approve"
-  readonly message?: string | undefined
-  /** Key under which an approval is remembered; the tool's name when absent. */
-  readonly rule_key?: string | undefined
-}
+type RuleOf<Name extends AskName> = Table[Name]["answer"]
+
+type ReturnsOf = { readonly [Name in AskName]: RuleOf<Name> extends Rule<infer Returned, infer _> ? Returned : never }
 
 /** Answers that a listener may give; nothing is always an answer. */
-export interface HookReturns {
-  readonly pre_llm_call: string | { readonly context: string }
-  readonly pre_tool_call: Block | Approve
-  readonly transform_tool_result: string
-  readonly transform_terminal_output: string
-  readonly transform_llm_output: string
-}
+export interface HookReturns extends ReturnsOf {}
 
-/** The name of a hook whose answers change the run. */
-export type AskName = keyof HookReturns
+type MergedOf = { readonly [Name in AskName]: RuleOf<Name> extends Rule<infer _, infer A> ? A | undefined : never }
 
-/** Payload fields whose values an emitter hands in as they are: they are copied, redacted and bounded on the way out. */
-type LiveField =
-  | "user_message"
-  | "conversation_history"
-  | "request_messages"
-  | "assistant_message"
-  | "request"
-  | "response"
-  | "args"
-  | "result"
+/** Combined answer of a hook; undefined when nobody answered. */
+export interface Answers extends MergedOf {}
 
 /** Fields that an emitter hands in for a hook, before they are copied and redacted. */
 export type Fields<Name extends HookName> = FieldsOf<Omit<HookEvents[Name], "telemetry_schema_version">>
@@ -156,4 +85,4 @@ type FieldsOf<Payload> =
   & { readonly [K in keyof Payload as undefined extends Payload[K] ? never : K]: Live<K, Payload[K]> }
   & { readonly [K in keyof Payload as undefined extends Payload[K] ? K : never]?: Live<K, Payload[K]> | undefined }
 
-type Live<Key, Value> = Key extends LiveField ? unknown : Value
+type Live<Key, Value> = Key extends keyof typeof liveFields ? unknown : Value

@@ -12,15 +12,21 @@
  * throws, `"NaN"`, digits for a bigint. Of a class instance only its own data is taken, never what its accessors or
  * `toJSON` would do.
  *
+ * {@link payloadOf} makes the whole payload, once per event, whoever listens. Ids pass as they are: correlation must not
+ * depend on what a secret looks like. A legacy list is remembered as it is at the time of the event; its messages, which
+ * never change, are copied once per message however many events carry them.
+ *
  * **Gotchas**
  *
  * The contract redacts a handful of key names and nothing by value; here `domain/Redaction` decides both
  * (`ARCHITECTURE.md` §7). An object costs one level whatever its class.
  *
- * Source: the observer document ("Payload Safety"), `hermes-contract.md` §2.8.
+ * Source: the observer document ("Payload Safety", "Performance"), `hermes-contract.md` §2.8, `ARCHITECTURE.md` §7 (legacy
+ * payload fields, redaction).
  */
 import type * as Schema from "effect/Schema"
 import { type Bounds, copy } from "./internal/Copy.ts"
+import { liveFields, observerVersion } from "./PayloadTable.ts"
 
 export { boundedText } from "./internal/Copy.ts"
 
@@ -82,4 +88,45 @@ export const copyOf = (value: unknown): Schema.Json => {
 export const maxCharsOf = (setting: string): number => {
   const text = setting.trim()
   return /^[+-]?\d{1,15}$/.test(text) ? Math.max(1_000, Number(text)) : defaultMaxChars
+}
+
+const messages = new WeakMap<object, Schema.Json>()
+
+const messageOf = (message: unknown): Schema.Json => {
+  if (typeof message !== "object" || message === null) return copyOf(message)
+  let copy = messages.get(message)
+  if (copy === undefined) {
+    copy = copyOf(message)
+    messages.set(message, copy)
+  }
+  return copy
+}
+
+/** A legacy value as it is now, to be copied when somebody wants it. */
+const later = (name: string, value: unknown): () => Schema.Json => {
+  const length = Array.isArray(value) ? value.length : 0
+  let copy: Schema.Json | undefined
+  return () => {
+    copy ??= !Array.isArray(value)
+      ? copyOf(value)
+      // The messages of a request are the provider's own objects: nothing says that they stay as they are.
+      : Object.freeze(value.slice(0, length).map(name === "conversation_history" ? messageOf : copyOf))
+    return copy
+  }
+}
+
+/** Treatment of a field by its name; undefined for a field whose value has its payload's type already. */
+const treatment: ReadonlyMap<string, (typeof liveFields)[keyof typeof liveFields]> = new Map(Object.entries(liveFields))
+
+/** Makes the frozen payload of one event. A version that the emitter set stays. */
+export const payloadOf = (fields: object, maxChars: number): object => {
+  const payload: Record<string, unknown> = { telemetry_schema_version: observerVersion }
+  for (const [name, value] of Object.entries(fields)) {
+    if (value === undefined) continue
+    const treated = treatment.get(name)
+    if (treated === "late") Object.defineProperty(payload, name, { enumerable: true, get: later(name, value) })
+    else if (treated === "bound") payload[name] = sanitize(value, maxChars)
+    else payload[name] = typeof value === "string" && name.endsWith("_id") ? value : copyOf(value)
+  }
+  return Object.freeze(payload)
 }

@@ -19,6 +19,7 @@ import * as Predicate from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { nearest } from "../domain/Similarity.ts"
 import { type HookName, isHookName, names } from "./Payloads.ts"
+import { table } from "./PayloadTable.ts"
 
 /** The form of the block, for those who document or check a configuration. */
 export const Block = Schema.Record(
@@ -48,8 +49,6 @@ export interface Decoded {
 const defaultTimeout = 60
 const longestTimeout = 300
 
-const matched: ReadonlySet<string> = new Set(["pre_tool_call", "post_tool_call"])
-
 const unknownEvent = (event: string): string => {
   const meant = nearest(event, names)
   return `hooks.${event}: no such event${meant === undefined ? "" : `, did you mean ${meant}?`}; the entry is skipped`
@@ -70,7 +69,7 @@ export const decode = (block: unknown): Decoded => {
   const matcherOf = (path: string, event: HookName, value: unknown): string | undefined => {
     const matcher = typeof value === "string" ? value.trim() : ""
     if (value === undefined || value === null || value === "") return undefined
-    if (!matched.has(event)) {
+    if (!("matchesTools" in table[event])) {
       warnings.push(`${path}.matcher: ${event} is not about a tool; the matcher is ignored`)
       return undefined
     }

@@ -1,8 +1,12 @@
 /**
  * Runs the program of a shell hook: without a shell, in a process group of its own, without credentials in its environment,
- * and never longer than its timeout.
+ * and never longer than its timeout. It gets one JSON object on its standard input, and may print one.
  *
  * **Details**
+ *
+ * Input: `hook_event_name`, `tool_name`, `tool_input`, `session_id`, `cwd`, and every other field of the event in `extra`.
+ * Output of `pre_tool_call`: `{ "action": "block", "message": … }` or `{ "decision": "block", "reason": … }`; of any other
+ * event: `{ "context": … }`. Everything else says nothing.
  *
  * The group is told to stop at the timeout or when the run is interrupted, and killed a second later; so is whatever the
  * program left running in its group. A process that leaves the group is on its own.
@@ -18,12 +22,16 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as PlatformError from "effect/PlatformError"
+import * as Predicate from "effect/Predicate"
 import * as ChildProcess from "effect/process/ChildProcess"
 import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import * as Stream from "effect/Stream"
 import { holdsSecret } from "../domain/CredentialNames.ts"
+import * as Json from "../domain/Json.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import { HiddenVariables } from "../platform/ProcessVariables.ts"
+import type { Block, HookName } from "./Payloads.ts"
+import { observerVersion, type Row, table } from "./PayloadTable.ts"
 import type { ShellHook } from "./ShellHookConfig.ts"
 
 /** Surroundings in which programs run. */
@@ -102,7 +110,7 @@ const collector = (stream: Stream.Stream<Uint8Array, PlatformError.PlatformError
 }
 
 /** The variables that a hook's program gets. */
-export const environmentOf = (
+const environmentOf = (
   environment: Readonly<Record<string, string | undefined>>,
   isHidden: (name: string) => boolean = () => false
 ): Record<string, string> => {
@@ -162,3 +170,56 @@ export const run = (
   )
 
 const notStarted = (message: string): Ran => ({ _tag: "NotStarted", message })
+
+/** Reason of a block that names none. */
+const defaultMessage = "Blocked by shell hook."
+
+const textOr = <A>(value: unknown, other: A): string | A =>
+  typeof value === "string" && value.trim() !== "" ? value : other
+
+/** The text for the standard input. */
+export const input = (event: HookName, payload: object, cwd: string): string => {
+  const { args, session_id, tool_name, ...extra }: Record<string, unknown> = { ...payload }
+  return JSON.stringify({
+    hook_event_name: event,
+    tool_name: tool_name ?? null,
+    tool_input: Predicate.isObject(args) ? args : null,
+    session_id: textOr(session_id, textOr(extra["parent_session_id"], "")),
+    cwd,
+    extra
+  })
+}
+
+/** Output of a hook: a directive, a context, or nothing. */
+export type Directive = Block | { readonly context: string } | undefined
+
+/** Reads the standard output. */
+export const output = (event: HookName, text: string): Directive => {
+  const said = Option.getOrUndefined(Json.parse(text))
+  if (!Predicate.isObject(said)) return undefined
+  if (event !== "pre_tool_call") {
+    const context = textOr(said["context"], undefined)
+    return context === undefined ? undefined : { context }
+  }
+  if (said["action"] === "block") return { action: "block", message: textOr(said["message"], defaultMessage) }
+  if (said["decision"] === "block") return { action: "block", message: textOr(said["reason"], defaultMessage) }
+  return undefined
+}
+
+/** An event as a hook may meet it, for trying one out. `overrides` win. */
+export const sample = (
+  event: HookName,
+  toolName: string,
+  overrides: Readonly<Record<string, unknown>>
+): Readonly<Record<string, unknown>> => {
+  const row: Row = table[event]
+  return {
+    telemetry_schema_version: observerVersion,
+    session_id: "test-session",
+    task_id: "test-task",
+    turn_id: "test-turn",
+    ...(row.sample !== undefined && "tool_call_id" in row.sample ? { tool_name: toolName } : {}),
+    ...row.sample,
+    ...overrides
+  }
+}

@@ -19,12 +19,11 @@ import { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
 import { nearest } from "../domain/Similarity.ts"
 import { InvalidInput } from "../domain/AgentError.ts"
 import type { Hook } from "./Hook.ts"
-import * as ListenerFaults from "./internal/ListenerFaults.ts"
+import * as IsolatedCall from "./IsolatedCall.ts"
 import { isHookName, names } from "./Payloads.ts"
 import * as Config from "./ShellHookConfig.ts"
 import * as Consent from "./ShellHookConsent.ts"
 import * as Process from "./ShellHookProcess.ts"
-import * as Protocol from "./ShellHookProtocol.ts"
 
 /** Input of the shell hooks. */
 export interface Settings extends Process.Surroundings {
@@ -51,7 +50,7 @@ export interface Tried extends Listed {
   /** Absent when it does not match or may not run. */
   readonly ran: Process.Ran | undefined
   /** Its output, as a run would take it. */
-  readonly said: Protocol.Directive
+  readonly said: Process.Directive
 }
 
 /** Problems of one hook; none when the list is empty. */
@@ -115,15 +114,15 @@ export const make = (
     const spawner = yield* ChildProcessSpawner
     const consent = yield* Consent.make(settings.home, settings).pipe(Effect.provide(Digest.layerWebCrypto))
     const { hooks, warnings } = Config.decode(settings.block)
-    const warn = ListenerFaults.make()
+    const warn = IsolatedCall.makeFaults()
 
     const run = (hook: Config.ShellHook, payload: object): Effect.Effect<Process.Ran> =>
-      Process.run(hook, Protocol.input(hook.event, payload, settings.cwd), settings).pipe(
+      Process.run(hook, Process.input(hook.event, payload, settings.cwd), settings).pipe(
         Effect.provideService(ChildProcessSpawner, spawner)
       )
 
-    const saidBy = (hook: Config.ShellHook, ran: Process.Ran): Protocol.Directive =>
-      ran._tag === "Exited" ? Protocol.output(hook.event, ran.stdout) : undefined
+    const saidBy = (hook: Config.ShellHook, ran: Process.Ran): Process.Directive =>
+      ran._tag === "Exited" ? Process.output(hook.event, ran.stdout) : undefined
 
     const remember = (hook: Config.ShellHook): Effect.Effect<void> =>
       Effect.catch(consent.approve(hook), (error) => Effect.logWarning(error.message))
@@ -179,7 +178,7 @@ export const make = (
     const diagnosed = (hook: Config.ShellHook): Effect.Effect<Diagnosis> =>
       Effect.gen(function*() {
         const tool = hook.matcher !== undefined && /^\w+$/.test(hook.matcher) ? hook.matcher : sampleTool
-        const { consent, ran } = yield* tried({ ...hook, matcher: undefined }, Protocol.sample(hook.event, tool, {}))
+        const { consent, ran } = yield* tried({ ...hook, matcher: undefined }, Process.sample(hook.event, tool, {}))
         const problems = [
           ...(consent === "unseen" ? ["not approved: it does not run"] : []),
           ...(consent === "changed" ? ["its program changed since it was approved: it does not run"] : []),
@@ -201,7 +200,7 @@ export const make = (
       list: Effect.forEach(hooks, listed),
       test: (event, options = {}) => {
         if (!isHookName(event)) return Effect.fail(unknownEvent(event))
-        const payload = Protocol.sample(event, options.tool ?? sampleTool, options.payload ?? {})
+        const payload = Process.sample(event, options.tool ?? sampleTool, options.payload ?? {})
         return Effect.forEach(hooks.filter((hook) => hook.event === event), (hook) => tried(hook, payload))
       },
       revoke: consent.revoke,

@@ -26,7 +26,7 @@ export type BlockReason =
   | "fence"
 
 /** Error message of a cancelled call. */
-export const cancelMessage = "Tool execution cancelled by user interrupt"
+const cancelMessage = "Tool execution cancelled by user interrupt"
 
 const ok: ToolOutcome = { status: "ok", error_type: null, error_message: null }
 

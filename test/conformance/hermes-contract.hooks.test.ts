@@ -12,7 +12,7 @@ import * as Correlation from "../../src/hooks/Correlation.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Sanitizer from "../../src/hooks/Sanitizer.ts"
 import * as Config from "../../src/hooks/ShellHookConfig.ts"
-import * as Protocol from "../../src/hooks/ShellHookProtocol.ts"
+import * as Process from "../../src/hooks/ShellHookProcess.ts"
 import * as PairedEvents from "../../src/hooks/PairedEvents.ts"
 import * as ToolOutcome from "../../src/hooks/ToolOutcome.ts"
 import {
@@ -396,7 +396,7 @@ describe("shell hooks", () => {
     }))
 
   it("133 action is looked at before decision, and only its own text counts", () => {
-    const said = (value: object) => Protocol.output("pre_tool_call", JSON.stringify(value))
+    const said = (value: object) => Process.output("pre_tool_call", JSON.stringify(value))
     const message = "Blocked by shell hook."
     assert.deepStrictEqual(said({ action: "block", decision: "block", reason: "r" }), { action: "block", message })
     assert.deepStrictEqual(said({ action: "allow", decision: "block", reason: "r" }), { action: "block", message: "r" })
@@ -404,9 +404,9 @@ describe("shell hooks", () => {
       assert.deepStrictEqual(said({ action: "block", message: text }), { action: "block", message })
     }
     assert.isUndefined(said({ context: "c" }))
-    assert.deepStrictEqual(Protocol.output("pre_llm_call", `{"context":"c","action":"block"}`), { context: "c" })
+    assert.deepStrictEqual(Process.output("pre_llm_call", `{"context":"c","action":"block"}`), { context: "c" })
     for (const text of [`{"context":" "}`, `{"context":5}`, `["c"]`, `"c"`]) {
-      assert.isUndefined(Protocol.output("pre_llm_call", text))
+      assert.isUndefined(Process.output("pre_llm_call", text))
     }
   })
 

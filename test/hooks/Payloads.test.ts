@@ -3,13 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as AiError from "effect/ai/AiError"
 import * as ApiPayload from "../../src/hooks/ApiPayload.ts"
-import * as Payload from "../../src/hooks/Payload.ts"
 import * as Payloads from "../../src/hooks/Payloads.ts"
 import * as Sanitizer from "../../src/hooks/Sanitizer.ts"
 import { apiRequest, every, toolCall, toolDone, turn } from "./support/events.ts"
 
 const made = (fields: object, maxChars = Sanitizer.defaultMaxChars): Record<string, unknown> =>
-  Payload.make(fields, maxChars) as Record<string, unknown>
+  Sanitizer.payloadOf(fields, maxChars) as Record<string, unknown>
 
 const isFrozen = (value: unknown): boolean =>
   typeof value !== "object" || value === null || (Object.isFrozen(value) && Object.values(value).every(isFrozen))

@@ -1,0 +1,375 @@
+/**
+ * The table of all hooks: payload, answers, closing events. Types, Schemas, validation, the list of names, shell hooks and
+ * the pairing of events are derived from it.
+ *
+ * **Details**
+ *
+ * A row with `answer` asks: its listeners may change the run, and have 30 seconds unless a setting says otherwise. A row
+ * without one only tells: its listeners have 5 seconds. `closedBy` lists the events of which exactly one follows the
+ * opening event, on every path. Rows are in the order in which a session meets them.
+ *
+ * `request` and `response` are sanitised: JSON, redacted, bounded in size. They and `error` are what new consumers read;
+ * `conversation_history`, `request_messages` and `assistant_message` are there for old ones and are made when first read.
+ *
+ * Source: the observer document, `hermes-contract.md` §1.6, §2.2, §2.3, §2.6, §2.7, §2.9 and §3.7, `ARCHITECTURE.md` §7.
+ */
+import * as Schema from "effect/Schema"
+import { ApiMode } from "../domain/ApiMode.ts"
+import * as Cost from "../domain/Cost.ts"
+import { ApiRequestId, SessionId, TaskId, ToolCallId, TurnId } from "../domain/Ids.ts"
+import { ToolStatus } from "../domain/RunEvent.ts"
+import * as Answers from "./Answers.ts"
+
+/** The value of `telemetry_schema_version`. */
+export const observerVersion = "hermes.observer.v1"
+
+/**
+ * Treatment of the fields whose values an emitter hands in as they are: `copy` at once, `bound` also in size, `late` when
+ * first read. Values of all other fields have their payload's type already.
+ */
+export const liveFields = {
+  user_message: "copy",
+  args: "copy",
+  result: "copy",
+  request: "bound",
+  response: "bound",
+  conversation_history: "late",
+  request_messages: "late",
+  assistant_message: "late"
+} as const
+
+/** One row of the table. */
+export interface Row {
+  /** The Schema of the payload that listeners get. */
+  readonly payload: Schema.Constraint
+  /** Reads and merges answers; absent when listeners only observe. */
+  readonly answer?: Answers.Rule<never, string> | Answers.Rule<never, Answers.Block | Answers.Approve>
+  /** Events that may close this one. */
+  readonly closedBy?: ReadonlyArray<string>
+  /** True when a shell hook may name the tools that it is run for. */
+  readonly matchesTools?: true
+  /** Fields that a made-up event has beside the ids, for trying out shell hooks. */
+  readonly sample?: Readonly<Record<string, unknown>>
+}
+
+/** A payload with its version, which the hooks service puts there. */
+const payload = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Schema.Struct({ telemetry_schema_version: Schema.Literal(observerVersion), ...fields })
+
+/** An id, or the empty string where there is none: consumers of the contract expect the field to be a string always. */
+const orEmpty = <S extends Schema.Constraint>(id: S): Schema.Union<readonly [S, Schema.Literal<"">]> =>
+  Schema.Union([id, Schema.Literal("")])
+
+/** A JSON object whose shape somebody else owns: a provider's request, a tool's arguments. */
+const JsonObject = Schema.Record(Schema.String, Schema.Json)
+
+/** A list of messages in the form of whoever made them. */
+const Messages = Schema.Array(Schema.Json)
+
+/** Ids of the conversation, task and run. */
+const run = { session_id: SessionId, task_id: TaskId, turn_id: TurnId }
+
+/** Ids of an attempt to call a provider: one id per attempt, one count per step. */
+const attempt = {
+  ...run,
+  api_request_id: ApiRequestId,
+  /** Steps of the run so far, from 1. */
+  api_call_count: Schema.Int,
+  /** Attempts of this step before this one, from 0. */
+  retry_count: Schema.Int
+}
+
+/** Ids of a tool call and of the attempt that asked for it; empty strings where a call has no such origin. */
+const call = {
+  tool_name: Schema.String,
+  task_id: orEmpty(TaskId),
+  session_id: orEmpty(SessionId),
+  tool_call_id: orEmpty(ToolCallId),
+  turn_id: orEmpty(TurnId),
+  api_request_id: orEmpty(ApiRequestId)
+}
+
+/** The program's surface and the model behind it. */
+const model = {
+  model: Schema.String,
+  /** `cli`, `oneshot`, `batch`, `library`, … */
+  platform: Schema.String
+}
+
+/** Route of the request. `base_url` is empty when the SDK's own address is used. */
+const route = { ...model, provider: Schema.String, base_url: Schema.String, api_mode: ApiMode }
+
+/** Request middleware that rewrote the request, in order. */
+const trace = {
+  middleware_trace: Schema.Array(Schema.Struct({
+    source: Schema.optionalKey(Schema.String),
+    reason: Schema.optionalKey(Schema.String),
+    name: Schema.optionalKey(Schema.String)
+  }))
+}
+
+const timing = {
+  /** Seconds until the first piece of an answer that streamed was there; absent where none did. */
+  time_to_first_token: Schema.optionalKey(Schema.Finite),
+  /** Seconds that the request took. */
+  api_duration: Schema.Finite,
+  /** Seconds since the epoch. */
+  started_at: Schema.Finite,
+  /** `started_at + api_duration`. */
+  ended_at: Schema.Finite
+}
+
+/** Change of a session's identity. */
+const identity = {
+  platform: Schema.String,
+  /** `shutdown`, `session_boundary`, `new_session`, `session_expired`, `subagent_end`. */
+  reason: Schema.optionalKey(Schema.String),
+  old_session_id: Schema.optionalKey(SessionId),
+  new_session_id: Schema.optionalKey(SessionId)
+}
+
+const outcome = {
+  ...call,
+  /** Arguments that reached the tool. */
+  args: JsonObject,
+  /** Result of the tool, before `transform_tool_result`. */
+  result: Schema.Json,
+  /** 0 for a call that never ran. */
+  duration_ms: Schema.Int,
+  status: ToolStatus,
+  /** Null when `status` is `ok`. Of a blocked call: a `ToolOutcome.BlockReason`. */
+  error_type: Schema.NullOr(Schema.String),
+  error_message: Schema.NullOr(Schema.String)
+}
+
+const question = {
+  session_id: orEmpty(SessionId),
+  turn_id: orEmpty(TurnId),
+  tool_call_id: orEmpty(ToolCallId),
+  command: Schema.String,
+  description: Schema.String,
+  pattern_key: Schema.String,
+  pattern_keys: Schema.Array(Schema.String),
+  /** Meaning of "for this session" where the question is asked. */
+  session_key: Schema.String,
+  /** `cli`, `smart`, or where else the question is shown. */
+  surface: Schema.String
+}
+
+/** Ids of a parent and its child; the closing event has them too, so that a consumer joins the two without a table of its own. */
+const link = {
+  parent_session_id: SessionId,
+  parent_turn_id: orEmpty(TurnId),
+  /** The call that delegates, where it is known: with it a consumer needs no guess which of several calls a child is of. */
+  parent_tool_call_id: Schema.optionalKey(orEmpty(ToolCallId)),
+  /** Empty when the parent is no subagent itself. */
+  parent_subagent_id: Schema.String,
+  child_session_id: SessionId,
+  child_subagent_id: Schema.String,
+  /** Null when nobody gave it a role. */
+  child_role: Schema.NullOr(Schema.String)
+}
+
+/** Token counters under the documents' names; `domain/Usage.toWire` makes them. */
+const UsageCounters = Schema.Struct({
+  input_tokens: Schema.Int,
+  output_tokens: Schema.Int,
+  cache_read_tokens: Schema.Int,
+  cache_write_tokens: Schema.Int,
+  reasoning_tokens: Schema.Int,
+  request_count: Schema.Int,
+  prompt_tokens: Schema.Int,
+  total_tokens: Schema.Int,
+  completion_tokens: Schema.Int,
+  cache_creation_tokens: Schema.Int
+})
+/** See {@link UsageCounters}. */
+export type UsageCounters = typeof UsageCounters.Type
+
+/** Answer to an approval request. No answer, and an answer that says nothing, are `timeout`. */
+const ApprovalChoice = Schema.Literals(["once", "session", "always", "deny", "timeout", "smart_approve", "smart_deny"])
+/** See {@link ApprovalChoice}. */
+export type ApprovalChoice = typeof ApprovalChoice.Type
+
+const sampleCall = { tool_call_id: "test-call", args: { command: "echo hello" } }
+const sampleOutcome = {
+  ...sampleCall,
+  result: "hello",
+  status: "ok",
+  error_type: null,
+  error_message: null,
+  duration_ms: 12
+}
+
+/** All hooks by name. */
+export const table = {
+  /** A system prompt was built from scratch: the session is new, or its stored prompt was missing. */
+  on_session_start: { payload: payload({ session_id: SessionId, ...model }) },
+  /** A run ended, however it ended; closes one run on every path. */
+  on_session_end: {
+    payload: payload({
+      session_id: SessionId,
+      /** Absent when the program stops while no run can be named. */
+      task_id: Schema.optionalKey(TaskId),
+      turn_id: Schema.optionalKey(TurnId),
+      api_request_id: Schema.optionalKey(ApiRequestId),
+      completed: Schema.Boolean,
+      interrupted: Schema.Boolean,
+      /** `keyboard_interrupt`, `shutdown`, or the run's exit. */
+      reason: Schema.optionalKey(Schema.String),
+      ...model
+    })
+  },
+  /** A session identity is torn down. */
+  on_session_finalize: { payload: payload({ session_id: Schema.NullOr(SessionId), ...identity }) },
+  /** A new identity, whose id `session_id` is, took the place of an old one; comes after the old one's `on_session_finalize`. */
+  on_session_reset: { payload: payload({ session_id: SessionId, ...identity }) },
+  /** Before the first step of a run. A listener may answer with context for this user message. */
+  pre_llm_call: {
+    payload: payload({
+      ...run,
+      /** The message as the user gave it: text, or a list of parts. */
+      user_message: Schema.Json,
+      /** Holds the new user message already. */
+      conversation_history: Messages,
+      is_first_turn: Schema.Boolean,
+      ...model,
+      /** Empty when nobody in particular speaks. */
+      sender_id: Schema.String
+    }),
+    answer: Answers.contexts,
+    sample: { user_message: "Hello", conversation_history: [], is_first_turn: true }
+  },
+  /** After the last step of a run that has a final answer and was not interrupted. */
+  post_llm_call: {
+    payload: payload({
+      ...run,
+      user_message: Schema.Json,
+      /** The final text, after `transform_llm_output`. */
+      assistant_response: Schema.String,
+      conversation_history: Messages,
+      ...model
+    })
+  },
+  /** The final text of a run, before anybody sees it. A listener may answer with another text. */
+  transform_llm_output: {
+    payload: payload({ response_text: Schema.String, session_id: SessionId, ...model }),
+    answer: Answers.firstText
+  },
+  /** Immediately before a request is sent. */
+  pre_api_request: {
+    payload: payload({
+      ...attempt,
+      ...route,
+      user_message: Schema.Json,
+      conversation_history: Messages,
+      /** The messages of the provider's own request. */
+      request_messages: Messages,
+      message_count: Schema.Int,
+      tool_count: Schema.Int,
+      approx_input_tokens: Schema.Int,
+      request_char_count: Schema.Int,
+      max_tokens: Schema.NullOr(Schema.Int),
+      /** Seconds since the epoch. */
+      started_at: Schema.Finite,
+      ...trace,
+      /** `{ method, body }`. */
+      request: JsonObject
+    }),
+    closedBy: ["post_api_request", "api_request_error"]
+  },
+  /** A request was answered. */
+  post_api_request: {
+    payload: payload({
+      ...attempt,
+      ...route,
+      ...timing,
+      finish_reason: Schema.NullOr(Schema.String),
+      message_count: Schema.Int,
+      /** The model that answered, as the API names it. */
+      response_model: Schema.NullOr(Schema.String),
+      /** The effective request. */
+      request: JsonObject,
+      /** `{ model, finish_reason, assistant_message, usage }`. */
+      response: JsonObject,
+      usage: Schema.NullOr(UsageCounters),
+      /** US dollars by the list of prices; null where nobody names a price. */
+      estimated_cost_usd: Schema.NullOr(Schema.Finite),
+      cost_status: Cost.Status,
+      cost_source: Cost.Source,
+      assistant_message: Schema.Json,
+      assistant_content_chars: Schema.Int,
+      assistant_tool_call_count: Schema.Int,
+      ...trace
+    })
+  },
+  /** A request failed, was cut by an interrupt, or was answered with something that is no answer. */
+  api_request_error: {
+    payload: payload({
+      ...attempt,
+      ...route,
+      ...timing,
+      status_code: Schema.NullOr(Schema.Int),
+      max_retries: Schema.Int,
+      retryable: Schema.Boolean,
+      /** The classifier's word: `rate_limit`, `billing`, …, `invalid_response`, `interrupted`. */
+      reason: Schema.String,
+      error: Schema.Struct({ type: Schema.String, message: Schema.String }),
+      /** The request that failed. */
+      request: JsonObject,
+      ...trace
+    })
+  },
+  /** Before a tool runs. A listener may answer with a directive that blocks it. */
+  pre_tool_call: {
+    payload: payload({
+      ...call,
+      /** After request middleware; empty when the model sent no object. */
+      args: JsonObject,
+      ...trace
+    }),
+    answer: Answers.firstDirective,
+    closedBy: ["post_tool_call"],
+    matchesTools: true,
+    sample: sampleCall
+  },
+  /** A tool call is over, also one that was blocked or cancelled before the tool ran. */
+  post_tool_call: { payload: payload({ ...outcome, ...trace }), matchesTools: true, sample: sampleOutcome },
+  /** After `post_tool_call` of a call that ran. A listener may answer with another result text. */
+  transform_tool_result: { payload: payload(outcome), answer: Answers.firstString, sample: sampleOutcome },
+  /** Output of a foreground terminal command, whole. A listener may answer with another text. */
+  transform_terminal_output: {
+    payload: payload({
+      command: Schema.String,
+      output: Schema.String,
+      returncode: Schema.Int,
+      task_id: TaskId,
+      /** `local`, `docker`, … */
+      env_type: Schema.String
+    }),
+    answer: Answers.firstString
+  },
+  /** Before the question is shown whether something dangerous may run. */
+  pre_approval_request: { payload: payload(question), closedBy: ["post_approval_response"] },
+  /** The user answered, or did not in time. */
+  post_approval_response: {
+    payload: payload({
+      ...question,
+      choice: ApprovalChoice,
+      /** `aux_llm` when a model judged. */
+      decided_by: Schema.optionalKey(Schema.String)
+    })
+  },
+  /** A child agent was made and has not run yet. */
+  subagent_start: { payload: payload({ ...link, child_goal: Schema.String }), closedBy: ["subagent_stop"] },
+  /** A child agent returned, failed or was cut. */
+  subagent_stop: {
+    payload: payload({
+      ...link,
+      child_summary: Schema.NullOr(Schema.String),
+      /** `completed`, `failed`, `interrupted`, … */
+      child_status: Schema.String,
+      duration_ms: Schema.Int
+    })
+  }
+} as const satisfies Readonly<Record<string, Row>>
