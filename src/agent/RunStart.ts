@@ -170,12 +170,14 @@ const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagent
 const recorderOf = (
   record: RunRecord | undefined,
   { history, id }: OpenedSession,
-  turnId: Ids.TurnId
+  turnId: Ids.TurnId,
+  isChild: boolean
 ): Effect.Effect<RunRecorder.Recorder | undefined> =>
   record === undefined ? Effect.succeed(undefined) : Effect.map(Clock.Clock, (clock) =>
     RunRecorder.make({
       sessionId: id,
       turnId,
+      isChild,
       history,
       now: () => clock.currentTimeMillisUnsafe(),
       hash: (text) => Digest.hex(text, 16),
@@ -218,7 +220,7 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
   const taskId = Ids.TaskId.make(lineage?.subagentId ?? session.id)
   const turnId = yield* Ids.makeTurnId(session.id, taskId)
   const reports = session.history.length === 0 ? [] : yield* Background.missed(session.id, session.history, user)
-  const recorder = yield* recorderOf(record, session, turnId)
+  const recorder = yield* recorderOf(record, session, turnId, lineage !== undefined)
   const traceparent = yield* TraceContext.current
   recorder?.write({
     _tag: "RunStarted",

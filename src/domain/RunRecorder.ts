@@ -20,6 +20,8 @@ import type { Entry, Origin, RecordEvent, Reference } from "./RecordEvent.ts"
 export interface Recorder {
   /** The run that is recorded. */
   readonly turnId: TurnId
+  /** True for the run of a child agent. */
+  readonly isChild: boolean
   readonly write: (event: RecordEvent) => void
   /** Writes messages that were appended to the session, in order; `position` is that of the first. */
   readonly appended: (origin: Origin, position: number, messages: ReadonlyArray<Prompt.Message>, apiRequestId?: string) => void
@@ -35,6 +37,8 @@ export interface Recorder {
 export interface Options {
   readonly sessionId: SessionId
   readonly turnId: TurnId
+  /** Absent for a run that is no child's. */
+  readonly isChild?: boolean | undefined
   /** Messages of the session before the run, in their order. */
   readonly history: ReadonlyArray<Prompt.Message>
   /** Epoch milliseconds. */
@@ -74,7 +78,7 @@ interface Named {
 const nothingNamed: Named = { first: undefined, last: undefined, length: 0, references: [] }
 
 /** Makes the recorder of a run. */
-export const make = ({ hash, history, now, sessionId, sink, turnId }: Options): Recorder => {
+export const make = ({ hash, history, isChild = false, now, sessionId, sink, turnId }: Options): Recorder => {
   const names = new WeakMap<Prompt.Message, number | string>()
   history.forEach((message, position) => names.set(message, position))
   const toolSets = new WeakMap<ReadonlyArray<ToolDefinition>, string>()
@@ -100,6 +104,7 @@ export const make = ({ hash, history, now, sessionId, sink, turnId }: Options): 
 
   return {
     turnId,
+    isChild,
     write,
     appended: (origin, first, messages, apiRequestId) =>
       messages.forEach((message, index) => {

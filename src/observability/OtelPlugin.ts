@@ -62,8 +62,8 @@ const placing = ({ parent, sampler }: OtelSettings.Settings) => {
     return { ...traceOf(above, run.turnId), parentSpanId: above?.spanId }
   }
   const places: Telemetry.Places = {
-    attempt: (context, turnId, { apiRequestId }) => place(context, turnId, RunSpans.attemptId(apiRequestId)),
-    call: (context, turnId, { apiRequestId, toolCallId }) => place(context, turnId, RunSpans.callId(apiRequestId, toolCallId))
+    attempt: (context, { turnId }, { apiRequestId }) => place(context, turnId, RunSpans.attemptId(apiRequestId)),
+    call: (context, { turnId }, { apiRequestId, toolCallId }) => place(context, turnId, RunSpans.callId(apiRequestId, toolCallId))
   }
   return { trace, places }
 }

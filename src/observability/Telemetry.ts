@@ -46,7 +46,7 @@ import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
-import { RunRecorder } from "../domain/RunRecorder.ts"
+import { type Recorder, RunRecorder } from "../domain/RunRecorder.ts"
 import type { Hook } from "../hooks/Hook.ts"
 import * as Hooks from "../hooks/Hooks.ts"
 import type { LlmContext, ToolCallContext } from "../middleware/Kind.ts"
@@ -84,8 +84,8 @@ export interface Contribution {
 
 /** Places of calls that are under way; undefined where nobody traces. */
 export interface Places {
-  readonly attempt: (context: Context.Context<never>, turnId: string, attempt: LlmContext) => Tracer.AnySpan | undefined
-  readonly call: (context: Context.Context<never>, turnId: string, call: ToolCallContext) => Tracer.AnySpan | undefined
+  readonly attempt: (context: Context.Context<never>, run: Recorder, attempt: LlmContext) => Tracer.AnySpan | undefined
+  readonly call: (context: Context.Context<never>, run: Recorder, call: ToolCallContext) => Tracer.AnySpan | undefined
 }
 
 /** Loggers that get a record of each run, approval and failure, and what is logged inside of model and tool calls. */
@@ -119,12 +119,12 @@ export const logSpan = (span: RunSpans.Span, agentName: string, loggers: Loggers
 /** Middleware that puts model calls and tool calls of recorded runs into their spans. */
 export const middleware = (places: Places, loggers: Loggers | undefined): Contribution["middleware"] => {
   const inside = <A, E, R>(
-    placeOf: (context: Context.Context<never>, turnId: string) => Tracer.AnySpan | undefined,
+    placeOf: (context: Context.Context<never>, run: Recorder) => Tracer.AnySpan | undefined,
     effect: Effect.Effect<A, E, R>
   ): Effect.Effect<A, E, R> =>
     Effect.contextWith((context: Context.Context<never>) => {
       const recorder = Context.get(context, RunRecorder)
-      const place = recorder === undefined ? undefined : placeOf(context, recorder.turnId)
+      const place = recorder === undefined ? undefined : placeOf(context, recorder)
       if (place === undefined) return effect
       const placed = Effect.withParentSpan(effect, place, { captureStackTrace: false })
       return loggers === undefined
@@ -134,11 +134,11 @@ export const middleware = (places: Places, loggers: Loggers | undefined): Contri
   return [
     Middleware.llmExecution({
       name: "otel",
-      wrap: (next, attempt) => (request) => inside((context, turnId) => places.attempt(context, turnId, attempt), next(request))
+      wrap: (next, attempt) => (request) => inside((context, run) => places.attempt(context, run, attempt), next(request))
     }),
     Middleware.toolExecution({
       name: "otel",
-      wrap: (next, call) => (args) => inside((context, turnId) => places.call(context, turnId, call), next(args))
+      wrap: (next, call) => (args) => inside((context, run) => places.call(context, run, call), next(args))
     })
   ]
 }
@@ -157,6 +157,7 @@ const build = (options: Options): Effect.Effect<Contribution, never, RunRecord |
       parentSpanId: undefined,
       sampled: true
     })
+    yield* Effect.addFinalizer(() => Effect.sync(() => spans.close(clock.currentTimeMillisUnsafe())))
     yield* SpanListener.listen(Attributes.view({ agentName, captureContent }, trace), {
       open: spans.sink.open,
       close: (span) => {
@@ -165,10 +166,11 @@ const build = (options: Options): Effect.Effect<Contribution, never, RunRecord |
         spans.sink.close(span)
       }
     }, captureContent)
-    const begun = (context: Context.Context<never>, turnId: string, { sessionId }: LlmContext | ToolCallContext): TracerSpans.Begun => ({
+    const begun = (context: Context.Context<never>, { isChild, turnId }: Recorder, { sessionId }: LlmContext | ToolCallContext): TracerSpans.Begun => ({
       context,
       turnId,
       sessionId,
+      isChild,
       startedAt: clock.currentTimeMillisUnsafe()
     })
     return {
@@ -176,10 +178,10 @@ const build = (options: Options): Effect.Effect<Contribution, never, RunRecord |
         pre_llm_call: ({ turn_id }) => Effect.contextWith((context: Context.Context<never>) => Effect.sync(() => spans.enter(turn_id, context)))
       })],
       middleware: middleware({
-        attempt: (context, turnId, attempt) =>
-          spans.attempt(begun(context, turnId, attempt), { apiRequestId: attempt.apiRequestId, model: attempt.model, step: stepOf(attempt) }),
-        call: (context, turnId, call) =>
-          spans.call(begun(context, turnId, call), { apiRequestId: call.apiRequestId, callId: call.toolCallId, name: call.toolName })
+        attempt: (context, run, attempt) =>
+          spans.attempt(begun(context, run, attempt), { apiRequestId: attempt.apiRequestId, model: attempt.model, step: stepOf(attempt) }),
+        call: (context, run, call) =>
+          spans.call(begun(context, run, call), { apiRequestId: call.apiRequestId, callId: call.toolCallId, name: call.toolName })
       }, undefined)
     }
   })

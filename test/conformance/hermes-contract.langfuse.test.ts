@@ -141,6 +141,29 @@ describe("the Langfuse plugin", () => {
     for (const text of ["{not json}", "[1", "plain", "{\"a\":1"]) assert.strictEqual(Values.parsed(text), text)
   })
 
+  it("prices have the names of the counters, with their sum; a price that nobody knows is none", () => {
+    const usage: Usage.Usage = { ...Usage.zero, inputTokens: 10, outputTokens: 5, cacheReadTokens: 3, cacheWriteTokens: 2 }
+    const details = (more: object) => {
+      const { spans, tell } = observed()
+      tell("u", ...begin("u"), ...answered().slice(0, 1), { _tag: "AttemptEnded", apiRequestId: "u:1", status: "answered", answer: [], usage, ...more }, end)
+      const { attributes } = spans.find(({ name }) => name === "LLM call 1") ?? { attributes: {} }
+      return ["usage", "cost"].map((name) => {
+        const value = Object.entries(attributes).find(([key]) => key === `langfuse.observation.${name}_details`)?.[1]
+        return value === undefined ? undefined : JSON.parse(String(value))
+      })
+    }
+    const used = { input: 10, output: 5, cache_read_input_tokens: 3, cache_creation_input_tokens: 2, total: 20 }
+    assert.deepStrictEqual(
+      details({
+        cost: { usd: 0.5, status: "estimated", source: "official_docs_snapshot" },
+        costParts: { input: 0.1, output: 0.2, cacheRead: 0.05, cacheWrite: 0.15 }
+      }),
+      [used, { input: 0.1, output: 0.2, cache_read_input_tokens: 0.05, cache_creation_input_tokens: 0.15, total: 0.5 }]
+    )
+    assert.deepStrictEqual(details({ cost: { usd: 0.5, status: "actual", source: "provider_usage" } }), [used, { total: 0.5 }])
+    assert.deepStrictEqual(details({ cost: { usd: null, status: "unknown", source: "none" } }), [used, undefined])
+  })
+
   it("178 a tool call is over with its parsed result, which the call that the model made gets too", () => {
     const { spans, tell } = observed()
     tell("u", ...begin("u"), ...answered({ id: "c1", params: { x: 1 } }))

@@ -30,6 +30,7 @@ describe("hermes-llm catalogue and cost", () => {
     const cost = Pricing.estimate(usage, rates("5", "25", "0.5", "6.25"), "official_docs_snapshot")
     assert.strictEqual(BigDecimal.format(cost.amount ?? BigDecimal.fromBigInt(-1n)), "11")
     assert.deepInclude(cost, { status: "estimated", label: "~$11.00" })
+    assert.deepStrictEqual(cost.parts, { input: 5, output: 2.5, cacheRead: 1, cacheWrite: 2.5 })
   })
 
   it("T84 tokens without a rate make the amount unknown, and say which rate is missing", () => {

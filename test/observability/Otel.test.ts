@@ -8,15 +8,23 @@ import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 import * as AiError from "effect/ai/AiError"
+import * as Prompt from "effect/ai/Prompt"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as Ids from "../../src/domain/Ids.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
+import * as Attributes from "../../src/observability/otel/Attributes.ts"
 import * as OtelPlugin from "../../src/observability/OtelPlugin.ts"
+import * as RunSpans from "../../src/observability/RunSpans.ts"
 import * as Telemetry from "../../src/observability/Telemetry.ts"
+import type { Plugin } from "../../src/plugin/Plugin.ts"
 import * as Offline from "../../src/provider/Offline.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
+import * as Auxiliary from "../../src/routing/Auxiliary.ts"
 import * as Runtime from "../../src/Runtime.ts"
+import type { RunRecord } from "../../src/session/RunRecord.ts"
+import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
@@ -113,8 +121,14 @@ describe("OpenTelemetry", () => {
       })
       const request = requests.find(({ path }) => path === "/v1/traces")
       assert.strictEqual(request?.headers["x-key"], "abc")
-      const { resourceSpans: [first] }: { resourceSpans: ReadonlyArray<{ resource: { attributes: Parameters<typeof attributes>[0] } }> } = JSON.parse(request?.body ?? "")
-      assert.deepInclude(attributes(first?.resource.attributes ?? []), { "service.name": "svc", team: "core" })
+      const { resourceSpans: [first] }: { resourceSpans: ReadonlyArray<{ schemaUrl: string; resource: { attributes: Parameters<typeof attributes>[0] } }> } = JSON.parse(request?.body ?? "")
+      assert.deepInclude(attributes(first?.resource.attributes ?? []), { "service.name": "svc", "service.version": RunSpans.scope.version, team: "core" })
+      assert.strictEqual(first?.schemaUrl, Attributes.schemaUrl)
+      for (const signal of ["traces", "metrics", "logs"]) {
+        const body = requests.findLast(({ path }) => path === `/v1/${signal}`)?.body ?? ""
+        assert.include(body, `"scope":${JSON.stringify(RunSpans.scope)}`, signal)
+        assert.notInclude(body, "{\"key\":\"unit\"", "no label but those of the conventions")
+      }
     }))
 
   it.live("tokens, durations, the time to the first chunk and errors are counted", () =>
@@ -399,6 +413,73 @@ describe("Telemetry in an application", () => {
       assert.include(above, tool?.spanId)
       assert.isFalse(tool?.attributes.has("parameters"), "Effect's toolkits write arguments on the span that they are in")
     }))
+
+  it.live("children, calls of scripts, approvals and side tasks are where they are for an exporter, and every span ends once", () =>
+    Effect.gen(function*() {
+      const server = yield* collector()
+      const directory = yield* temporaryDirectory
+      writeFileSync(join(directory, "a.txt"), "content\n")
+      const spans: Array<Tracer.Span> = []
+      const ended: Array<string> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          const { end } = span
+          span.end = (...given) => {
+            ended.push(span.spanId)
+            end.apply(span, given)
+          }
+          spans.push(span)
+          return span
+        }
+      })
+      const call = (id: string, name: string, params: object) => ({ id, name, params })
+      const run = (turns: ReadonlyArray<Scripted.Turn>, plugin: Plugin<RunRecord>, database: string) =>
+        Effect.gen(function*() {
+          const { sessionId, turnId } = yield* Agent.run({ prompt: "go", cwd: directory, sessionId: "s" })
+          const messages = [Prompt.userMessage({ content: [Prompt.textPart({ text: "Title this" })] })]
+          yield* Auxiliary.Auxiliary.use((auxiliary) => auxiliary.call("title", { messages, context: { sessionId, turnId, taskId: Ids.TaskId.make(sessionId) } }))
+        }).pipe(
+          Effect.provide(Layer.fresh(Runtime.layer({
+            provider: Scripted.layer([...turns]),
+            tools: [ExecuteCode.toolset, Files.toolset, Delegate.toolset],
+            approvals: Approvals.layerCallback(() => Effect.succeed("once")),
+            store: SqliteSessionStore.layer({ path: join(directory, database) }),
+            plugins: [plugin]
+          })))
+        )
+      const turns: ReadonlyArray<ReadonlyArray<Scripted.Turn>> = [
+        [
+          Scripted.complete({ toolCalls: [call("c1", "delegate_task", { goal: "one" }), call("c2", "read_file", { path: "a.txt" })] }),
+          Scripted.complete({ toolCalls: [call("c1", "read_file", { path: "a.txt" })] }),
+          Scripted.complete("found"),
+          Scripted.complete({ toolCalls: [call("c3", "execute_code", { code: "read_file({ path: 'a.txt' })", language: "javascript" })] }),
+          Scripted.complete("done"),
+          Scripted.complete("A title")
+        ],
+        [Scripted.complete({ toolCalls: [call("c1", "delegate_task", { goal: "two" })] }), Scripted.complete("found"), Scripted.complete("done"), Scripted.complete("A title")]
+      ]
+      for (const answers of turns) yield* run(answers, Telemetry.plugin({ captureContent: true }), "traced.db").pipe(Effect.withTracer(tracer))
+      for (const answers of turns) yield* run(answers, OtelPlugin.make(environment(server.url, tracesOff)), "exported.db")
+      const own = spans.filter(({ name }) => /^(?:invoke_agent|step|chat|execute_tool|approval)/u.test(name))
+      assert.strictEqual(new Set(ended).size, ended.length)
+      assert.isTrue(own.every(({ status }) => status._tag === "Ended"))
+      const below = (parent: string | undefined): ReadonlyArray<unknown> =>
+        own
+          .filter((span) => {
+            const above = Option.getOrUndefined(span.parent)?.spanId
+            return parent === undefined ? !own.some(({ spanId }) => spanId === above) : above === parent
+          })
+          .map(({ name, spanId }) => {
+            const inner = below(spanId)
+            return inner.length === 0 ? name : [name, ...inner]
+          })
+      const sorted = (tree: unknown): unknown =>
+        Array.isArray(tree) ? [tree[0], ...tree.slice(1).map(sorted).toSorted((a, b) => JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)] : tree
+      assert.deepStrictEqual(below(undefined).map(sorted), server.trees().map(names).map(sorted))
+      const child = own.find(({ name, parent }) => name.startsWith("invoke_agent") && Option.getOrUndefined(parent) !== undefined)
+      assert.strictEqual(child?.attributes.get("hermes.child.status"), "completed")
+    }), 20_000)
 
   it.live("without a tracer nothing is kept, and nothing is handed on", () =>
     Effect.gen(function*() {

@@ -27,6 +27,8 @@ export interface Begun {
   readonly context: Context.Context<never>
   readonly turnId: string
   readonly sessionId: string
+  /** True in the run of a child agent. */
+  readonly isChild: boolean
   readonly startedAt: number
 }
 
@@ -41,6 +43,8 @@ export interface TracerSpans {
   readonly attempt: (begun: Begun, ids: { readonly apiRequestId: string; readonly step: number | undefined; readonly model: string }) => Tracer.AnySpan | undefined
   /** The place of a tool call. */
   readonly call: (begun: Begun, ids: { readonly apiRequestId: string; readonly callId: string; readonly name: string }) => Tracer.AnySpan | undefined
+  /** Ends spans that the record never told of, as interrupted. */
+  readonly close: (at: number) => void
 }
 
 /** Runs that are over whose spans late side tasks are put under. */
@@ -98,21 +102,23 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
   }
   const spanOf = (spanId: string | undefined): Tracer.AnySpan | undefined => spanId === undefined ? undefined : open.get(spanId) ?? recent.get(spanId)
 
-  const runSpan = ({ context, sessionId, startedAt, turnId }: Begun): Tracer.AnySpan | undefined =>
-    spanOf(RunSpans.childId(sessionId)) ?? spanOf(RunSpans.runId(turnId)) ?? begin({
-      name: `invoke_agent ${agentName}`,
-      kind: "internal",
-      spanId: RunSpans.runId(turnId),
-      startedAt,
-      traceId: RunSpans.traceIdOf(turnId)
-    }, context, undefined)
-
-  /** The call of the same run that the fiber is in. */
-  const enclosing = ({ context, turnId }: Begun): Tracer.AnySpan | undefined => {
+  /** The call that the fiber is in. */
+  const callOf = ({ context }: Begun) => {
     let at = Option.getOrUndefined(Context.getOption(context, Tracer.ParentSpan))
     while (at !== undefined && !places.has(at.spanId)) at = at._tag === "Span" ? Option.getOrUndefined(at.parent) : undefined
-    const place = at === undefined ? undefined : places.get(at.spanId)
-    return place?.turnId === turnId ? open.get(place.spanId) : undefined
+    return at === undefined ? undefined : places.get(at.spanId)
+  }
+  /** The call of the same run that the fiber is in. */
+  const enclosing = (begun: Begun): Tracer.AnySpan | undefined => {
+    const call = callOf(begun)
+    return call?.turnId === begun.turnId ? open.get(call.spanId) : undefined
+  }
+  /** The span of a run; that of a child is under the call that delegated to it. */
+  const runSpan = (begun: Begun): Tracer.AnySpan | undefined => {
+    const { context, isChild, sessionId, startedAt, turnId } = begun
+    const spanId = isChild ? RunSpans.childId(sessionId) : RunSpans.runId(turnId)
+    const wanted = { name: `invoke_agent ${agentName}`, kind: "internal", spanId, startedAt, traceId: RunSpans.traceIdOf(turnId) } as const
+    return spanOf(spanId) ?? begin(wanted, context, isChild ? spanOf(callOf(begun)?.spanId) : undefined)
   }
   /** Those who run inside of a call belong to its span and cannot write on it, as Effect's toolkits do with arguments. */
   const placeOf = (span: Tracer.Span | undefined): Tracer.AnySpan | undefined =>
@@ -140,6 +146,10 @@ export const make = ({ agentName, parent, sampler, tracer }: Options): TracerSpa
       const span = inner(begun, { name: `execute_tool ${name}`, kind: "internal", spanId }, below)
       if (span !== undefined) places.set(span.spanId, { spanId, turnId: begun.turnId })
       return placeOf(span)
+    },
+    close: (at) => {
+      for (const span of Array.from(open.values()).toReversed()) span.end(nanos(at), exitOf({ _tag: "Cut" }))
+      open.clear()
     },
     sink: {
       open: (head) => {

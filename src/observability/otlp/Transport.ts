@@ -21,6 +21,7 @@ import * as FetchHttpClient from "effect/http/FetchHttpClient"
 import * as HttpClient from "effect/http/HttpClient"
 import { HttpClientError, TransportError } from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import type { LogsData } from "effect/observability/OtlpLogger"
 import type { MetricsData } from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as Json from "../../domain/Json.ts"
@@ -143,6 +144,11 @@ const labelled = ({ resourceMetrics }: MetricsData): MetricsData => ({
   }))
 })
 
+/** Puts log records under the scope, where Effect's exporter names the service. */
+const scoped = ({ resourceLogs }: LogsData): LogsData => ({
+  resourceLogs: resourceLogs.map((resource) => ({ ...resource, scopeLogs: resource.scopeLogs.map((logs) => ({ ...logs, scope })) }))
+})
+
 /**
  * Writes log records without secrets: they hold text of models, tools and applications. Spans come without, because a view takes
  * secrets out of a message once, however often it is sent.
@@ -153,7 +159,7 @@ const redacted = (layer: Layer.Layer<OtlpSerialization.OtlpSerialization>) =>
     Effect.map(OtlpSerialization.OtlpSerialization, ({ logs, metrics, traces }) =>
       OtlpSerialization.OtlpSerialization.of({
         // Strings are changed and nothing else.
-        logs: (data) => logs(redactValue(data, unbounded) as typeof data),
+        logs: (data) => logs(scoped(redactValue(data, unbounded) as typeof data)),
         traces,
         metrics: (data) => metrics(labelled(data))
       }))
