@@ -76,11 +76,22 @@ export const serialised = (message: Prompt.Message, maxChars: number): ReadonlyA
   }]
 }
 
+/** Messages in their form, which requests send again and again; the limit is that of the exporter. */
+const forms = new WeakMap<Prompt.Message, { readonly maxChars: number; readonly form: ReadonlyArray<Schema.Json> }>()
+
+const formOf = (message: Prompt.Message, maxChars: number): ReadonlyArray<Schema.Json> => {
+  const known = forms.get(message)
+  if (known?.maxChars === maxChars) return known.form
+  const form = serialised(message, maxChars)
+  forms.set(message, { maxChars, form })
+  return form
+}
+
 /** The system prompt and the last messages of a request. */
 export const input = (messages: ReadonlyArray<Prompt.Message | undefined>, maxChars: number): ReadonlyArray<Schema.Json> => {
   const known = messages.filter((message) => message !== undefined)
-  const said = known.filter(({ role }) => role !== "system").flatMap((message) => serialised(message, maxChars)).slice(-shown)
-  return [...known.filter(({ role }) => role === "system").flatMap((message) => serialised(message, maxChars)), ...said]
+  const said = known.filter(({ role }) => role !== "system").slice(-shown).flatMap((message) => formOf(message, maxChars)).slice(-shown)
+  return [...known.filter(({ role }) => role === "system").flatMap((message) => formOf(message, maxChars)), ...said]
 }
 
 /** Counters of Langfuse; those that are not always there only where they count something. */

@@ -159,11 +159,18 @@ export const ofMessage = ({ content, role }: Prompt.Message): Message => ({
 /** Texts of messages, which requests send again and again. */
 const texts = new WeakMap<Prompt.Message, string>()
 
+/** A message as JSON text; of a system prompt the list of its parts. */
 const textOf = (message: Prompt.Message): string => {
-  const known = texts.get(message) ?? text(ofMessage(message))
-  texts.set(message, known)
-  return known
+  const known = texts.get(message)
+  if (known !== undefined) return known
+  const said = ofMessage(message)
+  const made = text(message.role === "system" ? said.parts : said)
+  texts.set(message, made)
+  return made
 }
+
+/** Lists in JSON as one. */
+const joined = (lists: ReadonlyArray<string>): string => `[${lists.map((one) => one.slice(1, -1)).filter((one) => one !== "").join(",")}]`
 
 /** The attributes for what an attempt was sent. */
 export const input = (
@@ -178,10 +185,10 @@ export const input = (
     }
   }
   const known = messages.filter((message) => message !== undefined)
-  const system = known.filter(({ role }) => role === "system").flatMap((message) => ofMessage(message).parts)
+  const system = joined(known.filter(({ role }) => role === "system").map(textOf))
   return {
     "gen_ai.input.messages": `[${known.filter(({ role }) => role !== "system").map(textOf).join(",")}]`,
-    ...(system.length === 0 ? {} : { "gen_ai.system_instructions": text(system) })
+    ...(system === "[]" ? {} : { "gen_ai.system_instructions": system })
   }
 }
 
