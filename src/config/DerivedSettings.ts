@@ -10,7 +10,7 @@ import type { Values } from "./Settings.ts"
 const taskTimeouts = new Map([["vision", 120], ["web_extract", 360], ["compression", 120]])
 
 /** Provider, model and timeout of a side task. */
-export interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeout"> {
+interface AuxiliaryTask extends Omit<Values["auxiliary"][string], "timeout"> {
   /** Seconds. */
   readonly timeout: number
 }
@@ -22,7 +22,7 @@ export const auxiliaryTask = ({ auxiliary }: Pick<Values, "auxiliary">, task: st
 }
 
 /** A provider to turn to when the main one has failed. */
-export type Fallback = Omit<Values["fallbackProviders"][number], "apiKeyEnv">
+type Fallback = Omit<Values["fallbackProviders"][number], "apiKeyEnv">
 
 /** The chain of fallbacks: `fallback_providers`, or the one `fallback_model` of older files. */
 export const fallbacks = ({ fallbackModel, fallbackProviders }: Values): ReadonlyArray<Fallback> => {

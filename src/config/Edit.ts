@@ -84,7 +84,7 @@ export const locate = (tree: unknown, key: string): Effect.Effect<ReadonlyArray<
   })
 
 /** The value that a key means; positions of lists count as names. */
-export const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
+const lookUp = (tree: unknown, names: ReadonlyArray<string>): unknown => {
   if (names.length === 0 || tree === undefined) return tree
   const count = Tree.isMapping(tree) ? Math.max(1, longest(tree, names)) : 1
   return lookUp(Tree.get(tree, [names.slice(0, count).join(".")]), names.slice(count))
@@ -194,7 +194,7 @@ export const set = Effect.fn("Edit.set")(function*(key: string, text: string): E
 })
 
 /** Keys of the main model's section that {@link setModel} sets. */
-export interface ModelChange extends Readonly<Record<"default", string>>, Readonly<Record<"provider" | "base_url" | "api_mode", string | undefined>> {}
+interface ModelChange extends Readonly<Record<"default", string>>, Readonly<Record<"provider" | "base_url" | "api_mode", string | undefined>> {}
 
 const text = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
 
@@ -241,7 +241,7 @@ const encode = (settings: Values): Tree.Mapping => {
 }
 
 /** The settings in effect, by the keys of the file, secrets masked. */
-export interface Shown {
+interface Shown {
   readonly values: Tree.Mapping
   /** Keys that are left out or changed from what the user wrote: a line each. */
   readonly warnings: ReadonlyArray<string>

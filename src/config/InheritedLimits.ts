@@ -22,7 +22,7 @@ import type { Values } from "./Settings.ts"
 export const variable = "HERMES_LIMITS"
 
 /** Starts of `hermes` inside of one another, beyond which no run starts; that of children of a run. */
-export const maxDepth = 2
+const maxDepth = 2
 
 const LimitsSchema = Schema.Struct({
   /** Runs of other processes above: 1 for a program that the user's own started. */

@@ -107,7 +107,7 @@ const generalPath = (name: string): ReadonlyArray<string> | undefined => {
 }
 
 /** Settings from variables, and remarks about variables that name no setting. */
-export interface FromVariables {
+interface FromVariables {
   readonly assignments: ReadonlyArray<Assignment>
   readonly remarks: ReadonlyArray<string>
 }

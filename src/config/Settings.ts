@@ -5,8 +5,8 @@
  *
  * Keys are snake_case in the file and camelCase here; `agent.max_turns` is `settings.agent.maxTurns`. Times are seconds
  * where the name says nothing else. A key without a default is absent unless it was set. Secrets are `Redacted`. The
- * sections are described where they are defined: in `ModelSettings`, `AgentSettings`, `ToolSettings`, and here those of the program
- * around the agent: plugins and hooks, what is shown, what is kept.
+ * sections are described where they are defined: in `SettingSections`, and here those of the program around the agent: plugins
+ * and hooks, what is shown, what is kept.
  *
  * Where the specifications give values of several periods, the defaults are those of the period that the documents
  * describe, unless `ARCHITECTURE.md` §7 decides.
@@ -19,11 +19,9 @@
  */
 import * as Context from "effect/Context"
 import * as Schema from "effect/Schema"
-import * as Agent from "./AgentSettings.ts"
 import * as F from "./Fields.ts"
-import * as Model from "./ModelSettings.ts"
 import type { RouteSources } from "./SettingSources.ts"
-import * as Tool from "./ToolSettings.ts"
+import * as Sections from "./SettingSections.ts"
 
 /** `plugins`: `disabled` wins over `enabled`. `entries.<plugin>` is the plugin's own, as it stands in the file. */
 const plugins = F.defaulted({
@@ -90,47 +88,47 @@ const logging = F.defaulted({
 const database = F.defaulted({ journalMode: F.withDefault(F.unsupported(F.choice(["wal", "delete"]), { holds: ["wal"] }), "wal") })
 
 const fields = {
-  model: Model.model,
-  providers: F.withDefault(F.mapOf(Model.provider), {}),
-  customProviders: F.withDefault(Schema.Array(Model.customProvider), []),
-  fallbackProviders: F.withDefault(Schema.Array(Model.fallback), []),
+  model: Sections.model,
+  providers: F.withDefault(F.mapOf(Sections.provider), {}),
+  customProviders: F.withDefault(Schema.Array(Sections.customProvider), []),
+  fallbackProviders: F.withDefault(Schema.Array(Sections.fallback), []),
   /** The older form of a chain of one; counts when `fallbackProviders` is empty. */
-  fallbackModel: F.optional(Model.fallback),
-  credentialPoolStrategies: F.withDefault(F.mapOf(Model.poolStrategy), {}),
-  providerRouting: Model.providerRouting,
+  fallbackModel: F.optional(Sections.fallback),
+  credentialPoolStrategies: F.withDefault(F.mapOf(Sections.poolStrategy), {}),
+  providerRouting: Sections.providerRouting,
   /** By task; these tasks are the contract's, and not done yet. */
   auxiliary: F.withDefault(
-    F.mapWithout(Model.auxiliary, ["compression", "summary", "session_search", "skills_hub", "flush_memories"]),
+    F.mapWithout(Sections.auxiliary, ["compression", "summary", "session_search", "skills_hub", "flush_memories"]),
     {}
   ),
-  bedrock: Model.bedrock,
-  network: Model.network,
+  bedrock: Sections.bedrock,
+  network: Sections.network,
 
-  agent: Agent.agent,
-  delegation: Agent.delegation,
-  toolLoopGuardrails: Agent.toolLoopGuardrails,
-  compression: Agent.compression,
-  context: Agent.context,
-  promptCaching: Agent.promptCaching,
-  memory: Agent.memory,
-  skills: Agent.skills,
+  agent: Sections.agent,
+  delegation: Sections.delegation,
+  toolLoopGuardrails: Sections.toolLoopGuardrails,
+  compression: Sections.compression,
+  context: Sections.context,
+  promptCaching: Sections.promptCaching,
+  memory: Sections.memory,
+  skills: Sections.skills,
   /** JSON file with messages that follow the system prompt of every call. */
   prefillMessagesFile: F.optional(F.text),
 
   toolsets: F.withDefault(F.texts, ["hermes-cli"]),
   platformToolsets: F.withDefault(F.mapOf(F.texts), {}),
   disabledToolsets: F.withDefault(F.texts, []),
-  terminal: Tool.terminal,
-  toolOutput: Tool.toolOutput,
+  terminal: Sections.terminal,
+  toolOutput: Sections.toolOutput,
   fileReadMaxChars: F.withDefault(F.positive, 100_000),
-  codeExecution: Tool.codeExecution,
-  mcpServers: F.withDefault(F.mapOf(Tool.mcpServer), {}),
-  cron: Tool.cron,
+  codeExecution: Sections.codeExecution,
+  mcpServers: F.withDefault(F.mapOf(Sections.mcpServer), {}),
+  cron: Sections.cron,
 
-  approvals: Tool.approvals,
+  approvals: Sections.approvals,
   /** Commands that were approved for good. */
   commandAllowlist: F.withDefault(F.texts, []),
-  security: Tool.security,
+  security: Sections.security,
 
   plugins,
   hooks: F.withDefault(F.mapOf(Schema.Array(shellHook)), {}),
@@ -156,7 +154,7 @@ export const providerKeysKey = renamed.credentials
 export const SettingsSchema = Schema.Struct({
   ...fields,
   /** Keys of `<provider>.api_keys`, by provider. */
-  credentials: F.withDefault(F.mapOf(Model.providerKeys), {}),
+  credentials: F.withDefault(F.mapOf(Sections.providerKeys), {}),
   /** Layout of the file; a mark for migrations. */
   configVersion: F.optional(F.unsupported(F.count, { holds: "any" }))
 }).pipe(Schema.encodeKeys({ ...F.fileKeys(fields), ...renamed }))

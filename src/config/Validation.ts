@@ -21,7 +21,7 @@ import * as Tree from "./internal/Tree.ts"
 import { fileKey, providerKeysKey, SettingsSchema, type Values } from "./Settings.ts"
 
 /** A remark about a place. */
-export interface Remark {
+interface Remark {
   readonly path: Tree.Path
   readonly text: string
   /** No run may start with it. */

@@ -1,0 +1,349 @@
+/**
+ * Sections of the settings: every key of a section with its kind and its default. `Settings` puts them together.
+ *
+ * **Details**
+ *
+ * First models: which one, by which provider, at which address, and what happens when it does not answer. Then the agent:
+ * how long it runs, what it delegates, remembers and compacts. Then tools: the terminal, bounds of results, MCP servers,
+ * jobs. Then safety: approvals, addresses, redaction, the content scanner.
+ *
+ * Source: `hermes-llm.md` §19 and §21, `hermes-product.md` §1.10, §2.3, §2.4, §3.1 and §6, `ARCHITECTURE.md` §7.
+ */
+import * as Schema from "effect/Schema"
+import { Configurable } from "../domain/ApiMode.ts"
+import * as F from "./Fields.ts"
+
+/** Effort of a model's thinking; `none` turns it off. */
+export const reasoningEffort = F.choice(["none", "minimal", "low", "medium", "high", "xhigh"])
+
+/** `model`: the main model. */
+export const model = F.defaulted({
+  default: F.optional(F.text),
+  provider: F.withDefault(F.text, "auto"),
+  baseUrl: F.optional(F.text),
+  apiKey: F.optional(F.secret),
+  /** Absent means found out from provider, model and address. */
+  apiMode: F.optional(Configurable),
+  maxTokens: F.optional(F.positive),
+  contextLength: F.optional(F.positive),
+  ollamaNumCtx: F.optional(F.positive),
+  streaming: F.withDefault(F.flag, true)
+})
+
+/** `providers.<id>`: deadlines in seconds; those of a model win over those of its provider. */
+export const provider = F.section({
+  requestTimeoutSeconds: F.optional(F.seconds),
+  staleTimeoutSeconds: F.optional(F.seconds),
+  /** Address at which `hermes model login` logs in, instead of at the provider's own service. */
+  loginBaseUrl: F.optional(F.text),
+  models: F.withDefault(
+    F.mapOf(F.section({ timeoutSeconds: F.optional(F.seconds), staleTimeoutSeconds: F.optional(F.seconds) })),
+    {}
+  )
+})
+
+/** `custom_providers[]`: endpoints with a name of their own. */
+export const customProvider = F.section({
+  name: F.text,
+  baseUrl: F.text,
+  apiKey: F.optional(F.secret),
+  /** Environment variable that holds the key. */
+  keyEnv: F.optional(F.text),
+  apiMode: F.optional(Configurable),
+  models: F.withDefault(F.mapOf(F.section({ contextLength: F.optional(F.positive) })), {})
+})
+
+/** `fallback_providers[]` and the older `fallback_model`. `api_key_env` is another name of `key_env`. */
+export const fallback = F.section({
+  provider: F.text,
+  model: F.text,
+  baseUrl: F.optional(F.text),
+  apiKey: F.optional(F.secret),
+  keyEnv: F.optional(F.text),
+  apiKeyEnv: F.optional(F.text),
+  apiMode: F.optional(Configurable)
+})
+
+/** `<provider>.api_keys`: the keys that a provider's pool is made of. */
+export const providerKeys = F.section({ apiKeys: F.withDefault(F.secrets, []) })
+
+/** `credential_pool_strategies.<provider>`. */
+export const poolStrategy = F.choice(["fill_first", "round_robin", "random", "least_used"])
+
+/** `provider_routing`: what OpenRouter is told about the providers behind it. */
+export const providerRouting = F.defaulted({
+  only: F.withDefault(F.texts, []),
+  ignore: F.withDefault(F.texts, []),
+  order: F.withDefault(F.texts, []),
+  sort: F.optional(F.choice(["price", "throughput", "latency"])),
+  requireParameters: F.optional(F.flag),
+  dataCollection: F.optional(F.choice(["allow", "deny"]))
+})
+
+/** `auxiliary.<task>`: who does a side task. The default of `timeout` depends on the task: `DerivedSettings.auxiliaryTask`. */
+export const auxiliary = F.section({
+  provider: F.withDefault(F.text, "auto"),
+  model: F.optional(F.text),
+  baseUrl: F.optional(F.text),
+  apiKey: F.optional(F.secret),
+  apiMode: F.optional(Configurable),
+  timeout: F.optional(F.seconds),
+  contextLength: F.optional(F.unsupported(F.positive))
+})
+
+/** `bedrock`: a guardrail needs identifier and version, and every route of a run has to be one of Bedrock: `DerivedSettings.guardrail`. */
+export const bedrock = F.defaulted({
+  guardrail: F.defaulted({
+    guardrailIdentifier: F.optional(F.text),
+    /** A number, or `DRAFT`. */
+    guardrailVersion: F.optional(F.argument),
+    streamProcessingMode: F.optional(F.choice(["sync", "async"])),
+    trace: F.optional(F.choice(["enabled", "disabled", "enabled_full"]))
+  })
+})
+
+/**
+ * `network`: deadlines of model calls in seconds. The contract knows them as environment variables (`HERMES_API_TIMEOUT`,
+ * `HERMES_STREAM_READ_TIMEOUT`, …); what is absent here depends on the route (`hermes-llm.md` §2.5).
+ */
+export const network = F.defaulted({
+  requestTimeoutSeconds: F.optional(F.seconds),
+  streamReadTimeoutSeconds: F.optional(F.seconds),
+  streamStaleTimeoutSeconds: F.optional(F.seconds),
+  callStaleTimeoutSeconds: F.optional(F.seconds),
+  streamRetries: F.withDefault(F.count, 2)
+})
+
+/** `agent`. Times are seconds. */
+export const agent = F.defaulted({
+  /** Model calls with tools in one run. */
+  maxTurns: F.withDefault(F.positive, 90),
+  /** Tries of one provider in all. */
+  apiMaxRetries: F.withDefault(F.integer({ least: 1 }), 3),
+  reasoningEffort: F.withDefault(reasoningEffort, "medium"),
+  /** Budgets of one run and the children that it delegates to; without a limit when absent. */
+  runBudgetSeconds: F.optional(F.seconds),
+  runBudgetTokens: F.optional(F.positive),
+  /** US dollars, as far as prices are known. */
+  runBudgetDollars: F.optional(F.number({ least: 0 })),
+  runBudgetToolCalls: F.optional(F.positive),
+  gatewayTimeout: F.withDefault(F.unsupported(F.seconds), 1800),
+  /** `auto` decides by the model's name; a list holds parts of names. */
+  toolUseEnforcement: F.withDefault(
+    F.unsupported(
+      Schema.Union([Schema.Literal("auto"), Schema.Boolean, F.texts]).annotate({
+        expected: "auto, true, false or a list of model names"
+      }),
+      { holds: [false, []] }
+    ),
+    "auto"
+  ),
+  /** Description of the place where the agent works, for the model: part of the system prompt of each new session. */
+  environmentHint: F.optional(F.text)
+})
+
+/**
+ * `delegation`: what a child agent may do, and its route: laid over the parent's as one source over another (`RouteStatement`).
+ *
+ * **Details**
+ *
+ * The periods of the contract differ; the middle one holds, with the spawn depth of 2 and the one `delegate_task` per step
+ * of `ARCHITECTURE.md` §7. A child has no deadline unless one is set, and then at least half a minute.
+ */
+export const delegation = F.defaulted({
+  maxSpawnDepth: F.withDefault(F.integer({ least: 1 }), 2),
+  maxConcurrentChildren: F.withDefault(F.integer({ least: 1 }), 3),
+  /** Number of `delegate_task` calls of one step that are run; each can carry several tasks. */
+  maxCallsPerStep: F.withDefault(F.integer({ least: 1 }), 1),
+  maxIterations: F.withDefault(F.positive, 50),
+  childTimeoutSeconds: F.optional(F.number({ least: 30 })),
+  model: F.optional(F.text),
+  provider: F.optional(F.text),
+  baseUrl: F.optional(F.text),
+  apiKey: F.optional(F.secret),
+  /** Absent means the parent's at the parent's address, else found out from provider, model and address. */
+  apiMode: F.optional(Configurable),
+  reasoningEffort: F.optional(reasoningEffort),
+  inheritMcpToolsets: F.withDefault(F.flag, true),
+  /** Auto-approves tool calls of sub-agents once, instead of denying them. */
+  subagentAutoApprove: F.withDefault(F.flag, false)
+})
+
+const limits = (exactFailure: number, sameToolFailure: number, idempotentNoProgress: number) =>
+  F.defaulted({
+    exactFailure: F.withDefault(F.positive, exactFailure),
+    sameToolFailure: F.withDefault(F.positive, sameToolFailure),
+    idempotentNoProgress: F.withDefault(F.positive, idempotentNoProgress)
+  })
+
+/** `tool_loop_guardrails`: how many repetitions of one run are warned about, and how many end it. */
+export const toolLoopGuardrails = F.defaulted({
+  warningsEnabled: F.withDefault(F.flag, true),
+  hardStopEnabled: F.withDefault(F.flag, false),
+  warnAfter: limits(2, 3, 2),
+  hardStopAfter: limits(5, 8, 5)
+})
+
+/** `compression`: when the conversation is compacted, and what of it stays. */
+export const compression = F.defaulted({
+  enabled: F.withDefault(F.unsupported(F.wordyFlag, { holds: [false] }), true),
+  /** Share of the context window that triggers it. */
+  threshold: F.withDefault(F.unsupported(F.ratio), 0.5),
+  /** Share of the trigger that is kept as recent context. */
+  targetRatio: F.withDefault(F.unsupported(F.number({ least: 0.1, most: 0.8 })), 0.2),
+  protectFirstN: F.withDefault(F.unsupported(F.integer({ least: 0 })), 3),
+  protectLastN: F.withDefault(F.unsupported(F.count), 20)
+})
+
+/** `context`: the engine that compacts. */
+export const context = F.defaulted({ engine: F.withDefault(F.unsupported(F.text), "compressor") })
+
+/** `prompt_caching`. */
+export const promptCaching = F.defaulted({ cacheTtl: F.withDefault(F.unsupported(F.choice(["5m", "1h"])), "5m") })
+
+/** `memory`: limits are characters; a nudge interval of 0 is never. */
+export const memory = F.defaulted({
+  memoryEnabled: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  userProfileEnabled: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  memoryCharLimit: F.withDefault(F.unsupported(F.positive), 2200),
+  userCharLimit: F.withDefault(F.unsupported(F.positive), 1375),
+  nudgeInterval: F.withDefault(F.unsupported(F.count, { holds: [0] }), 10),
+  /** One provider besides the built-in memory. */
+  provider: F.optional(F.unsupported(F.text))
+})
+
+/** `skills`. The two specifications differ on the nudge interval (10, 15); the table of keys holds. */
+export const skills = F.defaulted({
+  creationNudgeInterval: F.withDefault(F.unsupported(F.count, { holds: [0] }), 15),
+  externalDirs: F.withDefault(F.unsupported(F.paths, { holds: [[]] }), []),
+  disabled: F.withDefault(F.unsupported(F.texts, { holds: [[]] }), []),
+  templateVars: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true),
+  inlineShell: F.withDefault(F.unsupported(F.flag, { holds: [false] }), false)
+})
+
+/** `terminal`: times are seconds. */
+export const terminal = F.defaulted({
+  backend: F.withDefault(
+    F.unsupported(F.choice(["local", "docker", "singularity", "modal", "daytona", "ssh"]), {
+      holds: ["local"],
+      stops: true,
+      remedy: "commands would run on this machine; set it to local to allow that"
+    }),
+    "local"
+  ),
+  timeout: F.withDefault(F.seconds, 180),
+  lifetimeSeconds: F.withDefault(F.unsupported(F.seconds), 300),
+  /** Variables of a credential family that commands get; those of providers, messengers and forges never. */
+  envPassthrough: F.withDefault(F.texts, []),
+  /** Seconds that a single-query run waits for background processes that will report. */
+  oneshotCompletionWaitSeconds: F.withDefault(F.number({ least: 0 }), 600)
+})
+
+/** `tool_output`: bounds of what a tool prints. */
+export const toolOutput = F.defaulted({
+  maxBytes: F.withDefault(F.positive, 50_000),
+  maxLines: F.withDefault(F.positive, 2000),
+  maxLineLength: F.withDefault(F.positive, 2000)
+})
+
+/** `code_execution`. */
+export const codeExecution = F.defaulted({
+  mode: F.withDefault(F.choice(["project", "strict"]), "project"),
+  timeout: F.withDefault(F.seconds, 300),
+  maxToolCalls: F.withDefault(F.positive, 50)
+})
+
+/**
+ * `mcp_servers.<name>`: `command` for a server that is started, `url` for one that runs. Values of `env` and `headers` are
+ * taken for secrets.
+ */
+export const mcpServer = F.openSection({
+  command: F.optional(F.text),
+  args: F.withDefault(Schema.Array(F.argument), []),
+  env: F.withDefault(F.mapOf(F.variable), {}),
+  cwd: F.optional(F.text),
+  url: F.optional(F.text),
+  headers: F.withDefault(F.mapOf(F.variable), {}),
+  enabled: F.withDefault(F.flag, true),
+  timeout: F.withDefault(F.seconds, 120),
+  connectTimeout: F.withDefault(F.seconds, 60),
+  /** Seconds of silence before a server is pinged; 0 is never. */
+  keepalive: F.withDefault(F.number({ least: 0 }), 180),
+  /** Names or globs on the server's own tool names; `include` wins. */
+  tools: F.withDefault(
+    F.openSection({ include: F.optional(F.texts), exclude: F.optional(F.texts) }),
+    {}
+  ),
+  supportsParallelToolCalls: F.withDefault(F.flag, false),
+  /**
+   * Tools that run without an approval, besides those that the server states to be read-only or not destructive:
+   * `tools` are names or globs on the server's own tool names, `full` is all of them, `untrusted` is none but the read-only.
+   */
+  trust: F.optional(
+    Schema.Union([F.choice(["full", "untrusted"]), F.openSection({ tools: F.withDefault(F.texts, []) })])
+      .annotate({ expected: "full, untrusted, or tools: a list of tool names" })
+  ),
+  /** That the server wants a login (`hermes mcp login`), and what is known for it. */
+  oauth: F.optional(Schema.Union([
+    F.flag,
+    F.openSection({
+      clientId: F.optional(F.text),
+      clientSecret: F.optional(F.secret),
+      scope: F.optional(F.text),
+      redirectPort: F.optional(F.integer({ least: 1 }))
+    })
+  ]).annotate({ expected: "true, or client_id, client_secret, scope and redirect_port" })),
+  /** Lets the server ask a model in the middle of a call, which costs money. */
+  sampling: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, false) }), {}),
+  /** Lets the server ask the user in the middle of a call. */
+  elicitation: F.withDefault(F.openSection({ enabled: F.withDefault(F.flag, true) }), {})
+})
+
+/** `cron`: scheduled jobs. Times are seconds. */
+export const cron = F.defaulted({
+  /** Jobs that run at once; without a limit when absent. */
+  maxParallelJobs: F.optional(F.positive),
+  /** Reports the reason that keeps a job from running once, instead of at each of its times. */
+  preflight: F.withDefault(F.flag, true),
+  /** Shows a result with the name of its job. */
+  wrapResponse: F.withDefault(F.flag, true),
+  /** Of new jobs, such as `Europe/Berlin`; the machine's when absent. */
+  timezone: F.optional(F.text),
+  /** Lets a job make further jobs. */
+  jobsMaySchedule: F.withDefault(F.flag, false),
+  scriptTimeoutSeconds: F.withDefault(F.seconds, 120),
+  /** Seconds that a whole run may take. */
+  runTimeoutSeconds: F.withDefault(F.seconds, 3600)
+})
+
+const unattended = F.choice(["deny", "approve"])
+
+/** `approvals`: times are seconds, and silence is deny. */
+export const approvals = F.defaulted({
+  mode: F.withDefault(F.choice(["manual", "smart", "off"]), "manual"),
+  timeout: F.withDefault(F.seconds, 60),
+  /** For answers that come from elsewhere: a messenger, a page. */
+  gatewayTimeout: F.withDefault(F.seconds, 300),
+  cronMode: F.withDefault(unattended, "deny"),
+  singleQueryMode: F.withDefault(unattended, "deny"),
+  /** Answer where no one started the run at a terminal: the MCP server. */
+  unattendedMode: F.withDefault(unattended, "deny"),
+  /** Globs of commands that never run; nothing but an edit of this list lifts them. */
+  deny: F.withDefault(F.texts, []),
+  /** No slash command of this program destroys anything: a session that is left stays in the store. */
+  destructiveSlashConfirm: F.withDefault(F.unsupported(F.flag, { holds: [false] }), true)
+})
+
+/** `security`. Secrets are redacted unless this says otherwise; the periods differ, and this is the safer one. */
+export const security = F.defaulted({
+  allowPrivateUrls: F.withDefault(F.wordyFlag, false),
+  /** `ask` before web tools, curl and wget reach a host that nobody approved. */
+  unknownHosts: F.withDefault(F.choice(["allow", "ask"]), "allow"),
+  redactSecrets: F.withDefault(F.wordyFlag, true),
+  /** Directories that file tools may write to; anywhere when empty. */
+  writeSafeRoot: F.withDefault(F.paths, []),
+  tirithEnabled: F.withDefault(F.flag, true),
+  tirithPath: F.withDefault(F.text, "tirith"),
+  tirithTimeout: F.withDefault(F.seconds, 5),
+  tirithFailOpen: F.withDefault(F.flag, true)
+})
