@@ -12,12 +12,20 @@
  * A step whose only tool was `execute_code` is refunded, as often as there are model calls, so that a script that is run
  * for ever ends too.
  *
- * Source: `hermes-llm.md` §13.8 and §18, `hermes-product.md` §1.2 (`--run-budget`) and §3.4, `ARCHITECTURE.md` §7.
+ * What is spent beside a run's own model calls (titles, summaries, images described, commands judged, what MCP servers ask) is
+ * charged to the account of its session ({@link UsageAccounts}), so that it is in the sums of the run and counts for its budget. A run opens
+ * the account of its session and closes it when it ends; where none is under way, only the session's stored sums grow.
+ *
+ * Source: `hermes-llm.md` §12, §13.8 and §18, `hermes-product.md` §1.2 (`--run-budget`) and §3.4, `ARCHITECTURE.md` §7.
  */
 import * as BigDecimal from "effect/BigDecimal"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Cost from "../domain/Cost.ts"
 import type { Limit } from "../domain/RunEvent.ts"
 import * as Usage from "../domain/Usage.ts"
+import type { Entry } from "../routing/Auxiliary.ts"
 
 /** Limits of a run besides model calls; without a limit where absent. */
 export interface Limits {
@@ -172,3 +180,35 @@ const wordings: Readonly<Record<Limit, Wording>> = {
 
 /** See {@link Wording}. */
 export const wording = (limit: Limit): Wording => wordings[limit]
+
+/** Takes an entry into the sums of a run. */
+export type Charge = (entry: Entry) => Effect.Effect<void>
+
+/** Accounts of runs, by session. */
+export interface Accounts {
+  /** Runs an effect while its session has an account. */
+  readonly during: <A, E, R>(sessionId: string, charge: Charge, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** Returns the account of a session; undefined where no run of it is under way. */
+  readonly of: (sessionId: string) => Charge | undefined
+}
+
+/** The accounts of a runtime. */
+export class UsageAccounts extends Context.Service<UsageAccounts, Accounts>()("hermes-effect/agent/UsageAccounts") {
+  /** Accounts of a runtime's own. */
+  static readonly layer: Layer.Layer<UsageAccounts> = Layer.fresh(Layer.sync(UsageAccounts, () => makeAccounts()))
+}
+
+/** No accounts yet. */
+const makeAccounts = (): Accounts => {
+  const accounts = new Map<string, Charge>()
+  return {
+    during: (sessionId, charge, effect) =>
+      Effect.suspend(() => {
+        accounts.set(sessionId, charge)
+        return Effect.ensuring(effect, Effect.sync(() => {
+          if (accounts.get(sessionId) === charge) accounts.delete(sessionId)
+        }))
+      }),
+    of: (sessionId) => accounts.get(sessionId)
+  }
+}

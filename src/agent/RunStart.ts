@@ -22,7 +22,7 @@ import * as TextHygiene from "../domain/TextHygiene.ts"
 import * as TraceContext from "../domain/TraceContext.ts"
 import * as Digest from "../platform/Digest.ts"
 import * as PromptPrefix from "../prompt/PromptPrefix.ts"
-import * as ContextWindow from "../routing/ContextWindow.ts"
+import * as Catalogue from "../routing/Catalogue.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import * as Probing from "../routing/Probing.ts"
 import type { Service as RunRecord } from "../session/RunRecord.ts"
@@ -197,8 +197,7 @@ const checkModel = Effect.fnUntraced(function*(
 ): Effect.fn.Return<string | undefined, ConfigError> {
   if (catalogue === undefined) return undefined
   const asked = route ?? (yield* primaryRoute ?? primary)
-  const { window: { source, tokens } } = yield* catalogue.known(asked)
-  yield* ContextWindow.require(asked, tokens, source === "config" || source === "learnt")
+  yield* Catalogue.requireWindow(asked, (yield* catalogue.known(asked)).window)
   return onEvent === undefined ? undefined : yield* catalogue.notice(asked)
 })
 

@@ -177,7 +177,7 @@ const prepare = (state: RouteCallState, provider: Provider, delivered: string): 
     const call = Adaptation.apply(asked, { changes, contextWindow: window.tokens, outputCap })
     return provider.prepare({ ...call, messages: History.sendable(call.messages, Route.abilities(provider.info)) })
   }
-  const asked = PartialAnswer.continuation(question.call, delivered)
+  const asked = delivered === "" ? question.call : PartialAnswer.continuation(question.call, delivered)
   const prepared = changes.has("with_smaller_images") && !changes.has("without_images")
     ? Effect.flatMap(Adaptation.scaleImages(asked, ({ message }) => notice(state, message)), apply)
     : apply(asked)
@@ -272,7 +272,7 @@ export const run = <E>(state: RouteCallState, provider: Provider): Effect.Effect
       // The chain erases the types of its wrappers; the stack's maker states them as `E`.
       : intercepted(state, provider, number, progress, request, execute) as Effect.Effect<ModelResponse, AiError.AiError | E>)
   return Effect.map(response, (response) => ({
-    response: PartialAnswer.joined(response, delivered),
+    response: delivered === "" ? response : PartialAnswer.joined(response, delivered),
     route: provider.info,
     attempt: number,
     cost: known.cost(Usage.fromResponse(response.usage), response.reportedCost)

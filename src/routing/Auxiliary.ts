@@ -11,7 +11,7 @@
  *
  * An automatic choice goes on to the next provider when the account of one is empty or it cannot be reached; an explicit
  * one never does. Each call has its task's own deadline. Usage is counted for each task, and charged to the run and the session
- * that it works for (`UsageAccounts`).
+ * that it works for (`agent/Budget`).
  *
  * **Gotchas**
  *
@@ -52,7 +52,6 @@ import type { CallContext, ModelAnswer } from "../middleware/Middleware.ts"
 import * as TaskRoutes from "./TaskRoutes.ts"
 import type { Question, Service as ModelRouter } from "./ModelRouter.ts"
 import type { Lookup } from "./RouteKeys.ts"
-import type { Entry } from "./UsageAccounts.ts"
 import * as Evidence from "./classification/Evidence.ts"
 
 /** Tasks that the runtime itself has; an application may name others. */
@@ -68,6 +67,14 @@ export type Task =
   | "title"
   | "approval"
   | (string & {})
+
+/** Usage and cost of a side task. */
+export interface Entry {
+  readonly task: string
+  readonly route: RouteInfo
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Cost
+}
 
 /** Question of a side task, and the run that it is for. */
 export interface Ask extends TaskRoutes.Overrides {

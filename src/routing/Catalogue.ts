@@ -42,6 +42,7 @@ import type * as Path from "effect/Path"
 import type * as Scope from "effect/Scope"
 import { Home } from "../config/Home.ts"
 import { Settings, type Values } from "../config/Settings.ts"
+import { ConfigError } from "../domain/AgentError.ts"
 import * as Costs from "../domain/Cost.ts"
 import type { Route } from "../domain/Route.ts"
 import type { Usage } from "../domain/Usage.ts"
@@ -63,6 +64,16 @@ export interface Window {
   readonly tokens: number
   readonly source: WindowSource
 }
+
+/** Refuses a window that is too small for an agent, unless the user named it, or a refusal did: then runs have worked with it. */
+export const requireWindow = ({ model }: Pick<Route, "model">, { source, tokens }: Window): Effect.Effect<void, ConfigError> =>
+  source === "config" || source === "learnt" || tokens >= ContextWindow.minimum ? Effect.void : Effect.fail(
+    new ConfigError({
+      path: "model.context_length",
+      message: `${model} holds ${tokens} tokens, and an agent needs ${ContextWindow.minimum}: choose another model,`
+        + " or set model.context_length if it holds more or this is meant"
+    })
+  )
 
 /** Facts about a model. */
 export interface ModelFacts extends ModelTables.Abilities {

@@ -17,7 +17,6 @@ import * as Semaphore from "effect/Semaphore"
 import * as RouteStatement from "../config/RouteStatement.ts"
 import type { Values } from "../config/Settings.ts"
 import * as Yaml from "../config/Yaml.ts"
-import { ConfigError } from "../domain/AgentError.ts"
 import * as EndpointAddress from "../domain/EndpointAddress.ts"
 import type { Route } from "../domain/Route.ts"
 import * as ModelTables from "./catalogue/ModelTables.ts"
@@ -117,16 +116,6 @@ export const configured = ({ customProviders, model }: Pick<Values, "model" | "c
 
 /** The least that an agent can work with. */
 export const minimum = 64_000
-
-/** Refuses a window that is too small, unless the user said that it is meant by naming it. */
-export const require = (route: ModelAddress, tokens: number, named: boolean): Effect.Effect<void, ConfigError> =>
-  named || tokens >= minimum ? Effect.void : Effect.fail(
-    new ConfigError({
-      path: "model.context_length",
-      message: `${route.model} holds ${tokens} tokens, and an agent needs ${minimum}: choose another model,`
-        + " or set model.context_length if it holds more or this is meant"
-    })
-  )
 
 /**
  * Computes the window that Ollama is told to use: it takes a small default otherwise. `model.ollama_num_ctx`, else what it was found to hold,

@@ -68,15 +68,14 @@ const goOn = Prompt.userMessage({
   ]
 })
 
-/** The call for the rest of an answer of which `text` was read; the call itself where that is empty. */
-export const continuation = (call: ModelCall, text: string): ModelCall =>
-  text === ""
-    ? call
-    : { ...call, messages: [...call.messages, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }), goOn] }
+/** The call for the rest of an answer of which `text` was read. */
+export const continuation = (call: ModelCall, text: string): ModelCall => ({
+  ...call,
+  messages: [...call.messages, Prompt.assistantMessage({ content: [Prompt.textPart({ text })] }), goOn]
+})
 
 /** The answer that begins with `text` and goes on with what came when the rest was asked for. */
 export const joined = (response: ModelResponse, text: string): ModelResponse => {
-  if (text === "") return response
   const { parts } = response
   const at = parts.findIndex((part) => part.type !== "reasoning")
   const part = parts[at]

@@ -242,9 +242,9 @@ describe("Catalogue", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer)))
 
   it("a window below the least is refused, unless the user named it", () => {
-    const small = ContextWindow.require(route("custom", "tiny", "http://x"), 32_000, false)
+    const small = Catalogue.requireWindow(route("custom", "tiny", "http://x"), { tokens: 32_000, source: "endpoint" })
     assert.include(Effect.runSync(Effect.flip(small)).message, "tiny holds 32000 tokens, and an agent needs 64000")
-    Effect.runSync(ContextWindow.require(route("custom", "tiny"), 32_000, true))
+    Effect.runSync(Catalogue.requireWindow(route("custom", "tiny"), { tokens: 32_000, source: "config" }))
   })
 
   it("Ollama is told to hold what was found, and never more than the user allows", () => {

@@ -120,6 +120,7 @@ const contentText = (content: unknown): { readonly text: string; readonly thinki
 
 /** Separates inline reasoning from a text; structured reasoning makes it redundant. */
 const split = (text: string): { readonly text: string; readonly thinking: string } => {
+  if (!text.includes("<")) return { text, thinking: "" }
   let visible = ""
   let thinking = ""
   const tags = ThinkTags.make({ text: (piece) => void (visible += piece), reasoning: (piece) => void (thinking += piece) })

@@ -4,7 +4,7 @@
  *
  * Source: `hermes-llm.md` §4.1.
  */
-import type { ModelCall, ModelRequest, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
+import type { ModelCall, ModelRequest, ReasoningEffort, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
@@ -80,12 +80,95 @@ const streamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Raw.Fields 
     ? { stream: true, ...(endpoint.streamOptions ? { stream_options: { include_usage: true } } : {}) }
     : {}
 
+// Reasoning
+
+/** Fields of a request: those that the SDK knows, and those for `extra_body`. */
+interface ReasoningFields {
+  readonly body?: Raw.Fields
+  readonly extra?: Raw.Fields
+}
+
+const nothing: ReasoningFields = {}
+
+/** Model ids at aggregators that take the `reasoning` object. */
+const reasoningFamilies = [
+  "deepseek/",
+  "anthropic/",
+  "openai/",
+  "x-ai/",
+  "google/gemini-2",
+  "google/gemini-3",
+  "qwen/qwen3"
+]
+
+const aggregated = (effort: ReasoningEffort | undefined): Raw.Fields =>
+  effort === "none" ? { enabled: false } : { enabled: true, effort: effort ?? "medium" }
+
+const copilotEffort = (effort: ReasoningEffort): string =>
+  effort === "xhigh" || effort === "high" ? "high" : effort === "low" || effort === "minimal" ? "low" : "medium"
+
+/** Thinking levels of Gemini 3: Pro has two of them, Flash three; older models have none. */
+const geminiLevel = (model: string, effort: ReasoningEffort): string | undefined => {
+  if (!model.startsWith("gemini-3")) return undefined
+  if (effort === "low" || effort === "minimal") return "low"
+  return effort === "medium" && model.includes("flash") ? "medium" : "high"
+}
+
+const gemini = (model: string, effort: ReasoningEffort | undefined): Raw.Fields => {
+  const level = effort === undefined || effort === "none" ? undefined : geminiLevel(model, effort)
+  return {
+    extra_body: {
+      google: {
+        thinking_config: {
+          include_thoughts: effort !== "none",
+          ...(level === undefined ? {} : { thinking_level: level })
+        }
+      }
+    }
+  }
+}
+
+/** The fields that ask for a reasoning effort, or for none. */
+const reasoningFields = (effort: ReasoningEffort | undefined, endpoint: Endpoint.Endpoint): ReasoningFields => {
+  switch (endpoint.family) {
+    case "nous":
+      return effort === "none" ? nothing : { extra: { reasoning: aggregated(effort) } }
+    case "openrouter":
+    case "gateway":
+      return reasoningFamilies.some((family) => endpoint.fullModel.startsWith(family))
+        ? { extra: { reasoning: aggregated(effort) } }
+        : nothing
+    case "copilot":
+      return effort === undefined || effort === "none" || !ModelAbilities.reasons(endpoint.model)
+        ? nothing
+        : { extra: { reasoning: { effort: copilotEffort(effort) } } }
+    case "gemini":
+      return /^gemini-(2\.5|[3-9])/.test(endpoint.model) ? { extra: gemini(endpoint.model, effort) } : nothing
+    case "openai":
+    case "azure": {
+      const own = effort === undefined ? undefined : ModelAbilities.openAiEffort(endpoint.model, effort)
+      return own === undefined ? nothing : { body: { reasoning_effort: own } }
+    }
+    case "deepseek":
+    case "moonshot":
+    case "zai":
+      return effort === "none" ? { extra: { thinking: { type: "disabled" } } } : nothing
+    case "alibaba":
+      return effort === "none" ? { extra: { enable_thinking: false } } : nothing
+    case "ollama":
+    case "other":
+      return effort === "none" ? { extra: { think: false } } : nothing
+    default:
+      return nothing
+  }
+}
+
 // Request
 
 /** The request of a call. */
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const endpoint = Endpoint.of(route)
-  const reasoning = Endpoint.reasoningFields(call.reasoningEffort, endpoint)
+  const reasoning = reasoningFields(call.reasoningEffort, endpoint)
   const keyed = endpoint.family === "openai" && call.sessionId !== undefined
   return {
     model: route.model,

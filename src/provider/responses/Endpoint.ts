@@ -17,10 +17,8 @@ import * as Base64Url from "effect/encoding/Base64Url"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import type { ReasoningEffort } from "../../domain/Model.ts"
 import * as Json from "../../domain/Json.ts"
 import type { Route } from "../../domain/Route.ts"
-import * as ModelAbilities from "../ModelAbilities.ts"
 import * as Raw from "../Raw.ts"
 
 // Endpoints
@@ -51,52 +49,6 @@ export const of = (route: Route): Backend => {
   if (route.baseUrl === undefined) return provider ?? "openai"
   const host = URL.parse(route.baseUrl)?.hostname ?? ""
   return hosts.find(([domain]) => within(host, domain))?.[1] ?? provider ?? "other"
-}
-
-/** The part of a model id after the vendor, in lower case. */
-const modelName = (model: string): string => {
-  const name = model.trim().toLowerCase()
-  return name.slice(name.lastIndexOf("/") + 1)
-}
-
-// Reasoning
-
-/** Grok models that think as they like and refuse to be told how hard. */
-const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test(model)
-
-/** The fields of a request about reasoning: `reasoning`, and `encrypted` where its encrypted form is asked for. */
-interface ReasoningFields {
-  readonly reasoning: Raw.Fields | undefined
-  readonly encrypted: boolean
-}
-
-const silent: ReasoningFields = { reasoning: undefined, encrypted: false }
-
-/** The fields that ask a backend for a reasoning effort, or for none. */
-export const reasoningFields = (backend: Backend, model: string, effort: ReasoningEffort | undefined): ReasoningFields => {
-  if (effort === "none") return silent
-  const name = modelName(model)
-  const wanted = effort ?? "medium"
-  const level = wanted === "minimal" ? "low" : wanted
-  const supported = ModelAbilities.openAiEffort(name, level) ?? (level === "xhigh" ? "high" : level)
-  switch (backend) {
-    case "xai":
-      return refusesEffort(name)
-        ? { reasoning: undefined, encrypted: true }
-        : { reasoning: { effort: level === "xhigh" ? "high" : level, summary: "auto" }, encrypted: true }
-    case "github":
-      return ModelAbilities.reasons(name)
-        ? { reasoning: { effort: level === "xhigh" ? "high" : level }, encrypted: false }
-        : silent
-    case "chatgpt":
-      return { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
-    case "openai":
-      return ModelAbilities.reasons(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
-    case "other":
-      return ModelAbilities.reasons(name) || effort !== undefined
-        ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
-        : silent
-  }
 }
 
 // Headers

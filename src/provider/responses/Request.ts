@@ -11,10 +11,11 @@
  * Source: `hermes-llm.md` §4.3, §14.2.
  */
 import * as AiError from "effect/ai/AiError"
-import type { ModelCall, ModelRequest, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
+import type { ModelCall, ModelRequest, ReasoningEffort, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as Digest from "../../platform/Digest.ts"
+import * as ModelAbilities from "../ModelAbilities.ts"
 import type * as Raw from "../Raw.ts"
 import type * as SdkError from "../SdkError.ts"
 import * as Endpoint from "./Endpoint.ts"
@@ -80,6 +81,52 @@ const extraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): 
   ...(route.extraBody === undefined ? {} : { extra_body: { ...route.extraBody } })
 })
 
+// Reasoning
+
+/** The part of a model id after the vendor, in lower case. */
+const modelName = (model: string): string => {
+  const name = model.trim().toLowerCase()
+  return name.slice(name.lastIndexOf("/") + 1)
+}
+
+/** Grok models that think as they like and refuse to be told how hard. */
+const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test(model)
+
+/** The fields of a request about reasoning: `reasoning`, and `encrypted` where its encrypted form is asked for. */
+interface ReasoningFields {
+  readonly reasoning: Raw.Fields | undefined
+  readonly encrypted: boolean
+}
+
+const silent: ReasoningFields = { reasoning: undefined, encrypted: false }
+
+/** The fields that ask a backend for a reasoning effort, or for none. */
+const reasoningFields = (backend: Endpoint.Backend, model: string, effort: ReasoningEffort | undefined): ReasoningFields => {
+  if (effort === "none") return silent
+  const name = modelName(model)
+  const wanted = effort ?? "medium"
+  const level = wanted === "minimal" ? "low" : wanted
+  const supported = ModelAbilities.openAiEffort(name, level) ?? (level === "xhigh" ? "high" : level)
+  switch (backend) {
+    case "xai":
+      return refusesEffort(name)
+        ? { reasoning: undefined, encrypted: true }
+        : { reasoning: { effort: level === "xhigh" ? "high" : level, summary: "auto" }, encrypted: true }
+    case "github":
+      return ModelAbilities.reasons(name)
+        ? { reasoning: { effort: level === "xhigh" ? "high" : level }, encrypted: false }
+        : silent
+    case "chatgpt":
+      return { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
+    case "openai":
+      return ModelAbilities.reasons(name) ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true } : silent
+    case "other":
+      return ModelAbilities.reasons(name) || effort !== undefined
+        ? { reasoning: { effort: supported, summary: "auto" }, encrypted: true }
+        : silent
+  }
+}
+
 // Request
 
 /** ChatGPT's backend refuses a request without instructions. */
@@ -89,7 +136,7 @@ const standIn = "You are a helpful assistant."
 export const prepare = (call: ModelCall, route: Route): ModelRequest => {
   const backend = Endpoint.of(route)
   const { instructions = backend === "chatgpt" ? standIn : undefined, items } = Messages.toWire(call.messages)
-  const { encrypted, reasoning } = Endpoint.reasoningFields(backend, route.model, call.reasoningEffort)
+  const { encrypted, reasoning } = reasoningFields(backend, route.model, call.reasoningEffort)
   return {
     model: route.model,
     ...(instructions === undefined ? {} : { instructions }),
