@@ -1,7 +1,9 @@
 /**
- * JSON at the borders of the runtime: parsing without exceptions, and one way to turn any value into text.
+ * JSON at the borders of the runtime: parsing without exceptions, one way to turn any value into text, and values of unknown shape read
+ * field by field, without copies.
  */
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 
 /** The value of a JSON text, or none. */
 export const parse = (text: string): Option.Option<unknown> => {
@@ -20,4 +22,41 @@ export const toText = (value: unknown): string => {
   } catch {
     return String(value)
   }
+}
+
+/** An object of unknown fields. */
+export interface Fields {
+  readonly [name: string]: unknown
+}
+
+const noFields: Fields = Object.freeze({})
+const noItems: ReadonlyArray<unknown> = Object.freeze([])
+
+/** Tells whether a value is an object and no array. */
+export const isFields = (value: unknown): value is Fields => Predicate.isObject(value)
+
+/** The value itself, or an object without fields. */
+export const fields = (value: unknown): Fields => isFields(value) ? value : noFields
+
+/** The value itself, or an array without items. */
+export const items = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : noItems
+
+/** The value itself if it is a string. */
+export const string = (value: unknown): string | undefined => typeof value === "string" ? value : undefined
+
+/** A string or number as text; empty for everything else. */
+export const word = (value: unknown): string =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : ""
+
+/** The value of a text that is JSON, else the text. */
+export const parsed = (text: string): unknown => Option.getOrElse(parse(text), () => text)
+
+/** The object, or what is wrong with the body in its place. Text is parsed: servers mislabel JSON. */
+export const body = (raw: unknown): Fields | string => {
+  if (raw === undefined || raw === null || raw === "") return "the answer is empty"
+  const value = typeof raw === "string" ? parsed(raw) : raw
+  if (isFields(value)) return value
+  return typeof raw === "string" && raw.trimStart().startsWith("<")
+    ? "the answer is an HTML page and not JSON: correct the base URL"
+    : "the answer is no JSON object"
 }

@@ -9,7 +9,7 @@
  * instruction.
  */
 import type * as JsonSchema from "effect/JsonSchema"
-import * as Raw from "./Raw.ts"
+import * as Json from "../domain/Json.ts"
 
 // OpenAI
 
@@ -17,23 +17,23 @@ const single = ["items", "not", "additionalItems", "contains"]
 const lists = ["anyOf", "oneOf", "allOf", "prefixItems"]
 const tables = ["properties", "$defs", "definitions"]
 
-const isObjectSchema = (schema: Raw.Fields): boolean =>
+const isObjectSchema = (schema: Json.Fields): boolean =>
   schema["type"] === "object" || schema["properties"] !== undefined ||
-  Raw.items(schema["type"]).includes("object")
+  Json.items(schema["type"]).includes("object")
 
-const isClosed = (schema: Raw.Fields): boolean => {
-  const required = Raw.items(schema["required"])
+const isClosed = (schema: Json.Fields): boolean => {
+  const required = Json.items(schema["required"])
   return schema["additionalProperties"] === false &&
-    Object.keys(Raw.fields(schema["properties"])).every((name) => required.includes(name))
+    Object.keys(Json.fields(schema["properties"])).every((name) => required.includes(name))
 }
 
 /** Tells whether OpenAI can enforce a schema strictly. */
 export const isStrict = (schema: unknown): boolean => {
-  if (!Raw.isFields(schema)) return true
+  if (!Json.isFields(schema)) return true
   if (isObjectSchema(schema) && !isClosed(schema)) return false
   return single.every((name) => isStrict(schema[name])) &&
-    lists.every((name) => Raw.items(schema[name]).every(isStrict)) &&
-    tables.every((name) => Object.values(Raw.fields(schema[name])).every(isStrict))
+    lists.every((name) => Json.items(schema[name]).every(isStrict)) &&
+    tables.every((name) => Object.values(Json.fields(schema[name])).every(isStrict))
 }
 
 // Claude
@@ -71,7 +71,7 @@ const formats = new Set([
 const silent = new Set(["$schema", "$id", "$comment", "additionalProperties"])
 
 const eachValue = (value: unknown): unknown =>
-  Raw.isFields(value)
+  Json.isFields(value)
     ? Object.fromEntries(Object.entries(value).map(([key, schema]) => [key, closed(schema)]))
     : value
 
@@ -93,7 +93,7 @@ const inner = (key: string, value: unknown): unknown => {
 
 /** A schema that Claude takes. */
 export const closed = (schema: unknown): unknown => {
-  if (!Raw.isFields(schema)) return schema
+  if (!Json.isFields(schema)) return schema
   const out: Record<string, unknown> = {}
   const refused: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(schema)) {

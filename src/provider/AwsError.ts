@@ -12,9 +12,9 @@
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
+import * as Json from "../domain/Json.ts"
 import { redactStart } from "../domain/Redaction.ts"
 import * as NetworkReason from "./NetworkReason.ts"
-import * as Raw from "./Raw.ts"
 import * as SdkError from "./SdkError.ts"
 
 /** The place and the model that were asked. */
@@ -58,15 +58,15 @@ const maxMessage = 500
 const oneLine = (text: string): string => redactStart(text.replaceAll(/\s+/g, " ").trim(), maxMessage)
 
 const reasonOf = (error: Error, place: AwsContext): AiError.AiErrorReason => {
-  const fields = Raw.fields(error)
-  const answer = Raw.fields(fields["$metadata"])
+  const fields = Json.fields(error)
+  const answer = Json.fields(fields["$metadata"])
   const status = typeof answer["httpStatusCode"] === "number" ? answer["httpStatusCode"] : undefined
-  const requestId = Raw.word(answer["requestId"])
+  const requestId = Json.word(answer["requestId"])
   const message = oneLine(error.message)
   const { name } = error
   const isTooLong = name === "ValidationException" && tooLong.test(message)
-  const headers = Raw.fields(Raw.fields(fields["$response"])["headers"])
-  const retryAfter = SdkError.retryAfterOf((name) => Raw.string(headers[name]))
+  const headers = Json.fields(Json.fields(fields["$response"])["headers"])
+  const retryAfter = SdkError.retryAfterOf((name) => Json.string(headers[name]))
   const common = {
     metadata: {
       type: name,

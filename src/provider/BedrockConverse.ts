@@ -43,6 +43,7 @@ import type {
 } from "@aws-sdk/client-bedrock-runtime"
 import type { ConfigError } from "../domain/AgentError.ts"
 import { awsSecrets } from "../domain/CredentialNames.ts"
+import * as Json from "../domain/Json.ts"
 import type { ExecuteOptions, ModelRequest, ModelResponse, OnPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
@@ -56,7 +57,6 @@ import * as Exchange from "./Exchange.ts"
 import * as Extras from "./Extras.ts"
 import { Provider } from "./Provider.ts"
 import type * as ProviderPort from "./Provider.ts"
-import * as Raw from "./Raw.ts"
 import * as SdkError from "./SdkError.ts"
 import * as SdkSetup from "./SdkSetup.ts"
 
@@ -190,7 +190,7 @@ interface Outgoing {
 }
 
 const isOutgoing = (request: unknown): request is Outgoing =>
-  Raw.isFields(request) && Raw.isFields(request["headers"]) && Raw.isFields(request["query"])
+  Json.isFields(request) && Json.isFields(request["headers"]) && Json.isFields(request["query"])
 
 /** Adds the headers and the query of a route and of one request; a header that is `null` is removed. */
 const decorate = (request: unknown, route: Route.Route, extras: Extras.Extras): void => {
@@ -199,7 +199,7 @@ const decorate = (request: unknown, route: Route.Route, extras: Extras.Extras): 
     if (value === null) delete request.headers[name.toLowerCase()]
     else request.headers[name.toLowerCase()] = value
   }
-  for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) request.query[name] = Raw.word(value)
+  for (const [name, value] of Object.entries({ ...route.query, ...extras.query })) request.query[name] = Json.word(value)
 }
 
 /** A step of the SDK's own, between writing a request and signing it. */

@@ -12,8 +12,8 @@ import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Assembler from "../domain/Assembler.ts"
+import * as Json from "../domain/Json.ts"
 import type { ModelResponse, StreamPart } from "../domain/Model.ts"
-import * as Raw from "./Raw.ts"
 import * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
 import * as ToolCallWire from "./ToolCallWire.ts"
@@ -31,7 +31,7 @@ const finishReasons: Readonly<Record<string, Response.FinishReason>> = {
 
 /** From the reason that an answer stopped for; an unknown one is a stop. */
 const finishReason = (stopReason: unknown): Response.FinishReason => {
-  const name = Raw.word(stopReason)
+  const name = Json.word(stopReason)
   return Object.hasOwn(finishReasons, name) ? finishReasons[name] ?? "stop" : "stop"
 }
 
@@ -58,12 +58,12 @@ export const response = (
     readonly stopReason: unknown
   },
   context: SdkError.Context,
-  partOf: (block: Raw.Fields, index: number) => ModelResponse["parts"]
+  partOf: (block: Json.Fields, index: number) => ModelResponse["parts"]
 ): Result.Result<ModelResponse, AiError.AiError> => {
-  const stopped = Raw.word(stopReason)
+  const stopped = Json.word(stopReason)
   if (content.length === 0 && (stopped === "" || stopped === "tool_use")) return invalid(rest.raw, context)("the answer has no content")
   return Result.succeed({
-    parts: content.flatMap((block, index) => partOf(Raw.fields(block), index)),
+    parts: content.flatMap((block, index) => partOf(Json.fields(block), index)),
     finishReason: finishReason(stopReason),
     ...rest
   })

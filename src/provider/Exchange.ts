@@ -17,11 +17,11 @@ import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import type { ApiMode } from "../domain/ApiMode.ts"
 import * as Assembler from "../domain/Assembler.ts"
+import * as Json from "../domain/Json.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, OnPart, StreamPart } from "../domain/Model.ts"
 import * as Route from "../domain/Route.ts"
 import * as Extras from "./Extras.ts"
 import type { Service } from "./Provider.ts"
-import * as Raw from "./Raw.ts"
 import * as SseReader from "./SseReader.ts"
 import * as SdkError from "./SdkError.ts"
 import * as StreamMachine from "./StreamMachine.ts"
@@ -181,7 +181,7 @@ const streamed = (
   if (isWhole(answer.headers.get("content-type"))) {
     return Effect.flatMap(
       ask(context, () => answer.text()),
-      (raw) => whole(api.decode(Raw.parsed(raw), context), onPart)
+      (raw) => whole(api.decode(Json.parsed(raw), context), onPart)
     )
   }
   if (body === null) return Effect.fail(SdkError.cut(context))

@@ -11,17 +11,17 @@
  *
  * Only plain objects are taken out. Anything else under these names stays in the body, where the API rejects it by name.
  */
+import * as Json from "../domain/Json.ts"
 import type { ModelRequest } from "../domain/Model.ts"
-import * as Raw from "./Raw.ts"
 
 /** The three parts of a request on the wire. */
 export interface Extras {
-  readonly body: Raw.Fields
+  readonly body: Json.Fields
   readonly headers: Readonly<Record<string, string | null>> | undefined
-  readonly query: Raw.Fields | undefined
+  readonly query: Json.Fields | undefined
 }
 
-const headerValues = (extra: Raw.Fields): Readonly<Record<string, string | null>> =>
+const headerValues = (extra: Json.Fields): Readonly<Record<string, string | null>> =>
   Object.fromEntries(
     Object.entries(extra).flatMap(([name, value]) =>
       value === undefined ? [] : [[name, value === null ? null : String(value)]]
@@ -38,11 +38,11 @@ export const split = (request: ModelRequest): Extras => {
   return {
     body: {
       ...rest,
-      ...(Raw.isFields(extra_body) ? extra_body : extra_body === undefined ? {} : { extra_body }),
-      ...(Raw.isFields(extra_headers) || extra_headers === undefined ? {} : { extra_headers }),
-      ...(Raw.isFields(extra_query) || extra_query === undefined ? {} : { extra_query })
+      ...(Json.isFields(extra_body) ? extra_body : extra_body === undefined ? {} : { extra_body }),
+      ...(Json.isFields(extra_headers) || extra_headers === undefined ? {} : { extra_headers }),
+      ...(Json.isFields(extra_query) || extra_query === undefined ? {} : { extra_query })
     },
-    headers: Raw.isFields(extra_headers) ? headerValues(extra_headers) : undefined,
-    query: Raw.isFields(extra_query) ? extra_query : undefined
+    headers: Json.isFields(extra_headers) ? headerValues(extra_headers) : undefined,
+    query: Json.isFields(extra_query) ? extra_query : undefined
   }
 }

@@ -12,9 +12,9 @@
 import * as Duration from "effect/Duration"
 import * as Predicate from "effect/Predicate"
 import * as AiError from "effect/ai/AiError"
+import * as Json from "../domain/Json.ts"
 import { redactStart, redactText } from "../domain/Redaction.ts"
 import * as NetworkReason from "./NetworkReason.ts"
-import * as Raw from "./Raw.ts"
 
 /** The call that a failure belongs to. */
 export interface Context {
@@ -79,20 +79,20 @@ const headersOf = (headers: unknown): Record<string, string> => {
 
 /** The object that says what is wrong: the body itself, or what its `error` holds. */
 const innermost = (body: unknown): unknown => {
-  const { error } = Raw.fields(body)
+  const { error } = Json.fields(body)
   return error === undefined || error === null ? body : error
 }
 
 /** OpenRouter wraps the text of the provider behind it. */
-const wrapped = (error: Raw.Fields): string => {
-  const { raw } = Raw.fields(error["metadata"])
+const wrapped = (error: Json.Fields): string => {
+  const { raw } = Json.fields(error["metadata"])
   return raw === undefined ? "" : typeof raw === "string" ? raw : JSON.stringify(raw)
 }
 
 const messageOf = (error: unknown): string => {
   if (typeof error === "string") return error
-  const fields = Raw.fields(error)
-  const own = Raw.word(fields["message"]) || Raw.word(fields["detail"]) || Raw.word(fields["error"])
+  const fields = Json.fields(error)
+  const own = Json.word(fields["message"]) || Json.word(fields["detail"]) || Json.word(fields["error"])
   const inner = wrapped(fields)
   return inner === "" || own.includes(inner) ? own : `${own}: ${inner}`
 }
@@ -104,9 +104,9 @@ const failure = (input: {
   readonly text: string
 }): Failure => {
   const error = innermost(input.body)
-  const fields = Raw.fields(error)
+  const fields = Json.fields(error)
   const headers = headersOf(input.headers)
-  const code = Raw.word(fields["code"])
+  const code = Json.word(fields["code"])
   const status = input.status ?? (/^[45]\d\d$/.test(code) ? Number(code) : undefined)
   const shown = Object.fromEntries(Object.entries(headers).filter(([name]) => !sensitive.test(name)))
   const body = input.body === undefined || input.body === null ? input.text : JSON.stringify(input.body)
@@ -114,9 +114,9 @@ const failure = (input: {
     status,
     message: oneLine(messageOf(error) || input.text),
     code,
-    type: Raw.word(fields["type"]) || Raw.word(Raw.fields(input.body)["type"]),
-    param: Raw.word(fields["param"]) || undefined,
-    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (Raw.word(Raw.fields(input.body)["request_id"]) || undefined),
+    type: Json.word(fields["type"]) || Json.word(Json.fields(input.body)["type"]),
+    param: Json.word(fields["param"]) || undefined,
+    requestId: headers["x-request-id"] ?? headers["request-id"] ?? (Json.word(Json.fields(input.body)["request_id"]) || undefined),
     retryAfter: retryAfterOf((name) => headers[name]),
     http: {
       ...(status === undefined ? {} : { response: { status, headers: shown } }),
@@ -279,7 +279,7 @@ export const fromSdk = (options: {
 }): AiError.AiError => {
   const { error } = options
   if (AiError.isAiError(error)) return error
-  const fields = Raw.fields(error)
+  const fields = Json.fields(error)
   const status = typeof fields["status"] === "number" ? fields["status"] : undefined
   const body = fields["error"]
   const text = error instanceof Error ? error.message.replace(/^\d{3} (status code \(no body\))?/, "") : String(error)

@@ -13,12 +13,12 @@
  * Source: `hermes-llm.md` §7.1.
  */
 import * as Assembler from "../domain/Assembler.ts"
+import * as Json from "../domain/Json.ts"
 import * as Digest from "../platform/Digest.ts"
-import * as Raw from "./Raw.ts"
 
 const sorted = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(sorted)
-  if (!Raw.isFields(value)) return typeof value === "string" ? value.toWellFormed() : value
+  if (!Json.isFields(value)) return typeof value === "string" ? value.toWellFormed() : value
   return Object.fromEntries(
     Object.keys(value).sort().map((key) => [key, sorted(value[key])])
   )

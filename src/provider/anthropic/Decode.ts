@@ -18,10 +18,10 @@ import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
 import type * as Schema from "effect/Schema"
+import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
 import { count, toResponse } from "../../domain/Usage.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
-import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as Endpoint from "./Endpoint.ts"
 
@@ -54,24 +54,24 @@ export const thinkingMetadata = (signature: string): Response.ProviderMetadata =
 // Parts
 
 /** Id of a call; one that came without gets one from its place. */
-export const callId = (id: unknown, index: number): string => Raw.word(id) || `toolu_${index}`
+export const callId = (id: unknown, index: number): string => Json.word(id) || `toolu_${index}`
 
 const partOf = (
-  block: Raw.Fields,
+  block: Json.Fields,
   index: number,
   names: Endpoint.ToolNames
 ): ReadonlyArray<ContentPart> => {
   switch (block["type"]) {
     case "text":
-      return BlockAnswers.text(Raw.word(block["text"]))
+      return BlockAnswers.text(Json.word(block["text"]))
     case "thinking":
-      return BlockAnswers.reasoning(Raw.word(block["thinking"]), thinkingMetadata(Raw.word(block["signature"])))
+      return BlockAnswers.reasoning(Json.word(block["thinking"]), thinkingMetadata(Json.word(block["signature"])))
     case "redacted_thinking": {
-      const redacted = Raw.word(block["data"])
+      const redacted = Json.word(block["data"])
       return redacted === "" ? [] : BlockAnswers.reasoning("", metadata({ redacted }))
     }
     case "tool_use":
-      return [BlockAnswers.toolCall(callId(block["id"], index), names.fromWire(Raw.word(block["name"])), block["input"])]
+      return [BlockAnswers.toolCall(callId(block["id"], index), names.fromWire(Json.word(block["name"])), block["input"])]
     default:
       return []
   }
@@ -81,12 +81,12 @@ const partOf = (
 
 /** From the `usage` object; `input_tokens` excludes the cache already. Garbage counts nothing. */
 export const usage = (raw: unknown): Response.Usage => {
-  const fields = Raw.fields(raw)
-  const output = Raw.fields(fields["output_tokens_details"])
+  const fields = Json.fields(raw)
+  const output = Json.fields(fields["output_tokens_details"])
   const reasoning = [
     output["reasoning_tokens"],
     output["thinking_tokens"],
-    Raw.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+    Json.fields(fields["completion_tokens_details"])["reasoning_tokens"]
   ]
   return toResponse({
     input: fields["input_tokens"],
@@ -99,9 +99,9 @@ export const usage = (raw: unknown): Response.Usage => {
 
 /** The counters of a stream: the last event's are cumulative, and those it leaves out or at nothing stay as they began. */
 export const laterUsage = (
-  first: Raw.Fields,
-  last: Raw.Fields
-): Raw.Fields => {
+  first: Json.Fields,
+  last: Json.Fields
+): Json.Fields => {
   const out = { ...first }
   for (const [name, value] of Object.entries(last)) {
     const says = typeof value === "number" ? value > 0 : value !== null && value !== undefined
@@ -119,9 +119,9 @@ export const decode = (
   names = Endpoint.sameNames
 ): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = BlockAnswers.invalid(raw, context)
-  const body = Raw.body(raw)
+  const body = Json.body(raw)
   if (typeof body === "string") return invalid(body)
-  if (body["type"] === "error" || Raw.isFields(body["error"])) return Result.fail(SdkError.fromBody({ ...context, body }))
+  if (body["type"] === "error" || Json.isFields(body["error"])) return Result.fail(SdkError.fromBody({ ...context, body }))
   const { content } = body
   if (!Array.isArray(content)) return invalid("the answer is no Messages body: check that the base URL serves this API")
   return BlockAnswers.response(
@@ -129,8 +129,8 @@ export const decode = (
       content,
       stopReason: body["stop_reason"],
       usage: usage(body["usage"]),
-      model: Raw.word(body["model"]) || undefined,
-      id: Raw.word(body["id"]) || undefined,
+      model: Json.word(body["model"]) || undefined,
+      id: Json.word(body["id"]) || undefined,
       raw
     },
     context,
@@ -164,7 +164,7 @@ export const encode = (answer: {
   readonly model: string | undefined
   readonly stopReason: string | null
   readonly stopSequence: string | null
-  readonly usage: Raw.Fields
+  readonly usage: Json.Fields
 }, names: Endpoint.ToolNames): unknown => ({
   id: answer.id,
   type: "message",

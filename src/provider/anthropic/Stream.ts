@@ -15,7 +15,6 @@ import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
 import * as Json from "../../domain/Json.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
-import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import type * as StreamMachine from "../StreamMachine.ts"
 import * as Decode from "./Decode.ts"
@@ -30,7 +29,7 @@ interface Thought {
 /** A machine at the start of a stream. */
 export const make = (context: SdkError.Context, names = Endpoint.sameNames): StreamMachine.StreamMachine => {
   const blocks = BlockAnswers.stream<Thought>(({ signature }) => Decode.thinkingMetadata(signature))
-  let usage: Raw.Fields = {}
+  let usage: Json.Fields = {}
   let id: string | undefined
   let model: string | undefined
   let stopReason: string | null = null
@@ -39,73 +38,73 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
 
   const finish = (): void => blocks.finish(stopReason, Decode.usage(usage))
 
-  const start = (index: number, block: Raw.Fields): void => {
+  const start = (index: number, block: Json.Fields): void => {
     switch (block["type"]) {
       case "text":
         blocks.openText(index)
-        blocks.addText(index, Raw.word(block["text"]))
+        blocks.addText(index, Json.word(block["text"]))
         break
       case "thinking":
-        blocks.openThought(index, { signature: Raw.word(block["signature"]), isReadable: true })
-        blocks.addThought(index, Raw.word(block["thinking"]))
+        blocks.openThought(index, { signature: Json.word(block["signature"]), isReadable: true })
+        blocks.addThought(index, Json.word(block["thinking"]))
         break
       case "redacted_thinking":
-        blocks.openThought(index, { signature: "", isReadable: false }, Decode.metadata({ redacted: Raw.word(block["data"]) }))
+        blocks.openThought(index, { signature: "", isReadable: false }, Decode.metadata({ redacted: Json.word(block["data"]) }))
         break
       case "tool_use":
-        blocks.openCall(index, Decode.callId(block["id"], index), names.fromWire(Raw.word(block["name"])), block["input"])
+        blocks.openCall(index, Decode.callId(block["id"], index), names.fromWire(Json.word(block["name"])), block["input"])
         break
       default:
         break
     }
   }
 
-  const delta = (index: number, change: Raw.Fields): void => {
+  const delta = (index: number, change: Json.Fields): void => {
     switch (change["type"]) {
       case "text_delta":
-        blocks.addText(index, Raw.word(change["text"]))
+        blocks.addText(index, Json.word(change["text"]))
         break
       case "thinking_delta":
       case "signature_delta": {
         const thought = blocks.thought(index)
         if (thought?.isReadable !== true) break
-        thought.signature += Raw.word(change["signature"])
-        blocks.addThought(index, Raw.word(change["thinking"]))
+        thought.signature += Json.word(change["signature"])
+        blocks.addThought(index, Json.word(change["thinking"]))
         break
       }
       case "input_json_delta":
-        blocks.addInput(index, Raw.word(change["partial_json"]))
+        blocks.addInput(index, Json.word(change["partial_json"]))
         break
       default:
         break
     }
   }
 
-  const event = (fields: Raw.Fields): void => {
+  const event = (fields: Json.Fields): void => {
     const index = typeof fields["index"] === "number" ? fields["index"] : 0
     switch (fields["type"]) {
       case "message_start": {
-        const message = Raw.fields(fields["message"])
-        usage = Raw.fields(message["usage"])
-        id = Raw.word(message["id"]) || undefined
-        model = Raw.word(message["model"]) || undefined
+        const message = Json.fields(fields["message"])
+        usage = Json.fields(message["usage"])
+        id = Json.word(message["id"]) || undefined
+        model = Json.word(message["model"]) || undefined
         blocks.push(Response.makePart("response-metadata", { id, modelId: model, timestamp: undefined }))
         break
       }
       case "content_block_start":
-        start(index, Raw.fields(fields["content_block"]))
+        start(index, Json.fields(fields["content_block"]))
         break
       case "content_block_delta":
-        delta(index, Raw.fields(fields["delta"]))
+        delta(index, Json.fields(fields["delta"]))
         break
       case "content_block_stop":
         blocks.stop(index)
         break
       case "message_delta": {
-        const change = Raw.fields(fields["delta"])
-        stopReason = Raw.word(change["stop_reason"]) || stopReason
-        stopSequence = Raw.word(change["stop_sequence"]) || stopSequence
-        usage = Decode.laterUsage(usage, Raw.fields(fields["usage"]))
+        const change = Json.fields(fields["delta"])
+        stopReason = Json.word(change["stop_reason"]) || stopReason
+        stopSequence = Json.word(change["stop_sequence"]) || stopSequence
+        usage = Decode.laterUsage(usage, Json.fields(fields["usage"]))
         break
       }
       case "message_stop":
@@ -124,7 +123,7 @@ export const make = (context: SdkError.Context, names = Endpoint.sameNames): Str
       for (const { data } of events) {
         if (failure !== undefined || blocks.isFinished()) break
         const parsed = Json.parse(data)
-        if (Option.isSome(parsed)) event(Raw.fields(parsed.value))
+        if (Option.isSome(parsed)) event(Json.fields(parsed.value))
         else failure = SdkError.invalidResponse({ ...context, description: "an event of the stream is not JSON", body: data })
       }
       return blocks.take()

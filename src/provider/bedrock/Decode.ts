@@ -14,10 +14,10 @@ import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
+import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
 import { toResponse } from "../../domain/Usage.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
-import * as Raw from "../Raw.ts"
 import type * as SdkError from "../SdkError.ts"
 
 // Metadata
@@ -26,7 +26,7 @@ import type * as SdkError from "../SdkError.ts"
 const namespace = "bedrock_converse"
 
 const text = (options: Prompt.ProviderOptions, name: string): string | undefined =>
-  Raw.word(Raw.fields(options[namespace])[name]) || undefined
+  Json.word(Json.fields(options[namespace])[name]) || undefined
 
 /** The signature of a reasoning part's text. */
 export const signature = (options: Prompt.ProviderOptions): string | undefined => text(options, "signature")
@@ -60,21 +60,21 @@ export const bytes = (value: unknown): Uint8Array | undefined =>
 // Parts
 
 /** Id of a call; one that came without gets one from its place. */
-export const callId = (id: unknown, index: number): string => Raw.word(id) || `tooluse_${index}`
+export const callId = (id: unknown, index: number): string => Json.word(id) || `tooluse_${index}`
 
-const partOf = (block: Raw.Fields, index: number): ReadonlyArray<ContentPart> => {
+const partOf = (block: Json.Fields, index: number): ReadonlyArray<ContentPart> => {
   if (typeof block["text"] === "string") return BlockAnswers.text(block["text"])
-  if (Raw.isFields(block["reasoningContent"])) {
+  if (Json.isFields(block["reasoningContent"])) {
     const { reasoningText, redactedContent } = block["reasoningContent"]
-    const readable = Raw.fields(reasoningText)
+    const readable = Json.fields(reasoningText)
     return BlockAnswers.reasoning(
-      Raw.word(readable["text"]),
-      reasoningMetadata({ signature: Raw.word(readable["signature"]), redacted: bytes(redactedContent) })
+      Json.word(readable["text"]),
+      reasoningMetadata({ signature: Json.word(readable["signature"]), redacted: bytes(redactedContent) })
     )
   }
-  if (Raw.isFields(block["toolUse"])) {
+  if (Json.isFields(block["toolUse"])) {
     const { input, name, toolUseId } = block["toolUse"]
-    return [BlockAnswers.toolCall(callId(toolUseId, index), Raw.word(name), input)]
+    return [BlockAnswers.toolCall(callId(toolUseId, index), Json.word(name), input)]
   }
   return []
 }
@@ -83,7 +83,7 @@ const partOf = (block: Raw.Fields, index: number): ReadonlyArray<ContentPart> =>
 
 /** From the `usage` object; `inputTokens` excludes the cache already. Garbage counts nothing. */
 export const usage = (raw: unknown): Response.Usage => {
-  const fields = Raw.fields(raw)
+  const fields = Json.fields(raw)
   return toResponse({
     input: fields["inputTokens"],
     output: fields["outputTokens"],
@@ -97,9 +97,9 @@ export const usage = (raw: unknown): Response.Usage => {
 /** The response of a body, or what is wrong with it. Converse does not name the model: it is the one that was asked. */
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = BlockAnswers.invalid(raw, context)
-  const body = Raw.body(raw)
+  const body = Json.body(raw)
   if (typeof body === "string") return invalid(body)
-  const { content } = Raw.fields(Raw.fields(body["output"])["message"])
+  const { content } = Json.fields(Json.fields(body["output"])["message"])
   if (!Array.isArray(content)) return invalid("the answer is no Converse body: check that the base URL serves this API")
   return BlockAnswers.response(
     {
@@ -107,7 +107,7 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
       stopReason: body["stopReason"],
       usage: usage(body["usage"]),
       model: context.model,
-      id: Raw.word(Raw.fields(body["$metadata"])["requestId"]) || undefined,
+      id: Json.word(Json.fields(body["$metadata"])["requestId"]) || undefined,
       raw
     },
     context,
@@ -140,7 +140,7 @@ const blockOf = (part: ContentPart): ReadonlyArray<unknown> => {
 export const encode = (answer: {
   readonly parts: ReadonlyArray<ContentPart>
   readonly stopReason: string
-  readonly usage: Raw.Fields
+  readonly usage: Json.Fields
   readonly requestId: string | undefined
 }): unknown => ({
   output: { message: { role: "assistant", content: answer.parts.flatMap(blockOf) } },

@@ -15,12 +15,12 @@
  * Source: `hermes-llm.md` §4.4, §14.2.
  */
 import type * as Prompt from "effect/ai/Prompt"
+import * as Json from "../../domain/Json.ts"
 import type { ModelCall, ModelRequest, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type * as Route from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as BlockMessages from "../BlockMessages.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
-import * as Raw from "../Raw.ts"
 import * as Messages from "./Messages.ts"
 
 // Tools
@@ -193,7 +193,7 @@ const converseFields = new Set([
 ])
 
 /** The input of the SDK's command, from a request after middleware has seen it. */
-export const input = (body: Raw.Fields): Raw.Fields => {
+export const input = (body: Json.Fields): Json.Fields => {
   const known: Record<string, unknown> = {}
   const additional: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(body)) {
@@ -205,6 +205,6 @@ export const input = (body: Raw.Fields): Raw.Fields => {
     ? known
     : {
       ...known,
-      additionalModelRequestFields: { ...Raw.fields(known["additionalModelRequestFields"]), ...additional }
+      additionalModelRequestFields: { ...Json.fields(known["additionalModelRequestFields"]), ...additional }
     }
 }

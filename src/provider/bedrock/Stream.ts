@@ -15,9 +15,9 @@
  */
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
+import * as Json from "../../domain/Json.ts"
 import type { StreamPart } from "../../domain/Model.ts"
 import * as BlockAnswers from "../BlockAnswers.ts"
-import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import type * as StreamMachine from "../StreamMachine.ts"
 import * as Decode from "./Decode.ts"
@@ -70,55 +70,55 @@ interface Thought {
 export const make = (context: SdkError.Context, requestId: string | undefined): Machine => {
   const blocks = BlockAnswers.stream<Thought>(Decode.reasoningMetadata)
   let stopReason = ""
-  let usage: Raw.Fields = {}
+  let usage: Json.Fields = {}
   let failure: AiError.AiError | undefined
 
   const finish = (): void => blocks.finish(stopReason, Decode.usage(usage))
 
-  const think = (index: number, change: Raw.Fields): void => {
+  const think = (index: number, change: Json.Fields): void => {
     if (!blocks.isOpen(index)) blocks.openThought(index, { signature: "", redacted: undefined })
     const thought = blocks.thought(index)
     if (thought === undefined) return
-    thought.signature += Raw.word(change["signature"])
+    thought.signature += Json.word(change["signature"])
     const redacted = Decode.bytes(change["redactedContent"])
     if (redacted !== undefined) {
       thought.redacted = thought.redacted === undefined ? redacted : Uint8Array.of(...thought.redacted, ...redacted)
     }
-    blocks.addThought(index, Raw.word(change["text"]))
+    blocks.addThought(index, Json.word(change["text"]))
   }
 
-  const start = (index: number, block: Raw.Fields): void => {
-    if (!Raw.isFields(block["toolUse"])) return
+  const start = (index: number, block: Json.Fields): void => {
+    if (!Json.isFields(block["toolUse"])) return
     const { name, toolUseId } = block["toolUse"]
-    blocks.openCall(index, Decode.callId(toolUseId, index), Raw.word(name), undefined)
+    blocks.openCall(index, Decode.callId(toolUseId, index), Json.word(name), undefined)
   }
 
-  const delta = (index: number, change: Raw.Fields): void => {
+  const delta = (index: number, change: Json.Fields): void => {
     if (typeof change["text"] === "string") {
       if (!blocks.isOpen(index)) blocks.openText(index)
       blocks.addText(index, change["text"])
-    } else if (Raw.isFields(change["reasoningContent"])) think(index, change["reasoningContent"])
-    else if (Raw.isFields(change["toolUse"])) blocks.addInput(index, Raw.word(change["toolUse"]["input"]))
+    } else if (Json.isFields(change["reasoningContent"])) think(index, change["reasoningContent"])
+    else if (Json.isFields(change["toolUse"])) blocks.addInput(index, Json.word(change["toolUse"]["input"]))
   }
 
-  const event = (fields: Raw.Fields): void => {
+  const event = (fields: Json.Fields): void => {
     const { contentBlockDelta, contentBlockStart, contentBlockStop, messageStart, messageStop, metadata } = fields
-    const indexOf = (block: Raw.Fields): number => Number(block["contentBlockIndex"] ?? 0)
-    if (Raw.isFields(contentBlockDelta)) delta(indexOf(contentBlockDelta), Raw.fields(contentBlockDelta["delta"]))
-    else if (Raw.isFields(contentBlockStart)) start(indexOf(contentBlockStart), Raw.fields(contentBlockStart["start"]))
-    else if (Raw.isFields(contentBlockStop)) blocks.stop(indexOf(contentBlockStop))
+    const indexOf = (block: Json.Fields): number => Number(block["contentBlockIndex"] ?? 0)
+    if (Json.isFields(contentBlockDelta)) delta(indexOf(contentBlockDelta), Json.fields(contentBlockDelta["delta"]))
+    else if (Json.isFields(contentBlockStart)) start(indexOf(contentBlockStart), Json.fields(contentBlockStart["start"]))
+    else if (Json.isFields(contentBlockStop)) blocks.stop(indexOf(contentBlockStop))
     else if (messageStart !== undefined) {
       blocks.push(Response.makePart("response-metadata", { id: requestId, modelId: context.model, timestamp: undefined }))
-    } else if (Raw.isFields(messageStop)) stopReason = Raw.word(messageStop["stopReason"])
-    else if (Raw.isFields(metadata)) {
-      usage = Raw.fields(metadata["usage"])
+    } else if (Json.isFields(messageStop)) stopReason = Json.word(messageStop["stopReason"])
+    else if (Json.isFields(metadata)) {
+      usage = Json.fields(metadata["usage"])
       if (stopReason !== "") finish()
     }
   }
 
   return {
     step: (events) => {
-      for (const one of events) event(Raw.fields(one))
+      for (const one of events) event(Json.fields(one))
       return blocks.take()
     },
     end: () => {

@@ -14,9 +14,9 @@ import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import type * as Schema from "effect/Schema"
 import * as Response from "effect/ai/Response"
+import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
 import { count, toResponse } from "../../domain/Usage.ts"
-import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as ThinkTags from "../ThinkTags.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
@@ -25,7 +25,7 @@ import * as ToolCallWire from "../ToolCallWire.ts"
 
 /** The text of a block that a user may read: its summary, thinking, content or text. */
 export const detailText = (detail: unknown): string => {
-  const { summary, thinking, content, text } = Raw.fields(detail)
+  const { summary, thinking, content, text } = Json.fields(detail)
   for (const value of [summary, thinking, content, text]) {
     if (typeof value === "string" && value !== "") return value
   }
@@ -58,11 +58,11 @@ export const reasoningMetadata = (
     }
 
 /** The structured reasoning of an assistant message of a body; undefined when there is none. */
-const structuredReasoning = (message: Raw.Fields): Found | undefined => {
-  const content = Raw.string(message["reasoning_content"])
-  const blocks = Raw.items(message["reasoning_details"])
+const structuredReasoning = (message: Json.Fields): Found | undefined => {
+  const content = Json.string(message["reasoning_content"])
+  const blocks = Json.items(message["reasoning_details"])
   const texts: Array<string> = []
-  for (const text of [Raw.string(message["reasoning"]), content, ...blocks.map(detailText)]) {
+  for (const text of [Json.string(message["reasoning"]), content, ...blocks.map(detailText)]) {
     if (text !== undefined && text !== "" && !texts.some((known) => known.includes(text))) texts.push(text)
   }
   const text = texts.join("\n\n")
@@ -71,25 +71,25 @@ const structuredReasoning = (message: Raw.Fields): Found | undefined => {
 }
 
 /** `extra_content` of a tool call, opaque: it holds Gemini's thought signatures. */
-export const callMetadata = (call: Raw.Fields): Response.ProviderMetadata => {
+export const callMetadata = (call: Json.Fields): Response.ProviderMetadata => {
   const extra = call["extra_content"]
   // It was parsed from JSON.
-  return Raw.isFields(extra) ? { chat_completions: { extra_content: extra as Response.ProviderMetadata } } : {}
+  return Json.isFields(extra) ? { chat_completions: { extra_content: extra as Response.ProviderMetadata } } : {}
 }
 
 // Parts
 
 type ToolCall = Response.ToolCallPart<string, unknown>
 
-const toolCalls = (message: Raw.Fields): ReadonlyArray<ToolCall> => {
+const toolCalls = (message: Json.Fields): ReadonlyArray<ToolCall> => {
   const taken = new Set<string>()
   const legacy = message["function_call"]
-  const calls = message["tool_calls"] ?? (Raw.isFields(legacy) ? [{ function: legacy }] : undefined)
-  return Raw.items(calls).map((item, index) => {
-    const call = Raw.fields(item)
-    const target = Raw.fields(call["function"])
-    const name = Raw.word(target["name"])
-    const id = Raw.word(call["id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(target["arguments"]), index)
+  const calls = message["tool_calls"] ?? (Json.isFields(legacy) ? [{ function: legacy }] : undefined)
+  return Json.items(calls).map((item, index) => {
+    const call = Json.fields(item)
+    const target = Json.fields(call["function"])
+    const name = Json.word(target["name"])
+    const id = Json.word(call["id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(target["arguments"]), index)
     return Response.makePart("tool-call", {
       id: ToolCallWire.uniqueId(taken, id, index),
       name,
@@ -108,11 +108,11 @@ const contentText = (content: unknown): { readonly text: string; readonly thinki
   let text = ""
   const thinking: Array<string> = []
   for (const item of content) {
-    const part = Raw.fields(item)
-    const own = Raw.string(part["text"]) ?? Raw.string(part["refusal"]) ?? ""
+    const part = Json.fields(item)
+    const own = Json.string(part["text"]) ?? Json.string(part["refusal"]) ?? ""
     if (part["type"] === "thinking") {
       const thought = part["thinking"]
-      thinking.push(Raw.string(thought) ?? Raw.items(thought).map((one) => Raw.word(Raw.fields(one)["text"])).join(""))
+      thinking.push(Json.string(thought) ?? Json.items(thought).map((one) => Json.word(Json.fields(one)["text"])).join(""))
     } else text += own
   }
   return { text, thinking: thinking.join("\n\n") }
@@ -129,14 +129,14 @@ const split = (text: string): { readonly text: string; readonly thinking: string
   return { text: visible, thinking: thinking.trim() }
 }
 
-const partsOf = (message: Raw.Fields): ReadonlyArray<ContentPart> | string => {
+const partsOf = (message: Json.Fields): ReadonlyArray<ContentPart> | string => {
   const content = contentText(message["content"])
   if (content === undefined) return "the content of the message is neither text nor parts"
   const calls = message["tool_calls"]
   if (calls !== undefined && calls !== null && !Array.isArray(calls)) return "tool_calls is no list"
   const { text, thinking } = split(content.text)
   const found = structuredReasoning(message) ?? { text: content.thinking || thinking, metadata: {} }
-  const visible = text === "" ? Raw.string(message["refusal"]) ?? "" : text
+  const visible = text === "" ? Json.string(message["refusal"]) ?? "" : text
   const parts: Array<ContentPart> = []
   if (found.text !== "" || Object.keys(found.metadata).length > 0) parts.push(Response.makePart("reasoning", found))
   if (visible !== "") parts.push(Response.makePart("text", { text: visible }))
@@ -174,12 +174,12 @@ export const finishWord = (reason: Response.FinishReason): string => {
   }
 }
 
-const reasonOf = (choice: Raw.Fields, message: Raw.Fields, parts: ReadonlyArray<ContentPart>): Response.FinishReason => {
+const reasonOf = (choice: Json.Fields, message: Json.Fields, parts: ReadonlyArray<ContentPart>): Response.FinishReason => {
   const refused = typeof message["refusal"] === "string" && message["refusal"] !== ""
   return refused
     ? "content-filter"
     : finishReason(
-      Raw.string(choice["finish_reason"]),
+      Json.string(choice["finish_reason"]),
       parts.some((part) => part.type === "tool-call")
     )
 }
@@ -197,8 +197,8 @@ const first = (...values: ReadonlyArray<unknown>): number => {
 
 /** The `usage` object of a body or chunk. Anything may be missing or garbage. */
 export const usage = (value: unknown): Response.Usage => {
-  const fields = Raw.fields(value)
-  const prompt = Raw.fields(fields["prompt_tokens_details"])
+  const fields = Json.fields(value)
+  const prompt = Json.fields(fields["prompt_tokens_details"])
   const cacheRead = first(
     prompt["cached_tokens"],
     fields["cache_read_input_tokens"],
@@ -212,8 +212,8 @@ export const usage = (value: unknown): Response.Usage => {
     cacheRead,
     cacheWrite,
     reasoning: first(
-      Raw.fields(fields["output_tokens_details"])["reasoning_tokens"],
-      Raw.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+      Json.fields(fields["output_tokens_details"])["reasoning_tokens"],
+      Json.fields(fields["completion_tokens_details"])["reasoning_tokens"]
     )
   })
 }
@@ -223,10 +223,10 @@ export const usage = (value: unknown): Response.Usage => {
  * beside it; undefined where it does not say.
  */
 export const costOf = (value: unknown): number | undefined => {
-  const fields = Raw.fields(value)
+  const fields = Json.fields(value)
   const { cost } = fields
   if (typeof cost !== "number" || !Number.isFinite(cost) || cost < 0) return undefined
-  const upstream = Raw.fields(fields["cost_details"])["upstream_inference_cost"]
+  const upstream = Json.fields(fields["cost_details"])["upstream_inference_cost"]
   const own = fields["is_byok"] === true && typeof upstream === "number" && Number.isFinite(upstream) && upstream > 0 ? upstream : 0
   return cost + own
 }
@@ -237,13 +237,13 @@ export const costOf = (value: unknown): number | undefined => {
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
     Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
-  const body = Raw.body(raw)
+  const body = Json.body(raw)
   if (typeof body === "string") return invalid(body)
-  const choice = Raw.fields(Raw.items(body["choices"])[0])
+  const choice = Json.fields(Json.items(body["choices"])[0])
   const error = body["error"] ?? choice["error"]
   if (error !== undefined && error !== null) return Result.fail(SdkError.fromBody({ ...context, body: { error } }))
   const { message } = choice
-  if (!Raw.isFields(message)) {
+  if (!Json.isFields(message)) {
     return invalid(
       Array.isArray(body["choices"]) && body["choices"].length > 0
         ? "the first choice has no message"
@@ -258,8 +258,8 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
     finishReason: reasonOf(choice, message, parts),
     usage: usage(body["usage"]),
     ...(reportedCost === undefined ? {} : { reportedCost }),
-    model: Raw.string(body["model"]),
-    id: Raw.string(body["id"]),
+    model: Json.string(body["model"]),
+    id: Json.string(body["id"]),
     raw: body
   })
 }
@@ -277,14 +277,14 @@ interface Frame {
   readonly usage: unknown
 }
 
-const reasoningFields = (parts: ReadonlyArray<ContentPart>): Raw.Fields => {
+const reasoningFields = (parts: ReadonlyArray<ContentPart>): Json.Fields => {
   const reasoning = parts.filter((part) => part.type === "reasoning")
   if (reasoning.length === 0) return {}
-  const own = reasoning.map((part) => ({ text: part.text, ...Raw.fields(part.metadata["chat_completions"]) }))
-  const contents = own.flatMap(({ text, reasoning_content: content }: Raw.Fields) =>
-    content === true ? [Raw.word(text)] : typeof content === "string" ? [content] : []
+  const own = reasoning.map((part) => ({ text: part.text, ...Json.fields(part.metadata["chat_completions"]) }))
+  const contents = own.flatMap(({ text, reasoning_content: content }: Json.Fields) =>
+    content === true ? [Json.word(text)] : typeof content === "string" ? [content] : []
   )
-  const details = own.flatMap((fields: Raw.Fields) => Raw.items(fields["reasoning_details"]))
+  const details = own.flatMap((fields: Json.Fields) => Json.items(fields["reasoning_details"]))
   const text = own.map((fields) => fields.text).filter((text) => text !== "").join("\n\n")
   const content = contents.join("")
   return {
@@ -294,10 +294,10 @@ const reasoningFields = (parts: ReadonlyArray<ContentPart>): Raw.Fields => {
   }
 }
 
-const callFields = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Raw.Fields> =>
+const callFields = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fields> =>
   parts.flatMap((part) => {
     if (part.type !== "tool-call") return []
-    const { extra_content } = Raw.fields(part.metadata["chat_completions"])
+    const { extra_content } = Json.fields(part.metadata["chat_completions"])
     return [{
       id: part.id,
       type: "function",
@@ -310,7 +310,7 @@ const callFields = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Raw.Fields
   })
 
 /** The body of parts: what a streamed answer would have been in one piece. {@link decode} reads it back to the same parts. */
-export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Raw.Fields => {
+export const encode = (parts: ReadonlyArray<ContentPart>, frame: Frame): Json.Fields => {
   const texts = parts.flatMap((part) => part.type === "text" ? [part.text] : [])
   const calls = callFields(parts)
   return {

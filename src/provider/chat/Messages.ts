@@ -18,15 +18,14 @@
 import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
 import * as FileData from "../FileData.ts"
-import * as Raw from "../Raw.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 import type { Endpoint } from "./Endpoint.ts"
 
 // Parts
 
 /** A message on the wire. */
-export type WireMessage = Raw.Fields
-type WirePart = Raw.Fields
+export type WireMessage = Json.Fields
+type WirePart = Json.Fields
 
 /** Wire messages of one message; `files` wait for the end of a run of tool messages. */
 interface Converted {
@@ -34,7 +33,7 @@ interface Converted {
   readonly files: ReadonlyArray<WirePart>
 }
 
-const own = (options: Prompt.ProviderOptions): Raw.Fields => Raw.fields(options["chat_completions"])
+const own = (options: Prompt.ProviderOptions): Json.Fields => Json.fields(options["chat_completions"])
 
 const textPart = (text: string): WirePart => ({ type: "text", text: text.toWellFormed() })
 
@@ -74,7 +73,7 @@ const explicit = (parts: ReadonlyArray<Prompt.ReasoningPart>): string | undefine
   let found: string | undefined
   for (const part of parts) {
     const content = own(part.options)["reasoning_content"]
-    const text = content === true ? part.text : Raw.string(content)
+    const text = content === true ? part.text : Json.string(content)
     if (text !== undefined) found = (found ?? "") + text
   }
   return found
@@ -98,9 +97,9 @@ const reasoning = (
   parts: ReadonlyArray<Prompt.ReasoningPart>,
   hasCalls: boolean,
   rule: Endpoint["replay"]
-): Raw.Fields => {
+): Json.Fields => {
   if (rule.content !== "required" && parts.length === 0) return {}
-  const details = rule.details ? parts.flatMap((part) => Raw.items(own(part.options)["reasoning_details"])) : []
+  const details = rule.details ? parts.flatMap((part) => Json.items(own(part.options)["reasoning_details"])) : []
   const required = rule.content === "required"
   const content = rule.content === "never" || (details.length > 0 && !required)
     ? undefined
@@ -113,7 +112,7 @@ const reasoning = (
 
 // Messages
 
-const toolCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Raw.Fields => {
+const toolCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Json.Fields => {
   const { extra_content } = own(part.options)
   return {
     id: part.id,
@@ -125,7 +124,7 @@ const toolCall = (part: Prompt.ToolCallPart, endpoint: Endpoint): Raw.Fields => 
 
 const assistant = (message: Prompt.AssistantMessage, endpoint: Endpoint): ReadonlyArray<WireMessage> => {
   const texts: Array<WirePart> = []
-  const calls: Array<Raw.Fields> = []
+  const calls: Array<Json.Fields> = []
   const thoughts: Array<Prompt.ReasoningPart> = []
   for (const part of message.content) {
     if (part.type === "text" && part.text !== "") texts.push(textPart(part.text))

@@ -4,20 +4,20 @@
  *
  * Source: `hermes-llm.md` §4.1.
  */
+import type * as Json from "../../domain/Json.ts"
 import type { ModelCall, ModelRequest, ReasoningEffort, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
-import type * as Raw from "../Raw.ts"
 import * as Endpoint from "./Endpoint.ts"
 import * as Messages from "./Messages.ts"
 
 // Tools
 
-const wireTools = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Raw.Fields>>()
+const wireTools = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Json.Fields>>()
 
 /** Tools on the wire, made once for each array of tools. */
-const toolsOf = (tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Raw.Fields> => {
+const toolsOf = (tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> => {
   const found = wireTools.get(tools)
   if (found !== undefined) return found
   const made = tools.map(({ name, description, parameters }) => ({
@@ -31,7 +31,7 @@ const toolsOf = (tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Raw.Fields
 const toolChoiceOf = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", function: { name: choice.tool } }
 
-const toolFields = ({ tools, toolChoice }: ModelCall): Raw.Fields =>
+const toolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
   tools.length === 0
     ? {}
     : {
@@ -41,7 +41,7 @@ const toolFields = ({ tools, toolChoice }: ModelCall): Raw.Fields =>
 
 // Answer format
 
-const formatOf = (format: ResponseFormat, structured: Endpoint.Endpoint["structured"]): Raw.Fields => {
+const formatOf = (format: ResponseFormat, structured: Endpoint.Endpoint["structured"]): Json.Fields => {
   if (format.type === "text") return {}
   if (structured === "json_object") return { response_format: { type: "json_object" } }
   const { name, schema } = format
@@ -67,7 +67,7 @@ const outputLimit = (call: ModelCall, endpoint: Endpoint.Endpoint): number | und
       ? ModelAbilities.fitOutput(ModelAbilities.outputLimit(endpoint.model), call.contextWindow)
       : undefined)
 
-const limitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Raw.Fields => {
+const limitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields => {
   const limit = outputLimit(call, endpoint)
   return {
     ...(limit === undefined ? {} : { [endpoint.outputLimit]: limit }),
@@ -75,7 +75,7 @@ const limitFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Raw.Fields =
   }
 }
 
-const streamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Raw.Fields =>
+const streamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Json.Fields =>
   call.stream
     ? { stream: true, ...(endpoint.streamOptions ? { stream_options: { include_usage: true } } : {}) }
     : {}
@@ -84,8 +84,8 @@ const streamFields = (call: ModelCall, endpoint: Endpoint.Endpoint): Raw.Fields 
 
 /** Fields of a request: those that the SDK knows, and those for `extra_body`. */
 interface ReasoningFields {
-  readonly body?: Raw.Fields
-  readonly extra?: Raw.Fields
+  readonly body?: Json.Fields
+  readonly extra?: Json.Fields
 }
 
 const nothing: ReasoningFields = {}
@@ -101,7 +101,7 @@ const reasoningFamilies = [
   "qwen/qwen3"
 ]
 
-const aggregated = (effort: ReasoningEffort | undefined): Raw.Fields =>
+const aggregated = (effort: ReasoningEffort | undefined): Json.Fields =>
   effort === "none" ? { enabled: false } : { enabled: true, effort: effort ?? "medium" }
 
 const copilotEffort = (effort: ReasoningEffort): string =>
@@ -114,7 +114,7 @@ const geminiLevel = (model: string, effort: ReasoningEffort): string | undefined
   return effort === "medium" && model.includes("flash") ? "medium" : "high"
 }
 
-const gemini = (model: string, effort: ReasoningEffort | undefined): Raw.Fields => {
+const gemini = (model: string, effort: ReasoningEffort | undefined): Json.Fields => {
   const level = effort === undefined || effort === "none" ? undefined : geminiLevel(model, effort)
   return {
     extra_body: {

@@ -24,7 +24,6 @@ import type * as Schema from "effect/Schema"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
 import type { StreamPart } from "../../domain/Model.ts"
-import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
 import * as ThinkTags from "../ThinkTags.ts"
@@ -82,10 +81,10 @@ const callSlots = (): CallSlots => {
   return {
     read: (fragments, out) => {
       for (const item of fragments) {
-        const fragment = Raw.fields(item)
-        const target = Raw.fields(fragment["function"])
-        const wireId = Raw.word(fragment["id"])
-        const name = Raw.word(target["name"])
+        const fragment = Json.fields(item)
+        const target = Json.fields(fragment["function"])
+        const wireId = Json.word(fragment["id"])
+        const name = Json.word(target["name"])
         const piece = ToolCallWire.pieceOf(target["arguments"])
         const slot = slotOf(fragment["index"], wireId, name)
         if (wireId !== "" && slot.wireId === "") slot.wireId = wireId
@@ -120,7 +119,7 @@ const callSlots = (): CallSlots => {
 
 const grows = new Set(["text", "summary", "data"])
 
-const merged = (block: Raw.Fields, piece: Raw.Fields): Raw.Fields => {
+const merged = (block: Json.Fields, piece: Json.Fields): Json.Fields => {
   const out: Record<string, unknown> = { ...block }
   for (const [name, value] of Object.entries(piece)) {
     const before = out[name]
@@ -130,7 +129,7 @@ const merged = (block: Raw.Fields, piece: Raw.Fields): Raw.Fields => {
   return out
 }
 
-const belongs = (block: Raw.Fields, piece: Raw.Fields): boolean =>
+const belongs = (block: Json.Fields, piece: Json.Fields): boolean =>
   block["type"] === piece["type"] && block["index"] === piece["index"] &&
   (block["id"] === undefined || block["id"] === null || piece["id"] === undefined || piece["id"] === null ||
     block["id"] === piece["id"])
@@ -143,11 +142,11 @@ interface DetailBlocks {
 }
 
 const detailBlocks = (): DetailBlocks => {
-  let blocks: Array<Raw.Fields> = []
+  let blocks: Array<Json.Fields> = []
   return {
     add: (pieces) => {
       for (const piece of pieces) {
-        if (!Raw.isFields(piece)) continue
+        if (!Json.isFields(piece)) continue
         const at = piece["index"] === undefined
           ? blocks.length - 1
           : blocks.findLastIndex((block) => belongs(block, piece))
@@ -236,10 +235,10 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     }
   })
 
-  const readReasoning = (delta: Raw.Fields): void => {
-    const named = Raw.string(delta["reasoning_content"]) ?? ""
-    const plain = Raw.string(delta["reasoning"]) ?? ""
-    const blocks = Raw.items(delta["reasoning_details"])
+  const readReasoning = (delta: Json.Fields): void => {
+    const named = Json.string(delta["reasoning_content"]) ?? ""
+    const plain = Json.string(delta["reasoning"]) ?? ""
+    const blocks = Json.items(delta["reasoning_details"])
     if (named === "" && plain === "" && blocks.length === 0) return
     structured = true
     details.add(blocks)
@@ -258,29 +257,29 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
       if (content !== "") tags.read(content)
       return
     }
-    for (const item of Raw.items(content)) {
-      const part = Raw.fields(item)
+    for (const item of Json.items(content)) {
+      const part = Json.fields(item)
       const thought = part["type"] === "thinking" ? part["thinking"] : undefined
-      if (thought === undefined) tags.read(Raw.string(part["text"]) ?? "")
+      if (thought === undefined) tags.read(Json.string(part["text"]) ?? "")
       else {
         structured = true
-        const piece = Raw.string(thought) ?? Raw.items(thought).map((one) => Raw.word(Raw.fields(one)["text"])).join("")
+        const piece = Json.string(thought) ?? Json.items(thought).map((one) => Json.word(Json.fields(one)["text"])).join("")
         if (piece !== "") addReasoning(piece)
       }
     }
   }
 
-  const readDelta = (delta: Raw.Fields): void => {
+  const readDelta = (delta: Json.Fields): void => {
     readReasoning(delta)
     readContent(delta["content"])
-    const refusal = Raw.string(delta["refusal"]) ?? ""
+    const refusal = Json.string(delta["refusal"]) ?? ""
     if (refusal !== "") {
       refused = true
       tags.end()
       addText(refusal)
     }
     const legacy = delta["function_call"]
-    const fragments = Raw.isFields(legacy) ? [{ index: 0, function: legacy }] : Raw.items(delta["tool_calls"])
+    const fragments = Json.isFields(legacy) ? [{ index: 0, function: legacy }] : Json.items(delta["tool_calls"])
     if (fragments.length === 0) return
     tags.end()
     endReasoning()
@@ -288,11 +287,11 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     calls.read(fragments, out)
   }
 
-  const introduce = (chunk: Raw.Fields): void => {
+  const introduce = (chunk: Json.Fields): void => {
     if (introduced) return
     introduced = true
-    id = Raw.string(chunk["id"])
-    model = Raw.string(chunk["model"])
+    id = Json.string(chunk["id"])
+    model = Json.string(chunk["model"])
     created = chunk["created"]
     out.push(
       Response.makePart("response-metadata", {
@@ -302,14 +301,14 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     )
   }
 
-  const readChunk = (chunk: Raw.Fields): AiError.AiError | undefined => {
-    const choice = Raw.fields(Raw.items(chunk["choices"])[0])
+  const readChunk = (chunk: Json.Fields): AiError.AiError | undefined => {
+    const choice = Json.fields(Json.items(chunk["choices"])[0])
     const error = chunk["error"] ?? choice["error"]
     if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
     introduce(chunk)
-    if (Raw.isFields(chunk["usage"])) usage = chunk["usage"]
+    if (Json.isFields(chunk["usage"])) usage = chunk["usage"]
     const delta = choice["delta"] ?? choice["message"]
-    if (Raw.isFields(delta)) {
+    if (Json.isFields(delta)) {
       answered = true
       readDelta(delta)
     }
@@ -333,7 +332,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
         const chunk = Option.getOrUndefined(Json.parse(event.data))
         failure = event.event === "error"
           ? SdkError.fromBody({ ...context, body: chunk ?? event.data })
-          : Raw.isFields(chunk)
+          : Json.isFields(chunk)
           ? readChunk(chunk)
           : SdkError.invalidResponse({ ...context, description: "an event of the stream is no JSON object", body: event.data })
         if (failure !== undefined) break

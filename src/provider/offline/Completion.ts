@@ -10,10 +10,10 @@ import * as Effect from "effect/Effect"
 import * as Response from "effect/ai/Response"
 import type * as AiError from "effect/ai/AiError"
 import * as Assembler from "../../domain/Assembler.ts"
+import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelRequest, ModelResponse, OnPart, StreamPart } from "../../domain/Model.ts"
 import { toResponse } from "../../domain/Usage.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
-import * as Raw from "../Raw.ts"
 import * as Decode from "../chat/Decode.ts"
 import type * as SdkError from "../SdkError.ts"
 
@@ -61,8 +61,8 @@ const lengthOf = (value: unknown): number => {
 
 const argumentsText = (value: unknown): string => typeof value === "string" ? value : ToolCallWire.toText(value)
 
-const usageOf = (request: ModelRequest, answer: Answer): Raw.Fields => {
-  const prompt = Raw.items(request["messages"]).reduce<number>((sum, message) => sum + lengthOf(message), 0)
+const usageOf = (request: ModelRequest, answer: Answer): Json.Fields => {
+  const prompt = Json.items(request["messages"]).reduce<number>((sum, message) => sum + lengthOf(message), 0)
     + (request["tools"] === undefined ? 0 : lengthOf(request["tools"]))
   const written = (answer.text ?? "").length
     + (answer.calls ?? []).reduce((sum, call) => sum + call.name.length + argumentsText(call.arguments).length, 0)
@@ -89,7 +89,7 @@ export interface Origin {
 }
 
 /** The body of an answer to a request. */
-export const body = (request: ModelRequest, answer: Answer, origin: Origin): Raw.Fields => {
+export const body = (request: ModelRequest, answer: Answer, origin: Origin): Json.Fields => {
   const calls = answer.calls ?? []
   return {
     id: origin.id,

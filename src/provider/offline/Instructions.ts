@@ -14,7 +14,6 @@
  */
 import * as Option from "effect/Option"
 import * as Json from "../../domain/Json.ts"
-import * as Raw from "../Raw.ts"
 
 /** One tool call to make. `content` is undefined where the output of the call before is meant. */
 export type Task =
@@ -24,7 +23,7 @@ export type Task =
   | { readonly type: "run"; readonly command: string }
   | { readonly type: "write"; readonly path: string; readonly content: string | undefined }
   | { readonly type: "delegate"; readonly goal: string }
-  | { readonly type: "call"; readonly tool: string; readonly arguments: Raw.Fields }
+  | { readonly type: "call"; readonly tool: string; readonly arguments: Json.Fields }
 
 /** The tasks, one list per assistant message, and the answer that follows them. */
 export interface Plan {
@@ -139,7 +138,7 @@ const match = (clause: string, text: Masked): ReadonlyArray<Task> => {
 const call = (tool: string, clause: string, text: Masked): ReadonlyArray<Task> => {
   const json = /\{[^]*\}/.exec(text.written(clause))
   const value = json === null ? undefined : Option.getOrUndefined(Json.parse(json[0]))
-  return Raw.isFields(value) ? [{ type: "call", tool, arguments: value }] : []
+  return Json.isFields(value) ? [{ type: "call", tool, arguments: value }] : []
 }
 
 const forbidden = /^(?:do not|don't) (?:call|use) (?:any (?:other )?tools?|(.+))$/i

@@ -2,9 +2,9 @@
  * Reads the request of chat completions as its receiver: what the user said last, which tools are offered, what was
  * called since and what came of it.
  */
+import * as Json from "../../domain/Json.ts"
 import type { ModelRequest } from "../../domain/Model.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
-import * as Raw from "../Raw.ts"
 
 /** A call that was made, and its result when there is one. */
 export interface Made {
@@ -35,7 +35,7 @@ export const idPrefix = "call_offline_"
 const textOf = (content: unknown): string =>
   typeof content === "string"
     ? content
-    : Raw.items(content).flatMap((part) => Raw.string(Raw.fields(part)["text"]) || []).join("\n\n")
+    : Json.items(content).flatMap((part) => Json.string(Json.fields(part)["text"]) || []).join("\n\n")
 
 /** Context and headings that the runtime puts around a user's text. */
 const injected = /<(memory-context|plugin-context|skill|script-output|job-output)\b[^>]*>[^]*?<\/\1>\s*|^\[This is the scheduled job [^]*?\]\s*(?:\n|$)/g
@@ -45,14 +45,14 @@ const saidBy = (content: unknown): string => textOf(content).replace(injected, "
 
 /** Files of tool results come in a user message of their own, which is no turn of the user. */
 const carriesFiles = (content: unknown): boolean =>
-  Array.isArray(content) && (Raw.string(Raw.fields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
+  Array.isArray(content) && (Json.string(Json.fields(content[0])["text"]) ?? "").startsWith("Files from the result of ")
 
 const offeredIn = (request: ModelRequest): ReadonlyArray<string> => {
   const choice = request["tool_choice"]
   if (choice === "none") return []
-  const named = Raw.string(Raw.fields(Raw.fields(choice)["function"])["name"])
-  return Raw.items(request["tools"])
-    .map((tool) => Raw.word(Raw.fields(Raw.fields(tool)["function"])["name"]))
+  const named = Json.string(Json.fields(Json.fields(choice)["function"])["name"])
+  return Json.items(request["tools"])
+    .map((tool) => Json.word(Json.fields(Json.fields(tool)["function"])["name"]))
     .filter((name) => name !== "" && (named === undefined || name === named))
 }
 
@@ -60,25 +60,25 @@ const offeredIn = (request: ModelRequest): ReadonlyArray<string> => {
 export const read = (request: ModelRequest): Conversation => {
   const exchanges: Array<{ text: string; steps: Array<Array<Made>> }> = []
   const results = new Map<string, string>()
-  const messages = Raw.items(request["messages"]).map(Raw.fields)
+  const messages = Json.items(request["messages"]).map(Json.fields)
   // From the end, so that a call meets its own result even where an id is used again later.
   let steps: Array<Array<Made>> = []
   let nextId = 1
   for (const message of messages.toReversed()) {
     switch (message["role"]) {
       case "tool":
-        results.set(Raw.word(message["tool_call_id"]), textOf(message["content"]))
+        results.set(Json.word(message["tool_call_id"]), textOf(message["content"]))
         break
       case "assistant": {
-        const calls = Raw.items(message["tool_calls"]).map(Raw.fields)
+        const calls = Json.items(message["tool_calls"]).map(Json.fields)
         if (calls.length === 0) break
         steps.unshift(calls.map((call) => {
-          const id = Raw.word(call["id"])
-          const target = Raw.fields(call["function"])
+          const id = Json.word(call["id"])
+          const target = Json.fields(call["function"])
           const result = results.get(id)
           results.delete(id)
           if (id.startsWith(idPrefix)) nextId = Math.max(nextId, Number(id.slice(idPrefix.length)) + 1 || 1)
-          return { name: Raw.word(target["name"]), arguments: ToolCallWire.fromWire(target["arguments"]), result }
+          return { name: Json.word(target["name"]), arguments: ToolCallWire.fromWire(target["arguments"]), result }
         }))
         break
       }

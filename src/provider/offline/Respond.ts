@@ -4,7 +4,6 @@
 import * as Option from "effect/Option"
 import * as Json from "../../domain/Json.ts"
 import type { ModelRequest } from "../../domain/Model.ts"
-import * as Raw from "../Raw.ts"
 import type { Answer, Call } from "./Completion.ts"
 import * as Instructions from "./Instructions.ts"
 import * as ReceivedRequest from "./ReceivedRequest.ts"
@@ -39,25 +38,25 @@ const command = (output: string, exit: unknown): Outcome => {
 }
 
 const match = (item: unknown): string => {
-  const { content, line, path } = Raw.fields(item)
-  return `${Raw.word(path)}:${Raw.word(line)}: ${Raw.word(content)}`
+  const { content, line, path } = Json.fields(item)
+  return `${Json.word(path)}:${Json.word(line)}: ${Json.word(content)}`
 }
 
-const children = (items: ReadonlyArray<Raw.Fields>): Outcome => {
-  const bad = items.find(({ summary }) => Raw.word(summary) === "")
+const children = (items: ReadonlyArray<Json.Fields>): Outcome => {
+  const bad = items.find(({ summary }) => Json.word(summary) === "")
   return bad === undefined
-    ? success(items.map(({ summary }) => Raw.word(summary)).join("\n\n"))
-    : failure(Raw.word(bad["error"]) || `the subagent ended as ${Raw.word(bad["status"]) || "failed"}`)
+    ? success(items.map(({ summary }) => Json.word(summary)).join("\n\n"))
+    : failure(Json.word(bad["error"]) || `the subagent ended as ${Json.word(bad["status"]) || "failed"}`)
 }
 
-const errorOf = (result: Raw.Fields): string | undefined => {
+const errorOf = (result: Json.Fields): string | undefined => {
   const { error, message, status, success } = result
-  const text = Raw.string(error) ?? Raw.string(Raw.fields(error)["message"])
+  const text = Json.string(error) ?? Json.string(Json.fields(error)["message"])
   if (text !== undefined && text !== "") return text
-  return success === false || status === "blocked" || status === "error" ? Raw.string(message) ?? Json.toText(result) : undefined
+  return success === false || status === "blocked" || status === "error" ? Json.string(message) ?? Json.toText(result) : undefined
 }
 
-const known = (result: Raw.Fields): Outcome => {
+const known = (result: Json.Fields): Outcome => {
   const { bytes_written: written, content, exit_code: exit, files, matches, matches_text: grouped, output, results } = result
   if (typeof output === "string") return command(output, exit)
   if (typeof content === "string") return success(withoutFinalBreak(withoutLineNumbers(content)))
@@ -65,15 +64,15 @@ const known = (result: Raw.Fields): Outcome => {
   if (Array.isArray(matches)) return success(matches.length === 0 ? "Nothing was found." : matches.map(match).join("\n"))
   if (Array.isArray(files)) return success(files.length === 0 ? "There are no such files." : files.map(Json.toText).join("\n"))
   if (typeof written === "number") return success(`${written} bytes were written.`)
-  const items = Raw.items(results).map(Raw.fields)
+  const items = Json.items(results).map(Json.fields)
   if (items.some((item) => Object.hasOwn(item, "summary"))) return children(items)
   const word = ["summary", "message", "text", "result"].find((name) => typeof result[name] === "string" && result[name] !== "")
-  return word === undefined ? success(JSON.stringify(result, undefined, 2), JSON.stringify(result)) : success(Raw.word(result[word]))
+  return word === undefined ? success(JSON.stringify(result, undefined, 2), JSON.stringify(result)) : success(Json.word(result[word]))
 }
 
 /** Tells whether a result only says that a file is as it was read before. */
 const isStubResult = (result: string | undefined): boolean =>
-  result !== undefined && Raw.fields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
+  result !== undefined && Json.fields(Option.getOrUndefined(Json.parse(result)))["content_returned"] === false
 
 const failureText = /^(error|cancelled|unknown tool|blocked|refused|denied)\b/i
 
@@ -81,9 +80,9 @@ const failureText = /^(error|cancelled|unknown tool|blocked|refused|denied)\b/i
 const readOutcome = (result: string): Outcome => {
   const value = Option.getOrUndefined(Json.parse(result))
   if (typeof value === "string") return success(value)
-  if (Raw.isFields(value)) {
+  if (Json.isFields(value)) {
     const error = errorOf(value)
-    const output = Raw.word(value["output"])
+    const output = Json.word(value["output"])
     return error === undefined ? known(value) : failure(output === "" ? error : `${error}\n${output}`)
   }
   if (failureText.test(result)) return failure(result)
@@ -120,7 +119,7 @@ const outcomes = (exchanges: ReadonlyArray<ReceivedRequest.Exchange>): ReadonlyA
   return exchanges.map(({ steps }) => steps.map((step) => step.map(read)))
 }
 
-type Way = readonly [tool: string, parameters: Raw.Fields]
+type Way = readonly [tool: string, parameters: Json.Fields]
 
 const quote = (text: string): string =>
   /^[\w./@%+=:,][\w./@%+=:,-]*$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
@@ -201,9 +200,9 @@ const choose = (
 }
 
 const heading = ({ name, arguments: parameters }: ReceivedRequest.Made): string => {
-  const { command, path, pattern } = Raw.fields(parameters)
+  const { command, path, pattern } = Json.fields(parameters)
   if (typeof command === "string") return `$ ${command}`
-  if (typeof pattern === "string") return `${pattern} in ${Raw.word(path) || "."}`
+  if (typeof pattern === "string") return `${pattern} in ${Json.word(path) || "."}`
   return typeof path === "string" ? path : name
 }
 

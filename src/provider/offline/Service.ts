@@ -9,7 +9,6 @@ import type { ExecuteOptions, ModelRequest, ModelResponse } from "../../domain/M
 import * as Route from "../../domain/Route.ts"
 import * as Request from "../chat/Request.ts"
 import type * as ProviderPort from "../Provider.ts"
-import * as Raw from "../Raw.ts"
 import type * as SdkError from "../SdkError.ts"
 import * as Completion from "./Completion.ts"
 import * as Respond from "./Respond.ts"
@@ -23,7 +22,7 @@ const context = (method: string): SdkError.Context => ({
 })
 
 const wantsJson = (request: ModelRequest): boolean =>
-  (Raw.string(Raw.fields(request["response_format"])["type"]) ?? "text") !== "text"
+  (Json.string(Json.fields(request["response_format"])["type"]) ?? "text") !== "text"
 
 /** A structured answer can only be one that was dictated. */
 const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.Effect<void, AiError.AiError> =>
@@ -39,8 +38,8 @@ const checkFormat = (request: ModelRequest, answer: Completion.Answer): Effect.E
     }))
 
 const originOf = (request: ModelRequest): Completion.Origin => ({
-  id: `chatcmpl-offline-${Raw.items(request["messages"]).length}`,
-  model: Raw.string(request["model"]) ?? "offline"
+  id: `chatcmpl-offline-${Json.items(request["messages"]).length}`,
+  model: Json.string(request["model"]) ?? "offline"
 })
 
 const noDelay = (): Effect.Effect<void> => Effect.void

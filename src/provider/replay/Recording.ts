@@ -15,7 +15,6 @@ import type { ModelRequest, StreamPart } from "../../domain/Model.ts"
 import * as Redaction from "../../domain/Redaction.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as PartSchema from "../PartSchema.ts"
-import * as Raw from "../Raw.ts"
 
 // Canonical values
 
@@ -25,7 +24,7 @@ const plain = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map((item) => item === undefined ? null : plain(item))
   if (value instanceof Uint8Array) return { [bytesKey]: Base64.encode(value) }
   if (typeof value === "bigint") return String(value)
-  if (!Raw.isFields(value)) return value
+  if (!Json.isFields(value)) return value
   if (typeof value["toJSON"] === "function") return plain(value["toJSON"]())
   return Object.fromEntries(
     Object.keys(value).filter((key) => value[key] !== undefined && typeof value[key] !== "function").sort()
@@ -39,7 +38,7 @@ export const canonical = (value: unknown): unknown => Redaction.redactValue(plai
 /** A value with its bytes as bytes again. */
 export const revive = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(revive)
-  if (!Raw.isFields(value)) return value
+  if (!Json.isFields(value)) return value
   const bytes = value[bytesKey]
   if (typeof bytes === "string" && Object.keys(value).length === 1) {
     return Result.getOrElse(Base64.decode(bytes), (): unknown => value)
@@ -71,7 +70,7 @@ export const difference = (expected: unknown, actual: unknown, path = ""): Diffe
     }
     return undefined
   }
-  if (Raw.isFields(expected) && Raw.isFields(actual)) {
+  if (Json.isFields(expected) && Json.isFields(actual)) {
     for (const key of new Set([...Object.keys(expected), ...Object.keys(actual)])) {
       const found = difference(expected[key], actual[key], path === "" ? key : `${path}.${key}`)
       if (found !== undefined) return found

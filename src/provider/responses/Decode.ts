@@ -23,9 +23,9 @@
 import * as Result from "effect/Result"
 import type * as AiError from "effect/ai/AiError"
 import * as Response from "effect/ai/Response"
+import * as Json from "../../domain/Json.ts"
 import type { ContentPart, ModelResponse } from "../../domain/Model.ts"
 import { count, toResponse } from "../../domain/Usage.ts"
-import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 
@@ -51,19 +51,19 @@ const metadata = (own: Own): Response.ProviderMetadata =>
   Object.keys(own).length === 0 ? {} : { codex_responses: own }
 
 const texts = (list: unknown): ReadonlyArray<string> =>
-  Raw.items(list).flatMap((item) => {
-    const text = Raw.string(Raw.fields(item)["text"])
+  Json.items(list).flatMap((item) => {
+    const text = Json.string(Json.fields(item)["text"])
     return text === undefined || text === "" ? [] : [text]
   })
 
-const named = (item: Raw.Fields, ...names: ReadonlyArray<string>): Own =>
+const named = (item: Json.Fields, ...names: ReadonlyArray<string>): Own =>
   Object.fromEntries(names.flatMap((name) => {
-    const value = Raw.string(item[name])
+    const value = Json.string(item[name])
     return value === undefined || value === "" ? [] : [[name, value]]
   }))
 
 /** A `reasoning` item: its summary, or what open models show of the reasoning itself. */
-export const reasoning = (item: Raw.Fields): TextItem => {
+export const reasoning = (item: Json.Fields): TextItem => {
   const summary = texts(item["summary"])
   const own = named(item, "id", "encrypted_content")
   return {
@@ -75,29 +75,29 @@ export const reasoning = (item: Raw.Fields): TextItem => {
 }
 
 /** Tells whether a `message` item holds a refusal. */
-const isRefusal = (item: Raw.Fields): boolean =>
-  Raw.items(item["content"]).some((part) => Raw.fields(part)["type"] === "refusal")
+const isRefusal = (item: Json.Fields): boolean =>
+  Json.items(item["content"]).some((part) => Json.fields(part)["type"] === "refusal")
 
 /** A `message` item. */
-export const message = (item: Raw.Fields): TextItem => ({
-  text: Raw.items(item["content"]).map((part) => {
-    const { text, refusal } = Raw.fields(part)
-    return Raw.string(text) ?? Raw.string(refusal) ?? ""
+export const message = (item: Json.Fields): TextItem => ({
+  text: Json.items(item["content"]).map((part) => {
+    const { text, refusal } = Json.fields(part)
+    return Json.string(text) ?? Json.string(refusal) ?? ""
   }).join(""),
   metadata: item["id"] === undefined ? {} : metadata(named(item, "id", "status", "phase"))
 })
 
 /** The metadata of a `function_call` item. */
-export const callMetadata = (item: Raw.Fields): Response.ProviderMetadata => {
-  const id = Raw.word(item["id"])
+export const callMetadata = (item: Json.Fields): Response.ProviderMetadata => {
+  const id = Json.word(item["id"])
   return id.startsWith("fc_") ? metadata({ id }) : {}
 }
 
 /** A `function_call` item. */
-export const call = (item: Raw.Fields, index: number): CallItem => {
-  const name = Raw.word(item["name"])
+export const call = (item: Json.Fields, index: number): CallItem => {
+  const name = Json.word(item["name"])
   return {
-    id: Raw.word(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(item["arguments"]), index),
+    id: Json.word(item["call_id"]) || ToolCallWire.deriveId(name, ToolCallWire.pieceOf(item["arguments"]), index),
     name,
     params: ToolCallWire.fromWire(item["arguments"]),
     metadata: callMetadata(item)
@@ -110,7 +110,7 @@ export const call = (item: Raw.Fields, index: number): CallItem => {
 const isEmpty = ({ metadata, text }: TextItem): boolean => text === "" && Object.keys(metadata).length === 0
 
 /** The part of an output item; undefined for items of other kinds, and for empty ones. */
-const partOf = (item: Raw.Fields, index: number, taken: Set<string>): ContentPart | undefined => {
+const partOf = (item: Json.Fields, index: number, taken: Set<string>): ContentPart | undefined => {
   switch (item["type"]) {
     case "reasoning": {
       const found = reasoning(item)
@@ -130,10 +130,10 @@ const partOf = (item: Raw.Fields, index: number, taken: Set<string>): ContentPar
   }
 }
 
-const partsOf = (body: Raw.Fields): ReadonlyArray<ContentPart> => {
+const partsOf = (body: Json.Fields): ReadonlyArray<ContentPart> => {
   const taken = new Set<string>()
-  const parts = Raw.items(body["output"]).flatMap((item, index) => partOf(Raw.fields(item), index, taken) ?? [])
-  const text = Raw.string(body["output_text"]) ?? ""
+  const parts = Json.items(body["output"]).flatMap((item, index) => partOf(Json.fields(item), index, taken) ?? [])
+  const text = Json.string(body["output_text"]) ?? ""
   return parts.length === 0 && text !== "" ? [Response.makePart("text", { text })] : parts
 }
 
@@ -144,22 +144,22 @@ const lengths = new Set(["max_output_tokens", "max_tokens", "length"])
 
 /** The reason that a response ended for; `refused` where a refusal streamed by. */
 export const finishReason = (
-  body: Raw.Fields,
+  body: Json.Fields,
   parts: ReadonlyArray<{ readonly type: ContentPart["type"] }>,
   refused: boolean
 ): Response.FinishReason => {
-  const output = Raw.items(body["output"]).map(Raw.fields)
-  const why = Raw.word(Raw.fields(body["incomplete_details"])["reason"])
+  const output = Json.items(body["output"]).map(Json.fields)
+  const why = Json.word(Json.fields(body["incomplete_details"])["reason"])
   if (lengths.has(why)) return "length"
   if (why === "content_filter" || refused || output.some(isRefusal)) return "content-filter"
   if (parts.some((part) => part.type === "tool-call")) return "tool-calls"
-  if (unfinished.has(Raw.word(body["status"]))) return "pause"
-  if (output.some((item) => unfinished.has(Raw.word(item["status"])))) return "pause"
+  if (unfinished.has(Json.word(body["status"]))) return "pause"
+  if (output.some((item) => unfinished.has(Json.word(item["status"])))) return "pause"
   return parts.length > 0 && parts.every((part) => part.type === "reasoning") ? "pause" : "stop"
 }
 
 /** The failure that a response reports of itself. */
-export const failure = (body: Raw.Fields, context: SdkError.Context): AiError.AiError | undefined => {
+export const failure = (body: Json.Fields, context: SdkError.Context): AiError.AiError | undefined => {
   const { error, status } = body
   if (error !== undefined && error !== null) return SdkError.fromBody({ ...context, body: { error } })
   return status === "failed" || status === "cancelled"
@@ -171,9 +171,9 @@ export const failure = (body: Raw.Fields, context: SdkError.Context): AiError.Ai
 
 /** The `usage` object of a response. Anything may be missing or garbage. */
 export const usage = (value: unknown): Response.Usage => {
-  const fields = Raw.fields(value)
-  const input = Raw.fields(fields["input_tokens_details"])
-  const output = Raw.fields(fields["output_tokens_details"])
+  const fields = Json.fields(value)
+  const input = Json.fields(fields["input_tokens_details"])
+  const output = Json.fields(fields["output_tokens_details"])
   const cacheRead = count(input["cached_tokens"])
   const cacheWrite = count(input["cache_write_tokens"]) || count(input["cache_creation_tokens"])
   return toResponse({
@@ -182,7 +182,7 @@ export const usage = (value: unknown): Response.Usage => {
     cacheRead,
     cacheWrite,
     reasoning: count(output["reasoning_tokens"]) ||
-      Raw.fields(fields["completion_tokens_details"])["reasoning_tokens"]
+      Json.fields(fields["completion_tokens_details"])["reasoning_tokens"]
   })
 }
 
@@ -192,22 +192,22 @@ export const usage = (value: unknown): Response.Usage => {
 export const decode = (raw: unknown, context: SdkError.Context): Result.Result<ModelResponse, AiError.AiError> => {
   const invalid = (description: string): Result.Result<ModelResponse, AiError.AiError> =>
     Result.fail(SdkError.invalidResponse({ ...context, description, body: raw }))
-  const body = Raw.body(raw)
+  const body = Json.body(raw)
   if (typeof body === "string") return invalid(body)
   const failed = failure(body, context)
   if (failed !== undefined) return Result.fail(failed)
   const { output } = body
   if (output !== undefined && output !== null && !Array.isArray(output)) return invalid("output is no list")
   const parts = partsOf(body)
-  if (Raw.items(output).length === 0 && parts.length === 0 && body["status"] !== "incomplete") {
+  if (Json.items(output).length === 0 && parts.length === 0 && body["status"] !== "incomplete") {
     return invalid("the answer has no output")
   }
   return Result.succeed({
     parts,
     finishReason: finishReason(body, parts, false),
     usage: usage(body["usage"]),
-    model: Raw.string(body["model"]),
-    id: Raw.string(body["id"]),
+    model: Json.string(body["model"]),
+    id: Json.string(body["id"]),
     raw: body
   })
 }
@@ -215,13 +215,13 @@ export const decode = (raw: unknown, context: SdkError.Context): Result.Result<M
 // Encode
 
 /** Output items of parts. {@link decode} reads them back to the same parts. */
-export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Raw.Fields> =>
-  parts.flatMap((part): ReadonlyArray<Raw.Fields> => {
-    const own = Raw.fields(part.metadata["codex_responses"])
+export const encode = (parts: ReadonlyArray<ContentPart>): ReadonlyArray<Json.Fields> =>
+  parts.flatMap((part): ReadonlyArray<Json.Fields> => {
+    const own = Json.fields(part.metadata["codex_responses"])
     switch (part.type) {
       case "reasoning": {
         const { summary, ...rest } = own
-        const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Raw.items(summary)
+        const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.items(summary)
         return [{ type: "reasoning", ...rest, summary: texts.map((text) => ({ type: "summary_text", text })) }]
       }
       case "text":

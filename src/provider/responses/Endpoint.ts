@@ -19,7 +19,6 @@ import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Json from "../../domain/Json.ts"
 import type { Route } from "../../domain/Route.ts"
-import * as Raw from "../Raw.ts"
 
 // Endpoints
 
@@ -58,8 +57,8 @@ const accountOf = (token: string): string | undefined => {
   const payload = token.split(".")[1]
   if (payload === undefined) return undefined
   const text = Result.getOrElse(Base64Url.decodeString(payload), () => "")
-  const claims = Raw.fields(Option.getOrUndefined(Json.parse(text)))
-  return Raw.string(Raw.fields(claims["https://api.openai.com/auth"])["chatgpt_account_id"])
+  const claims = Json.fields(Option.getOrUndefined(Json.parse(text)))
+  return Json.string(Json.fields(claims["https://api.openai.com/auth"])["chatgpt_account_id"])
 }
 
 /** Headers that a backend wants besides those of the route, which win. */

@@ -16,19 +16,18 @@ import type * as Prompt from "effect/ai/Prompt"
 import * as Json from "../../domain/Json.ts"
 import * as FileData from "../FileData.ts"
 import * as Digest from "../../platform/Digest.ts"
-import * as Raw from "../Raw.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
 
 // Parts
 
 /** An item of the input. */
-type InputItem = Raw.Fields
+type InputItem = Json.Fields
 
-const own = (options: Prompt.ProviderOptions): Raw.Fields => Raw.fields(options["codex_responses"])
+const own = (options: Prompt.ProviderOptions): Json.Fields => Json.fields(options["codex_responses"])
 
-const inputText = (text: string): Raw.Fields => ({ type: "input_text", text: text.toWellFormed() })
+const inputText = (text: string): Json.Fields => ({ type: "input_text", text: text.toWellFormed() })
 
-const inputFile = (part: Prompt.FilePart): Raw.Fields => {
+const inputFile = (part: Prompt.FilePart): Json.Fields => {
   if (part.mediaType.startsWith("image/")) return { type: "input_image", detail: "auto", image_url: FileData.url(part) }
   const bytes = FileData.base64(part)
   if (bytes === undefined) return { type: "input_file", file_url: FileData.url(part) }
@@ -42,7 +41,7 @@ const inputFile = (part: Prompt.FilePart): Raw.Fields => {
 const reasoningItem = (part: Prompt.ReasoningPart): ReadonlyArray<InputItem> => {
   const { encrypted_content, summary } = own(part.options)
   if (typeof encrypted_content !== "string") return []
-  const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Raw.items(summary)
+  const texts = summary === undefined ? (part.text === "" ? [] : [part.text]) : Json.items(summary)
   return [{ type: "reasoning", summary: texts.map((text) => ({ type: "summary_text", text })), encrypted_content }]
 }
 
@@ -108,7 +107,7 @@ const assistant = (message: Prompt.AssistantMessage): ReadonlyArray<InputItem> =
   return items.at(-1)?.["type"] === "reasoning" ? [...items, { role: "assistant", content: "" }] : items
 }
 
-const output = (part: Prompt.ToolResultPart): string | ReadonlyArray<Raw.Fields> => {
+const output = (part: Prompt.ToolResultPart): string | ReadonlyArray<Json.Fields> => {
   const parts = part.modelOutput
   if (parts === undefined) return Json.toText(part.result).toWellFormed()
   return parts.some((item) => item.type === "file")

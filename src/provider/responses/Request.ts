@@ -11,22 +11,22 @@
  * Source: `hermes-llm.md` §4.3, §14.2.
  */
 import * as AiError from "effect/ai/AiError"
+import type * as Json from "../../domain/Json.ts"
 import type { ModelCall, ModelRequest, ReasoningEffort, ResponseFormat, ToolChoice, ToolDefinition } from "../../domain/Model.ts"
 import type { Route } from "../../domain/Route.ts"
 import * as AnswerSchema from "../AnswerSchema.ts"
 import * as Digest from "../../platform/Digest.ts"
 import * as ModelAbilities from "../ModelAbilities.ts"
-import type * as Raw from "../Raw.ts"
 import type * as SdkError from "../SdkError.ts"
 import * as Endpoint from "./Endpoint.ts"
 import * as Messages from "./Messages.ts"
 
 // Tools
 
-const wireTools = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Raw.Fields>>()
+const wireTools = new WeakMap<ReadonlyArray<ToolDefinition>, ReadonlyArray<Json.Fields>>()
 
 /** Tools on the wire, made once for each array of tools. */
-const toolsOf = (tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Raw.Fields> => {
+const toolsOf = (tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Json.Fields> => {
   const found = wireTools.get(tools)
   if (found !== undefined) return found
   const made = tools.map(({ name, description, parameters }) => ({
@@ -43,14 +43,14 @@ const toolsOf = (tools: ReadonlyArray<ToolDefinition>): ReadonlyArray<Raw.Fields
 const toolChoiceOf = (choice: ToolChoice): unknown =>
   typeof choice === "string" ? choice : { type: "function", name: choice.tool }
 
-const toolFields = ({ tools, toolChoice }: ModelCall): Raw.Fields =>
+const toolFields = ({ tools, toolChoice }: ModelCall): Json.Fields =>
   tools.length === 0
     ? {}
     : { tools: toolsOf(tools), tool_choice: toolChoiceOf(toolChoice), parallel_tool_calls: true }
 
 // Answer format
 
-const textFields = (format: ResponseFormat): Raw.Fields =>
+const textFields = (format: ResponseFormat): Json.Fields =>
   format.type === "text" ? {} : {
     text: {
       format: { type: "json_schema", name: format.name, schema: format.schema, strict: AnswerSchema.isStrict(format.schema) }
@@ -65,16 +65,16 @@ const maxCacheKey = 64
 const cacheKey = (sessionId: string): string =>
   sessionId.length <= maxCacheKey ? sessionId : Digest.hex(sessionId, maxCacheKey)
 
-const cacheFields = (backend: Endpoint.Backend, { sessionId }: ModelCall): Raw.Fields =>
+const cacheFields = (backend: Endpoint.Backend, { sessionId }: ModelCall): Json.Fields =>
   sessionId === undefined || backend === "github" ? {} : { prompt_cache_key: cacheKey(sessionId) }
 
-const limitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Raw.Fields =>
+const limitFields = (backend: Endpoint.Backend, thinks: boolean, call: ModelCall): Json.Fields =>
   backend === "chatgpt" ? {} : {
     ...(call.maxOutputTokens === undefined ? {} : { max_output_tokens: call.maxOutputTokens }),
     ...(call.temperature === undefined || thinks ? {} : { temperature: call.temperature })
   }
 
-const extraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Raw.Fields => ({
+const extraFields = (backend: Endpoint.Backend, call: ModelCall, route: Route): Json.Fields => ({
   ...(backend === "xai" && call.sessionId !== undefined
     ? { extra_headers: { "x-grok-conv-id": cacheKey(call.sessionId) } }
     : {}),
@@ -94,7 +94,7 @@ const refusesEffort = (model: string): boolean => /^grok-(4$|4-|4\.1|code)/.test
 
 /** The fields of a request about reasoning: `reasoning`, and `encrypted` where its encrypted form is asked for. */
 interface ReasoningFields {
-  readonly reasoning: Raw.Fields | undefined
+  readonly reasoning: Json.Fields | undefined
   readonly encrypted: boolean
 }
 

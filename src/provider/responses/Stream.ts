@@ -18,7 +18,6 @@ import * as Response from "effect/ai/Response"
 import * as Assembler from "../../domain/Assembler.ts"
 import * as Json from "../../domain/Json.ts"
 import type { ContentPart, StreamPart } from "../../domain/Model.ts"
-import * as Raw from "../Raw.ts"
 import * as SdkError from "../SdkError.ts"
 import * as StreamMachine from "../StreamMachine.ts"
 import * as ToolCallWire from "../ToolCallWire.ts"
@@ -46,31 +45,31 @@ interface Call {
 /** Output items of a stream that are not done yet. */
 interface OpenItems {
   /** An item was announced. */
-  readonly added: (event: Raw.Fields, out: Array<StreamPart>) => void
+  readonly added: (event: Json.Fields, out: Array<StreamPart>) => void
   /** A piece of text or of reasoning; parts of one item, counted by `part`, are set apart. */
-  readonly delta: (event: Raw.Fields, kind: Text["kind"], part: unknown, out: Array<StreamPart>) => void
+  readonly delta: (event: Json.Fields, kind: Text["kind"], part: unknown, out: Array<StreamPart>) => void
   /** A piece of the arguments of a call. */
-  readonly argumentsDelta: (event: Raw.Fields, out: Array<StreamPart>) => void
+  readonly argumentsDelta: (event: Json.Fields, out: Array<StreamPart>) => void
   /** An item is whole. */
-  readonly done: (event: Raw.Fields, out: Array<StreamPart>) => void
+  readonly done: (event: Json.Fields, out: Array<StreamPart>) => void
   /** Ends what was never done. */
   readonly end: (out: Array<StreamPart>) => void
   /** The kinds of parts so far. */
   readonly parts: () => ReadonlyArray<{ readonly type: ContentPart["type"] }>
   /** The items that were done, in their order. */
-  readonly finished: () => ReadonlyArray<Raw.Fields>
+  readonly finished: () => ReadonlyArray<Json.Fields>
 }
 
-const keyOf = (event: Raw.Fields): string =>
+const keyOf = (event: Json.Fields): string =>
   typeof event["output_index"] === "number"
     ? `i${event["output_index"]}`
-    : Raw.word(event["item_id"]) || Raw.word(Raw.fields(event["item"])["id"])
+    : Json.word(event["item_id"]) || Json.word(Json.fields(event["item"])["id"])
 
 const openItems = (): OpenItems => {
   const open = new Map<string, Text | Call>()
   const taken = new Set<string>()
   const parts: Array<{ readonly type: ContentPart["type"] }> = []
-  const finished: Array<Raw.Fields> = []
+  const finished: Array<Json.Fields> = []
   let count = 0
 
   const openText = (key: string, kind: Text["kind"], channel: unknown): Text => {
@@ -91,7 +90,7 @@ const openItems = (): OpenItems => {
   const piece = (entry: Text, text: string): StreamPart =>
     entry.kind === "text" ? StreamMachine.textDelta(entry.id, text) : StreamMachine.reasoningDelta(entry.id, text)
 
-  const openCall = (key: string, item: Raw.Fields, out: Array<StreamPart>): Call => {
+  const openCall = (key: string, item: Json.Fields, out: Array<StreamPart>): Call => {
     const found = open.get(key)
     if (found?.kind === "call") return found
     const { id: callId, name } = Decode.call(item, parts.length)
@@ -114,7 +113,7 @@ const openItems = (): OpenItems => {
     out.push(Response.makePart(entry.kind === "text" ? "text-end" : "reasoning-end", { id: entry.id, metadata }))
   }
 
-  const endCall = (entry: Call, item: Raw.Fields, out: Array<StreamPart>): void => {
+  const endCall = (entry: Call, item: Json.Fields, out: Array<StreamPart>): void => {
     const whole = ToolCallWire.pieceOf(item["arguments"])
     if (entry.text === "" && whole !== "") out.push(StreamMachine.paramsDelta(entry.id, whole))
     out.push(
@@ -131,12 +130,12 @@ const openItems = (): OpenItems => {
 
   return {
     added: (event, out) => {
-      const item = Raw.fields(event["item"])
+      const item = Json.fields(event["item"])
       // A call without a call id is announced when it is done, because its id is derived from its arguments.
-      if (item["type"] === "function_call" && Raw.word(item["call_id"]) !== "") openCall(keyOf(event), item, out)
+      if (item["type"] === "function_call" && Json.word(item["call_id"]) !== "") openCall(keyOf(event), item, out)
     },
     delta: (event, kind, part, out) => {
-      const text = Raw.string(event["delta"]) ?? ""
+      const text = Json.string(event["delta"]) ?? ""
       if (text === "") return
       const entry = openText(keyOf(event), kind, event["type"])
       if (kind === "reasoning" && entry.channel !== event["type"]) return
@@ -147,13 +146,13 @@ const openItems = (): OpenItems => {
     },
     argumentsDelta: (event, out) => {
       const entry = open.get(keyOf(event))
-      const text = Raw.string(event["delta"]) ?? ""
+      const text = Json.string(event["delta"]) ?? ""
       if (entry?.kind !== "call" || text === "") return
       entry.text += text
       out.push(StreamMachine.paramsDelta(entry.id, text))
     },
     done: (event, out) => {
-      const item = Raw.fields(event["item"])
+      const item = Json.fields(event["item"])
       const key = keyOf(event)
       finished.push(item)
       switch (item["type"]) {
@@ -191,13 +190,13 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   let introduced = false
   let refused = false
   /** The response of the last event. */
-  let response: Raw.Fields | undefined
+  let response: Json.Fields | undefined
 
-  const introduce = (body: Raw.Fields): void => {
+  const introduce = (body: Json.Fields): void => {
     if (introduced) return
     introduced = true
-    const id = Raw.string(body["id"])
-    const modelId = Raw.string(body["model"])
+    const id = Json.string(body["id"])
+    const modelId = Json.string(body["model"])
     out.push(
       Response.makePart("response-metadata", {
         ...(id === undefined ? {} : { id }),
@@ -206,17 +205,17 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     )
   }
 
-  const finish = (body: Raw.Fields): void => {
+  const finish = (body: Json.Fields): void => {
     introduce(body)
     response = body
     const streamed = items.parts().length > 0 || items.finished().length > 0
     if (!streamed) {
-      Raw.items(body["output"]).forEach((item, index) => items.done({ output_index: index, item }, out))
+      Json.items(body["output"]).forEach((item, index) => items.done({ output_index: index, item }, out))
     }
     items.end(out)
   }
 
-  const read = (event: Raw.Fields, name: string): AiError.AiError | undefined => {
+  const read = (event: Json.Fields, name: string): AiError.AiError | undefined => {
     switch (name) {
       case "response.output_text.delta":
         items.delta(event, "text", event["content_index"], out)
@@ -242,14 +241,14 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
         return
       case "response.created":
       case "response.in_progress":
-        introduce(Raw.fields(event["response"]))
+        introduce(Json.fields(event["response"]))
         return
       case "response.completed":
       case "response.incomplete":
       case "response.done":
       case "response.failed":
       case "response.cancelled": {
-        const body = Raw.fields(event["response"])
+        const body = Json.fields(event["response"])
         const failed = Decode.failure(body, context)
         if (failed === undefined) finish(body)
         return failed
@@ -270,7 +269,7 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
   }
 
   const output = (parts: ReadonlyArray<ContentPart>): unknown => {
-    const sent = Raw.items(response?.["output"])
+    const sent = Json.items(response?.["output"])
     if (sent.length > 0) return sent
     return items.finished().length > 0 ? items.finished() : Decode.encode(parts)
   }
@@ -279,8 +278,8 @@ export const make = (context: SdkError.Context): StreamMachine.StreamMachine => 
     step: (events) => {
       for (const { data, event } of events) {
         const value = Option.getOrUndefined(Json.parse(data))
-        failure = Raw.isFields(value)
-          ? read(value, Raw.string(value["type"]) ?? event ?? "")
+        failure = Json.isFields(value)
+          ? read(value, Json.string(value["type"]) ?? event ?? "")
           : SdkError.invalidResponse({ ...context, description: "an event of the stream is no JSON object", body: data })
         if (failure !== undefined || response !== undefined) break
       }
