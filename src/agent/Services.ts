@@ -2,7 +2,7 @@
  * Services that the runs of one agent work with, from the Context of a run.
  */
 import * as Context from "effect/Context"
-import type { Interceptors } from "../middleware/Interceptors.ts"
+import type { Interceptors } from "../middleware/Stack.ts"
 import type { Service as Compaction } from "../routing/CompactionPort.ts"
 import type { Service as ModelRouter } from "../routing/ModelRouter.ts"
 import type { UsageAccounts } from "./Budget.ts"

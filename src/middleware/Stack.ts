@@ -6,6 +6,7 @@
  */
 import type { ExecuteOptions, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { ToolOutput } from "../domain/ToolOutput.ts"
+import type { Service as Hooks } from "../hooks/Hooks.ts"
 import * as Faults from "./Faults.ts"
 import type { Wrapper } from "./MiddlewareBoundary.ts"
 import type { LlmContext, ToolArguments, ToolCallContext } from "./Kind.ts"
@@ -36,3 +37,9 @@ export const make = (entries: ReadonlyArray<Any>): Stack => ({
 
 /** No middleware. */
 export const empty: Stack = make([])
+
+/** The middleware and hooks of a runtime: all that may change the calls of a run or is told of them. */
+export interface Interceptors {
+  readonly stack: Stack
+  readonly hooks: Hooks
+}

@@ -7,7 +7,6 @@ import type { ModelCall, OnPart, StreamPart } from "../../src/domain/Model.ts"
 import type { Route } from "../../src/domain/Route.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
-import type { Interceptors } from "../../src/middleware/Interceptors.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
 import * as NetworkReason from "../../src/provider/NetworkReason.ts"
 import type { Question, Service } from "../../src/routing/ModelRouter.ts"
@@ -114,7 +113,7 @@ export const question: ModelCall = {
 }
 
 /** Nothing stands around the calls. */
-export const bare: Interceptors = { stack: Stack.empty, hooks: Effect.runSync(Hooks.make()) }
+export const bare: Stack.Interceptors = { stack: Stack.empty, hooks: Effect.runSync(Hooks.make()) }
 
 export const context = { sessionId: SessionId.make("s1"), taskId: TaskId.make("s1"), turnId: TurnId.make("t1"), platform: "test", apiCallCount: 1 }
 

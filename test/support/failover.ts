@@ -8,7 +8,6 @@ import * as Route from "../../src/domain/Route.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import type * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Stack from "../../src/middleware/Stack.ts"
-import type { Interceptors } from "../../src/middleware/Interceptors.ts"
 import type { Service } from "../../src/provider/Provider.ts"
 import * as Attempt from "../../src/routing/Attempt.ts"
 import * as Backoff from "../../src/routing/Backoff.ts"
@@ -72,7 +71,7 @@ export const make = (
     primary: Effect.succeed(Route.info(primary)),
     primaryRoute: Effect.succeed(primary),
     advance: () => Effect.succeed(undefined),
-    call: <E>(interceptors: Interceptors, question: Question) => {
+    call: <E>(interceptors: Stack.Interceptors, question: Question) => {
       const { log = newLog(), route } = question
       const info = Route.info(route ?? primary)
       const { provider } = Fake.make()
