@@ -23,6 +23,7 @@
  * Source: `ARCHITECTURE.md` §4 and §5.
  */
 import type * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -209,25 +210,33 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
     const needs = yield* Effect.context<Middleware.Needs<Middlewares>>()
     const active = new Map<string, Deferred.Deferred<void, SessionBusy>>()
 
-    /** Sessions of runs that were asked for from outside, the latest last. */
-    const open = new Set<string>()
+    /** Sessions of runs that were asked for from outside, the latest last, with their last run. */
+    const open = new Map<string, Ids.TurnId>()
+
+    const recordEnd = (sessionId: Ids.SessionId, turnId: Ids.TurnId | undefined, reason: string): Effect.Effect<void> =>
+      services.record === undefined || turnId === undefined
+        ? Effect.void
+        : Effect.flatMap(Clock.currentTimeMillis, (at) =>
+          services.record?.append([{ sessionId, turnId, at, event: { _tag: "SessionEnded", reason } }]) ?? Effect.void)
 
     const finalize: Service["finalize"] = (sessionId, { next, reason }) =>
       Effect.suspend(() => {
+        const last = open.get(sessionId)
         open.delete(sessionId)
         const old = Ids.SessionId.make(sessionId)
-        return hooks.emit("on_session_finalize", () => ({
+        const told = hooks.emit("on_session_finalize", () => ({
           session_id: old,
           platform: settings.platform ?? "library",
           reason,
           ...(next === undefined ? {} : { old_session_id: old, new_session_id: Ids.SessionId.make(next) })
         }))
+        return Effect.andThen(told, recordEnd(old, last, reason))
       })
-    const keepOpen = (sessionId: string): Effect.Effect<void> =>
+    const keepOpen = (sessionId: string, turnId: Ids.TurnId): Effect.Effect<void> =>
       Effect.suspend(() => {
         open.delete(sessionId)
-        open.add(sessionId)
-        const idle = open.size > maxOpenSessions ? Array.from(open).find((id) => !active.has(id)) : undefined
+        open.set(sessionId, turnId)
+        const idle = open.size > maxOpenSessions ? Array.from(open.keys()).find((id) => !active.has(id)) : undefined
         return idle === undefined ? Effect.void : finalize(idle, { reason: "session_expired" })
       })
 
@@ -249,7 +258,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
         const opened = yield* RunStart.open(id, input, lineage)
         // A child's session is given up when the child ends.
-        if (lineage === undefined) yield* keepOpen(id)
+        if (lineage === undefined) yield* keepOpen(id, opened.run.turnId)
         return yield* conduct(opened, stopped, { run: start, stop }).pipe(
           Effect.onExit(RunEnd.announceEnd(opened.run)),
           Effect.onExit(RunEnd.closeRecord(opened.run)),
@@ -289,7 +298,7 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
       within(Effect.provideService(CallTool.callTool(call), Services, services), context)
 
     const finalizeAll = Effect.suspend(() =>
-      Effect.forEach(Array.from(open), (id) => finalize(id, { reason: "shutdown" }), { discard: true }))
+      Effect.forEach(Array.from(open.keys()), (id) => finalize(id, { reason: "shutdown" }), { discard: true }))
     yield* Effect.addFinalizer(() => finalizeAll)
 
     const service: Service<unknown> = { run, stream, stop, callTool, finalize }

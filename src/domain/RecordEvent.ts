@@ -270,6 +270,12 @@ export const RunEnded = Schema.TaggedStruct("RunEnded", {
   failure: Schema.optionalKey(Failure)
 })
 
+/** A session was given up: left for another one, or over with its program. A run that comes later opens it again. */
+export const SessionEnded = Schema.TaggedStruct("SessionEnded", {
+  /** `shutdown`, `session_boundary`, `new_session` or `session_expired`. */
+  reason: Schema.String
+})
+
 /** Schema of every event of the record. */
 export const RecordEvent = Schema.Union([
   RunStarted,
@@ -288,7 +294,8 @@ export const RecordEvent = Schema.Union([
   ChildEnded,
   RunEvent.Notice,
   Gap,
-  RunEnded
+  RunEnded,
+  SessionEnded
 ])
 /** Any event of the record. */
 export type RecordEvent = typeof RecordEvent.Type

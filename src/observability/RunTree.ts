@@ -309,7 +309,11 @@ export const make = (): Tree => {
 
   const started = (state: Open, at: number, event: Tagged<"CallStarted">): void => {
     const parent = event.parentCallId === undefined ? undefined : state.calls.get(event.parentCallId)
-    const begun = state.calls.get(event.callId) ?? call(state, at, { id: event.callId, name: event.name, args: event.args, parent })
+    const known = state.calls.get(event.callId)
+    // Ids may come again: one that is over is another call.
+    const begun = known !== undefined && known.end === undefined
+      ? known
+      : call(state, at, { id: event.callId, name: event.name, args: event.args, parent })
     begun.start = event
     begun.startedAt = at
     opened(begun, at)
@@ -328,6 +332,10 @@ export const make = (): Tree => {
   const handle = (entry: Record.Entry): void => {
     const { at, event } = entry
     if (event._tag === "RunStarted") return void beginRun(entry, event)
+    if (event._tag === "SessionEnded") {
+      const last = open.get(entry.turnId)?.run
+      return last === undefined ? undefined : void changes.push({ _tag: "Noted", at, run: last, event })
+    }
     const state = of(entry)
     const { run } = state
     switch (event._tag) {

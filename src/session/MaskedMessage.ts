@@ -13,7 +13,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Prompt from "effect/ai/Prompt"
-import { redactKeys, RedactSecrets } from "../domain/Redaction.ts"
+import { isSensitiveKey, marker, redactKeys, RedactSecrets, redactText } from "../domain/Redaction.ts"
 import type { Entry } from "../domain/RecordEvent.ts"
 import { Secrets } from "../domain/Secrets.ts"
 
@@ -94,3 +94,36 @@ export const entries = (given: ReadonlyArray<Entry>): Effect.Effect<ReadonlyArra
         : withMessage(event, event.message === undefined ? undefined : maskedMessage(known)(event.message))
       return safe === event ? entry : { ...entry, event: safe }
     }))
+
+/** Values under names of secrets, and keys in texts, wherever they stand. */
+const withoutSecrets = (value: unknown, clean: (text: string) => string, depth: number): unknown => {
+  if (typeof value === "string") return clean(value)
+  if (typeof value !== "object" || value === null || ArrayBuffer.isView(value) || value instanceof URL || depth >= maxDepth) return value
+  if (Array.isArray(value)) {
+    const items = value.map((item: unknown) => withoutSecrets(item, clean, depth + 1))
+    return items.every((item, index) => item === value[index]) ? value : items
+  }
+  let changed: Record<string, unknown> | undefined
+  for (const [key, item] of Object.entries(value)) {
+    const safe = typeof item === "string" && item !== "" && isSensitiveKey(key) ? marker : withoutSecrets(item, clean, depth + 1)
+    if (safe === item) continue
+    changed ??= Object.assign(Object.create(Object.getPrototypeOf(value)), value)
+    if (changed !== undefined) changed[key] = safe
+  }
+  return changed ?? value
+}
+
+/**
+ * Entries as they may leave the machine or be shown: no secret in any text, be it typed by the user or said by the model, and no value
+ * under the name of one. An entry without secrets is the same object.
+ */
+export const forExport: Effect.Effect<(given: ReadonlyArray<Entry>) => ReadonlyArray<Entry>> = Effect.gen(function*() {
+  const secrets = yield* Secrets
+  const clean = (yield* RedactSecrets) ? (text: string) => redactText(text, secrets) : secrets.mask
+  return (given) =>
+    given.map((entry) => {
+      // Strings are changed and nothing else, so an event stays one.
+      const event = withoutSecrets(entry.event, clean, 0) as Entry["event"]
+      return event === entry.event ? entry : { ...entry, event }
+    })
+})

@@ -105,7 +105,13 @@ export const masking = (keep: (entries: ReadonlyArray<Entry>) => Effect.Effect<v
   return {
     append: (entries) =>
       Effect.flatMap(MaskedMessage.entries(entries), (masked) =>
-        Effect.andThen(keep(masked), Effect.sync(() => listeners.forEach((listener) => listener(masked))))),
+        Effect.andThen(
+          keep(masked),
+          Effect.forEach(listeners, (listener) =>
+            // Nothing that reads the record decides about a run.
+            Effect.catchDefect(Effect.sync(() => listener(masked)), (defect) =>
+              Effect.logWarning("A listener of the run record failed; what it makes of these entries is missing.", defect)), { discard: true })
+        )),
     listen: (listener) =>
       Effect.acquireRelease(Effect.sync(() => void listeners.add(listener)), () => Effect.sync(() => listeners.delete(listener)))
   }

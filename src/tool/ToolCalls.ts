@@ -168,7 +168,11 @@ const runReady = Effect.fnUntraced(function*<E>(
 ): Effect.fn.Return<SettledCall, never, ToolContext> {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
-  if (recording !== undefined) recordStart(recording, ready)
+  if (recording !== undefined) {
+    recordStart(recording, ready)
+    // Calls that start together are written together, before the first of them does anything.
+    if (leavesTraces(ready)) yield* Effect.andThen(Effect.yieldNow, recording.recorder.flush)
+  }
   const started = yield* Clock.currentTimeMillis
   if (emit !== undefined) {
     yield* emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }])
