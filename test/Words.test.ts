@@ -101,7 +101,7 @@ const isRevised = ({ path }: Source): boolean => !unrevised.test(path)
 /** Roles that several protocols or formats have: one name in each of their folders, and nowhere else. */
 const roles: ReadonlyArray<{ readonly folder: string; readonly names: ReadonlyArray<string> }> = [
   { folder: "provider", names: ["Decode", "Endpoint", "Messages", "Request", "Stream"] },
-  { folder: "observability", names: ["Answer", "Spans"] }
+  { folder: "observability", names: ["Answer", "FromRuns", "Spans"] }
 ]
 
 const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1, -".ts".length)

@@ -34,6 +34,7 @@ import type * as Atif from "./Atif.ts"
 import * as Draft from "./atif/Draft.ts"
 import * as Message from "./atif/Message.ts"
 import * as ModelSteps from "./atif/ModelSteps.ts"
+import * as NamedMessages from "./atif/NamedMessages.ts"
 import type { AgentScope } from "./atif/Scope.ts"
 import { agentOf, around, flushPending, forget, make as makeState, open, type Options, say, type State, timestampText } from "./atif/State.ts"
 import * as ToolResults from "./atif/ToolResults.ts"
@@ -117,6 +118,7 @@ const marked = (state: State, event: MarkEvent): void => {
     const agent = agentOf(state, event)
     ModelSteps.flushFailures(agent)
     flushPending(agent)
+    if (NamedMessages.appended(agent, event)) return
     const message = Message.content(event.metadata?.["user_message"])
     if (message !== undefined) agent.pending = { message, timestamp: timestampText(event) }
   } else if (event.name === "hermes.session.end") {
@@ -125,6 +127,13 @@ const marked = (state: State, event: MarkEvent): void => {
     ModelSteps.flushFailures(agent)
     if (event.metadata?.["interrupted"] === true) agent.draft.extra["interrupted"] = true
     else delete agent.draft.extra["interrupted"]
+  } else if (event.name === "hermes.message") {
+    NamedMessages.appended(agentOf(state, event), event)
+  } else if (event.name === "hermes.answer.stored") {
+    ModelSteps.stored(agentOf(state, event), event)
+  } else if (event.name === "hermes.context.rewritten") {
+    const { after, before, reason } = fields(event.metadata)
+    agentOf(state, event).told.rewritten = { reason: reason ?? null, before: before ?? null, after: after ?? null }
   } else if (event.name === "hermes.approval.response") {
     const tool = event.parent_uuid === undefined || event.parent_uuid === null ? undefined : state.tools.get(event.parent_uuid)
     const facts = fields(event.metadata)

@@ -1,5 +1,5 @@
 /**
- * Writes the trajectory of each session to a file of its own: after every run, and once more when the session is given up.
+ * Writes the trajectory of each session to a file of its own, after every run.
  *
  * **Details**
  *
@@ -12,36 +12,31 @@
  * A template must hold `{session_id}`: one that does not gets it before its ending, with a warning, so that sessions do not
  * take each other's place. Characters of an id that are none of a file name become `_`.
  *
- * The trajectory of a session is kept in memory until the session is finalised, for its next run adds to the same file. A
- * session that goes on later, or in another process, has its earlier part as copied context, in a file of its own: `-2` before
- * the ending, `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written over.
+ * The runs of a session are kept in memory until the session is given up, for its next run adds to the same file. A session that
+ * goes on later, or in another process, has its earlier runs as copied context, in a file of its own: `-2` before the ending,
+ * `-3`, and so on. The file before it names it as its `continued_trajectory_ref`; none is written over.
  *
  * Source: `hermes-contract.md` §4.2 and §4.6, `relay-atof-atif.md` §2.
  */
-import type * as Cause from "effect/Cause"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as FileSystem from "effect/FileSystem"
-import * as Option from "effect/Option"
 import * as Path from "effect/Path"
-import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
-import type * as Scope from "effect/Scope"
 import * as Json from "../domain/Json.ts"
+import type { Entry } from "../domain/RecordEvent.ts"
 import * as Atif from "./Atif.ts"
-import * as AtifConvert from "./AtifConvert.ts"
-import type { Event } from "./Atof.ts"
-import type { Sink } from "./TraceHook.ts"
-
-/** How long the end of a program waits for what is not on disk yet. */
-export const flushDeadline = Duration.seconds(5)
+import * as FromRuns from "./atif/FromRuns.ts"
+import * as RunTree from "./RunTree.ts"
 
 /** Where, and how. */
-export interface Options extends AtifConvert.Options {
+export interface Options {
   readonly directory: string
   /** `hermes-atif-{session_id}.json` */
   readonly filenameTemplate: string
+  readonly agentName?: string | undefined
+  readonly agentVersion?: string | undefined
+  /** Of trajectories whose record names no model. */
+  readonly modelName?: string | undefined
   readonly subagents: "embedded" | "all"
 }
 
@@ -69,22 +64,38 @@ export const segment = (name: string, n: number): string => {
 /** The text of a document as it is written. */
 export const render = (trajectory: Atif.Trajectory): string => `${JSON.stringify(trajectory, null, 2)}\n`
 
-interface Job {
-  readonly root: string
-  readonly children: ReadonlyArray<string>
-  readonly isLast: boolean
+/** The document and those of its children, of their children, …; the innermost last. */
+const unfolded = (trajectory: Atif.Trajectory): ReadonlyArray<Atif.Trajectory> => [
+  trajectory,
+  ...(trajectory.subagent_trajectories ?? []).flatMap(unfolded)
+]
+
+/** What a writer knows of a session that is nobody's child. */
+interface Session {
+  /** The first run that it has heard of: what was before is copied context. */
+  readonly since: string
+  /** Children that ended and have no file yet. */
+  readonly ended: Set<string>
+  /** Something came after the document was written. */
+  isChanged: boolean
 }
 
-const isRootEnd = (event: Event): boolean =>
-  event.kind === "scope" && event.category === "agent" && event.scope_category === "end" && event.parent_uuid === null
+/** Writes documents of the runs that it is told of. */
+export interface Writer {
+  readonly write: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>
+  /** Writes what changed since the last run ended. */
+  readonly close: Effect.Effect<void>
+}
 
-/** A writer, for as long as the scope lives. */
-export const make = (options: Options): Effect.Effect<Sink, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+/** A writer. `earlier` reads what was recorded of a session before a turn of it. */
+export const make = (
+  options: Options,
+  earlier: (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
+): Effect.Effect<Writer, never, FileSystem.FileSystem | Path.Path> =>
   Effect.gen(function*() {
     const fs = yield* FileSystem.FileSystem
     const paths = yield* Path.Path
-    const converter = AtifConvert.make(options)
-    const queue = yield* Queue.unbounded<Job, Cause.Done>()
+    const tree = RunTree.make()
     const told = new Set<string>()
     const warn = (message: string): Effect.Effect<void> => {
       if (told.has(message)) return Effect.void
@@ -108,11 +119,9 @@ export const make = (options: Options): Effect.Effect<Sink, never, FileSystem.Fi
       }
     })
 
-    /** The file of each trajectory that has one. */
+    /** The file of each trajectory that has one: of a session by its id, of a child with its root's before it. */
     const places = new Map<string, string>()
-    /** By what a trajectory is known here: the scope of its root, and its session where it is a child. */
-    const put = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory | undefined) {
-      if (trajectory === undefined) return
+    const put = Effect.fnUntraced(function*(key: string, trajectory: Atif.Trajectory) {
       yield* fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 })
       const name = fileName(chosen.template, trajectory.session_id ?? "unknown")
       let n = 1
@@ -123,56 +132,54 @@ export const make = (options: Options): Effect.Effect<Sink, never, FileSystem.Fi
       if (n > 1) yield* link(paths.join(options.directory, segment(name, n - 1)), place, trajectory.session_id)
     }, Effect.catch((error) => warn(`ATIF files cannot be written to ${options.directory}: ${error.message}: choose another directory or free some space`)))
 
-    const drain = Effect.gen(function*() {
-      const { children, isLast, root } = yield* Queue.take(queue)
-      yield* put(root, converter.trajectory(root))
-      for (const id of children) yield* put(`${root} ${id}`, converter.child(id))
-      if (!isLast) return
-      converter.forget(root)
-      for (const key of Array.from(places.keys())) if (key.startsWith(root)) places.delete(key)
-    })
-    // The end of the queue is how the fiber is told to stop.
-    const worker = yield* Effect.forkScoped(Effect.catchTag(Effect.forever(drain), "Done", () => Effect.void))
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => Queue.endUnsafe(queue)).pipe(
-        Effect.andThen(Effect.timeoutOption(Fiber.await(worker), flushDeadline)),
-        Effect.flatMap((done) => Option.isSome(done) ? Effect.void : warn(`some ATIF files were not written to ${options.directory}`))
-      )
-    )
-
-    /** Children that ended under each root and have no file yet. */
-    const ended = new Map<string, Array<string>>()
+    const sessions = new Map<string, Session>()
+    /** Roots of the sessions of children. */
     const roots = new Map<string, string>()
-    const follow = (event: Event): void => {
-      if (event.kind === "scope" && event.scope_category === "start") {
-        const parent = event.parent_uuid
-        if (event.category === "agent" || event.category === "tool") {
-          roots.set(event.uuid, parent === null || parent === undefined ? event.uuid : roots.get(parent) ?? event.uuid)
-        }
+    const rootOf = (sessionId: string): string => roots.get(sessionId) ?? sessionId
+
+    const document = Effect.fnUntraced(function*(id: string) {
+      const session = sessions.get(id)
+      const trajectory = session === undefined ? undefined : FromRuns.trajectory(tree, id, { ...options, since: session.since })
+      if (session === undefined || trajectory === undefined) return
+      session.isChanged = false
+      yield* put(id, trajectory)
+      if (options.subagents !== "all") return
+      for (const child of unfolded(trajectory).slice(1)) {
+        const childId = child.session_id ?? ""
+        if (session.ended.delete(childId)) yield* put(`${id} ${childId}`, child)
       }
-      const isRun = event.kind === "mark" && event.name === "hermes.session.end"
-      const root = roots.get(isRun ? event.parent_uuid ?? "" : event.uuid)
-      if (root === undefined) return
-      if (isRun && event.parent_uuid === root) {
-        const children = ended.get(root) ?? []
-        ended.delete(root)
-        Queue.offerUnsafe(queue, { root, children, isLast: false })
-      } else if (isRootEnd(event)) {
-        Queue.offerUnsafe(queue, { root, children: ended.get(root) ?? [], isLast: true })
-        ended.delete(root)
-        for (const [uuid, of] of roots) if (of === root) roots.delete(uuid)
-      } else if (options.subagents === "all" && event.kind === "scope" && event.category === "agent" && event.scope_category === "end") {
-        const id = event.metadata?.["session_id"]
-        if (typeof id === "string") ended.set(root, [...ended.get(root) ?? [], id])
-      }
+    })
+    const forget = (id: string): void => {
+      sessions.delete(id)
+      for (const run of tree.roots.filter(({ sessionId }) => sessionId === id)) tree.forget(run)
+      for (const [child, root] of roots) if (root === id) roots.delete(child)
+      for (const key of Array.from(places.keys())) if (key === id || key.startsWith(`${id} `)) places.delete(key)
     }
+
+    const add = Effect.fnUntraced(function*(entry: Entry) {
+      const { event, sessionId, turnId } = entry
+      const root = rootOf(sessionId)
+      if (root === sessionId && !sessions.has(sessionId)) {
+        // A side task of a session that was given up begins no document.
+        if (event._tag !== "RunStarted") return
+        sessions.set(sessionId, { since: turnId, ended: new Set(), isChanged: false })
+        if (event.resumed) for (const before of yield* earlier(sessionId, turnId)) tree.add(before)
+      }
+      tree.add(entry)
+      const session = sessions.get(root)
+      if (session === undefined) return
+      session.isChanged = true
+      if (event._tag === "ChildStarted") roots.set(event.sessionId, root)
+      else if (event._tag === "ChildEnded") session.ended.add(event.sessionId)
+      else if (event._tag === "RunEnded" && root === sessionId) yield* document(root)
+      else if (event._tag === "SessionEnded" && root === sessionId) {
+        if (session.ended.size > 0) yield* document(root)
+        forget(root)
+      }
+    })
     return {
-      write: (events) =>
-        Effect.sync(() => {
-          for (const event of events) {
-            converter.add(event)
-            follow(event)
-          }
-        })
+      write: (entries) => Effect.forEach(entries, add, { discard: true }),
+      close: Effect.suspend(() =>
+        Effect.forEach(Array.from(sessions).filter(([, { isChanged }]) => isChanged), ([id]) => document(id), { discard: true }))
     }
   })

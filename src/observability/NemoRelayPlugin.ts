@@ -18,16 +18,13 @@
  * **Example** (In an application)
  *
  * ```ts
- * import * as Effect from "effect/Effect"
  * import { NemoRelayPlugin, Runtime } from "hermes-effect"
  *
- * const program = Effect.gen(function*() {
- *   const relay = yield* NemoRelayPlugin.make({
- *     trace: { agent: { name: "my agent", version: "1.0.0" }, atof: undefined, atif: undefined },
- *     pluginsToml: ".nemo-relay/plugins.toml"
- *   })
- *   return Runtime.layer({ hooks: relay.hooks, middleware: relay.middleware })
+ * const relay = NemoRelayPlugin.make({
+ *   trace: { agent: { name: "my agent", version: "1.0.0" }, atof: undefined, atif: undefined },
+ *   pluginsToml: ".nemo-relay/plugins.toml"
  * })
+ * const layer = Runtime.layer({ plugins: [relay] })
  * ```
  *
  * Source: the NeMo Relay document, `hermes-contract.md` §4, `ARCHITECTURE.md` §7.
@@ -43,14 +40,15 @@ import type { Hook } from "../hooks/Hook.ts"
 import { describe } from "../middleware/Faults.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Plugin from "../plugin/Plugin.ts"
+import type { RunRecord } from "../session/RunRecord.ts"
 import { text } from "./atif/Value.ts"
 import type { Event } from "./Atof.ts"
 import * as Activation from "./relay/Activation.ts"
+import * as HookEvents from "./relay/HookEvents.ts"
 import * as PluginsToml from "./relay/PluginsToml.ts"
 import * as Library from "./relay/Library.ts"
 import * as RelayMiddleware from "./relay/RelayMiddleware.ts"
 import * as Spans from "./relay/Spans.ts"
-import * as TraceHook from "./TraceHook.ts"
 import * as TracePlugin from "./TracePlugin.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
@@ -86,10 +84,6 @@ const components = Effect.fnUntraced(function*(library: Library.Library, file: s
   return { document: read.success, activation: yield* Activation.make(library, file, read.success, tell) }
 })
 
-/** Takes the place of a writer of ours while Relay's components write the same. */
-const unless = (isTaken: () => boolean, sink: TraceHook.Sink | undefined): ReadonlyArray<TraceHook.Sink> =>
-  sink === undefined ? [] : [{ write: (events) => isTaken() ? Effect.void : sink.write(events) }]
-
 const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { pluginsToml, trace }: Settings, tell: Tell) {
   const found = yield* components(library, pluginsToml, tell)
   const activation = found?.activation
@@ -113,16 +107,15 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
   })
   // Whoever comes while components are turned on or off waits, so that its events are seen by them.
   const turn = yield* Semaphore.make(1)
-  const relay: TraceHook.Sink = {
+  const relay: HookEvents.Sink = {
     write: (events) => events.length === 0 ? Effect.void : turn.withPermits(1)(Effect.forEach(events, play, { discard: true }))
   }
 
-  const own = yield* TracePlugin.sinks(trace)
-  const hook = yield* TraceHook.make(trace.agent, [
-    relay,
-    ...unless(() => activation?.owner()?.hasAtof === true, own.atof),
-    ...unless(() => activation?.owner()?.hasAtif === true, own.atif)
-  ])
+  yield* TracePlugin.open(trace, {
+    atof: () => activation?.owner()?.hasAtof === true,
+    atif: () => activation?.owner()?.hasAtif === true
+  })
+  const hook = yield* HookEvents.hook(trace.agent, [relay])
   const middleware = found?.document.mode === undefined ? [] : RelayMiddleware.make({
     library,
     at: (kind, sessionId) => {
@@ -135,10 +128,10 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
 })
 
 /** Hooks and middleware, for as long as the scope lives. Without the library there is one warning, and our own writers. */
-export const make = (
+export const open = (
   settings: Settings,
   load: Effect.Effect<Library.Library, Library.NoLibrary> = Library.load
-): Effect.Effect<Parts, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+): Effect.Effect<Parts, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
     const tell = Activation.teller()
     const library = yield* Effect.result(load)
@@ -146,13 +139,21 @@ export const make = (
     yield* tell(`${library.failure.message}; files that HERMES_NEMO_RELAY_* ask for are written without it${
       settings.pluginsToml === undefined ? "" : `, components of ${settings.pluginsToml} are off`
     }`)
-    return { hooks: yield* TracePlugin.hooks(settings.trace), middleware: [] }
+    yield* TracePlugin.open(settings.trace)
+    return { hooks: [], middleware: [] }
   })
 
-/** See the module. */
-export const plugin = Plugin.make({
+const details = {
   name: "observability/nemo_relay",
-  description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say",
+  description: "Shows sessions, model calls and tool calls to NeMo Relay, and writes what HERMES_NEMO_RELAY_* say"
+}
+
+/** The plugin with settings of an application. */
+export const make = (settings: Settings) => Plugin.make({ ...details, build: open(settings) })
+
+/** The plugin `observability/nemo_relay`, with the settings of the environment variables. */
+export const plugin = Plugin.make({
+  ...details,
   build: Effect.flatMap(Environment, ({ get }) =>
-    make({ trace: TraceSettings.fromVariables(get), pluginsToml: TraceSettings.pluginsToml(get) }))
+    open({ trace: TraceSettings.fromVariables(get), pluginsToml: TraceSettings.pluginsToml(get) }))
 })

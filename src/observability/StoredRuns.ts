@@ -10,6 +10,7 @@ import * as Prompt from "effect/ai/Prompt"
 import type { SessionStoreError } from "../domain/AgentError.ts"
 import { SessionId, TurnId } from "../domain/Ids.ts"
 import * as RecordEvent from "../domain/RecordEvent.ts"
+import * as MaskedMessage from "../session/MaskedMessage.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { type Session, SessionStore } from "../session/SessionStore.ts"
 import * as RunTree from "./RunTree.ts"
@@ -58,19 +59,42 @@ const beforeRecord = Effect.fnUntraced(function*(
   ]
 })
 
-const entriesOf = (session: Session): Effect.Effect<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore | RunRecord> =>
+/** Entries before the first one of a turn, in the order in which they were written. */
+const before = (entries: ReadonlyArray<RecordEvent.Entry>, turnId: string | undefined): ReadonlyArray<RecordEvent.Entry> => {
+  const first = turnId === undefined ? -1 : entries.findIndex((entry) => entry.turnId === turnId)
+  return first < 0 ? entries : entries.slice(0, first)
+}
+
+const entriesOf = (
+  session: Session,
+  turnId: string | undefined
+): Effect.Effect<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore | RunRecord> =>
   Effect.gen(function*() {
     const record = yield* RunRecord
     const store = yield* SessionStore
     const recorded = yield* Stream.runCollect(record.read({ sessionId: session.id }))
-    const own = [...yield* beforeRecord(session, recorded), ...recorded]
+    const own = [...yield* beforeRecord(session, recorded), ...before(recorded, turnId)]
     const below = yield* Effect.forEach(own, ({ event }) =>
       event._tag === "ChildStarted"
-        ? Effect.flatMap(store.get(SessionId.make(event.sessionId)), (child) => child._tag === "Some" ? entriesOf(child.value) : Effect.succeed([]))
+        ? Effect.flatMap(store.get(SessionId.make(event.sessionId)), (child) => child._tag === "Some" ? entriesOf(child.value, undefined) : Effect.succeed([]))
         : Effect.succeed([]))
     return [...own, ...below.flat()]
   })
 
-/** Reads the runs of a session and of its children. */
+/** Reads the runs of a session and of its children, without secrets. */
 export const read = (session: Session): Effect.Effect<RunTree.Tree, SessionStoreError, SessionStore | RunRecord> =>
-  Effect.map(entriesOf(session), RunTree.of)
+  Effect.zipWith(entriesOf(session, undefined), MaskedMessage.forExport, (entries, safe) => RunTree.of(safe(entries)))
+
+/**
+ * Reads what the record has of a session before a turn of it, with its children. Nothing where the store does not know the
+ * session.
+ */
+export const earlier = (
+  sessionId: string,
+  turnId: string
+): Effect.Effect<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore | RunRecord> =>
+  Effect.gen(function*() {
+    const store = yield* SessionStore
+    const session = yield* store.get(SessionId.make(sessionId))
+    return session._tag === "None" ? [] : (yield* MaskedMessage.forExport)(yield* entriesOf(session.value, turnId))
+  })

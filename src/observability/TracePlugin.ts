@@ -1,67 +1,163 @@
 /**
- * ATOF and ATIF exporters as a plugin, and as hooks for the NeMo Relay plugin, which falls back on them: one file for the
- * stream of events, one file for the trajectory of each session.
+ * ATOF and ATIF exporters: one file for the stream of events, one file for the trajectory of each session, made of the run
+ * record while it is written.
+ *
+ * **Details**
+ *
+ * Runs are not slowed down: a fiber of its own makes events and documents of the entries and writes them. When the plugin is
+ * unloaded, or its runtime ends, everything that is open is ended and the files are complete.
  *
  * **Example** (In an application)
  *
  * ```ts
- * import * as Effect from "effect/Effect"
  * import { Runtime, TracePlugin } from "hermes-effect"
  *
- * const program = Effect.gen(function*() {
- *   const hooks = yield* TracePlugin.hooks({
- *     agent: { name: "my agent", version: "1.0.0" },
- *     atof: { directory: "traces", filename: "events.jsonl", mode: "append" },
- *     atif: undefined
- *   })
- *   return Runtime.layer({ hooks })
+ * const tracing = TracePlugin.make({
+ *   agent: { name: "my agent", version: "1.0.0" },
+ *   atof: { directory: "traces", filename: "events.jsonl", mode: "append" },
+ *   atif: undefined
  * })
+ * const layer = Runtime.layer({ plugins: [tracing] })
  * ```
  *
- * Source: the NeMo Relay document, `hermes-contract.md` §4.
+ * Source: the NeMo Relay document, `hermes-contract.md` §4, `ARCHITECTURE.md` §7 (exporters).
  */
+import type * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import type * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import type * as Path from "effect/Path"
+import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Environment } from "../config/Environment.ts"
-import type { Hook } from "../hooks/Hook.ts"
+import type { Entry } from "../domain/RecordEvent.ts"
 import * as Plugin from "../plugin/Plugin.ts"
-import * as TraceHook from "./TraceHook.ts"
+import * as MaskedMessage from "../session/MaskedMessage.ts"
+import { RunRecord } from "../session/RunRecord.ts"
+import { SessionStore } from "../session/SessionStore.ts"
+import type { Event } from "./Atof.ts"
+import type { Stream as AtofStream } from "./atof/FromRuns.ts"
+import * as StoredRuns from "./StoredRuns.ts"
 import * as TraceSettings from "./TraceSettings.ts"
 
-/** Receivers of the events; `undefined` for a disabled exporter. */
-export interface Sinks {
-  readonly atof: TraceHook.Sink | undefined
-  readonly atif: TraceHook.Sink | undefined
+/** Time that the end of a program waits for what is not written yet. */
+export const flushDeadline = Duration.seconds(5)
+
+/** Tells for each exporter whether something else writes the same now; asked when a session begins. */
+export interface Taken {
+  readonly atof: () => boolean
+  readonly atif: () => boolean
 }
 
-/** Opens the writers of the enabled exporters. Their files are complete when the scope is closed. */
-export const sinks = (
-  { atif, atof }: TraceSettings.TraceSettings
-): Effect.Effect<Sinks, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
+const nobody: Taken = { atof: () => false, atif: () => false }
+
+/** Leaves out sessions that began while something else wrote the same, with their children. */
+const unless = (isTaken: () => boolean): (entry: Entry) => boolean => {
+  const known = new Map<string, boolean>()
+  return ({ event, sessionId }) => {
+    if (event._tag === "RunStarted" && !known.has(sessionId)) {
+      known.set(sessionId, known.get(event.parent?.sessionId ?? "") ?? isTaken())
+    }
+    const isOut = known.get(sessionId) === true
+    if (event._tag === "SessionEnded") known.delete(sessionId)
+    return !isOut
+  }
+}
+
+/** Hands entries of the record, without secrets, to `handle` in a fiber of its own, in order; `finish` comes last. */
+const follow = Effect.fnUntraced(function*(
+  label: string,
+  { finish, handle }: { readonly handle: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>; readonly finish: Effect.Effect<void> },
+  isTaken: () => boolean
+): Effect.fn.Return<void, never, RunRecord | Scope.Scope> {
+  const record = yield* RunRecord
+  const safe = yield* MaskedMessage.forExport
+  const isWanted = unless(isTaken)
+  const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
+  const work = Effect.forever(Effect.flatMap(Queue.take(queue), (entries) => handle(safe(entries)))).pipe(
+    // The end of the queue is how the fiber is told to stop.
+    Effect.catchTag("Done", () => finish)
+  )
+  const worker = yield* Effect.forkScoped(work)
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => Queue.endUnsafe(queue)).pipe(
+      Effect.andThen(Effect.timeoutOption(Fiber.await(worker), flushDeadline)),
+      Effect.flatMap((done) => Option.isSome(done) ? Effect.void : Effect.logWarning(`some ${label} were not written: the disk is too slow`))
+    )
+  )
+  // A session is judged when it is heard of, so that its events are in one place.
+  yield* record.listen((entries) => void Queue.offerUnsafe(queue, entries.filter(isWanted)))
+})
+
+type Earlier = (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
+
+/** Reads what the store has of a session before a turn of it. */
+const earlierRuns: Effect.Effect<Earlier, never, RunRecord> = Effect.gen(function*() {
+  const record = yield* RunRecord
+  const store = yield* Effect.serviceOption(SessionStore)
+  return (sessionId, turnId) =>
+    Option.isNone(store) ? Effect.succeed([]) : StoredRuns.earlier(sessionId, turnId).pipe(
+      Effect.provideService(SessionStore, store.value),
+      Effect.provideService(RunRecord, record),
+      Effect.catch((error) =>
+        Effect.as(Effect.logWarning(`The earlier runs of session ${sessionId} cannot be read, its trace begins with this one: ${error.message}`), []))
+    )
+})
+
+/** Makes events of entries; a session that was recorded before this stream is recalled first. */
+const eventsOf = (stream: AtofStream, earlier: Earlier) => {
+  const known = new Set<string>()
+  return Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
+    const events: Array<Event> = []
+    for (const entry of entries) {
+      const { event, sessionId, turnId } = entry
+      if (event._tag === "RunStarted" && !known.has(sessionId)) {
+        known.add(sessionId)
+        if (event.resumed) stream.recall(yield* earlier(sessionId, turnId))
+      }
+      events.push(...stream.add(entry))
+      if (event._tag === "SessionEnded") {
+        stream.forget(sessionId)
+        known.delete(sessionId)
+      }
+    }
+    return events
+  })
+}
+
+/** Writes the files of the enabled exporters, as long as the scope lives. Nothing is listened to when all are disabled. */
+export const open = (
+  { agent, atif, atof }: TraceSettings.TraceSettings,
+  taken: Taken = nobody
+): Effect.Effect<void, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
-    const events = atof && (yield* (yield* Effect.promise(() => import("./AtofWriter.ts"))).make(atof))
-    const trajectories = atif && (yield* (yield* Effect.promise(() => import("./AtifWriter.ts"))).make(atif))
-    return { atof: events, atif: trajectories }
+    if (atof !== undefined) {
+      const [AtofWriter, FromRuns] = yield* Effect.promise(() => Promise.all([import("./AtofWriter.ts"), import("./atof/FromRuns.ts")]))
+      const writer = yield* AtofWriter.make(atof)
+      const stream = FromRuns.make(agent)
+      const events = eventsOf(stream, yield* earlierRuns)
+      const handle = (entries: ReadonlyArray<Entry>) => Effect.flatMap(events(entries), writer.write)
+      yield* follow("ATOF events", { handle, finish: Effect.suspend(() => writer.write(stream.close())) }, taken.atof)
+    }
+    if (atif !== undefined) {
+      const AtifWriter = yield* Effect.promise(() => import("./AtifWriter.ts"))
+      const writer = yield* AtifWriter.make(atif, yield* earlierRuns)
+      yield* follow("ATIF files", { handle: writer.write, finish: writer.close }, taken.atif)
+    }
   })
 
-/** Builds the hook of the enabled exporters; none when all are disabled. Files are complete when the scope is closed. */
-export const hooks = (
-  settings: TraceSettings.TraceSettings
-): Effect.Effect<ReadonlyArray<Hook>, never, FileSystem.FileSystem | Path.Path | Scope.Scope> =>
-  Effect.gen(function*() {
-    const { atif, atof } = yield* sinks(settings)
-    const asked = [atof, atif].filter((sink) => sink !== undefined)
-    return asked.length === 0 ? [] : [yield* TraceHook.make(settings.agent, asked)]
-  })
-
-/** Builds the hook from the environment variables. */
-export const fromEnvironment = Effect.flatMap(Environment, ({ get }) => hooks(TraceSettings.fromVariables(get)))
-
-/** The plugin `observability/trace`. */
-export const plugin = Plugin.make({
+const details = {
   name: "observability/trace",
-  description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say",
-  build: Effect.map(fromEnvironment, (hooks) => ({ hooks }))
+  description: "Writes ATOF events and ATIF trajectories, as HERMES_NEMO_RELAY_ATOF_* and HERMES_NEMO_RELAY_ATIF_* say"
+}
+
+/** The exporters with settings of an application. */
+export const make = (settings: TraceSettings.TraceSettings) => Plugin.make({ ...details, build: Effect.as(open(settings), {}) })
+
+/** The plugin `observability/trace`, with the settings of the environment variables. */
+export const plugin = Plugin.make({
+  ...details,
+  build: Effect.as(Effect.flatMap(Environment, ({ get }) => open(TraceSettings.fromVariables(get))), {})
 })

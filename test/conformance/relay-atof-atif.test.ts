@@ -12,11 +12,11 @@ import type * as Atif from "../../src/observability/Atif.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as Recorder from "../../src/observability/atof/Recorder.ts"
-import * as TraceHook from "../../src/observability/TraceHook.ts"
+import * as Recorder from "../../src/observability/relay/HookEvents.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Payloads from "../hooks/support/events.ts"
+import * as Recorded from "../observability/support/recorded.ts"
 import * as Runs from "../observability/support/runs.ts"
 import { machine } from "../support/hermes.ts"
 import { runScript } from "../support/runScript.ts"
@@ -58,7 +58,9 @@ const example = (query: string, toolsets: string, files: Readonly<Record<string,
     const readTrajectory = (session: string): Atif.Trajectory =>
       sound(JSON.parse(readFileSync(join(at("atif"), `run-atif-${session}.json`), "utf8")))
     const trajectory = readTrajectory(id)
-    assert.deepStrictEqual(AtifConvert.convert(stream.events, { agentName: "Hermes Agent E2E" }).trajectories, [trajectory], "live and converted")
+    const converted = AtifConvert.convert(stream.events, { agentName: "Hermes Agent E2E" }).trajectories
+    assert.deepStrictEqual(converted.map(Recorded.substance), [Recorded.substance(trajectory)], "live and converted")
+    assert.deepStrictEqual(Recorded.refusals(stream.events), [])
     return {
       stdout: ended.stdout,
       events: stream.events,
@@ -216,9 +218,9 @@ describe("what goes wrong", () => {
 
   it.effect("14 arguments that are no JSON are written as what can be said of them", () =>
     Effect.scoped(Effect.gen(function*() {
-      const { events, sink } = Runs.collector()
+      const events: Array<Atof.Event> = []
       const hooks = yield* Hooks.make()
-      yield* hooks.register(yield* TraceHook.make(Runs.agent, [sink]))
+      yield* hooks.register(yield* Recorder.hook(Runs.agent, [{ write: (more) => Effect.sync(() => void events.push(...more)) }]))
       const cycle: Record<string, unknown> = { big: 10n, when: new Date(0), nothing: undefined }
       cycle["self"] = cycle
       let deep: unknown = "end"
@@ -235,14 +237,13 @@ describe("what goes wrong", () => {
 
   it.effect("19 a secret in the headers of a request is in no event and in no trajectory", () =>
     Effect.gen(function*() {
-      const { events, sink } = Runs.collector()
+      const { events, plugin } = Runs.collector()
       const secret = `sk-${"proj-abcdefghijklmnopqrstuvwxyz0123456789"}`
       yield* Effect.scoped(Effect.gen(function*() {
-        const hook = yield* TraceHook.make(Runs.agent, [sink])
         const headers = Plain.llmRequest({ name: "headers" }, (call) => ({
           request: { ...(call["request"] as object), extra_headers: { authorization: `Bearer ${secret}`, "x-trace": secret } }
         })) as LlmRequest
-        const runtime = Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), hooks: [hook], middleware: [headers] })
+        const runtime = Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), plugins: [plugin], middleware: [headers] })
         yield* Effect.provide(Agent.run({ prompt: `my key is ${secret}` }), runtime)
       }))
       const request = events.find((event) => event.kind === "scope" && event.category === "llm")

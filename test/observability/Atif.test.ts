@@ -1,5 +1,4 @@
 // ATIF: conversion of streams, the rules of a document, and what a run leaves on disk.
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -15,11 +14,13 @@ import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import * as AtifWriter from "../../src/observability/AtifWriter.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as AtofWriter from "../../src/observability/AtofWriter.ts"
-import * as Recorder from "../../src/observability/atof/Recorder.ts"
-import * as TraceHook from "../../src/observability/TraceHook.ts"
+import * as Recorder from "../../src/observability/relay/HookEvents.ts"
+import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
+import * as Runtime from "../../src/Runtime.ts"
+import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import * as Recorded from "./support/recorded.ts"
 import * as Runs from "./support/runs.ts"
 import { prop } from "../support/property.ts"
 
@@ -38,14 +39,11 @@ const only = (events: ReadonlyArray<Atof.Event>): Atif.Trajectory => {
 
 const ran = (turns: ReadonlyArray<Scripted.Turn>, prompts: ReadonlyArray<string> = ["go"]) =>
   Effect.gen(function*() {
-    const { events, sink } = Runs.collector()
-    yield* Effect.scoped(Effect.gen(function*() {
-      const hook = yield* TraceHook.make(Runs.agent, [sink])
-      yield* Effect.provide(
-        Effect.forEach(prompts, (prompt) => Effect.exit(Agent.run({ prompt, sessionId: "s1" }))),
-        Runs.runtime(turns, [hook]).layer
-      )
-    }))
+    const { events, plugin } = Runs.collector()
+    yield* Effect.provide(
+      Effect.forEach(prompts, (prompt) => Effect.exit(Agent.run({ prompt, sessionId: "s1" }))),
+      Runs.runtime(turns, [], [], [plugin]).layer
+    )
     return only(events)
   })
 
@@ -117,10 +115,9 @@ describe("a trajectory of a run", () => {
 
   it.effect("46 an interrupted run is sound: the call has a result that says so", () =>
     Effect.gen(function*() {
-      const { events, sink } = Runs.collector()
+      const { events, plugin } = Runs.collector()
       yield* Effect.scoped(Effect.gen(function*() {
-        const hook = yield* TraceHook.make(Runs.agent, [sink])
-        const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c1", name: "hang", params: {} }] })], [hook])
+        const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c1", name: "hang", params: {} }] })], [], [], [plugin])
         const fiber = yield* Effect.forkChild(Effect.provide(Agent.run({ prompt: "go" }), layer))
         yield* Deferred.await(hanging)
         // What a killed process leaves: the stream up to here.
@@ -424,13 +421,14 @@ describe("the rules of a document", () => {
 })
 
 describe("files", () => {
-  const exported = (directory: string, options: Partial<AtifWriter.Options>) =>
-    Effect.scoped(Effect.gen(function*() {
-      const atif = yield* AtifWriter.make({ directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded", ...options })
-      const atof = yield* AtofWriter.make({ directory, filename: "events.jsonl", mode: "append" })
-      const hook = yield* TraceHook.make(Runs.agent, [atof, atif])
-      yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "../s 1" }), Runs.runtime(Runs.parallel, [hook]).layer)
-    })).pipe(Effect.provide(NodeServices.layer))
+  const exported = (directory: string, options: Partial<AtifWriter.Options>) => {
+    const tracing = TracePlugin.make({
+      agent: Runs.agent,
+      atof: { directory, filename: "events.jsonl", mode: "append" },
+      atif: { directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded", agentName: Runs.agent.name, agentVersion: Runs.agent.version, ...options }
+    })
+    return Effect.provide(Agent.run({ prompt: "go", sessionId: "../s 1" }), Runs.runtime(Runs.parallel, [], [], [tracing]).layer)
+  }
 
   it.live("what is written live is what the event file converts to", () =>
     Effect.gen(function*() {
@@ -439,7 +437,7 @@ describe("files", () => {
       assert.deepStrictEqual(readdirSync(directory).toSorted(), ["events.jsonl", "t-.._s_1.json"])
       const live = JSON.parse(readFileSync(join(directory, "t-.._s_1.json"), "utf8")) as Atif.Trajectory
       sound(live)
-      assert.deepStrictEqual(only(Atof.parse(readFileSync(join(directory, "events.jsonl"), "utf8")).events), live)
+      assert.deepStrictEqual(Recorded.substance(only(Atof.parse(readFileSync(join(directory, "events.jsonl"), "utf8")).events)), Recorded.substance(live))
     }))
 
   it.live("73 a directory that can not be written is a warning, and the run's result stands", () =>
@@ -456,21 +454,25 @@ describe("files", () => {
       for (const subagents of ["embedded", "all"] as const) {
         const into = join(directory, subagents)
         mkdirSync(into)
-        const s = stream()
-        s.llm("L1", "A", [user("u")], { content: "", tool_calls: [call("d", "delegate_task")] })
-        s.tool("D", "A", "d", "delegate_task", "done", () => {
-          s.scope("start", "agent", "C", "D", { metadata: { session_id: "kid", version: "1" } })
-          s.llm("L2", "C", [user("goal")], { content: "ok" })
-          s.scope("end", "agent", "C", "D", { metadata: { session_id: "kid", version: "1" } })
+        const tracing = TracePlugin.make({
+          agent: Runs.agent,
+          atof: undefined,
+          atif: { directory: into, filenameTemplate: "{session_id}.json", subagents }
         })
-        s.scope("end", "agent", "A", null, { metadata: { session_id: "S", version: "1" } })
-        yield* Effect.scoped(Effect.flatMap(
-          AtifWriter.make({ directory: into, filenameTemplate: "{session_id}.json", subagents }),
-          (sink) => sink.write(s.events)
-        )).pipe(Effect.provide(NodeServices.layer))
+        yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "S" }), Runtime.layer({
+          provider: Scripted.layer([
+            Scripted.complete({ toolCalls: [{ name: "delegate_task", params: { tasks: [{ goal: "one" }] } }] }),
+            Scripted.complete("child"),
+            Scripted.complete("done")
+          ]),
+          tools: [Delegate.toolset],
+          plugins: [tracing]
+        }))
         const files = readdirSync(into).toSorted()
-        assert.deepStrictEqual(files, subagents === "all" ? ["S.json", "kid.json"] : ["S.json"])
-        for (const file of files) sound(JSON.parse(readFileSync(join(into, file), "utf8")))
+        const all = files.map((file) => sound(JSON.parse(readFileSync(join(into, file), "utf8")) as Atif.Trajectory))
+        const root = all.find(({ session_id: id }) => id === "S")
+        assert.strictEqual(files.length, subagents === "all" ? 2 : 1)
+        assert.deepStrictEqual(all.filter((one) => one !== root), subagents === "all" ? root?.subagent_trajectories : [])
       }
     }))
 

@@ -10,20 +10,17 @@ import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeF
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as Recorder from "../../src/observability/atof/Recorder.ts"
 import * as AtofWriter from "../../src/observability/AtofWriter.ts"
-import * as TraceHook from "../../src/observability/TraceHook.ts"
+import * as Recorder from "../../src/observability/relay/HookEvents.ts"
+import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import * as Runs from "./support/runs.ts"
 
 const recorded = (turns: ReadonlyArray<Scripted.Turn>) =>
   Effect.gen(function*() {
-    const { events, sink } = Runs.collector()
-    yield* Effect.scoped(Effect.gen(function*() {
-      const hook = yield* TraceHook.make(Runs.agent, [sink])
-      yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), Runs.runtime(turns, [hook]).layer)
-    }))
+    const { events, plugin } = Runs.collector()
+    yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), Runs.runtime(turns, [], [], [plugin]).layer)
     return events
   })
 
@@ -106,21 +103,24 @@ describe("a stream of a run", () => {
     Effect.gen(function*() {
       const [end] = (yield* recorded(Runs.parallel)).filter((one) =>
         one.kind === "scope" && one.category === "llm" && one.scope_category === "end")
-      const data = end?.data as Record<string, unknown>
-      const calls = [
-        { id: "call_alpha", name: "slow", arguments: "{\"text\":\"alpha\"}" },
-        { id: "call_beta", name: "echo", arguments: "{\"text\":\"beta\"}" }
-      ]
-      assert.deepInclude(data, { content: "both", reasoning_content: "two are better", tool_calls: calls, finish_reason: "tool_calls" })
-      assert.deepInclude(data["assistant_message"], { role: "assistant", content: "both", tool_calls: calls })
+      const message = {
+        role: "assistant",
+        content: "both",
+        reasoning_content: "two are better",
+        tool_calls: [
+          { id: "call_alpha", type: "function", function: { name: "slow", arguments: "{\"text\":\"alpha\"}" } },
+          { id: "call_beta", type: "function", function: { name: "echo", arguments: "{\"text\":\"beta\"}" } }
+        ]
+      }
+      assert.deepStrictEqual(end?.data_schema, { name: "openai/chat-completions", version: "1" })
+      assert.deepInclude(end?.data, { choices: [{ index: 0, message, finish_reason: "tool_calls" }], assistant_message: message, finish_reason: "tool_calls" })
     }))
 
   it.effect("an interrupted run ends its open scopes", () =>
     Effect.gen(function*() {
-      const { events, sink } = Runs.collector()
+      const { events, plugin } = Runs.collector()
       yield* Effect.scoped(Effect.gen(function*() {
-        const hook = yield* TraceHook.make(Runs.agent, [sink])
-        const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c1", name: "hang", params: {} }] })], [hook])
+        const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c1", name: "hang", params: {} }] })], [], [], [plugin])
         const fiber = yield* Effect.forkChild(Effect.provide(Agent.run({ prompt: "go" }), layer))
         yield* Deferred.await(hanging)
         yield* Fiber.interrupt(fiber)
@@ -280,11 +280,8 @@ describe("a file", () => {
   it.live("of a live run holds what the run told", () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
-      yield* Effect.scoped(Effect.gen(function*() {
-        const writer = yield* AtofWriter.make({ directory, filename: "run.jsonl", mode: "append" })
-        const hook = yield* TraceHook.make(Runs.agent, [writer])
-        yield* Effect.provide(Agent.run({ prompt: "go" }), Runs.runtime(Runs.parallel, [hook]).layer)
-      })).pipe(Effect.provide(NodeServices.layer))
+      const tracing = TracePlugin.make({ agent: Runs.agent, atof: { directory, filename: "run.jsonl", mode: "append" }, atif: undefined })
+      yield* Effect.provide(Agent.run({ prompt: "go" }), Runs.runtime(Runs.parallel, [], [], [tracing]).layer)
       const { events, faults } = Atof.parse(readFileSync(join(directory, "run.jsonl"), "utf8"))
       assert.deepStrictEqual(faults, [])
       assert.strictEqual(events.length, 2 + 4 + 4 + 3)

@@ -1,6 +1,5 @@
 // What exporters of runs do when sessions go on elsewhere, disks are full and files are damaged; and that a trajectory that
 // is put together while a run goes on is the one that its events make.
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -11,11 +10,11 @@ import * as Agent from "../../src/agent/Agent.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
-import * as AtifWriter from "../../src/observability/AtifWriter.ts"
-import type * as Atof from "../../src/observability/Atof.ts"
-import * as Recorder from "../../src/observability/atof/Recorder.ts"
-import * as AtofWriter from "../../src/observability/AtofWriter.ts"
-import * as TraceHook from "../../src/observability/TraceHook.ts"
+import * as Atof from "../../src/observability/Atof.ts"
+import * as Recorder from "../../src/observability/relay/HookEvents.ts"
+import * as TracePlugin from "../../src/observability/TracePlugin.ts"
+import * as Scripted from "../../src/provider/Scripted.ts"
+import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
 import { machine } from "../support/hermes.ts"
 import { effectProp } from "../support/property.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -99,32 +98,40 @@ describe("the cost of a run", () => {
 })
 
 describe("a session that goes on", () => {
-  const once = (directory: string, prompts: ReadonlyArray<string>) =>
-    Effect.scoped(Effect.gen(function*() {
-      const sink = yield* AtifWriter.make({ directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded" })
-      const { close, events, tell } = recording()
-      prompts.forEach((prompt, index) => {
-        const messages = prompts.slice(0, index + 1).flatMap((said) => [{ role: "assistant", content: "earlier" }, { role: "user", content: said }])
-        tell("pre_llm_call", { session_id: "s", turn_id: `t${index}`, user_message: prompt })
-        const ids = { session_id: "s", turn_id: `t${index}`, api_request_id: `r${index}`, model: "m", provider: "p" }
-        tell("pre_api_request", { ...ids, request: { body: { messages: [{ role: "user", content: "first" }, ...messages] } } })
-        tell("post_api_request", { ...ids, usage, response: { assistant_message: { content: `answer to ${prompt}` } } })
-        tell("on_session_end", { session_id: "s", turn_id: `t${index}`, completed: true })
-      })
-      close()
-      yield* sink.write(events)
-    })).pipe(Effect.provide(NodeServices.layer))
+  /** A runtime over the sessions of a directory, as a process of a program has it. */
+  const once = (directory: string, home: string, prompts: ReadonlyArray<string>) =>
+    Effect.forEach(prompts, (prompt) => Agent.run({ prompt, sessionId: "s" }), { discard: true }).pipe(
+      Effect.provide(Runs.runtime(
+        prompts.map((prompt) => Scripted.complete({ text: `answer to ${prompt}`, usage: { input: 10, output: 5 } })),
+        [],
+        [],
+        [TracePlugin.make({
+          agent: Runs.agent,
+          atof: { directory: home, filename: "events.jsonl", mode: "append" },
+          atif: { directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded", agentName: Runs.agent.name, agentVersion: Runs.agent.version }
+        })],
+        { store: SqliteSessionStore.layer({ path: join(home, "state.db") }) }
+      ).layer)
+    )
 
   it.live("44 in another process has a file of its own, which the one before names; copied steps are marked and in no sum", () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
-      for (const prompt of ["one", "two", "three"]) yield* once(directory, [prompt])
+      const home = yield* temporaryDirectory
+      for (const prompt of ["one", "two", "three"]) yield* once(directory, home, [prompt])
       assert.deepStrictEqual(readdirSync(directory).toSorted(), ["t-s-2.json", "t-s-3.json", "t-s.json"])
       const [first, second, third] = ["t-s.json", "t-s-2.json", "t-s-3.json"].map((name) => readTrajectory(directory, name))
       assert.deepStrictEqual([first, second, third].map((one) => one?.continued_trajectory_ref), ["t-s-2.json", "t-s-3.json", undefined])
-      assert.deepStrictEqual(second?.steps.map(({ is_copied_context: copied, message }) => [message, copied]), [
-        ["first", true], ["two", undefined], ["answer to two", undefined]
+      assert.deepStrictEqual(third?.steps.slice(1).map(({ is_copied_context: copied, message }) => [message, copied]), [
+        ["one", true], ["answer to one", true], ["two", true], ["answer to two", true], ["three", undefined], ["answer to three", undefined]
       ])
+      const stream = Atof.parse(readFileSync(join(home, "events.jsonl"), "utf8"))
+      assert.deepStrictEqual(Atof.check(stream), [])
+      const converted = AtifConvert.convert(stream.events).trajectories
+      assert.deepStrictEqual(
+        converted.map(({ steps }) => steps.map(({ is_copied_context: copied, message }) => [message, copied])),
+        [first, second, third].map((one) => one?.steps.map(({ is_copied_context: copied, message }) => [message, copied]))
+      )
       assert.strictEqual(first?.steps.at(-1)?.message, "answer to one", "what was written stays")
       assert.strictEqual(second?.final_metrics?.total_prompt_tokens, 10)
     }))
@@ -132,7 +139,7 @@ describe("a session that goes on", () => {
   it.live("44 in one process stays in one file", () =>
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
-      yield* once(directory, ["one", "two"])
+      yield* once(directory, yield* temporaryDirectory, ["one", "two"])
       assert.deepStrictEqual(readdirSync(directory), ["t-s.json"])
       assert.strictEqual(readTrajectory(directory, "t-s.json").steps.at(-1)?.message, "answer to two")
     }))
@@ -141,7 +148,7 @@ describe("a session that goes on", () => {
     Effect.gen(function*() {
       const directory = yield* temporaryDirectory
       writeFileSync(join(directory, "t-s.json"), "mine")
-      yield* once(directory, ["one"])
+      yield* once(directory, yield* temporaryDirectory, ["one"])
       assert.strictEqual(readFileSync(join(directory, "t-s.json"), "utf8"), "mine")
       assert.strictEqual(readTrajectory(directory, "t-s-2.json").steps.at(-1)?.message, "answer to one")
     }))
@@ -153,13 +160,15 @@ describe("what goes wrong", () => {
       const directory = yield* temporaryDirectory
       symlinkSync("/dev/full", join(directory, "t-s1.json.draft"))
       symlinkSync("/dev/full", join(directory, "events.jsonl"))
-      const told = yield* warnings(Effect.scoped(Effect.gen(function*() {
-        const atof = yield* AtofWriter.make({ directory, filename: "events.jsonl", mode: "append" })
-        const atif = yield* AtifWriter.make({ directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded" })
-        const hook = yield* TraceHook.make(Runs.agent, [atof, atif])
-        const { text } = yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), Runs.runtime(Runs.parallel, [hook]).layer)
+      const tracing = TracePlugin.make({
+        agent: Runs.agent,
+        atof: { directory, filename: "events.jsonl", mode: "append" },
+        atif: { directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded" }
+      })
+      const told = yield* warnings(Effect.gen(function*() {
+        const { text } = yield* Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), Runs.runtime(Runs.parallel, [], [], [tracing]).layer)
         assert.strictEqual(text, "parallel tools complete.")
-      })).pipe(Effect.provide(NodeServices.layer)))
+      }))
       assert.strictEqual(told.length, 2)
       assert.match(told.toSorted().join("\n"), /^ATIF files cannot be written.*\nATOF events cannot be written/u)
     }))

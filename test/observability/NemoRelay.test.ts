@@ -13,7 +13,6 @@ import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as NemoRelayPlugin from "../../src/observability/NemoRelayPlugin.ts"
 import * as Library from "../../src/observability/relay/Library.ts"
 import * as TraceSettings from "../../src/observability/TraceSettings.ts"
 import { HiddenVariables, takeOver } from "../../src/platform/ProcessVariables.ts"
@@ -67,7 +66,7 @@ interface Given {
 /** The plugin's parts over a stand-in, for the time of `use`; and what it warned of. */
 const withRelay = <A, E>(
   { exports: isExporting = false, toml, wishes }: Given,
-  use: (parts: NemoRelayPlugin.Parts, fake: ReturnType<typeof Fake.make>, directory: string) => Effect.Effect<A, E>
+  use: (parts: Fake.Opened, fake: ReturnType<typeof Fake.make>, directory: string) => Effect.Effect<A, E>
 ) =>
   Effect.gen(function*() {
     const directory = yield* temporaryDirectory
@@ -82,7 +81,7 @@ const withRelay = <A, E>(
       if (logLevel === "Warn") warnings.push(String(message))
     })
     const value = yield* Effect.scoped(Effect.gen(function*() {
-      const parts = yield* NemoRelayPlugin.make({
+      const parts = yield* Fake.open({
         trace: TraceSettings.fromVariables((name) => variables[name.slice("HERMES_NEMO_RELAY_".length)]),
         pluginsToml: toml === undefined ? undefined : file
       }, fake.load)
@@ -94,16 +93,16 @@ const withRelay = <A, E>(
 const own = (directory: string) => Atof.parse(readFileSync(join(directory, "own.jsonl"), "utf8"))
 
 /** What the runtime tells a hook. */
-const tell = ({ hooks }: NemoRelayPlugin.Parts, event: string, payload: object) =>
+const tell = ({ hooks }: Fake.Opened, event: string, payload: object) =>
   Effect.forEach(hooks, ({ listeners }) =>
     Effect.forEach(listeners.filter((listener) => listener.event === event), ({ handle }) => handle(payload), { discard: true }), { discard: true })
 
-const begin = (parts: NemoRelayPlugin.Parts, id: string) => tell(parts, "on_session_start", { session_id: id, model: "m", platform: "cli" })
-const finish = (parts: NemoRelayPlugin.Parts, id: string) => tell(parts, "on_session_finalize", { session_id: id, platform: "cli" })
+const begin = (parts: Fake.Opened, id: string) => tell(parts, "on_session_start", { session_id: id, model: "m", platform: "cli" })
+const finish = (parts: Fake.Opened, id: string) => tell(parts, "on_session_finalize", { session_id: id, platform: "cli" })
 
 /** A run with a model that calls two tools at once and then answers. */
-const run = (parts: NemoRelayPlugin.Parts, turns: ReadonlyArray<Scripted.Turn> = Runs.parallel, sessionId = "s1") =>
-  Effect.provide(Agent.run({ prompt: "go", sessionId }), Runs.runtime(turns, parts.hooks, parts.middleware).layer)
+const run = (parts: Fake.Opened, turns: ReadonlyArray<Scripted.Turn> = Runs.parallel, sessionId = "s1") =>
+  Effect.provide(Agent.run({ prompt: "go", sessionId }), Runs.runtime(turns, parts.hooks, parts.middleware, [], { record: parts.record }).layer)
 
 describe("events", () => {
   it.effect("140 and 141 are scopes, calls and marks, in order, with their own instants", () =>
@@ -211,7 +210,7 @@ describe("the library", () => {
       })
       const variables: Record<string, string> = { HERMES_NEMO_RELAY_ATOF_ENABLED: "1", HERMES_NEMO_RELAY_ATOF_OUTPUT_DIRECTORY: directory }
       yield* Effect.scoped(Effect.gen(function*() {
-        const parts = yield* NemoRelayPlugin.make({ trace: TraceSettings.fromVariables((name) => variables[name]), pluginsToml: undefined }, load)
+        const parts = yield* Fake.open({ trace: TraceSettings.fromVariables((name) => variables[name]), pluginsToml: undefined }, load)
         assert.deepStrictEqual(parts.middleware, [])
         yield* run(parts)
         yield* run(parts, Runs.parallel, "s2")
@@ -295,10 +294,10 @@ describe("a plugins.toml", () => {
       const wishes = { initialize: (before: number) => before === 0 ? Promise.reject(new Error("not yet")) : Promise.resolve() }
       const { directory, fake } = yield* withRelay({ toml: exporters, exports: true, wishes }, (parts) =>
         Effect.gen(function*() {
-          for (const id of ["one", "two"]) yield* Effect.andThen(begin(parts, id), finish(parts, id))
+          for (const id of ["one", "two"]) yield* run(parts, [Scripted.complete("ok")], id)
         }))
       assert.strictEqual(fake.configs.length, 2)
-      assert.deepStrictEqual(own(directory).events.map(({ metadata }) => metadata?.["session_id"]), ["one", "one"])
+      assert.deepStrictEqual(new Set(own(directory).events.map(({ metadata }) => metadata?.["session_id"])), new Set(["one"]))
     }))
 
   it.effect("152 sessions in turn turn it on twice, and the second time adds to the files; overlapping ones once", () =>
@@ -357,8 +356,8 @@ describe("a plugins.toml", () => {
       writeFileSync(file, exporters(directory))
       const trace = { agent: Runs.agent, atof: { directory, filename: "own.jsonl", mode: "append" } as const, atif: undefined }
       yield* Effect.scoped(Effect.gen(function*() {
-        const first = yield* NemoRelayPlugin.make({ trace, pluginsToml: file }, fake.load)
-        const second = yield* NemoRelayPlugin.make({ trace, pluginsToml: file }, fake.load)
+        const first = yield* Fake.open({ trace, pluginsToml: file }, fake.load)
+        const second = yield* Fake.open({ trace, pluginsToml: file }, fake.load)
         yield* begin(first, "one")
         yield* run(second, [Scripted.complete("ok")], "two")
         yield* finish(first, "one")
@@ -537,7 +536,7 @@ describe("managed execution", () => {
     Effect.gen(function*() {
       const { fake } = yield* withRelay({ toml: () => adaptive }, (parts) =>
         Effect.gen(function*() {
-          const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c", name: "hang" }] })], parts.hooks, parts.middleware)
+          const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c", name: "hang" }] })], parts.hooks, parts.middleware, [], { record: parts.record })
           const fiber = yield* Effect.forkChild(Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), layer))
           yield* Deferred.await(hanging)
           yield* Fiber.interrupt(fiber)

@@ -10,19 +10,20 @@ import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as TraceSettings from "../../src/observability/TraceSettings.ts"
 import * as TraceCommand from "../../src/cli/TraceCommand.ts"
 import { machine } from "../support/hermes.ts"
+import * as Recorded from "./support/recorded.ts"
 import * as Runs from "./support/runs.ts"
 
 const recorded = (directory: string, sessions: ReadonlyArray<string>) =>
-  Effect.scoped(Effect.gen(function*() {
+  Effect.gen(function*() {
     const variables: Record<string, string> = {
       HERMES_NEMO_RELAY_ATOF_ENABLED: "1", HERMES_NEMO_RELAY_ATOF_OUTPUT_DIRECTORY: ` ${directory} `, HERMES_NEMO_RELAY_ATOF_FILENAME: "events.jsonl",
       HERMES_NEMO_RELAY_ATIF_ENABLED: "Yes", HERMES_NEMO_RELAY_ATIF_OUTPUT_DIRECTORY: directory, HERMES_NEMO_RELAY_ATIF_AGENT_NAME: "Hermes E2E"
     }
-    const hooks = yield* TracePlugin.hooks(TraceSettings.fromVariables((name) => variables[name]))
+    const tracing = TracePlugin.make(TraceSettings.fromVariables((name) => variables[name]))
     for (const sessionId of sessions) {
-      yield* Effect.provide(Agent.run({ prompt: `go ${sessionId}`, sessionId }), Runs.runtime(Runs.parallel, hooks).layer)
+      yield* Effect.provide(Agent.run({ prompt: `go ${sessionId}`, sessionId }), Runs.runtime(Runs.parallel, [], [], [tracing]).layer)
     }
-  })).pipe(Effect.provide(NodeServices.layer))
+  })
 
 describe("the variables", () => {
   it("169 and 170 say which files are written, and what is written when they say nothing else", () => {
@@ -71,7 +72,7 @@ describe("hermes trace", () => {
       assert.match(many.stderr, /holds 2 sessions: name one by --session/u)
       const one = yield* hermes(["trace", "convert", "events.jsonl", "--session", "s2"])
       assert.strictEqual(one.code, 0)
-      assert.deepStrictEqual(JSON.parse(one.stdout), JSON.parse(readFileSync(at("hermes-atif-s2.json"), "utf8")))
+      assert.deepStrictEqual(Recorded.substance(JSON.parse(one.stdout)), Recorded.substance(JSON.parse(readFileSync(at("hermes-atif-s2.json"), "utf8"))))
       const all = yield* hermes(["trace", "convert", "events.jsonl", "-o", "."])
       assert.deepStrictEqual([all.code, all.stdout], [0, "trajectory-s1.json\ntrajectory-s2.json\n"])
 

@@ -14,7 +14,6 @@ import * as Trace from "../../src/observability/Trace.ts"
 import * as Diff from "../../src/observability/trace/Diff.ts"
 import { script } from "../../src/observability/trace/PageScript.ts"
 import { draft, place } from "../../src/observability/trace/Row.ts"
-import * as TraceHook from "../../src/observability/TraceHook.ts"
 import * as TraceView from "../../src/observability/TraceView.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import { root } from "../support/sources.ts"
@@ -23,11 +22,8 @@ import * as Runs from "./support/runs.ts"
 
 const recorded = (turns: ReadonlyArray<Scripted.Turn>, prompt = "go") =>
   Effect.gen(function*() {
-    const { events, sink } = Runs.collector()
-    yield* Effect.scoped(Effect.gen(function*() {
-      const hook = yield* TraceHook.make(Runs.agent, [sink])
-      yield* Effect.provide(Agent.run({ prompt, sessionId: "s1" }), Runs.runtime(turns, [hook]).layer)
-    }))
+    const { events, plugin } = Runs.collector()
+    yield* Effect.provide(Agent.run({ prompt, sessionId: "s1" }), Runs.runtime(turns, [], [], [plugin]).layer)
     return events
   })
 

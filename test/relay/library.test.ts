@@ -20,12 +20,12 @@ import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
 import * as Atof from "../../src/observability/Atof.ts"
-import * as NemoRelayPlugin from "../../src/observability/NemoRelayPlugin.ts"
 import * as Library from "../../src/observability/relay/Library.ts"
 import * as Provider from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
+import * as Fake from "../observability/support/relay.ts"
 import * as Runs from "../observability/support/runs.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -79,7 +79,7 @@ const files = (folder: string): ReadonlyArray<string> =>
 /** What the library wrote of what happens in `use`. */
 const withRelay = <A, E>(
   toml: (directory: string) => string,
-  use: (parts: NemoRelayPlugin.Parts, directory: string) => Effect.Effect<A, E>
+  use: (parts: Fake.Opened, directory: string) => Effect.Effect<A, E>
 ) =>
   Effect.gen(function*() {
     const directory = yield* temporaryDirectory
@@ -95,7 +95,7 @@ const withRelay = <A, E>(
       atif: undefined
     }
     const value = yield* Effect.scoped(Effect.flatMap(
-      NemoRelayPlugin.make({ trace, pluginsToml: file }),
+      Fake.open({ trace, pluginsToml: file }),
       (parts) => use(parts, directory)
     )).pipe(Effect.provide(Logger.layer([logger])), Effect.provide(NodeServices.layer))
     const [text = ""] = files(join(directory, "atof"))
@@ -110,8 +110,8 @@ const withRelay = <A, E>(
     return { value, directory, ...written }
   })
 
-const run = (parts: NemoRelayPlugin.Parts, turns: ReadonlyArray<Scripted.Turn>, sessionId = "s1", prompt = "go") =>
-  Effect.provide(Agent.run({ prompt, sessionId }), Runs.runtime(turns, parts.hooks, parts.middleware).layer)
+const run = (parts: Fake.Opened, turns: ReadonlyArray<Scripted.Turn>, sessionId = "s1", prompt = "go") =>
+  Effect.provide(Agent.run({ prompt, sessionId }), Runs.runtime(turns, parts.hooks, parts.middleware, [], { record: parts.record }).layer)
 
 const errors = (value: unknown) => AtifCheck.check(value).filter(({ severity }) => severity === "error")
 
@@ -330,7 +330,7 @@ describe("what others have registered with the library", () => {
     Effect.gen(function*() {
       const done: Array<readonly [result: unknown, status: string]> = []
       const watch = Hooks.on("post_tool_call", ({ result, status }) => Effect.sync(() => void done.push([result, status])))
-      const written = yield* withRelay(ways[1][1], ({ hooks, middleware }) => run({ hooks: [...hooks, watch], middleware }, turns))
+      const written = yield* withRelay(ways[1][1], (parts) => run({ ...parts, hooks: [...parts.hooks, watch] }, turns))
       return { done, ...written }
     })
   const echo = [Scripted.complete({ toolCalls: [{ id: "c", name: "echo", params: { text: "own" } }] }), Scripted.complete("end")]
@@ -392,7 +392,7 @@ const perSession = (scripts: Readonly<Record<string, ReadonlyArray<Scripted.Turn
   )
 
 /** Sessions at once, each with a model that delegates twice in one step; children are told of as delegation tells of them. */
-const delegating = (parts: NemoRelayPlugin.Parts, sessions: ReadonlyArray<string>) =>
+const delegating = (parts: Fake.Opened, sessions: ReadonlyArray<string>) =>
   Effect.scoped(Effect.gen(function*() {
     const tell = (event: string, payload: object) =>
       Effect.forEach(parts.hooks, ({ listeners }) =>

@@ -34,9 +34,9 @@ export interface Call {
 /** A step so far. */
 export interface Step {
   readonly source: Atif.Step["source"]
-  readonly message: Atif.Content
+  message: Atif.Content
   readonly timestamp: string | undefined
-  readonly rest: Partial<Atif.Step>
+  rest: Partial<Atif.Step>
   readonly calls: Array<Call>
   readonly results: Array<Result>
   readonly extra: Extra

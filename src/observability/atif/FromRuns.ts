@@ -16,61 +16,28 @@
  */
 import type * as Schema from "effect/Schema"
 import type * as Prompt from "effect/ai/Prompt"
-import * as Json from "../../domain/Json.ts"
-import * as Usage from "../../domain/Usage.ts"
 import type * as Atif from "../Atif.ts"
 import type { Attempt, Call, Child, Message, Run, Step, Tree } from "../RunTree.ts"
 import * as Draft from "./Draft.ts"
 import * as MessageText from "./Message.ts"
+import { type Answer, answerOfMessage, answerOfParts, contentOf, effortOf, fences, json, metricsOf, resultOf, textOf } from "./RunContent.ts"
 import { args } from "./Value.ts"
 
 /** Name and version of the agent. */
 export interface Options {
   readonly agentName?: string | undefined
   readonly agentVersion?: string | undefined
+  /** Name of the model where the record names none. */
+  readonly modelName?: string | undefined
   /** Turn from which on the session is new: earlier steps are marked as copied context. All is new when absent. */
   readonly since?: string | undefined
 }
 
-/** A JSON form of a value of the record, which was made of JSON but for values that have no form in it. */
-const json = (value: unknown): Schema.Json => {
-  const text: string | undefined = JSON.stringify(value)
-  // Text that was written as JSON is read as JSON.
-  return text === undefined ? null : JSON.parse(text) as Schema.Json
-}
-
 const time = (at: number | undefined): string | undefined => at === undefined || at <= 0 ? undefined : new Date(at).toISOString()
-
-const textOf = (value: unknown): string => typeof value === "string" ? value : value === undefined || value === null ? "" : Json.toText(value)
-
-/** Content of a message, whole. Files are images where they have an address, else named by their type. */
-const contentOf = (content: Prompt.Message["content"]): Atif.Content => {
-  if (typeof content === "string") return content
-  const texts = content.flatMap((part) => part.type === "text" ? [part.text] : [])
-  return texts.length === content.length ? texts.join("\n") : MessageText.content(json(content.map((part) =>
-    part.type === "file" && !(part.data instanceof URL) ? { ...part, data: undefined } : part))) ?? ""
-}
-
-/** Usage and cost of an attempt. */
-const metricsOf = ({ end }: Attempt): ReadonlyArray<Atif.Metrics> => {
-  if (end?.usage === undefined) return []
-  const { cost, usage } = end
-  const extra = {
-    ...(usage.reasoningTokens === 0 ? {} : { reasoning_tokens: usage.reasoningTokens }),
-    ...(usage.cacheWriteTokens === 0 ? {} : { cache_creation_input_tokens: usage.cacheWriteTokens })
-  }
-  return [{
-    prompt_tokens: Usage.promptTokens(usage),
-    completion_tokens: usage.outputTokens,
-    ...(usage.cacheReadTokens === 0 ? {} : { cached_tokens: usage.cacheReadTokens }),
-    ...(cost === undefined || cost.status === "unknown" || cost.usd === null ? {} : { cost_usd: cost.usd }),
-    ...(Object.keys(extra).length === 0 ? {} : { extra })
-  }]
-}
 
 /** The metrics of the attempts at one answer, as one. */
 const metricsOfAll = (attempts: ReadonlyArray<Attempt>): Atif.Metrics | undefined => {
-  const all = attempts.flatMap(metricsOf)
+  const all = attempts.flatMap((attempt) => metricsOf(attempt) ?? [])
   const [first] = all
   if (first === undefined || all.length === 1) return first
   const sum = (key: "cached_tokens" | "completion_tokens" | "cost_usd" | "prompt_tokens") => {
@@ -80,38 +47,22 @@ const metricsOfAll = (attempts: ReadonlyArray<Attempt>): Atif.Metrics | undefine
   return { ...first, ...sum("prompt_tokens"), ...sum("completion_tokens"), ...sum("cached_tokens"), ...sum("cost_usd") }
 }
 
-const failureOf = ({ end, endedAt, start: { route } }: Attempt): Schema.Json => ({
+const failureOf = ({ end, endedAt, start: { route }, startedAt }: Attempt): Schema.Json => ({
   error: end?.failure === undefined ? null : json(end.failure),
   status: end?.status ?? "interrupted",
   model: route.model,
   provider: route.provider,
-  timestamp: time(endedAt) ?? null
+  timestamp: time(endedAt) ?? null,
+  duration_ms: endedAt === undefined ? null : endedAt - startedAt
 })
 
-/** Text, reasoning and calls of an answer. */
-interface Answer {
-  readonly text: Atif.Content
-  readonly reasoning: string
-  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly params: unknown }>
-}
-
 /** The answer of a step as it was stored, or as it came where it was not. */
-const answerOf = ({ attempts, message }: Step): Answer | undefined => {
+const answerOf = ({ attempts, message, number }: Step): Answer | undefined => {
   const stored = message?.message
-  if (stored?.role === "assistant") {
-    return {
-      text: contentOf(stored.content.filter(({ type }) => type === "text" || type === "file")),
-      reasoning: stored.content.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
-      calls: stored.content.flatMap((part) => part.type === "tool-call" ? [part] : [])
-    }
-  }
+  if (stored?.role === "assistant") return answerOfMessage(stored)
   const whole = attempts.findLast(({ end }) => end?.status === "answered")
   const parts = (whole ?? attempts.findLast(({ end }) => end !== undefined && end.answer.length > 0))?.end?.answer
-  return parts === undefined ? undefined : {
-    text: parts.flatMap((part) => part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []).join(""),
-    reasoning: parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
-    calls: parts.flatMap((part) => part.type === "tool-call" ? [part] : [])
-  }
+  return parts === undefined ? undefined : answerOfParts(parts, number)
 }
 
 const resultExtra = ({ approvals, end }: Call): Draft.Extra => {
@@ -127,14 +78,11 @@ const resultExtra = ({ approvals, end }: Call): Draft.Extra => {
 const callExtra = ({ endedAt, start, startedAt }: Call): Draft.Extra =>
   start === undefined ? {} : {
     ...(start.parallel ? { parallel: true } : {}),
-    invocation: { start_timestamp: startedAt / 1000, end_timestamp: endedAt === undefined ? null : endedAt / 1000 }
+    ...(endedAt === undefined ? {} : { invocation: { start_timestamp: startedAt / 1000, end_timestamp: endedAt / 1000 } })
   }
 
 const systemStep = (message: Atif.Content, at: number | undefined, extra: Draft.Extra): Draft.Step =>
   Draft.step({ source: "system", message, timestamp: time(at), extra })
-
-/** What plugins and memory put before a user's words, for one request. */
-const fences = /^(?:<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?)+/u
 
 const stateOf = ({ end, endedAt, start }: Child): Draft.Extra => ({
   goal: start.goal,
@@ -150,7 +98,7 @@ const writer = (tree: Tree, options: Options) => {
       agent: { name: options.agentName ?? "Hermes Agent", version: options.agentVersion ?? "unknown" },
       goal: child?.start.goal,
       steps: [],
-      model: first?.start?.model,
+      model: first?.start?.model ?? options.modelName,
       tools: [],
       extra: {
         ...(first?.start === undefined ? {} : { source: first.start.source, provider: first.start.provider }),
@@ -172,9 +120,6 @@ const writer = (tree: Tree, options: Options) => {
         extra: resultExtra(call)
       })
     }
-    const contentOfCall = ({ end, result }: Call): string | undefined =>
-      result === undefined ? end?.output : textOf(result.result)
-
     /** Messages that an attempt was sent and no session keeps: the system prompt, nudges, contexts of plugins. */
     const transient = (attempt: Attempt): void => {
       const { messages, positions } = tree.request(attempt)
@@ -229,21 +174,21 @@ const writer = (tree: Tree, options: Options) => {
         draft.steps.push(systemStep(
           interrupted ? "The model call was interrupted before an answer." : `The model could not be asked: ${last.end?.failure?.message ?? "unknown error"}`,
           last.endedAt ?? last.startedAt,
-          { error: failureOf(last), attempts: failures.length }
+          { error: failureOf(last), attempts: failures.length, retries: failures.map(failureOf) }
         ))
         return
       }
       const last = answered.at(-1) ?? step.attempts.at(-1)
       const metrics = metricsOfAll(step.attempts)
       const finish = last?.end?.finishReason
-      const effort = last?.start.parameters["reasoning_effort"]
+      const effort = last === undefined ? undefined : effortOf(last)
       const made = Draft.step({
         source: "agent",
         message: answer.text,
         timestamp: time(step.message?.at ?? last?.endedAt ?? step.startedAt),
         rest: {
           ...(last === undefined ? {} : { model_name: last.end?.model ?? last.start.route.model }),
-          ...(typeof effort === "string" ? { reasoning_effort: effort } : {}),
+          ...(effort === undefined ? {} : { reasoning_effort: effort }),
           ...(answer.reasoning === "" ? {} : { reasoning_content: answer.reasoning }),
           ...(metrics === undefined ? {} : { metrics }),
           ...(step.attempts.length === 0 ? {} : { llm_call_count: Math.max(1, answered.length) })
@@ -255,13 +200,20 @@ const writer = (tree: Tree, options: Options) => {
         extra: {
           ...(finish === undefined ? {} : { finish_reason: finish }),
           ...(last === undefined ? {} : { provider: last.start.route.provider }),
+          ...(last?.endedAt === undefined ? {} : {
+            invocation: {
+              start_timestamp: last.startedAt / 1000,
+              end_timestamp: last.endedAt / 1000,
+              ...(last.end?.firstPartAt === undefined ? {} : { first_part_timestamp: last.end.firstPartAt / 1000 })
+            }
+          }),
           ...(answered.length === 0 && step.attempts.length > 0 ? { interrupted: true } : {}),
           ...(failures.length === 0 ? {} : { retries: failures.map(failureOf) })
         }
       })
       draft.steps.push(made)
       const inOrderOfEnds = step.calls.toSorted((a, b) => (a.endedAt ?? Infinity) - (b.endedAt ?? Infinity))
-      for (const call of inOrderOfEnds) place(made, call, contentOfCall(call))
+      for (const call of inOrderOfEnds) place(made, call, resultOf(call))
       for (const call of step.calls) nested(call)
     }
 
@@ -276,7 +228,7 @@ const writer = (tree: Tree, options: Options) => {
           calls: [{ id: call.id, name: call.name, args: args(json(call.args)), extra: { ...callExtra(call), parent_call_id: parent.id } }]
         })
         draft.steps.push(made)
-        place(made, call, contentOfCall(call))
+        place(made, call, resultOf(call))
         nested(call)
       }
     }
@@ -356,7 +308,9 @@ const writer = (tree: Tree, options: Options) => {
         task: task.start.task ?? "unknown",
         model: task.end?.model ?? task.start.route.model,
         status: task.end?.status ?? "interrupted",
-        metrics: json(metricsOf(task)[0] ?? null)
+        timestamp: time(task.endedAt) ?? null,
+        duration_ms: task.endedAt === undefined ? null : task.endedAt - task.startedAt,
+        metrics: json(metricsOf(task) ?? null)
       }))
     }
     return draft

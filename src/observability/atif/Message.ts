@@ -60,13 +60,19 @@ const part = (value: unknown): Atif.ContentPart | undefined => {
 
 const context = /<(memory|plugin)-context>[\s\S]*?<\/\1-context>\n?/gu
 
-/** Content of a message, whatever its form; undefined where it says nothing that belongs into a step. */
-export const content = (value: unknown): Atif.Content | undefined => {
-  if (typeof value === "string") return value.replace(context, "")
+/** Content of a message, whatever its form, with all of its text; undefined where it says nothing that belongs into a step. */
+export const whole = (value: unknown): Atif.Content | undefined => {
+  if (typeof value === "string") return value
   if (!Array.isArray(value)) return undefined
   const parts = value.flatMap((one) => part(one) ?? [])
   if (parts.length === 0) return value.length === 0 ? "" : undefined
-  return parts.every((one) => one.type === "text") ? parts.map((one) => one.type === "text" ? one.text : "").join("\n").replace(context, "") : parts
+  return parts.every((one) => one.type === "text") ? parts.map((one) => one.type === "text" ? one.text : "").join("\n") : parts
+}
+
+/** Content of a message without what was added to a user's words for one request. */
+export const content = (value: unknown): Atif.Content | undefined => {
+  const said = whole(value)
+  return typeof said === "string" ? said.replace(context, "") : said
 }
 
 const roles: Readonly<Record<string, Said["role"]>> = {

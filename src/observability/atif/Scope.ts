@@ -3,6 +3,7 @@
  */
 import type * as Atif from "../Atif.ts"
 import type { ScopeEvent } from "../Atof.ts"
+import type { Answer } from "./Answer.ts"
 import type { Call, Draft, Extra, Result, Step } from "./Draft.ts"
 import type { Inputs } from "./Inputs.ts"
 import { fields, text } from "./Value.ts"
@@ -11,6 +12,26 @@ import { fields, text } from "./Value.ts"
 export interface Place {
   readonly step: Step
   readonly call: Call
+}
+
+/** An attempt that failed. */
+export interface Failure {
+  readonly at: string
+  /** The model call that it belongs to, where the stream says it. */
+  readonly key: string | undefined
+  /** What had come of its answer. */
+  readonly partial: Answer | undefined
+  readonly facts: Extra
+}
+
+/** Messages that the stream names, and that are steps already. */
+export interface Told {
+  readonly names: Set<number | string>
+  /** The first position in the session that this stream tells of; messages before it are copied context. */
+  first: number | undefined
+  isAsked: boolean
+  /** The context was rewritten since the last request: facts of that. */
+  rewritten: Extra | undefined
 }
 
 /** An agent: its trajectory, and where its conversation stands. */
@@ -23,7 +44,10 @@ export interface AgentScope {
   /** A turn began, and no request has shown its message yet. */
   pending: { readonly message: Atif.Content; readonly timestamp: string } | undefined
   /** Attempts that failed since the last answer. */
-  failures: Array<Extra & { readonly at: string }>
+  failures: Array<Failure>
+  /** The last answer, and the attempt that it is of. */
+  last: { readonly step: Step; readonly key: string | undefined; readonly retry: number } | undefined
+  readonly told: Told
   readonly root: AgentScope | undefined
 }
 

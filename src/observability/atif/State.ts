@@ -72,6 +72,8 @@ export const open = ({ options }: State, event: Event, sessionId: string, root: 
     byName: new Map(),
     pending: undefined,
     failures: [],
+    last: undefined,
+    told: { names: new Set(), first: undefined, isAsked: false, rewritten: undefined },
     root
   }
 }

@@ -19,6 +19,8 @@ export const began = (state: State, event: ScopeEvent): void => {
   tool.place = issuing(tool, state.taken)
   if (tool.place !== undefined) state.taken.add(tool.place.call)
   state.tools.set(event.uuid, tool)
+  // A call that a tool made belongs to no answer.
+  if (tool.place === undefined && state.tools.has(event.parent_uuid ?? "")) placeOf(state, tool)
 }
 
 /** Where a call belongs; a step of its own for one that no model asked for. */

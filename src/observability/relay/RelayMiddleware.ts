@@ -36,7 +36,7 @@ import * as Middleware from "../../middleware/Middleware.ts"
 import * as Reading from "../atif/Answer.ts"
 import { plain } from "../atif/Message.ts"
 import { fields } from "../atif/Value.ts"
-import * as Writing from "../atof/Answer.ts"
+import * as SpokenAnswer from "./SpokenAnswer.ts"
 import * as Library from "./Library.ts"
 import * as NativeCall from "./NativeCall.ts"
 import type { Agent } from "./Spans.ts"
@@ -44,7 +44,7 @@ import type { Agent } from "./Spans.ts"
 /** The answer as JSON. */
 const answerTold = (response: ModelResponse): Schema.Json => {
   const { finish_reason, response: answer, response_model, usage } = ApiPayload.answer(response)
-  return Writing.answer(fields(copyOf({ finish_reason, response: answer, response_model, usage })))
+  return SpokenAnswer.answer(fields(copyOf({ finish_reason, response: answer, response_model, usage })))
 }
 
 const partsOf = (value: unknown): ReadonlyArray<ContentPart> => {

@@ -1,7 +1,7 @@
 /** Rows of an ATIF trajectory. Calls without times of their own get the time of their step. */
 import type * as Atif from "../Atif.ts"
 import * as Message from "../atif/Message.ts"
-import { fields, number, text } from "../atif/Value.ts"
+import { type Fields, fields, items, number, text } from "../atif/Value.ts"
 import { type Detail, type Draft, draft, oneLine, place, type Row } from "./Row.ts"
 
 const pretty = (value: unknown): string => JSON.stringify(value, null, 2) ?? ""
@@ -50,6 +50,48 @@ const stepRow = (one: Atif.Step, times: Times): Omit<Draft, "id" | "parent"> => 
   })
 }
 
+/** Times of something that says when it ended and how long it took. */
+const ended = (facts: Fields): Times => {
+  const end = instant(text(facts["timestamp"]))
+  const millis = number(facts["duration_ms"]) ?? 0
+  return { start: end === 0 ? 0 : end - millis, end }
+}
+
+/** Rows of the attempts that failed before a step, or instead of it. */
+const failedAttempts = (step: Atif.Step): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
+  items(fields(step.extra)["retries"]).map(fields).map((facts) => {
+    const model = text(facts["model"]) ?? "model"
+    const error = fields(facts["error"])
+    return draft({
+      ...ended(facts),
+      kind: "llm",
+      name: model,
+      model,
+      status: "error",
+      text: oneLine(text(error["message"]) ?? text(facts["status"]) ?? ""),
+      details: [{ title: "Attempt", text: pretty(facts) }]
+    })
+  })
+
+/** Rows of what models were asked beside the conversation: titles, judgements. */
+const sideTasks = (trajectory: Atif.Trajectory): ReadonlyArray<Omit<Draft, "id" | "parent">> =>
+  items(fields(trajectory.extra)["side_tasks"]).map(fields).map((facts) => {
+    const metrics = fields(facts["metrics"])
+    return draft({
+      ...ended(facts),
+      kind: "llm",
+      name: text(facts["task"]) ?? "side task",
+      model: text(facts["model"]) ?? "",
+      text: "side task",
+      status: text(facts["status"]) === "answered" ? "ok" : "error",
+      promptTokens: number(metrics["prompt_tokens"]) ?? 0,
+      completionTokens: number(metrics["completion_tokens"]) ?? 0,
+      cachedTokens: number(metrics["cached_tokens"]) ?? 0,
+      cost: number(metrics["cost_usd"]) ?? 0,
+      details: [{ title: "Side task", text: pretty(facts) }]
+    })
+  })
+
 /** Builds the rows of a trajectory and of its sub-agents. */
 export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
   const drafts: Array<Draft> = []
@@ -60,19 +102,25 @@ export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
   }
   const walk = (trajectory: Atif.Trajectory, parent: number): Times => {
     const children = new Map(trajectory.subagent_trajectories?.map((child) => [child.trajectory_id ?? "", child]))
-    const agent = add(draft({ kind: "agent", name: trajectory.session_id ?? trajectory.trajectory_id ?? trajectory.agent.name, model: trajectory.agent.model_name ?? "", text: trajectory.agent.name, details: [
+    const goal = text(fields(trajectory.extra)["goal"])
+    const name = goal === undefined ? trajectory.session_id ?? trajectory.trajectory_id ?? trajectory.agent.name : oneLine(goal)
+    const agent = add(draft({ kind: "agent", name, status: text(fields(trajectory.extra)["status"]) ?? "", model: trajectory.agent.model_name ?? "", text: trajectory.agent.name, details: [
       { title: "Agent", text: pretty(trajectory.agent) },
       ...(trajectory.final_metrics ? [{ title: "Totals", text: pretty(trajectory.final_metrics) }] : [])
     ] }), parent)
     let last = 0
     const grow = (times: Times): void => {
-      if (agent.start === 0) agent.start = times.start
+      if (times.start > 0 && (agent.start === 0 || times.start < agent.start)) agent.start = times.start
       last = Math.max(last, times.end)
       agent.end = last
     }
+    /** Calls so far, for those that their tools made. */
+    const tools = new Map<string, Draft>()
     for (const one of trajectory.steps) {
+      for (const attempt of failedAttempts(one)) grow(add(attempt, agent.id))
       const times = invocation(one.extra, instant(one.timestamp) || last)
-      const step = add(stepRow(one, times), agent.id)
+      const maker = one.llm_call_count === 0 ? tools.get(text(fields(one.tool_calls?.[0]?.extra)["parent_call_id"]) ?? "") : undefined
+      const step = maker ?? add(stepRow(one, times), agent.id)
       grow(times)
       const placed = new Map<string, Draft>()
       for (const call of one.tool_calls ?? []) {
@@ -83,7 +131,9 @@ export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
           name: call.function_name,
           text: oneLine(JSON.stringify(call.arguments)),
           details: [{ title: "Arguments", text: pretty(call.arguments) }]
-        }), agent.id))
+        }), (maker ?? agent).id))
+        const row = placed.get(call.tool_call_id)
+        if (row !== undefined) tools.set(call.tool_call_id, row)
         grow(during)
       }
       for (const result of one.observation?.results ?? []) {
@@ -108,6 +158,7 @@ export const rows = (document: Atif.Trajectory): ReadonlyArray<Row> => {
       }
     }
     for (const child of children.values()) grow(walk(child, agent.id))
+    for (const task of sideTasks(trajectory)) grow(add(task, agent.id))
     return { start: agent.start, end: agent.end }
   }
   walk(document, -1)

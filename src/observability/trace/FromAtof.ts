@@ -29,7 +29,7 @@ const opened = (event: ScopeEvent, parent: number, id: number, pool: Pool): Draf
   const kind = kinds[event.category] ?? "mark"
   return draft({
     id, parent, kind,
-    name: kind === "agent" ? text(meta["session_id"]) ?? event.name : event.name,
+    name: kind === "agent" ? oneLine(text(meta["child_goal"]) ?? text(meta["session_id"]) ?? event.name) : text(meta["side_task"]) ?? event.name,
     text: kind === "tool" ? oneLine(JSON.stringify(event.data ?? {})) : "",
     start: at(event),
     end: at(event),

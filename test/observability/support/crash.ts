@@ -1,5 +1,4 @@
 // A process that is killed while a tool runs, as soon as the start of the tool is on disk. Argument: the directory.
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
@@ -32,17 +31,14 @@ const handlers = toolkit.toLayer({
     }))
 })
 
-const program = Effect.gen(function*() {
-  const hooks = yield* TracePlugin.hooks({
-    agent: { name: "crash", version: "1" },
-    atof: { directory, filename: "events.jsonl", mode: "append" },
-    atif: undefined
-  })
-  const provider = Scripted.layer([Scripted.complete({ toolCalls: [{ id: "c1", name: "die", params: {} }] })])
-  yield* Effect.provide(
-    Agent.run({ prompt: "go", sessionId: "killed" }),
-    Runtime.layer({ provider, tools: [Toolset.make("test", toolkit, handlers)], hooks })
-  )
+const tracing = TracePlugin.make({
+  agent: { name: "crash", version: "1" },
+  atof: { directory, filename: "events.jsonl", mode: "append" },
+  atif: undefined
 })
+const provider = Scripted.layer([Scripted.complete({ toolCalls: [{ id: "c1", name: "die", params: {} }] })])
 
-await Effect.runPromise(Effect.scoped(Effect.provide(program, NodeServices.layer)))
+await Effect.runPromise(Effect.provide(
+  Agent.run({ prompt: "go", sessionId: "killed" }),
+  Runtime.layer({ provider, tools: [Toolset.make("test", toolkit, handlers)], plugins: [tracing] })
+))

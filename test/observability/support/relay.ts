@@ -1,7 +1,11 @@
 // A stand-in for NeMo Relay's native library: it writes down what it is asked, and does what a test wants of it.
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
+import * as NemoRelayPlugin from "../../../src/observability/NemoRelayPlugin.ts"
 import type * as Library from "../../../src/observability/relay/Library.ts"
+import { RunRecord } from "../../../src/session/RunRecord.ts"
 
 type Json = Schema.Json
 
@@ -148,3 +152,16 @@ export const make = (wishes: Wishes = {}) => {
     of: (what: string, name?: string) => asked.filter((one) => one.what === what && (name === undefined || one.name === name))
   }
 }
+
+/** The plugin's parts outside of a runtime, and the record that a runtime has to write for them. */
+export interface Opened extends NemoRelayPlugin.Parts {
+  readonly record: Layer.Layer<RunRecord>
+}
+
+/** Opens the plugin over a record in memory. */
+export const open = (...settings: Parameters<typeof NemoRelayPlugin.open>) =>
+  Effect.gen(function*() {
+    const record = Context.get(yield* Layer.build(RunRecord.layerMemory()), RunRecord)
+    const parts = yield* Effect.provideService(NemoRelayPlugin.open(...settings), RunRecord, record)
+    return { ...parts, record: Layer.succeed(RunRecord, record) } satisfies Opened
+  })

@@ -1,17 +1,21 @@
 // Real runs of the runtime with a scripted model, two tools, and the exporters under test as hooks.
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import type * as Path from "effect/Path"
 import * as Schema from "effect/Schema"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { Hook } from "../../../src/hooks/Hook.ts"
 import type * as Middleware from "../../../src/middleware/Middleware.ts"
 import type { Event } from "../../../src/observability/Atof.ts"
-import * as TraceHook from "../../../src/observability/TraceHook.ts"
-import type { Plugin } from "../../../src/plugin/Plugin.ts"
+import * as FromRuns from "../../../src/observability/atof/FromRuns.ts"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as Scripted from "../../../src/provider/Scripted.ts"
-import type { RunRecord } from "../../../src/session/RunRecord.ts"
+import type * as SqliteSessionStore from "../../../src/session/SqliteSessionStore.ts"
+import * as MaskedMessage from "../../../src/session/MaskedMessage.ts"
+import { RunRecord } from "../../../src/session/RunRecord.ts"
 import * as Runtime from "../../../src/Runtime.ts"
 import * as Toolset from "../../../src/tool/Toolset.ts"
 
@@ -51,22 +55,28 @@ export const runtime = (
   turns: ReadonlyArray<Scripted.Turn>,
   hooks: ReadonlyArray<Hook>,
   middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> = [],
-  plugins: ReadonlyArray<Plugin<RunRecord>> = []
+  plugins: ReadonlyArray<Plugin.Plugin<RunRecord | FileSystem.FileSystem | Path.Path>> = [],
+  more: { readonly record?: Layer.Layer<RunRecord>; readonly store?: ReturnType<typeof SqliteSessionStore.layer> } = {}
 ) => {
   const { hanging, toolset: tools } = toolset()
-  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware, plugins })), hanging }
+  return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware, plugins, ...more })), hanging }
 }
 
-/** A sink that keeps everything. */
+/** A plugin that keeps the events that a stream would hold. */
 export const collector = () => {
   const events: Array<Event> = []
-  const sink: TraceHook.Sink = {
-    write: (more) =>
-      Effect.sync(() => {
-        events.push(...more)
-      })
-  }
-  return { events, sink }
+  const plugin = Plugin.make({
+    name: "collector",
+    build: Effect.gen(function*() {
+      const stream = FromRuns.make(agent)
+      const record = yield* RunRecord
+      const safe = yield* MaskedMessage.forExport
+      yield* Effect.addFinalizer(() => Effect.sync(() => void events.push(...stream.close())))
+      yield* record.listen((entries) => void events.push(...safe(entries).flatMap(stream.add)))
+      return {}
+    })
+  })
+  return { events, plugin }
 }
 
 export const parallel: ReadonlyArray<Scripted.Turn> = [

@@ -1,10 +1,10 @@
 /**
- * What the events of a stream say of a hook payload besides `data`: the correlation envelope under its contract names.
+ * Metadata that an event has of a hook payload: the correlation envelope under its contract names.
  *
  * Source: `hermes-contract.md` §4.5 ("Metadata keys").
  */
 import type * as Schema from "effect/Schema"
-import type { Facts } from "./Session.ts"
+import type { Facts } from "./HookSession.ts"
 
 const keys = [
   "telemetry_schema_version", "session_id", "platform", "task_id", "turn_id", "api_request_id", "tool_call_id",
@@ -36,7 +36,7 @@ const derived = [
   ["child_trajectory_id", "child_session_id"]
 ] as const
 
-/** See the module. */
+/** The metadata of a payload. */
 export const metadata = (payload: Fields): Facts => {
   const facts: Record<string, Schema.Json> = { ...pick(payload, keys) }
   for (const [name, from] of derived) {

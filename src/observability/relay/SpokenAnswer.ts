@@ -5,8 +5,8 @@
  * Source: the NeMo Relay document ("Parallel Tool Calls"), `relay-atof-atif.md` §1.7 rule 6.
  */
 import type * as Schema from "effect/Schema"
-import { type Fields, object, pick } from "./Facts.ts"
-import type { Facts } from "./Session.ts"
+import { type Fields, object, pick } from "./HookPayload.ts"
+import type { Facts } from "./HookSession.ts"
 
 const call = (value: Schema.Json): Facts | undefined => {
   const fields = object({ value }, "value")
@@ -15,7 +15,7 @@ const call = (value: Schema.Json): Facts | undefined => {
   return { id: fields["id"] ?? null, name: name ?? "", arguments: args ?? "{}" }
 }
 
-/** What a call cost, in tokens and, where somebody names a price, in dollars. */
+/** Usage of a call in tokens and, where a price is known, in dollars. */
 const usage = (payload: Fields): Facts | null => {
   const counted = object(payload, "usage")
   const cost = payload["estimated_cost_usd"]

@@ -1,5 +1,5 @@
 /**
- * Makes the events of a stream out of what the hooks tell: sessions and children are agent scopes, attempts are llm scopes,
+ * Makes the events that the library is told out of hook payloads: sessions and children are agent scopes, attempts are llm scopes,
  * tool calls are tool scopes, everything else is a mark.
  *
  * **Details**
@@ -16,21 +16,27 @@
  *
  * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
  */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import type * as Schema from "effect/Schema"
+import type * as Scope from "effect/Scope"
 import * as Json from "../../domain/Json.ts"
+import type { Hook } from "../../hooks/Hook.ts"
+import * as Hooks from "../../hooks/Hooks.ts"
 import { sanitize } from "../../hooks/Sanitizer.ts"
 import { type Event, type ScopeEvent, timestampOf, version } from "../Atof.ts"
-import * as Answer from "./Answer.ts"
-import { type Fields, metadata, object, pick, text } from "./Facts.ts"
-import { delegatingTool, type Facts, type Link, openTools, putTool, type Session, takeTool } from "./Session.ts"
+import { type Fields, metadata, object, pick, text } from "./HookPayload.ts"
+import { delegatingTool, type Facts, type Link, openTools, putTool, type Session, takeTool } from "./HookSession.ts"
+import * as SpokenAnswer from "./SpokenAnswer.ts"
 
-/** What a stream says of the agent that it is of. */
+/** Name and version of the agent. */
 export interface Agent {
   readonly name: string
   readonly version: string
 }
 
-/** See the module. Both give the events that follow, in order; `now` is in microseconds. */
+/** Makes events; each member gives those that follow, in order. `now` is in microseconds. */
 export interface Recorder {
   readonly record: (name: string, payload: Fields, now: number) => ReadonlyArray<Event>
   /** Ends everything that is open. */
@@ -219,8 +225,8 @@ export const make = (agent: Agent, node: number): Recorder => {
         data: body ?? payload["request"] ?? null
       }))
     },
-    post_api_request: (payload) => closeCall(Answer.answer(payload), "ok", "hermes.api.response.unmatched")(payload),
-    api_request_error: (payload) => closeCall(Answer.failure(payload), "error", "hermes.api.error")(payload),
+    post_api_request: (payload) => closeCall(SpokenAnswer.answer(payload), "ok", "hermes.api.response.unmatched")(payload),
+    api_request_error: (payload) => closeCall(SpokenAnswer.failure(payload), "error", "hermes.api.error")(payload),
     pre_tool_call: (payload) => {
       const session = sessionOf(payload)
       const id = text(payload, "tool_call_id")
@@ -285,3 +291,31 @@ export const make = (agent: Agent, node: number): Recorder => {
     }
   }
 }
+
+/** Receiver of events: a file, a collector of trajectories. */
+export interface Sink {
+  readonly write: (events: ReadonlyArray<Event>) => Effect.Effect<void>
+}
+
+const names = [
+  "on_session_start", "on_session_end", "on_session_finalize", "on_session_reset", "pre_llm_call", "post_llm_call",
+  "pre_api_request", "post_api_request", "api_request_error", "pre_tool_call", "post_tool_call", "pre_approval_request",
+  "post_approval_response", "subagent_start", "subagent_stop"
+] as const
+
+const microsOf = (clock: Clock.Clock): number => Number(clock.currentTimeNanosUnsafe() / 1000n)
+
+/** Builds the hook for the lifetime of the scope. Closing the scope ends every open event. */
+export const hook = (agent: Agent, sinks: ReadonlyArray<Sink>): Effect.Effect<Hook, never, Scope.Scope> =>
+  Effect.gen(function*() {
+    const recorder = make(agent, yield* Random.nextIntBetween(0, 2 ** 32))
+    const send = (events: ReadonlyArray<Event>): Effect.Effect<void> =>
+      sinks.length === 1 && sinks[0] !== undefined
+        ? sinks[0].write(events)
+        : Effect.forEach(sinks, (sink) => sink.write(events), { discard: true })
+    yield* Effect.addFinalizer(() => Clock.clockWith((clock) => send(recorder.close(microsOf(clock)))))
+    // A payload is JSON; its legacy members, which are made when first read, are never read here.
+    const handle = (name: string) => (payload: object): Effect.Effect<void> =>
+      Clock.clockWith((clock) => send(recorder.record(name, payload as Fields, microsOf(clock))))
+    return Hooks.observer({ label: "trace" }, Object.fromEntries(names.map((name) => [name, handle(name)])))
+  })

@@ -1,5 +1,5 @@
 /**
- * What a recorder remembers of one session: its agent scope and the scopes that are open in it.
+ * State of one session: its agent scope and the scopes that are open in it.
  */
 import type * as Schema from "effect/Schema"
 import type { ScopeEvent } from "../Atof.ts"
@@ -12,7 +12,7 @@ export interface Facts {
 /** A scope that waits for its end: what its start said. */
 export type Open = ScopeEvent
 
-/** See the module. */
+/** A session that is open. */
 export interface Session {
   readonly id: string
   readonly scope: Open
@@ -22,7 +22,7 @@ export interface Session {
   readonly tools: Map<string, Array<Open>>
 }
 
-/** A delegation: what the scope of the child will say when it appears. */
+/** A delegation, for the scope of the child when it appears. */
 export interface Link {
   readonly parent: string
   readonly metadata: Facts

@@ -1,0 +1,140 @@
+/**
+ * Steps of the messages of a stream that names them (`message_refs` of a request, `position` of a mark): each is a step once, with
+ * its origin, and what a session repeats of an earlier part of it is copied context.
+ *
+ * Source: `relay-atof-atif.md` §2.3, §2.4 and §2.6.
+ */
+import type * as Schema from "effect/Schema"
+import type { MarkEvent, ScopeEvent } from "../Atof.ts"
+import * as Answer from "./Answer.ts"
+import * as Draft from "./Draft.ts"
+import * as Message from "./Message.ts"
+import { fences } from "./RunContent.ts"
+import { type AgentScope, index } from "./Scope.ts"
+import { say, timestampText } from "./State.ts"
+import { type Fields, fields, items, number, text } from "./Value.ts"
+
+type Name = number | string
+
+const isName = (value: unknown): value is Name => typeof value === "number" || typeof value === "string"
+
+/** Names of a request's messages; undefined of a stream that has none. */
+export const namesOf = (event: ScopeEvent): ReadonlyArray<Name> | undefined => {
+  const listed = event.metadata?.["message_refs"]
+  if (!Array.isArray(listed)) return undefined
+  return items(listed).flatMap((one): ReadonlyArray<Name> => {
+    if (isName(one)) return [one]
+    const [from, to] = items(one)
+    return typeof from === "number" && typeof to === "number" && to >= from ? Array.from({ length: to - from + 1 }, (_, at) => from + at) : []
+  })
+}
+
+const contentOf = (message: Fields): ReturnType<typeof Message.whole> => Message.whole(message["content"])
+
+/** Adds a result to the step of its call, unless it has one. */
+const answer = (agent: AgentScope, callId: string, content: string, extra: Draft.Extra): void => {
+  const step = agent.byId.get(callId)?.at(-1)?.step
+  if (step === undefined || step.results.some((one) => one.callId === callId && one.content !== undefined)) return
+  step.results.push({ callId, content, children: [], extra })
+}
+
+/** A message of an earlier part of the session, as a copied step; undefined for a result, which goes to the step of its call. */
+const copied = (agent: AgentScope, message: Fields, timestamp: string): Draft.Step | undefined => {
+  const rest = { is_copied_context: true }
+  const content = contentOf(message) ?? ""
+  switch (message["role"]) {
+    case "assistant": {
+      const { calls, message: said, reasoning } = Answer.read({ choices: [{ message }] })
+      const step = Draft.step({
+        source: "agent",
+        message: said,
+        timestamp,
+        rest: { ...rest, ...(reasoning === undefined ? {} : { reasoning_content: reasoning }) },
+        calls: calls.map(({ args, id, name }, at) => ({ id: id ?? `${name}:${at}`, name, args, extra: {} }))
+      })
+      index(agent, step)
+      return step
+    }
+    case "tool":
+      answer(agent, text(message["tool_call_id"]) ?? "", Message.plain(content), {})
+      return undefined
+    case "user":
+    case "system":
+      return Draft.step({ source: message["role"], message: content, timestamp, rest })
+    default:
+      return undefined
+  }
+}
+
+/** A message that is sent and in no session: the system prompt, a nudge, the context of plugins. */
+const transient = (message: Fields, timestamp: string): ReadonlyArray<Draft.Step> => {
+  const content = contentOf(message) ?? ""
+  if (message["role"] === "system") return [Draft.step({ source: "system", message: content, timestamp })]
+  if (message["role"] !== "user") return []
+  const before = typeof content === "string" ? fences.exec(content)?.[0] : undefined
+  return [Draft.step({
+    source: "system",
+    message: before === undefined ? content : before.trimEnd(),
+    timestamp,
+    extra: {
+      origin: "runtime",
+      stored: false,
+      ...(before === undefined ? {} : { context_management: { type: "injection", boundary: "append" } })
+    }
+  })]
+}
+
+/** The steps of what is new in a request. */
+export const asked = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray<Name>): void => {
+  const { told } = agent
+  // What a session began with was there before its first turn.
+  const timestamp = told.isAsked ? timestampText(event) : agent.draft.steps[0]?.timestamp ?? timestampText(event)
+  const messages = items(fields(event.data)["messages"]).map(fields)
+  if (told.rewritten !== undefined) {
+    const content = messages.flatMap((message) => message["role"] === "system" ? [] : [Message.plain(contentOf(message) ?? "")]).join("\n\n")
+    say(agent, {
+      source: "system",
+      message: "",
+      timestamp,
+      results: [{ callId: undefined, content, children: [], extra: {} }],
+      extra: { ...told.rewritten, context_management: { type: "compaction", boundary: "replace" } }
+    })
+    told.rewritten = undefined
+    for (const name of names) told.names.add(name)
+  }
+  const steps = messages.flatMap((message, at): ReadonlyArray<Draft.Step> => {
+    const name = names[at]
+    if (name === undefined || told.names.has(name)) return []
+    told.names.add(name)
+    if (typeof name === "string") return transient(message, timestamp)
+    // Later ones are told by marks, or are answers and results of this stream.
+    return told.first === undefined || name < told.first ? [copied(agent, message, timestamp)].flatMap((step) => step ?? []) : []
+  })
+  // The prompt of the first turn was told before its request.
+  const isBefore = (step: Draft.Step): boolean => !told.isAsked && (step.source === "system" && Object.keys(step.extra).length === 0 || step.rest.is_copied_context === true)
+  const prefix = steps.filter(isBefore)
+  if (prefix.some(({ rest }) => rest.is_copied_context === true)) for (const step of prefix) step.rest = { ...step.rest, is_copied_context: true }
+  agent.draft.steps.unshift(...prefix)
+  agent.draft.steps.push(...steps.filter((step) => !isBefore(step)))
+  told.isAsked = true
+}
+
+/** A message of the session that a mark tells; false where the mark names none. */
+export const appended = (agent: AgentScope, event: MarkEvent): boolean => {
+  const facts = fields(event.metadata)
+  const position = number(facts["position"])
+  if (position === undefined) return false
+  agent.told.names.add(position)
+  agent.told.first = Math.min(position, agent.told.first ?? position)
+  const timestamp = timestampText(event)
+  if (facts["role"] === "tool") {
+    answer(agent, text(facts["tool_call_id"]) ?? "", text(facts["content"]) ?? "", { status: "interrupted" })
+    return true
+  }
+  const isPrompt = event.name === "hermes.turn.start"
+  const message = Message.whole(isPrompt ? facts["user_message"] : facts["content"]) ?? ""
+  const origin: Schema.Json = facts["origin"] ?? "user"
+  if (isPrompt || origin === "user") say(agent, { source: "user", message, timestamp })
+  else say(agent, { source: "system", message, timestamp, extra: facts["role"] === "system" ? {} : { origin } })
+  return true
+}

@@ -1,0 +1,143 @@
+/**
+ * Requests and answers of the run record in the form of chat completions, whatever protocol they were sent in, so that one
+ * reader reads every stream: `data_schema` `openai/chat-completions`, version 1.
+ *
+ * **Details**
+ *
+ * - A request has all messages that the record names, its tools, and its other parameters under the provider's own names. What
+ *   middleware made of it stands beside them as `rewritten`.
+ * - An answer has `choices` and, as the NeMo Relay document prints it, `assistant_message`. Arguments of calls are the text of a
+ *   JSON object always.
+ * - An image is named by its address, or by its type where its bytes stood in the request.
+ *
+ * **Gotchas**
+ *
+ * A reader refuses an answer with neither text nor calls, so such an answer has no data; its usage stands in the metadata.
+ *
+ * Source: `relay-atof-atif.md` §1.7 (rule 6), §2.6 and §2.7.
+ */
+import type * as Schema from "effect/Schema"
+import type * as Prompt from "effect/ai/Prompt"
+import * as MessageText from "../atif/Message.ts"
+import { type Answer, answerOfMessage, contentOf, json, metricsOf, textOf } from "../atif/RunContent.ts"
+import { args } from "../atif/Value.ts"
+import type { Attempt, Request } from "../RunTree.ts"
+
+/** Fields of an event. */
+export interface Facts {
+  readonly [key: string]: Schema.Json
+}
+
+/** Name and version of the form, as events declare it. */
+export const schema: Facts = { name: "openai/chat-completions", version: "1" }
+
+const callsOf = (calls: Answer["calls"]): Facts =>
+  calls.length === 0 ? {} : {
+    tool_calls: calls.map(({ id, name, params }) => ({
+      id,
+      type: "function",
+      function: { name, arguments: JSON.stringify(args(json(params))) }
+    }))
+  }
+
+/** Message of an answer. */
+export const assistantMessage = ({ calls, reasoning, text }: Answer): Facts => ({
+  role: "assistant",
+  content: MessageText.plain(text),
+  ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
+  ...callsOf(calls)
+})
+
+// Parts of content are plain objects of text.
+const contentJson = (content: Prompt.Message["content"]): Schema.Json => json(contentOf(content))
+
+const messagesOf = (message: Prompt.Message): ReadonlyArray<Facts> => {
+  switch (message.role) {
+    case "system":
+      return [{ role: "system", content: message.content }]
+    case "user":
+      return [{ role: "user", content: contentJson(message.content) }]
+    case "assistant":
+      return [assistantMessage(answerOfMessage(message))]
+    case "tool":
+      return message.content.flatMap((part) =>
+        part.type === "tool-result" ? [{ role: "tool", tool_call_id: part.id, name: part.name, content: textOf(part.result) }] : [])
+  }
+}
+
+const known = new WeakMap<Prompt.Message, ReadonlyArray<Facts>>()
+
+/** The messages that a message is; those of one message are made once, however many requests have it. */
+export const messages = (message: Prompt.Message): ReadonlyArray<Facts> => {
+  const made = known.get(message) ?? messagesOf(message)
+  known.set(message, made)
+  return made
+}
+
+/** Members of a provider's request that hold its messages and tools. */
+const spoken: ReadonlySet<string> = new Set(["messages", "input", "system", "instructions", "tools", "toolConfig", "prompt", "contents"])
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const selected = (value: Readonly<Record<string, unknown>>, wanted: (name: string) => boolean): Facts =>
+  Object.fromEntries(Object.entries(value).flatMap(([name, item]) => wanted(name) && item !== undefined ? [[name, json(item)]] : []))
+
+/** The request of an attempt; null where the record has none of its messages. */
+export const request = ({ start: { parameters, rewritten, route } }: Attempt, { messages: sent, tools }: Request): Schema.Json => {
+  const all = sent.flatMap((message) => message === undefined ? [] : messages(message))
+  if (all.length === 0) return null
+  const others = isRecord(rewritten) ? rewritten : parameters
+  return {
+    ...selected(others, (name) => !spoken.has(name) && name !== "content"),
+    model: route.model,
+    messages: all,
+    ...(tools.length === 0 ? {} : {
+      tools: tools.map(({ description, name, parameters: shape }) => ({ type: "function", function: { name, description, parameters: json(shape) } }))
+    }),
+    ...(isRecord(rewritten) ? { rewritten: selected(rewritten, (name) => spoken.has(name)) } : {})
+  }
+}
+
+/** Usage of an attempt under the names of chat completions; null where it was not told. */
+export const usage = (attempt: Attempt): Schema.Json => {
+  const metrics = metricsOf(attempt)
+  if (metrics === undefined) return null
+  const { cached_tokens: cached, completion_tokens: completion = 0, cost_usd: cost, extra, prompt_tokens: prompt = 0 } = metrics
+  const { cache_creation_input_tokens: written, reasoning_tokens: reasoning } = extra ?? {}
+  return {
+    prompt_tokens: prompt ?? 0,
+    completion_tokens: completion ?? 0,
+    total_tokens: (prompt ?? 0) + (completion ?? 0),
+    ...(cached === undefined ? {} : { prompt_tokens_details: { cached_tokens: cached } }),
+    ...(reasoning === undefined ? {} : { completion_tokens_details: { reasoning_tokens: reasoning } }),
+    ...(written === undefined ? {} : { cache_creation_input_tokens: written }),
+    ...(cost === undefined ? {} : { cost_usd: cost })
+  }
+}
+
+const finishReasons: Readonly<Record<string, string>> = { "tool-calls": "tool_calls", "content-filter": "content_filter" }
+
+/** The finish reason under its name in chat completions. */
+export const finishReason = ({ end }: Attempt): string | null => {
+  const reason = end?.finishReason
+  return reason === undefined ? null : finishReasons[reason] ?? reason
+}
+
+/** True of an answer that says something that a reader can take. */
+export const saysSomething = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.plain(text) !== ""
+
+/** The answer of an attempt, or what came of one that broke off; null where there is neither text nor a call. */
+export const response = (attempt: Attempt, answer: Answer): Schema.Json => {
+  if (!saysSomething(answer)) return null
+  const message = assistantMessage(answer)
+  const finish_reason = finishReason(attempt)
+  return {
+    ...(attempt.end?.responseId === undefined ? {} : { id: attempt.end.responseId }),
+    object: "chat.completion",
+    model: attempt.end?.model ?? attempt.start.route.model,
+    choices: [{ index: 0, message, finish_reason }],
+    usage: usage(attempt),
+    assistant_message: message,
+    finish_reason
+  }
+}
