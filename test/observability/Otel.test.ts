@@ -1,6 +1,7 @@
 // What a collector gets of real runs, and what becomes of a run when it gets nothing.
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -30,9 +31,12 @@ import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
 import * as Files from "../../src/tool/builtin/Files.ts"
 import * as Terminal from "../../src/tool/builtin/Terminal.ts"
+import * as McpServers from "../../src/tool/mcp/McpServers.ts"
+import * as SdkClient from "../../src/tool/mcp/SdkClient.ts"
 import { withWarnings } from "../hooks/support/events.ts"
 import { machine } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+import { fixtureOf } from "../tool/mcp/support/servers.ts"
 import { all, type Answer, attributes, collector, names, type Received, type Seen } from "./support/collector.ts"
 import * as Runs from "./support/runs.ts"
 
@@ -256,6 +260,26 @@ describe("OpenTelemetry", () => {
       const script = find(server.trees()[0], "execute_tool execute_code")
       assert.deepStrictEqual(script && names(script), ["execute_tool execute_code", "approval", "execute_tool read_file"])
       assert.include(String(script?.at["gen_ai.tool.call.result"]), `${script?.span.traceId}-${script?.span.spanId}-01`)
+    }))
+
+  it.live("a call of an MCP server's tool says so, and hands the server its own span", () =>
+    Effect.gen(function*() {
+      const server = yield* collector()
+      const content = { ...tracesOff, OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT: "true" }
+      const runtime = Runtime.layer({
+        provider: Scripted.layer([Scripted.complete({ toolCalls: [{ id: "c1", name: "mcp__x__environment", params: {} }] }), Scripted.complete("done")]),
+        approvals: Approvals.layerCallback(() => Effect.succeed("once")),
+        plugins: [OtelPlugin.make(environment(server.url, content))]
+      })
+      const layer = McpServers.layer({ x: fixtureOf("good") }).pipe(
+        Layer.provideMerge(runtime),
+        Layer.provide(SdkClient.layer),
+        Layer.provide(NodeServices.layer)
+      )
+      yield* Effect.provide(Agent.run({ prompt: "go" }), layer)
+      const tool = find(server.trees()[0], "execute_tool mcp__x__environment")
+      assert.deepInclude(tool?.at, { "mcp.method.name": "tools/call", "hermes.mcp.server": "x", "hermes.mcp.tool": "environment" })
+      assert.include(String(tool?.at["gen_ai.tool.call.result"]), `00-${tool?.span.traceId}-${tool?.span.spanId}-01`)
     }))
 
   it.live("the trace that the program was started in, and its sampling, hold", () =>

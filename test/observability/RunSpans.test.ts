@@ -17,6 +17,7 @@ import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as OtelSettings from "../../src/observability/otel/OtelSettings.ts"
 import * as SpanExport from "../../src/observability/otlp/SpanExport.ts"
 import * as RunSpans from "../../src/observability/RunSpans.ts"
+import * as RunTree from "../../src/observability/RunTree.ts"
 import * as StoredRuns from "../../src/observability/StoredRuns.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { all, collector, json, names, type Seen, trees, type WireSpan } from "./support/collector.ts"
@@ -168,6 +169,15 @@ describe("RunSpans", () => {
       "attempt a: Done", ["call x: Cut", [["child: Cut", [["step 1: Cut", ["attempt b: Cut"]]]]]]
     ]]]]])
     assert.strictEqual(open.size, 0)
+  })
+
+  it("a run whose process died ends with the last thing that was heard of it", () => {
+    const events = [started, asked("a", 1), answered("a"), begun("x")]
+    const entries = events.map((event, n) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at: 1000 + n, event }))
+    const spans = RunSpans.of(RunTree.of(entries), view)
+    assert.deepStrictEqual(spans.map(({ endedAt, name, outcome }) => [name, outcome._tag, endedAt]), [
+      ["step 1", "Cut", 1003], ["attempt a", "Done", 1002], ["call x", "Cut", 1003], ["run t", "Cut", 1003]
+    ])
   })
 
   it("the sessions that nothing happens in are kept in a bounded number", () => {
