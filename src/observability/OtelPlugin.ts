@@ -38,7 +38,7 @@ import * as Attributes from "./otel/Attributes.ts"
 import * as Metrics from "./otel/Metrics.ts"
 import * as OtelSettings from "./otel/OtelSettings.ts"
 import * as RunSpans from "./RunSpans.ts"
-import * as SpanListener from "./SpanListener.ts"
+import * as LiveSpans from "./LiveSpans.ts"
 import * as Telemetry from "./Telemetry.ts"
 
 const agentName = "hermes"
@@ -83,7 +83,7 @@ const build = (
     const { make } = yield* Effect.promise(() => import("./otel/Exporters.ts"))
     const { loggers, registry, send } = yield* make(settings)
     const run = Effect.runSyncWith(yield* Effect.context<never>())
-    yield* SpanListener.listen(view(settings), {
+    yield* LiveSpans.listen(view(settings), {
       close: (span) => {
         if (registry !== undefined) Metrics.count(span, agentName, registry)
         if (loggers !== undefined) run(Telemetry.logSpan(span, agentName, loggers))

@@ -12,7 +12,6 @@
  * Source: `ARCHITECTURE.md` §4 (run record), W3C Trace Context.
  */
 import * as Json from "../domain/Json.ts"
-import type { Entry } from "../domain/RecordEvent.ts"
 import * as ToolOutcome from "../hooks/ToolOutcome.ts"
 import * as Digest from "../platform/Digest.ts"
 import * as RunTree from "./RunTree.ts"
@@ -209,7 +208,7 @@ const orderOf = (node: RunTree.Node): number => {
 }
 
 /** Makes heads and spans of parts of a tree; a run of a child has none. */
-const spansOf = (view: View, tree: Pick<RunTree.Tree, "request">) => {
+export const spansOf = (view: View, tree: Pick<RunTree.Tree, "request">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
   const traceOf = (run: RunTree.Run): Trace => {
     const known = traces.get(run)
@@ -272,132 +271,19 @@ const spansOf = (view: View, tree: Pick<RunTree.Tree, "request">) => {
 const callsOf = (call: RunTree.Call): ReadonlyArray<RunTree.Node> => [call, ...call.approvals, ...call.calls.flatMap(callsOf)]
 
 /** Parts of a step besides children. */
-const insideStep = ({ attempts, calls }: RunTree.Step): ReadonlyArray<RunTree.Node> => [...attempts, ...calls.flatMap(callsOf)]
+export const insideStep = ({ attempts, calls }: RunTree.Step): ReadonlyArray<RunTree.Node> => [...attempts, ...calls.flatMap(callsOf)]
 
 /** Parts of a run besides children. */
-const inside = ({ sideTasks, steps }: RunTree.Run): ReadonlyArray<RunTree.Node> => [
+export const inside = ({ sideTasks, steps }: RunTree.Run): ReadonlyArray<RunTree.Node> => [
   ...steps.flatMap((step) => [step, ...insideStep(step)]),
   ...sideTasks
 ]
 
-const childrenOf = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => [
+/** Children of a run, in all its calls. */
+export const childrenOf = (run: RunTree.Run): ReadonlyArray<RunTree.Child> => [
   ...run.children,
   ...inside(run).flatMap((node) => node.kind === "call" ? node.children : [])
 ]
-
-const rootOf = (run: RunTree.Run): RunTree.Run => run.child === undefined ? run : rootOf(run.child.parent)
-
-/** Receives spans: `open` in the order in which they begin, a parent before what is in it; `close` each once. */
-export interface Sink {
-  readonly open?: ((head: Head) => void) | undefined
-  readonly close: (span: Span) => void
-}
-
-/** Spans of runs that go on. */
-export interface Live {
-  readonly add: (entries: ReadonlyArray<Entry>) => void
-  /** Takes messages and tool sets of earlier runs of a session. */
-  readonly remember: (entries: ReadonlyArray<Entry>) => void
-  /** Tests whether a run of the session is in the tree, and so its messages. */
-  readonly knows: (sessionId: string) => boolean
-  /** Ends everything that is open, at a time in epoch milliseconds. */
-  readonly close: (at: number) => void
-}
-
-/** Runs that go on at once: of more, the one that nothing was heard of for longest is ended. */
-export const maxRuns = 256
-
-/** Sessions without a run that goes on whose messages are kept, for their next run. */
-export const idleSessions = 64
-
-/** Makes spans of entries as they are written. */
-export const live = (view: View, sink: Sink): Live => {
-  const tree = RunTree.make()
-  const { has, headOf, spanOf } = spansOf(view, tree)
-  const closed = new WeakSet<RunTree.Node>()
-  /** Calls that are over, until their result is there. */
-  const waiting = new Set<RunTree.Call>()
-  /** Last run of each session that is over, the newest last. */
-  const idle = new Map<string, RunTree.Run>()
-
-  /** Runs that go on, the one that was heard of last at the end. */
-  const going = new Map<RunTree.Run, number>()
-
-  const close = (node: RunTree.Node, end: number): void => {
-    if (closed.has(node)) return
-    closed.add(node)
-    if (node.kind === "call") waiting.delete(node)
-    if (has(node)) sink.close(spanOf(node, end))
-  }
-  const settle = (): void => {
-    for (const call of waiting) if (resultOf(call) !== undefined) close(call, 0)
-  }
-  const isOver = (run: RunTree.Run): boolean =>
-    run.endedAt !== undefined && childrenOf(run).every((child) => child.endedAt !== undefined)
-  const retire = (run: RunTree.Run): void => {
-    const before = idle.get(run.sessionId)
-    idle.delete(run.sessionId)
-    if (before !== undefined && before !== run) tree.forget(before)
-    idle.set(run.sessionId, run)
-    for (const [sessionId, oldest] of idle) {
-      if (idle.size <= idleSessions) break
-      idle.delete(sessionId)
-      tree.forget(oldest)
-    }
-  }
-  const over = (node: RunTree.Node, at: number): void => {
-    if (node.kind === "call") {
-      waiting.add(node)
-      return
-    }
-    if (node.kind === "step") for (const part of insideStep(node)) close(part, at)
-    if (node.kind === "run") for (const part of inside(node)) close(part, at)
-    close(node, at)
-  }
-  /** A run of a child that is cut is over with it. */
-  const cutRun = (run: RunTree.Run, at: number): void => {
-    for (const child of childrenOf(run)) {
-      if (child.run !== undefined) cutRun(child.run, at)
-      close(child, at)
-    }
-    over(run, at)
-  }
-
-  const touch = (root: RunTree.Run, at: number): void => {
-    going.delete(root)
-    if (!isOver(root)) going.set(root, at)
-    for (const [oldest, since] of going) {
-      if (going.size <= maxRuns) break
-      cutRun(oldest, since)
-      going.delete(oldest)
-      tree.forget(oldest)
-    }
-  }
-
-  return {
-    add: (entries) => {
-      for (const entry of entries) {
-        for (const change of tree.add(entry)) {
-          touch(rootOf(change._tag === "Noted" ? change.run : runOf(change.node)), entry.at)
-          if (change._tag === "Opened" && has(change.node)) sink.open?.(headOf(change.node))
-          else if (change._tag === "Closed") over(change.node, change.at)
-        }
-      }
-      settle()
-      for (const root of tree.roots.slice()) {
-        if (idle.get(root.sessionId) !== root && isOver(root)) retire(root)
-        // Side tasks of a run that is no longer in the tree.
-        else if (root.start === undefined && root.steps.length === 0 && root.sideTasks.every(({ end }) => end !== undefined)) tree.forget(root)
-      }
-    },
-    remember: (entries) => entries.forEach(tree.remember),
-    knows: (sessionId) => tree.roots.some((root) => root.sessionId === sessionId),
-    close: (at) => {
-      settle()
-      for (const root of tree.roots) cutRun(root, at)
-    }
-  }
-}
 
 const lastTime = (run: RunTree.Run): number =>
   Math.max(run.startedAt, run.endedAt ?? 0, ...[...inside(run), ...childrenOf(run)].map((node) => node.endedAt ?? startOf(node)))

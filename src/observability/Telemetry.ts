@@ -58,7 +58,7 @@ import * as Metrics from "./otel/Metrics.ts"
 import type { Sampler } from "./otel/Sampler.ts"
 import * as TracerSpans from "./otel/TracerSpans.ts"
 import * as RunSpans from "./RunSpans.ts"
-import * as SpanListener from "./SpanListener.ts"
+import * as LiveSpans from "./LiveSpans.ts"
 
 /** Choices of an application; everything has a default. */
 export interface Options {
@@ -158,7 +158,7 @@ const build = (options: Options): Effect.Effect<Contribution, never, RunRecord |
       sampled: true
     })
     yield* Effect.addFinalizer(() => Effect.sync(() => spans.close(clock.currentTimeMillisUnsafe())))
-    yield* SpanListener.listen(Attributes.view({ agentName, captureContent }, trace), {
+    yield* LiveSpans.listen(Attributes.view({ agentName, captureContent }, trace), {
       open: spans.sink.open,
       close: (span) => {
         const into = registry ?? spans.contextOf(RunSpans.runOf(span.node).turnId)

@@ -15,6 +15,7 @@ import * as Generation from "../../src/observability/langfuse/Generation.ts"
 import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSettings.ts"
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as Values from "../../src/observability/langfuse/Values.ts"
+import * as LiveSpans from "../../src/observability/LiveSpans.ts"
 import * as RunSpans from "../../src/observability/RunSpans.ts"
 import * as Discovery from "../../src/plugin/Discovery.ts"
 import * as Enablement from "../../src/plugin/Enablement.ts"
@@ -25,7 +26,7 @@ import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 const observed = () => {
   const spans: Array<RunSpans.Span> = []
   const settings = LangfuseSettings.complete({ publicKey: "pk-lf-1", secretKey: Redacted.make("sk-lf-1") })
-  const live = RunSpans.live(Observations.view(settings), { close: (span) => spans.push(span) })
+  const live = LiveSpans.live(Observations.view(settings), { close: (span) => spans.push(span) })
   let at = 0
   const tell = (turnId: string, ...events: ReadonlyArray<RecordEvent.RecordEvent>) =>
     live.add(events.map((event) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make(turnId), at: ++at, event })))
@@ -196,7 +197,7 @@ describe("the Langfuse plugin", () => {
     two.tell("two", ...begin("two"), end)
     assert.deepStrictEqual(two.spans.map(({ attributes }) => attributes["langfuse.observation.input"]), ["two"])
     const many = observed()
-    const turns = Array.from({ length: RunSpans.maxRuns + 42 }, (_, n) => `turn${n}`)
+    const turns = Array.from({ length: LiveSpans.maxRuns + 42 }, (_, n) => `turn${n}`)
     for (const turn of turns) many.tell(turn, ...begin(turn))
     const shown = () => many.spans.map(({ attributes }) => attributes["langfuse.observation.input"])
     assert.deepStrictEqual(shown(), turns.slice(0, 42))

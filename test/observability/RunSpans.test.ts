@@ -16,6 +16,7 @@ import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSett
 import * as Observations from "../../src/observability/langfuse/Observations.ts"
 import * as OtelSettings from "../../src/observability/otel/OtelSettings.ts"
 import * as SpanExport from "../../src/observability/otlp/SpanExport.ts"
+import * as LiveSpans from "../../src/observability/LiveSpans.ts"
 import * as RunSpans from "../../src/observability/RunSpans.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 import * as StoredRuns from "../../src/observability/StoredRuns.ts"
@@ -43,7 +44,7 @@ const told = () => {
   const spans: Array<RunSpans.Span> = []
   const open = new Map<string, RunSpans.Head>()
   const known = new Set<string>()
-  const live = RunSpans.live(view, {
+  const live = LiveSpans.live(view, {
     open: (head) => {
       assert.isFalse(known.has(head.spanId), `${head.name} begins once`)
       if (head.parentSpanId !== undefined && head.node.kind !== "attempt") assert.isTrue(known.has(head.parentSpanId), `what ${head.name} is in began before`)
@@ -182,7 +183,7 @@ describe("RunSpans", () => {
 
   it("the sessions that nothing happens in are kept in a bounded number", () => {
     const { open, spans, tell } = told()
-    for (let n = 0; n < RunSpans.idleSessions + 10; n++) tell(`t${n}`, started, asked(`a${n}`, 1), answered(`a${n}`), ended)
+    for (let n = 0; n < LiveSpans.idleSessions + 10; n++) tell(`t${n}`, started, asked(`a${n}`, 1), answered(`a${n}`), ended)
     tell("t0", asked("late", 0, { task: "title" }), answered("late"))
     assert.strictEqual(spans.find(({ name }) => name === "attempt late")?.parentSpanId, RunSpans.runId("t0"), "also of a run that is forgotten")
     assert.strictEqual(open.size, 0)

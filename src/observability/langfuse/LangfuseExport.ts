@@ -12,7 +12,7 @@ import type { RunRecord } from "../../session/RunRecord.ts"
 import * as SpanExport from "../otlp/SpanExport.ts"
 import type { Trouble } from "../otlp/Transport.ts"
 import { scope } from "../RunSpans.ts"
-import * as SpanListener from "../SpanListener.ts"
+import * as LiveSpans from "../LiveSpans.ts"
 import type { Settings } from "./LangfuseSettings.ts"
 import * as Observations from "./Observations.ts"
 
@@ -58,5 +58,5 @@ export const make = (settings: Settings): Effect.Effect<void, never, RunRecord |
       transport: { timeoutMillis: requestMillis, told: new Set(), warning },
       onSent: debug ? (spans) => Effect.logInfo(`langfuse: ${spans} observations were sent`) : undefined
     })
-    yield* SpanListener.listen(Observations.view(settings), { close: send }, true)
+    yield* LiveSpans.listen(Observations.view(settings), { close: send }, true)
   })

@@ -9,6 +9,7 @@ import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 import * as TraceContext from "../../domain/TraceContext.ts"
 import { redactText } from "../../domain/Redaction.ts"
+import type * as LiveSpans from "../LiveSpans.ts"
 import * as RunSpans from "../RunSpans.ts"
 import type { Sampler } from "./Sampler.ts"
 
@@ -34,7 +35,7 @@ export interface Begun {
 
 /** See the top of this file. */
 export interface TracerSpans {
-  readonly sink: RunSpans.Sink
+  readonly sink: LiveSpans.Sink
   /** Notes the fiber of a run: its tracer, and the span that the run is under. */
   readonly enter: (turnId: string, context: Context.Context<never>) => void
   /** Services of the fiber of a run. */
