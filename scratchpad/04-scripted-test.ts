@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Agent, MemorySessionStore, ModelRouter, Scripted, SessionStore, ToolRegistry } from "../src/index.ts"
+import { Agent, ModelRouter, Scripted, SessionStore, ToolRegistry } from "../src/index.ts"
 
 // Any layer of an application can be swapped in a test: here the model, which also tells what it was asked.
 const script = Scripted.layer([Scripted.complete("Bonjour."), Scripted.hang()])
@@ -8,7 +8,7 @@ const script = Scripted.layer([Scripted.complete("Bonjour."), Scripted.hang()])
 const test = Agent.layer({ maxIterations: 5 }).pipe(
   Layer.provideMerge(Layer.mergeAll(
     ModelRouter.layer.pipe(Layer.provideMerge(script)),
-    MemorySessionStore.layer,
+    SessionStore.layerMemory,
     ToolRegistry.layer([])
   ))
 )

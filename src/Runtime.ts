@@ -91,7 +91,7 @@ export interface Defaults<ProviderError, ProviderNeeds, StoreError, StoreNeeds, 
   readonly retry?: ModelRouter.Retry | undefined
   /** Store of sessions. Default: memory. */
   readonly store?: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
-  /** The record of every run. Default: that of `store` where it has one (`SqliteSessionStore`), else memory. */
+  /** The record of every run. Default: that of `store` where it has one (`SessionStore.layerSqlite`), else memory. */
   readonly record?: Layer.Layer<RunRecord> | undefined
   /**
    * Decides which dangerous calls may run: `Approvals.layerCallback`, …. Default: none of them. The judge of
@@ -150,13 +150,13 @@ const ofApplication = <Plugged extends ReadonlyArray<Plugin<unknown>>, ProviderE
  * import * as Effect from "effect/Effect"
  * import * as Layer from "effect/Layer"
  * import {
- *   Agent, Approvals, FileState, Hooks, MemorySessionStore, ModelRouter, Offline, ProcessEvents, ProcessRegistry, Runtime, ToolRegistry
+ *   Agent, Approvals, FileState, Hooks, ModelRouter, Offline, ProcessEvents, ProcessRegistry, Runtime, SessionStore, ToolRegistry
  * } from "hermes-effect"
  *
  * const agent = Runtime.layerNoDeps({ instructions: "Answer in one word." }).pipe(
  *   Layer.provide([
  *     ModelRouter.layer.pipe(Layer.provide(Offline.layer())),
- *     MemorySessionStore.layer,
+ *     SessionStore.layerMemory,
  *     ToolRegistry.layer([]),
  *     Approvals.layerDeny(),
  *     FileState.layer,

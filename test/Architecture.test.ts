@@ -53,6 +53,38 @@ describe("Architecture", () => {
     assert.deepStrictEqual(found, [])
   })
 
+  /** Modules that are loaded with each module. */
+  const loads = new Map(all.map((source) => [
+    source.path,
+    source.imports.filter(({ dynamic, specifier, typeOnly }) => !dynamic && !typeOnly && specifier.startsWith("."))
+      .map(({ specifier }) => target(source, specifier))
+  ]))
+
+  it("imports make no cycle", () => {
+    const found: Array<string> = []
+    const done = new Set<string>()
+    const visit = (path: string, above: ReadonlyArray<string>): void => {
+      if (above.includes(path)) found.push([...above.slice(above.indexOf(path)), path].join(" > "))
+      if (done.has(path) || above.includes(path)) return
+      for (const next of loads.get(path) ?? []) visit(next, [...above, path])
+      done.add(path)
+    }
+    for (const path of loads.keys()) visit(path, [])
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("the layers of the session store load SQLite only when it is used", () => {
+    const loaded = new Set<string>()
+    const visit = (path: string): void => {
+      if (loaded.has(path)) return
+      loaded.add(path)
+      loads.get(path)?.forEach(visit)
+    }
+    visit("session/SessionStore.ts")
+    assert.isTrue(loaded.has("session/SqliteSessionStore.ts"))
+    assert.deepStrictEqual(Array.from(loaded).filter((path) => /^session\/sqlite\/|^platform\/.*Sql/.test(path)), [])
+  })
+
   it("relative imports name their file", () => {
     const known = new Set(all.map(({ path }) => path))
     const found = offences((source) =>

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import * as Agent from "../src/agent/Agent.ts"
 import * as OpenRoute from "../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../src/routing/RoutedModelRouter.ts"
-import * as MemorySessionStore from "../src/session/MemorySessionStore.ts"
+import * as SessionStore from "../src/session/SessionStore.ts"
 import * as ToolRegistry from "../src/tool/ToolRegistry.ts"
 import * as HttpServer from "./provider/HttpServer.ts"
 import * as S from "./routing/support.ts"
@@ -162,7 +162,7 @@ describe("what OpenRouter says a call cost", () => {
       // Its catalogue has the bundled tables alone: nobody else is asked.
       const router = RoutedModelRouter.layer({ chain: [{ route: S.route(provider, "m", `${server.url}/v1`) }], open: OpenRoute.open })
       const layer = Agent.layer({ cwd: "/tmp" }).pipe(
-        Layer.provideMerge(Layer.mergeAll(router, MemorySessionStore.layer, ToolRegistry.layer([])))
+        Layer.provideMerge(Layer.mergeAll(router, SessionStore.layerMemory, ToolRegistry.layer([])))
       )
       const { cost } = yield* Effect.provide(Agent.run({ prompt: "begin", streaming }), layer)
       return cost

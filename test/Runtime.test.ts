@@ -19,7 +19,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { temporaryDirectory } from "./support/temporaryDirectory.ts"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Agent, AgentError, Approvals, Files, Hooks, Middleware, Plugin, RunContext, Runtime, Scripted, SqliteSessionStore, Terminal, Toolset } from "../src/index.ts"
+import { Agent, AgentError, Approvals, Files, Hooks, Middleware, Plugin, RunContext, Runtime, Scripted, SessionStore, Terminal, Toolset } from "../src/index.ts"
 
 /** The platform's file system with `/project` in another place; `asked` gets the names of what is called. */
 const moved = (place: string, asked: Array<string> = []) =>
@@ -196,7 +196,7 @@ describe("Runtime", () => {
       const runtime = (handler: Effect.Effect<string>) =>
         Runtime.layer({
           provider: Scripted.layer([Scripted.complete({ toolCalls: [{ name: "wait", params: {} }] }), Scripted.complete("done")]),
-          store: Layer.fresh(SqliteSessionStore.layer({ path })),
+          store: Layer.fresh(SessionStore.layerSqlite({ path })),
           tools: [Toolset.make("wait", kit, kit.toLayer({ wait: () => handler }))]
         })
       const run = Agent.run({ prompt: "go", sessionId: "s" })

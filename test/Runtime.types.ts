@@ -11,7 +11,7 @@ import type { Home } from "../src/config/Home.ts"
 import { Settings } from "../src/config/Settings.ts"
 import type { ConfigError } from "../src/domain/AgentError.ts"
 import {
-  Agent, Approvals, Files, FileState, Hooks, MemorySessionStore, Middleware, ModelRouter, Offline, ProcessEvents, ProcessRegistry,
+  Agent, Approvals, Files, FileState, Hooks, Middleware, ModelRouter, Offline, ProcessEvents, ProcessRegistry,
   Provider, RunContext, Runtime, SessionStore, Terminal, ToolRegistry, Toolset
 } from "../src/index.ts"
 import * as Todo from "../src/tool/builtin/Todo.ts"
@@ -95,7 +95,7 @@ const services = {
   processes: ProcessRegistry.layer.pipe(
     Layer.provide([ProcessEvents.layer, NodeServices.layer])
   ),
-  store: MemorySessionStore.layer,
+  store: SessionStore.layerMemory,
   tools: ToolRegistry.layer([])
 }
 const { approvals, events, files, hooks, processes, router, store, tools } = services

@@ -24,8 +24,7 @@ import type { RouteStatus } from "../routing/ModelRouter.ts"
 import * as PoolStore from "../routing/PoolStore.ts"
 import * as RoutedModelRouter from "../routing/RoutedModelRouter.ts"
 import { noKey } from "../routing/RouteKeys.ts"
-import { SessionStore } from "../session/SessionStore.ts"
-import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
+import * as SessionStore from "../session/SessionStore.ts"
 import { load, surroundings } from "./CommandSettings.ts"
 import * as ConfiguredModels from "./ConfiguredModels.ts"
 import * as ErrorLine from "./ErrorLine.ts"
@@ -195,8 +194,8 @@ const sessions = Effect.gen(function*() {
   const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => false)
   const path = isThere ? database : paths.join(yield* fs.makeTempDirectoryScoped({ prefix: "hermes-doctor-" }), "state.db")
   const [latest] = yield* Effect.provide(
-    SessionStore.use((store) => store.list({ limit: 1 })),
-    SqliteSessionStore.layer({ path })
+    SessionStore.SessionStore.use((store) => store.list({ limit: 1 })),
+    SessionStore.layerSqlite({ path })
   )
   return ok("sessions", isThere ? `${database}${latest === undefined ? ", none yet" : `, the latest is ${latest.id}`}` : "none yet")
 }).pipe(

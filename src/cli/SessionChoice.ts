@@ -9,19 +9,18 @@ import { Home } from "../config/Home.ts"
 import type { RunRecord } from "../session/RunRecord.ts"
 import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
 import type * as Ids from "../domain/Ids.ts"
-import { type Session, SessionStore } from "../session/SessionStore.ts"
-import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
+import * as SessionStore from "../session/SessionStore.ts"
 import type * as Flags from "./Flags.ts"
 
 export interface Chosen {
   readonly id: Ids.SessionId
   /** Stored session; undefined for a new one. */
-  readonly known: Session | undefined
+  readonly known: SessionStore.Session | undefined
 }
 
 /** The sessions of the home directory; none, and no file either, where nobody ever said anything. */
 export const stored = <A, E>(
-  work: Effect.Effect<A, E, RunRecord | SessionStore>,
+  work: Effect.Effect<A, E, RunRecord | SessionStore.SessionStore>,
   otherwise: Effect.Effect<A, E>
 ): Effect.Effect<A, E, FileSystem.FileSystem | Home> =>
   Effect.gen(function*() {
@@ -29,16 +28,16 @@ export const stored = <A, E>(
     const fs = yield* FileSystem.FileSystem
     // A path that cannot be looked at is the store's to complain about.
     const isThere = yield* Effect.orElseSucceed(fs.exists(database), () => true)
-    return yield* isThere ? Effect.provide(work, SqliteSessionStore.layer({ path: database })) : otherwise
+    return yield* isThere ? Effect.provide(work, SessionStore.layerSqlite({ path: database })) : otherwise
   })
 
 /** Works with the stored session that a reference means. */
 export const opened = <A, E>(
   reference: string,
-  work: (session: Session) => Effect.Effect<A, E, RunRecord | SessionStore>
+  work: (session: SessionStore.Session) => Effect.Effect<A, E, RunRecord | SessionStore.SessionStore>
 ): Effect.Effect<A, E | SessionNotFound | SessionStoreError, FileSystem.FileSystem | Home> =>
   stored<A, E | SessionNotFound | SessionStoreError>(
-    Effect.flatMap(SessionStore.use((store) => store.resolve(reference)), work),
+    Effect.flatMap(SessionStore.SessionStore.use((store) => store.resolve(reference)), work),
     Effect.fail(new SessionNotFound({ sessionId: reference, candidates: [] }))
   )
 

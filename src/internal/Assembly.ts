@@ -19,10 +19,9 @@ import { none, Plugins } from "../plugin/Plugins.ts"
 import type { Auxiliary } from "../routing/Auxiliary.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { UsageAccounts } from "../agent/Budget.ts"
-import * as MemorySessionStore from "../session/MemorySessionStore.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
-import type { SessionStore } from "../session/SessionStore.ts"
+import * as SessionStore from "../session/SessionStore.ts"
 import type { ApprovalJudge } from "../tool/approval/ApprovalJudge.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import * as FileState from "../tool/builtin/file/FileState.ts"
@@ -47,7 +46,7 @@ export type Services =
   | ModelRouter
   | Plugins
   | ToolRegistry.ToolRegistry
-  | SessionStore
+  | SessionStore.SessionStore
   | SessionSearch
   | RunRecord
   | Hooks.Hooks
@@ -122,14 +121,14 @@ export const assemble = <
     readonly hooks: (Listeners & Hooks.ListOf<Listeners>) | undefined
     readonly approvals: ApprovalsLayer | undefined
     readonly middleware: Middlewares | undefined
-    readonly store: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
+    readonly store: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> | undefined
     readonly record: Layer.Layer<RunRecord> | undefined
   },
   { helpers, places, plugged, results, router }: Surroundings<PlacesNeeds, PluggedNeeds, RouterError, RouterNeeds>
 ) => {
   // Layers are shared by reference; two runtimes of one application have a store and approvals of their own.
-  const sessions: Layer.Layer<SessionStore | SessionSearch, StoreError, StoreNeeds> =
-    options.store ?? Layer.fresh(MemorySessionStore.layer)
+  const sessions: Layer.Layer<SessionStore.SessionStore | SessionSearch, StoreError, StoreNeeds> =
+    options.store ?? Layer.fresh(SessionStore.layerMemory)
   const approvals = options.approvals ?? Layer.fresh(Approvals.layerDeny())
   const side = SideTasks.make(helpers, options.middleware ?? [])
   const toolsets: ToolRegistry.ListOf<Tools> = options.tools ?? []

@@ -28,7 +28,7 @@ import * as ConfiguredRoutes from "../routing/ConfiguredRoutes.ts"
 import type { Logins } from "../routing/Logins.ts"
 import * as ModelRouter from "../routing/ModelRouter.ts"
 import * as OpenRoute from "../routing/OpenRoute.ts"
-import * as SqliteSessionStore from "../session/SqliteSessionStore.ts"
+import * as SessionStore from "../session/SessionStore.ts"
 import * as AllowList from "../tool/approval/AllowList.ts"
 import * as Approvals from "../tool/Approvals.ts"
 import * as Bounds from "../tool/Bounds.ts"
@@ -273,7 +273,7 @@ export const program = (
     )
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     const parts = {
-      store: SqliteSessionStore.layer({ path: home.database }),
+      store: SessionStore.layerSqlite({ path: home.database }),
       record: undefined,
       tools: [files, terminal, todo, delegation, ...yield* furtherToolsets] as const,
       hooks: yield* shellHooks(settings, start),

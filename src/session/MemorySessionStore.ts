@@ -6,18 +6,6 @@
  * Appending keeps a reference to each message; nothing is copied, checked or encoded, whatever the length of the session,
  * but a message with a secret in it (see `MaskedMessage`).
  * What is read later (counts, sessions, search hits) is computed when it is asked for.
- *
- * **Example** (The default of a runtime, named)
- *
- * ```ts
- * import * as Effect from "effect/Effect"
- * import { Agent, MemorySessionStore, Runtime } from "hermes-effect"
- *
- * const runtime = Runtime.layer({ store: MemorySessionStore.layer })
- *
- * console.log((await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello" }), runtime))).text)
- * // => hello
- * ```
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -37,7 +25,7 @@ import * as SearchQuery from "./SearchQuery.ts"
 import * as SearchScan from "./SearchScan.ts"
 import * as SearchWords from "./SearchWords.ts"
 import * as SessionSearch from "./SessionSearch.ts"
-import * as SessionStore from "./SessionStore.ts"
+import * as SessionStore from "./SessionStorePort.ts"
 import * as StoreFailure from "./StoreFailure.ts"
 import * as Title from "./Title.ts"
 
@@ -243,4 +231,4 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
 }
 
 /** A store of its own for every scope that builds it. */
-export const layer: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = Layer.effectContext(Effect.sync(make))
+export const layerMemory: Layer.Layer<SessionStore.SessionStore | SessionSearch.SessionSearch> = Layer.effectContext(Effect.sync(make))

@@ -12,7 +12,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { SessionNotFound, type SessionStoreError } from "../domain/AgentError.ts"
-import type { Session } from "./SessionStore.ts"
+import type { Session } from "./SessionStorePort.ts"
 import * as Title from "./Title.ts"
 
 /** Candidates that an ambiguous reference lists at most. */

@@ -14,25 +14,6 @@
  * `node:sqlite` is synchronous: while another process holds the write lock, this one stands still for up to a second at a
  * time.
  *
- * **Example** (Sessions that survive)
- *
- * ```ts
- * import * as Effect from "effect/Effect"
- * import { Agent, Runtime, SessionStore, SqliteSessionStore } from "hermes-effect"
- *
- * const runtime = Runtime.layer({ store: SqliteSessionStore.layer({ path: "state.db" }) })
- *
- * await Effect.runPromise(Effect.provide(Agent.run({ prompt: "Reply exactly hello", source: "demo" }), runtime))
- *
- * const later = Effect.gen(function*() {
- *   const store = yield* SessionStore.SessionStore
- *   return (yield* store.list({ source: "demo" })).length
- * })
- *
- * console.log(await Effect.runPromise(Effect.provide(later, SqliteSessionStore.layer({ path: "state.db" }))))
- * // => 1
- * ```
- *
  * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §8.
  */
 import * as Context from "effect/Context"
@@ -42,11 +23,11 @@ import * as Stream from "effect/Stream"
 import { openOnce } from "../platform/OpenOnce.ts"
 import { masking, RunRecord } from "./RunRecord.ts"
 import { SessionSearch } from "./SessionSearch.ts"
-import { SessionStore } from "./SessionStore.ts"
+import { SessionStore } from "./SessionStorePort.ts"
 import type { Backend } from "./sqlite/SqliteStore.ts"
 
 /** The sessions and the run record in the file at `path`, which is created with its directory where it is missing. */
-export const layer = (options: { readonly path: string }): Layer.Layer<SessionStore | SessionSearch | RunRecord> =>
+export const layerSqlite = (options: { readonly path: string }): Layer.Layer<SessionStore | SessionSearch | RunRecord> =>
   Layer.effectContext(Effect.gen(function*() {
     const backend = yield* openOnce(
       Effect.flatMap(Effect.promise(() => import("./sqlite/SqliteStore.ts")), ({ open }) => open(options.path))

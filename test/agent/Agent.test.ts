@@ -16,8 +16,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -63,7 +62,7 @@ const setup = (fake: Fake.Fake) => {
   const layer = Agent.layer({ cwd: "/tmp", identity: "You are a test." }).pipe(
     Layer.provideMerge(Layer.mergeAll(
       fake.router,
-      MemorySessionStore.layer,
+      SessionStore.layerMemory,
       ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
     ))
   )
@@ -88,7 +87,7 @@ describe("Agent", () => {
       assert.strictEqual(result.exit, "text_response")
       assert.strictEqual(result.steps, 1)
       assert.strictEqual(result.usage.inputTokens, 10)
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       const stored = yield* store.messages(result.sessionId)
       assert.deepStrictEqual(roles(stored), ["user", "assistant"])
       assert.deepStrictEqual(roles(fake.asked[0]?.messages ?? []), ["system", "user"])
@@ -148,7 +147,7 @@ describe("Agent", () => {
       assert.strictEqual(result.steps, 2)
       assert.strictEqual(fake.asked.length, 3)
       assert.deepStrictEqual(fake.asked[2]?.tools, [])
-      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
       assert.deepStrictEqual(roles(stored), ["user", "assistant", "tool", "assistant", "tool", "assistant"])
     }).pipe(Effect.provide(setup(fake).layer))
   })
@@ -173,7 +172,7 @@ describe("Agent", () => {
     return Effect.gen(function*() {
       const error = yield* Effect.flip(Agent.run({ prompt: "go", sessionId: "s1" }))
       assert.strictEqual(error._tag, "AiError")
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       assert.deepStrictEqual(roles(yield* store.messages(SessionId.make("s1"))), ["user"])
       const result = yield* Agent.run({ prompt: "again", sessionId: "s1" })
       assert.strictEqual(result.text, "better")
@@ -206,7 +205,7 @@ describe("Agent", () => {
       const exit = yield* Fiber.await(fiber)
       assert.isTrue(Exit.hasInterrupts(exit))
       assert.sameMembers(seen.interrupted, seen.waiting)
-      const stored = yield* (yield* SessionStore).messages(SessionId.make("s1"))
+      const stored = yield* (yield* SessionStore.SessionStore).messages(SessionId.make("s1"))
       assert.deepStrictEqual(results(stored), [
         ["c1", true, Conversation.cancelledResult],
         ["c2", true, Conversation.cancelledResult]
@@ -235,7 +234,7 @@ describe("Agent", () => {
       assert.strictEqual(result.exit, "interrupted_by_user")
       assert.strictEqual(result.text, "half an ")
       assert.isFalse(yield* agent.stop("s1"))
-      const stored = yield* (yield* SessionStore).messages(SessionId.make("s1"))
+      const stored = yield* (yield* SessionStore.SessionStore).messages(SessionId.make("s1"))
       assert.strictEqual(Conversation.text(stored[1] as Prompt.Message), "half an ")
     }).pipe(Effect.provide(setup(fake).layer))
   })
@@ -285,7 +284,7 @@ describe("Agent", () => {
         Stream.runDrain
       )
       assert.deepStrictEqual(seen.interrupted, seen.waiting)
-      const stored = yield* (yield* SessionStore).messages(SessionId.make("s1"))
+      const stored = yield* (yield* SessionStore.SessionStore).messages(SessionId.make("s1"))
       assert.deepStrictEqual(results(stored), [["c1", true, Conversation.cancelledResult]])
     }).pipe(Effect.provide(layer))
   })

@@ -13,8 +13,7 @@ import { SessionId } from "../../src/domain/Ids.ts"
 import type { RouteInfo } from "../../src/domain/Route.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as ModelRouter from "../../src/routing/ModelRouter.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -59,7 +58,7 @@ const setup = (fake: Fake.Fake, info: RouteInfo, change: (router: ModelRouter.Mo
   const router = ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, { ...fake.provider, info })))
   return Agent.layer({ cwd: "/tmp" }).pipe(Layer.provideMerge(Layer.mergeAll(
     Layer.effect(ModelRouter.ModelRouter, Effect.map(ModelRouter.ModelRouter, change)).pipe(Layer.provide(router)),
-    MemorySessionStore.layer,
+    SessionStore.layerMemory,
     ToolRegistry.layer([Toolset.make("test", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))])
   )))
 }
@@ -71,7 +70,7 @@ const texts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =
       : [])
 
 const stored = Effect.fnUntraced(function*({ sessionId }: { readonly sessionId: string }) {
-  return yield* (yield* SessionStore).messages(SessionId.make(sessionId))
+  return yield* (yield* SessionStore.SessionStore).messages(SessionId.make(sessionId))
 })
 
 describe("a run", () => {
@@ -132,7 +131,7 @@ describe("a run", () => {
   it.effect("T109 results without a call are left out, open calls are closed right after them, and the history stays as it is", () => {
     const fake = Fake.make(Fake.text("ok"))
     return Effect.gen(function*() {
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       const first = yield* Agent.run({ prompt: "one" })
       const result = (id: string): Prompt.Message => Conversation.toolResult({ id, name: "echo" }, { output: "late", isFailure: false })
       const open = Prompt.assistantMessage({

@@ -14,8 +14,7 @@ import type { AgentSettings } from "../../src/agent/RunInput.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as ModelRouter from "../../src/routing/ModelRouter.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
@@ -38,7 +37,7 @@ const setup = (fake: Fake.Fake, settings: AgentSettings = {}, router = fake.rout
   Agent.layer({ cwd: "/tmp", identity: "You are a test.", ...settings }).pipe(
     Layer.provideMerge(Layer.mergeAll(
       router,
-      MemorySessionStore.layer,
+      SessionStore.layerMemory,
       ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Delegate.toolset])
     ))
   )
@@ -148,7 +147,7 @@ describe("the budget of a run", () => {
       const [c1, c2] = results(fake.asked[1]?.messages ?? [])
       assert.deepStrictEqual(c1, ["c1", "2"])
       assert.match(String(c2?.[1]), /cancelled/i)
-      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
       assert.deepStrictEqual(stored.map(({ role }) => role), ["user", "assistant", "tool", "tool", "assistant"])
     }).pipe(Effect.provide(setup(fake)))
   })
@@ -164,7 +163,7 @@ describe("the budget of a run", () => {
       const result = yield* Fiber.join(fiber)
       assert.deepInclude(result, { exit: "budget_exhausted", limit: "time", text: "the rest in short" })
       assert.deepStrictEqual(
-        (yield* (yield* SessionStore).messages(result.sessionId)).map(textOf),
+        (yield* (yield* SessionStore.SessionStore).messages(result.sessionId)).map(textOf),
         ["talk", "half an answer", "the rest in short"]
       )
     }).pipe(Effect.provide(setup(fake)))
@@ -185,7 +184,7 @@ describe("the budget of a run", () => {
       const told = fake.asked.map(({ messages }) => messages.filter((message) => /seconds are left/.test(textOf(message))).length)
       assert.deepStrictEqual(told, [0, 0, 1, 1])
       assert.match(textOf(fake.asked[2]?.messages.at(-1)), /About 19 seconds are left/)
-      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
       assert.deepStrictEqual(stored.filter((message) => /seconds are left/.test(textOf(message))), [])
     }).pipe(Effect.provide(setup(fake)))
   })
@@ -339,7 +338,7 @@ describe("the budget of a run", () => {
       yield* TestClock.adjust("11 seconds")
       assert.isTrue(yield* agent.stop("s1"))
       const result = yield* Fiber.join(fiber)
-      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
       assert.deepStrictEqual(stored.map(({ role }) => role), ["user", "assistant", "tool"])
     }).pipe(Effect.provide(setup(fake)))
   })

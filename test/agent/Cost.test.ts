@@ -10,8 +10,7 @@ import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import { Provider } from "../../src/provider/Provider.ts"
 import * as ModelRouter from "../../src/routing/ModelRouter.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -31,7 +30,7 @@ const setup = (info: RouteInfo, ...turns: ReadonlyArray<Fake.Turn>) => {
           Hooks.on("post_api_request", ({ cost_source, cost_status, estimated_cost_usd }) =>
             Effect.sync(() => void posts.push([estimated_cost_usd, cost_status, cost_source])))
         ]),
-        MemorySessionStore.layer,
+        SessionStore.layerMemory,
         ToolRegistry.layer([Delegate.toolset])
       ))
     )
@@ -57,7 +56,7 @@ describe("the cost of a run", () => {
       assert.deepStrictEqual(reported, [estimated(once), estimated(once)])
       assert.deepStrictEqual(result.cost, estimated(0.00035))
       assert.deepStrictEqual(posts, [[once, "estimated", "official_docs_snapshot"], [once, "estimated", "official_docs_snapshot"]])
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       assert.deepStrictEqual(Option.getOrThrow(yield* store.get(result.sessionId)).cost, estimated(0.00035))
       const [model] = yield* store.usageByModel(result.sessionId)
       assert.deepStrictEqual(model?.cost, estimated(0.00035))

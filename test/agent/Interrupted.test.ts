@@ -12,8 +12,7 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Annotations from "../../src/tool/Annotations.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
@@ -37,7 +36,7 @@ const setup = (fake: Fake.Fake, expected: number) => {
   const agent = () => Layer.fresh(Agent.layer({ cwd: "/tmp", identity: "You are a test." }))
   const layer = agent().pipe(Layer.provideMerge(Layer.mergeAll(
     fake.router,
-    MemorySessionStore.layer,
+    SessionStore.layerMemory,
     ToolRegistry.layer([Toolset.make("test", toolkit, toolkit.toLayer({ write: run, look: run, browse: run }))])
   )))
   return { agent, allStarted, layer, started }
@@ -49,7 +48,7 @@ const results = (messages: ReadonlyArray<Prompt.Message>) =>
   messages.flatMap((message) =>
     message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result]] : []) : [])
 
-const stored = SessionStore.use((store) => Effect.map(store.messages(id), results))
+const stored = SessionStore.SessionStore.use((store) => Effect.map(store.messages(id), results))
 
 describe("a call that was cut", () => {
   it.effect("may have happened when it had begun, and did not when it waited for its turn", () => {
@@ -61,7 +60,7 @@ describe("a call that was cut", () => {
     return Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(Agent.run({ prompt: "go", sessionId: "s1" }))
       yield* Deferred.await(allStarted)
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       assert.deepStrictEqual(yield* store.begun(id), new Set(["c1"]))
       yield* Fiber.interrupt(fiber)
       assert.deepStrictEqual(started, ["same"])
@@ -111,7 +110,7 @@ describe("a session whose process died", () => {
   it.effect("is resumed with the truth about each open call, which is stored once and stays", () => {
     const fake = Fake.make(Fake.text("looked"))
     return Effect.gen(function*() {
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       yield* store.create(newSession("s1"))
       yield* store.append(id, [user("go"), calling("c1", "c2", "c3")])
       yield* store.begin(id, ["c1", "c2"])
@@ -129,7 +128,7 @@ describe("a session whose process died", () => {
   it.effect("tells nothing of an earlier call that had the same id", () => {
     const fake = Fake.make(Fake.text("ok"))
     return Effect.gen(function*() {
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       yield* store.create(newSession("s1"))
       yield* store.append(id, [user("go"), calling("call_1_0")])
       yield* store.begin(id, ["call_1_0"])
@@ -156,7 +155,7 @@ describe("a session", () => {
         "SessionBusy",
         "session s1 is busy: wait for its run to end, or stop it"
       ])
-      assert.deepStrictEqual((yield* (yield* SessionStore).messages(id)).map(({ role }) => role), ["user", "assistant"])
+      assert.deepStrictEqual((yield* (yield* SessionStore.SessionStore).messages(id)).map(({ role }) => role), ["user", "assistant"])
       yield* Fiber.interrupt(fiber)
     }).pipe(Effect.provide(layer))
   })

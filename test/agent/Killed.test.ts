@@ -6,8 +6,7 @@ import type * as Prompt from "effect/ai/Prompt"
 import { readFileSync } from "node:fs"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { runScript } from "../support/runScript.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -71,8 +70,8 @@ const trial = Effect.fnUntraced(function*(
   assert.deepStrictEqual([resumed.lines.at(-1), resumed.code], ["exit text_response", 0], resumed.errors)
 
   const messages = yield* Effect.provide(
-    SessionStore.use((store) => store.messages(SessionId.make("s"))),
-    SqliteSessionStore.layer({ path }),
+    SessionStore.SessionStore.use((store) => store.messages(SessionId.make("s"))),
+    SessionStore.layerSqlite({ path }),
     { local: true }
   )
   const told = toldOf(messages)

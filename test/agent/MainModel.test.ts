@@ -10,8 +10,7 @@ import * as Catalogue from "../../src/routing/Catalogue.ts"
 import * as ModelLists from "../../src/routing/catalogue/ModelLists.ts"
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
 import * as ModelRouter from "../../src/routing/ModelRouter.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -38,7 +37,7 @@ const setup = (model: string, catalogue = catalogueOf(), ...turns: ReadonlyArray
         ModelRouter.layer.pipe(
           Layer.provide([Layer.succeed(Provider, { ...fake.provider, info }), Layer.succeed(Catalogue.Catalogue, catalogue)])
         ),
-        MemorySessionStore.layer,
+        SessionStore.layerMemory,
         ToolRegistry.layer([Delegate.toolset])
       ))
     )
@@ -62,7 +61,7 @@ describe("the main model", () => {
       assert.strictEqual(error.path, "model.context_length")
       assert.include(error.message, "gpt-4-0613 holds 8192 tokens, and an agent needs 64000")
       assert.deepStrictEqual(fake.asked, [])
-      assert.deepStrictEqual(yield* (yield* SessionStore).list(), [])
+      assert.deepStrictEqual(yield* (yield* SessionStore.SessionStore).list(), [])
     }).pipe(Effect.provide(layer))
   })
 

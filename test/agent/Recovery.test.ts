@@ -9,8 +9,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { AgentSettings } from "../../src/agent/RunInput.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as LoopGuard from "../../src/tool/calls/LoopGuard.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
@@ -46,7 +45,7 @@ const setup = (fake: Fake.Fake, settings: AgentSettings = {}) => {
   const layer = Agent.layer({ cwd: "/tmp", ...settings }).pipe(
     Layer.provideMerge(Layer.mergeAll(
       fake.router,
-      MemorySessionStore.layer,
+      SessionStore.layerMemory,
       ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])
     ))
   )
@@ -66,7 +65,7 @@ const texts = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<string> =
   )
 
 const stored = Effect.fnUntraced(function*(result: { readonly sessionId: string }) {
-  const store = yield* SessionStore
+  const store = yield* SessionStore.SessionStore
   return yield* store.messages(result.sessionId as never)
 })
 

@@ -14,8 +14,7 @@ import type { SessionId } from "../../src/domain/Ids.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as ChatCompletions from "../../src/provider/ChatCompletions.ts"
 import * as ModelRouter from "../../src/routing/ModelRouter.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 
@@ -26,7 +25,7 @@ interface Options {
   readonly prompt: string
 }
 
-type Runtime = ManagedRuntime.ManagedRuntime<Agent.Agent | SessionStore, unknown>
+type Runtime = ManagedRuntime.ManagedRuntime<Agent.Agent | SessionStore.SessionStore, unknown>
 
 interface Instance {
   opts: Options
@@ -49,13 +48,13 @@ const passTool = Middleware.toolExecution({ name: "pass", wrap: (next) => (args)
 /** The text of a run whose session nobody wants any longer. */
 const answer = (input: RunInput) =>
   Effect.flatMap(Agent.run(input), ({ sessionId, text }) =>
-    Effect.as(Effect.flatMap(SessionStore, (store) => store.remove(sessionId)), text))
+    Effect.as(Effect.flatMap(SessionStore.SessionStore, (store) => store.remove(sessionId)), text))
 
 export default {
   name: "hermes-effect",
   kind: "peer",
   middleware: "typed wrappers around each attempt and each tool call",
-  coldStart: ["../../src/agent/Agent.ts", "../../src/provider/ChatCompletions.ts", "../../src/session/MemorySessionStore.ts", "openai"],
+  coldStart: ["../../src/agent/Agent.ts", "../../src/provider/ChatCompletions.ts", "../../src/session/SessionStore.ts", "openai"],
   installDir: "../..",
 
   async setup(this: Instance, url: string, opts: Options) {
@@ -85,7 +84,7 @@ export default {
         Agent.layer({ cwd: "/tmp", maxIterations: 1000, middleware }).pipe(
           Layer.provideMerge(Layer.mergeAll(
             ModelRouter.layer.pipe(Layer.provide(provider)),
-            MemorySessionStore.layer,
+            SessionStore.layerMemory,
             ToolRegistry.layer([Toolset.make("bench", toolkit, handlers)])
           ))
         )

@@ -17,8 +17,7 @@ import * as Hooks from "../../src/hooks/Hooks.ts"
 import { names, schemas } from "../../src/hooks/Payloads.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as Plain from "../../src/middleware/Plain.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Todo from "../../src/tool/builtin/Todo.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
@@ -68,7 +67,7 @@ const setup = (
     Layer.provideMerge(Layer.mergeAll(
       fake.router,
       Hooks.layer(hooks),
-      MemorySessionStore.layer,
+      SessionStore.layerMemory,
       ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Todo.toolset]).pipe(Layer.provide(Todo.layer))
     ))
   )
@@ -200,7 +199,7 @@ describe("a run that is listened to", () => {
         duration_ms: 0
       })
       assert.deepStrictEqual(seen.of("transform_tool_result"), [], "79 not asked for a blocked call")
-      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
       const answer = stored[2] as Prompt.ToolMessage
       assert.deepInclude(answer.content[0], { result: JSON.stringify({ error: "not here" }), isFailure: true })
     }).pipe(Effect.provide(layer))
@@ -252,7 +251,7 @@ describe("a run that is listened to", () => {
       const result = yield* Agent.run({ prompt: "question" })
       const sent = fake.asked[0]?.messages[1] as Prompt.UserMessage
       assert.deepInclude(sent.content[0], { text: "<plugin-context>A\n\nB</plugin-context>\nquestion" })
-      const stored = yield* (yield* SessionStore).messages(result.sessionId)
+      const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
       assert.deepInclude((stored[0] as Prompt.UserMessage).content[0], { text: "question" })
     }).pipe(Effect.provide(layer))
   })
@@ -383,7 +382,7 @@ describe("a run that is listened to", () => {
       yield* Agent.run({ prompt: "go", sessionId: "s1" })
       assert.strictEqual(seen.of("on_session_start").length, 1)
       assert.deepStrictEqual(seen.of("pre_llm_call").map((event) => event["is_first_turn"]), [true, false])
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       assert.strictEqual((yield* store.messages(SessionId.make("s1"))).length, 4)
     }).pipe(Effect.provide(setup(Fake.make(Fake.text("a")), seen.hooks).layer))
   })

@@ -13,8 +13,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import type { HookEvents } from "../../src/hooks/Payloads.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
 import { callback, pending } from "../../src/tool/approval/Approver.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
@@ -41,7 +40,7 @@ const setup = (fake: Fake.Fake) => {
   })
   const layer = Agent.layer({ cwd: "/tmp" }).pipe(Layer.provideMerge(Layer.mergeAll(
     fake.router,
-    MemorySessionStore.layer,
+    SessionStore.layerMemory,
     ToolRegistry.layer([Toolset.make("test", toolkit, handlers)]),
     Hooks.layer([
       Hooks.on("pre_tool_call", ({ tool_name }) => Effect.sync(() => void asked.push(tool_name))),
@@ -53,7 +52,7 @@ const setup = (fake: Fake.Fake) => {
 }
 
 const results = Effect.fnUntraced(function*(sessionId: SessionId) {
-  const messages = yield* (yield* SessionStore).messages(sessionId)
+  const messages = yield* (yield* SessionStore.SessionStore).messages(sessionId)
   return messages.flatMap((message) =>
     message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, String(part.result)] as const] : []) : [])
 })

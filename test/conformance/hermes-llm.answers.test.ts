@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as S from "../routing/support.ts"
 import * as Fake from "../support/fakeModel.ts"
@@ -15,7 +15,7 @@ const runOver = (script: S.Script) => {
   const { asked, open } = S.world(script)
   const chain = [{ route: S.route("a") }, { route: S.route("b") }] as const
   const layer = Agent.layer({ cwd: "/tmp" }).pipe(
-    Layer.provideMerge(Layer.mergeAll(RoutedModelRouter.layer({ chain, open }), MemorySessionStore.layer, ToolRegistry.layer([])))
+    Layer.provideMerge(Layer.mergeAll(RoutedModelRouter.layer({ chain, open }), SessionStore.layerMemory, ToolRegistry.layer([])))
   )
   return Effect.map(Effect.provide(Agent.run({ prompt: "hi" }), layer), (result) => ({ asked, result }))
 }

@@ -25,8 +25,7 @@ import { CompactionPort, none, type Request, type Service } from "../../src/rout
 import * as ContextWindow from "../../src/routing/ContextWindow.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as Runtime from "../../src/Runtime.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { fails, http, route } from "../routing/support.ts"
@@ -90,7 +89,7 @@ const setup = (turns: ReadonlyArray<Fake.Turn>, options: Options = {}) => {
         Hooks.on("pre_api_request", ({ api_request_id }) => Effect.sync(() => void requests.push(api_request_id))),
         Hooks.on("on_session_end", ({ reason }) => Effect.sync(() => void ends.push(reason ?? "")))
       ]),
-      MemorySessionStore.layer,
+      SessionStore.layerMemory,
       ToolRegistry.layer([Toolset.make("test", toolkit, toolkit.toLayer({ echo: ({ text }) => Effect.succeed(text) }))]),
       Layer.succeed(CompactionPort, options.compaction ?? none)
     ))
@@ -264,7 +263,7 @@ describe("hermes-llm overflow in a run", () => {
         ["system", "user", "assistant", "user"]
       ])
       assert.include(told(asked[2]?.messages[3]), "go on")
-      const stored = yield* (yield* SessionStore).messages(sessionId)
+      const stored = yield* (yield* SessionStore.SessionStore).messages(sessionId)
       assert.deepStrictEqual(stored.map(({ role }) => role), ["user", "assistant", "user", "assistant", "user", "assistant"])
       assert.include(told(stored[2]), long)
       assert.include(told(stored[3]), "The provider refused this message, and it is not sent again")

@@ -8,22 +8,20 @@ import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
 import type * as Cost from "../../src/domain/Cost.ts"
 import * as Usage from "../../src/domain/Usage.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import { runScript } from "../support/runScript.ts"
 import { newSession, user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { effectProp } from "../support/property.ts"
 
-const inFile = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore | SessionSearch>) =>
-  Effect.provide(body, SqliteSessionStore.layer({ path }), { local: true })
+const inFile = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore.SessionStore | SessionSearch>) =>
+  Effect.provide(body, SessionStore.layerSqlite({ path }), { local: true })
 
 const stores = {
-  memory: MemorySessionStore.layer,
+  memory: SessionStore.layerMemory,
   sqlite: Layer.unwrap(
-    Effect.map(temporaryDirectory, (directory) => SqliteSessionStore.layer({ path: `${directory}/state.db` }))
+    Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` }))
   )
 }
 
@@ -33,7 +31,7 @@ for (const [name, layer] of Object.entries(stores)) {
   describe(`in ${name}`, () => {
     it.effect("T19 an id prefix of two sessions opens neither, names both and makes none", () =>
       Effect.gen(function*() {
-        const store = yield* SessionStore
+        const store = yield* SessionStore.SessionStore
         yield* store.create(newSession("20250102_030405_aaaaaa"))
         yield* store.create(newSession("20250102_030405_bbbbbb"))
         const error = yield* Effect.flip(store.resolve("20250102_03"))
@@ -45,7 +43,7 @@ for (const [name, layer] of Object.entries(stores)) {
 
     it.effect("T62 a search with an unmatched quote or a dangling operator is no failure", () =>
       Effect.gen(function*() {
-        const store = yield* SessionStore
+        const store = yield* SessionStore.SessionStore
         const { search } = yield* SessionSearch
         yield* store.create(newSession(id))
         yield* store.append(id, [user("hello world")])
@@ -64,7 +62,7 @@ for (const [name, layer] of Object.entries(stores)) {
 
     it.effect("T67 tokens of a session that switched model belong to both, and their sum is the session's", () =>
       Effect.gen(function*() {
-        const store = yield* SessionStore
+        const store = yield* SessionStore.SessionStore
         yield* store.create(newSession(id))
         const usage = (tokens: number): Usage.Usage => ({
           inputTokens: tokens,
@@ -102,7 +100,7 @@ it.live("T61 two processes that write at once lose no message and see no lock", 
       assert.deepStrictEqual([code, errors], [0, ""])
       assert.strictEqual(lines.length, 151)
     }
-    const messages = yield* inFile(path, SessionStore.use((store) => store.messages(id)))
+    const messages = yield* inFile(path, SessionStore.SessionStore.use((store) => store.messages(id)))
     const writers = Map.groupBy(messages, ({ content }) => {
       const part = typeof content === "string" ? undefined : content[0]
       return part?.type === "text" ? part.text.split(":")[0] : undefined
@@ -114,9 +112,9 @@ it.effect("T64 the stored system prompt is returned byte for byte by whoever ope
   Effect.gen(function*() {
     const path = `${yield* temporaryDirectory}/state.db`
     const systemPrompt = `# Context\r\n\n${"é会😀\t".repeat(5000)} \u0000\u2028 end \n`
-    yield* inFile(path, SessionStore.use((store) => store.create(newSession(id, { systemPrompt }))))
+    yield* inFile(path, SessionStore.SessionStore.use((store) => store.create(newSession(id, { systemPrompt }))))
     yield* inFile(path, Effect.gen(function*() {
-      const store = yield* SessionStore
+      const store = yield* SessionStore.SessionStore
       yield* store.append(id, [user("go on")])
       assert.strictEqual(Option.getOrThrow(yield* store.get(id)).systemPrompt, systemPrompt)
     }))
@@ -127,7 +125,7 @@ it.live("T68 after a crash between a call and its result every call has a result
     const path = `${yield* temporaryDirectory}/state.db`
     const ended = yield* runScript("sessionCrash.ts", [path])
     assert.strictEqual(ended.signal, "SIGKILL", ended.errors)
-    const stored = yield* inFile(path, SessionStore.use((store) => store.messages(SessionId.make("crashed"))))
+    const stored = yield* inFile(path, SessionStore.SessionStore.use((store) => store.messages(SessionId.make("crashed"))))
     const [, calls, answer] = stored
     const closed = Conversation.closeOpenCalls(stored)
     assert.strictEqual(stored.length, 3)

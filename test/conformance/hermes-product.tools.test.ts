@@ -8,8 +8,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import * as Agent from "../../src/agent/Agent.ts"
 import { isCompleted } from "../../src/domain/RunEvent.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Annotations from "../../src/tool/Annotations.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
@@ -17,7 +16,7 @@ import * as Fake from "../support/fakeModel.ts"
 
 const agentOf = (fake: Fake.Fake, toolset: Toolset.Toolset) =>
   Agent.layer({ cwd: "/tmp" }).pipe(
-    Layer.provideMerge(Layer.mergeAll(fake.router, MemorySessionStore.layer, ToolRegistry.layer([toolset])))
+    Layer.provideMerge(Layer.mergeAll(fake.router, SessionStore.layerMemory, ToolRegistry.layer([toolset])))
   )
 
 const PathParameter = Schema.Struct({ path: Schema.String })
@@ -68,7 +67,7 @@ describe("hermes-product.md, tools of a run", () => {
       )
       const messages = yield* Effect.gen(function*() {
         const { sessionId } = yield* Agent.run({ prompt: "go" })
-        return yield* SessionStore.use((store) => store.messages(sessionId))
+        return yield* SessionStore.SessionStore.use((store) => store.messages(sessionId))
       }).pipe(Effect.provide(agentOf(fake, Toolset.make("set", toolkit, handlers))))
       const results = messages.flatMap((message) =>
         message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, part.result]] : []) : [])

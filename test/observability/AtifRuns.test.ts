@@ -6,7 +6,7 @@ import * as AiError from "effect/ai/AiError"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
-import { Agent, Auxiliary, Delegate, Ids, RunRecord, Runtime, Scripted, SessionStore, SqliteSessionStore, Toolset } from "../../src/index.ts"
+import { Agent, Auxiliary, Delegate, Ids, RunRecord, Runtime, Scripted, SessionStore, Toolset } from "../../src/index.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
 import * as FromRuns from "../../src/observability/atif/FromRuns.ts"
@@ -47,7 +47,7 @@ const trajectoryOf = <E>(turns: ReadonlyArray<Scripted.Turn>, body: Effect.Effec
     }).pipe(Effect.provide(Runtime.layer({
       provider: Scripted.layer(turns),
       tools: [echo, Delegate.toolset],
-      store: SqliteSessionStore.layer({ path }),
+      store: SessionStore.layerSqlite({ path }),
       retry: { backoff: { base: 0, cap: 0 } }
     })))
   })
@@ -165,6 +165,6 @@ describe("trajectories of the run record", () => {
           ["user", "hello", undefined],
           ["agent", "hi", undefined]
         ])
-      }).pipe(Effect.provide(SqliteSessionStore.layer({ path })))
+      }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
     }))
 })

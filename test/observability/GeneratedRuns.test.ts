@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
-import { Conversation, type Model, type RecordEvent, RunRecord, RunRecordFile, SqliteSessionStore, Usage } from "../../src/index.ts"
+import { Conversation, type Model, type RecordEvent, RunRecord, RunRecordFile, SessionStore, Usage } from "../../src/index.ts"
 import * as History from "../../src/domain/History.ts"
 import * as Route from "../../src/domain/Route.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
@@ -193,7 +193,7 @@ const check = Effect.fnUntraced(function*(seed: number) {
   endsAreComplete(outcome)
   const session = outcome.sessions.find(({ id }) => id === outcome.sessionId)
   if (session === undefined) return yield* Effect.die(new Error("the session is not stored"))
-  const tree = yield* Effect.provide(StoredRuns.read(session), SqliteSessionStore.layer({ path: outcome.path }), { local: true })
+  const tree = yield* Effect.provide(StoredRuns.read(session), SessionStore.layerSqlite({ path: outcome.path }), { local: true })
   requestsAreExact(outcome, tree)
   yield* readersAgree(outcome)
   const trajectory = FromRuns.trajectory(tree, outcome.sessionId)

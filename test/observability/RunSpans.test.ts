@@ -9,7 +9,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { writeFileSync } from "node:fs"
 import {
-  Agent, Approvals, Auxiliary, Delegate, ExecuteCode, Files, Ids, LangfusePlugin, OtelPlugin, RecordEvent, Runtime, Scripted, SessionStore, SqliteSessionStore,
+  Agent, Approvals, Auxiliary, Delegate, ExecuteCode, Files, Ids, LangfusePlugin, OtelPlugin, RecordEvent, Runtime, Scripted, SessionStore, 
   Terminal, Toolset, Usage
 } from "../../src/index.ts"
 import * as LangfuseSettings from "../../src/observability/langfuse/LangfuseSettings.ts"
@@ -215,7 +215,7 @@ const exporting = (url: string, path: string, turns: ReadonlyArray<Scripted.Turn
     instructions: `Be good. ${"ä€😀 ".repeat(8000)}`,
     retry: { backoff: { base: 0, cap: 0 } },
     approvals: Approvals.layerCallback(() => Effect.succeed("once")),
-    store: SqliteSessionStore.layer({ path }),
+    store: SessionStore.layerSqlite({ path }),
     plugins: [OtelPlugin.make(variables(url)), LangfusePlugin.make({ ...keys, baseUrl: url })]
   })
 
@@ -226,7 +226,7 @@ const stored = (path: string, sessionId: string, by: RunSpans.View) =>
     const session = yield* Effect.fromOption(yield* store.get(Ids.SessionId.make(sessionId)))
     const spans: ReadonlyArray<WireSpan> = JSON.parse(JSON.stringify(RunSpans.of(yield* StoredRuns.read(session), by).map(SpanExport.encode)))
     return spans
-  }).pipe(Effect.provide(SqliteSessionStore.layer({ path })))
+  }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
 
 const views = (url: string): ReadonlyArray<readonly [string, RunSpans.View]> => {
   const { settings } = OtelSettings.fromVariables(variables(url))

@@ -10,8 +10,7 @@ import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../src/domain/Ids.ts"
 import { goodForMillis, Leases, layer as leasesIn } from "../../src/platform/Leases.ts"
 import * as ProcessIdentity from "../../src/platform/ProcessIdentity.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import { runScript } from "../support/runScript.ts"
 import { newSession, user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -143,7 +142,7 @@ describe("a lease", () => {
     Effect.gen(function*() {
       const path = yield* database
       yield* within(path, Leases.use(({ take }) => Effect.scoped(take("job"))))
-      yield* Effect.provide(SessionStore.use((store) => store.create(newSession("s"))), SqliteSessionStore.layer({ path }), { local: true })
+      yield* Effect.provide(SessionStore.SessionStore.use((store) => store.create(newSession("s"))), SessionStore.layerSqlite({ path }), { local: true })
       yield* within(path, Leases.use(({ take }) => Effect.scoped(take("job"))))
       const foreign = `${path}.other`
       tamper(foreign, "CREATE TABLE theirs (id INTEGER)")
@@ -168,7 +167,7 @@ describe("a session", () => {
       const path = yield* database
       const id = SessionId.make("s")
       yield* Effect.provide(Effect.gen(function*() {
-        const store = yield* SessionStore
+        const store = yield* SessionStore.SessionStore
         yield* store.create(newSession(id))
         const { lost } = yield* store.acquire(id)
         yield* store.append(id, [user("mine")])
@@ -179,6 +178,6 @@ describe("a session", () => {
         assert.match(refused.message, /^session s was taken over by another process: /u)
         assert.strictEqual((yield* Fiber.join(told))._tag, "SessionBusy")
         assert.deepStrictEqual(yield* store.messages(id), [user("mine")])
-      }).pipe(Effect.scoped), SqliteSessionStore.layer({ path }), { local: true })
+      }).pipe(Effect.scoped), SessionStore.layerSqlite({ path }), { local: true })
     }))
 })

@@ -17,8 +17,7 @@ import type { Configurable } from "../../src/domain/ApiMode.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
 import * as OpenRoute from "../../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
@@ -124,7 +123,7 @@ describe("chaos", () => {
               chain: [{ route: routeTo(primary, broken.url) }, { route: routeTo(fallback, healthy.url) }],
               open: OpenRoute.open
             }),
-            MemorySessionStore.layer,
+            SessionStore.layerMemory,
             ToolRegistry.layer([Toolset.make("t", toolkit, handlers)])
           )))
           let shown = ""
@@ -135,7 +134,7 @@ describe("chaos", () => {
           // Streamed to a reader, streamed to nobody, and in one piece.
           const { messages, result } = yield* Effect.gen(function*() {
             const result = yield* Agent.run({ prompt: `turn ${turn}`, streaming: turn % 3 !== 2, readsText: turn % 3 === 0, onEvent })
-            return { result, messages: yield* (yield* SessionStore).messages(result.sessionId) }
+            return { result, messages: yield* (yield* SessionStore.SessionStore).messages(result.sessionId) }
           }).pipe(Effect.provide(layer))
           return {
             exit: result.exit,

@@ -12,8 +12,7 @@ import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as OpenRoute from "../../src/routing/OpenRoute.ts"
 import * as RoutedModelRouter from "../../src/routing/RoutedModelRouter.ts"
 import * as Runtime from "../../src/Runtime.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import * as FastClock from "../support/fastClock.ts"
@@ -59,13 +58,13 @@ const play = Effect.fnUntraced(function*(
     })
   const layer = Agent.layer({ cwd: "/tmp", identity: "You are a test." }).pipe(Layer.provideMerge(Layer.mergeAll(
     RoutedModelRouter.layer({ chain: [first, ...rest], open: OpenRoute.open }),
-    MemorySessionStore.layer,
+    SessionStore.layerMemory,
     ToolRegistry.layer([])
   )))
   const clock = yield* FastClock.make(500)
   return yield* Effect.gen(function*() {
     const result = yield* Agent.run({ prompt: "go", streaming: true, readsText, onEvent })
-    const messages = yield* Effect.flatMap(SessionStore, (store) => store.messages(result.sessionId))
+    const messages = yield* Effect.flatMap(SessionStore.SessionStore, (store) => store.messages(result.sessionId))
     return { result, shown, notices, messages }
   }).pipe(Effect.provide(layer), Effect.provideService(Clock.Clock, clock))
 })
@@ -151,7 +150,7 @@ for (const mode of Configurable.literals) {
           })
         )
         assert(result !== undefined)
-        const session = yield* Effect.flatMap(SessionStore, (store) => store.get(result.sessionId))
+        const session = yield* Effect.flatMap(SessionStore.SessionStore, (store) => store.get(result.sessionId))
         return { result, reason: Option.getOrThrow(session).endReason }
       }).pipe(
         Effect.provide(Runtime.layer({
@@ -182,7 +181,7 @@ for (const mode of Configurable.literals) {
             onEvent: () => Effect.void
           })
           assert.strictEqual(exit, "max_iterations_reached")
-          return yield* Effect.flatMap(SessionStore, (store) => store.messages(sessionId))
+          return yield* Effect.flatMap(SessionStore.SessionStore, (store) => store.messages(sessionId))
         }).pipe(
           Effect.provide(Runtime.layer({ provider: protocols[mode].layer(url) })),
           Effect.provideService(Clock.Clock, clock)

@@ -1,17 +1,16 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import { newSession, suite, user } from "../support/sessionStoreConformance.ts"
 
-suite("MemorySessionStore", MemorySessionStore.layer)
+suite("MemorySessionStore", SessionStore.layerMemory)
 
 it.effect("keeps the message objects themselves", () =>
   Effect.gen(function*() {
-    const store = yield* SessionStore
+    const store = yield* SessionStore.SessionStore
     const message = user("hi")
     yield* store.create(newSession("s"))
     yield* store.append(SessionId.make("s"), [message])
     assert.strictEqual((yield* store.messages(SessionId.make("s")))[0], message)
-  }).pipe(Effect.provide(MemorySessionStore.layer)))
+  }).pipe(Effect.provide(SessionStore.layerMemory)))

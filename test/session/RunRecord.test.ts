@@ -14,7 +14,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { statSync, truncateSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import {
-  Agent, Auxiliary, Delegate, Ids, MemorySessionStore, type RecordEvent, RunRecord, RunRecordFile, Runtime, Scripted, SqliteSessionStore, Toolset
+  Agent, Auxiliary, Delegate, Ids, SessionStore, type RecordEvent, RunRecord, RunRecordFile, Runtime, Scripted, Toolset
 } from "../../src/index.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
@@ -60,7 +60,7 @@ const withStores = (
     it.effect(`${name} (${kind})`, () =>
       Effect.gen(function*() {
         const path = `${yield* temporaryDirectory}/state.db`
-        const store = kind === "SQLite" ? SqliteSessionStore.layer({ path }) : MemorySessionStore.layer
+        const store = kind === "SQLite" ? SessionStore.layerSqlite({ path }) : SessionStore.layerMemory
         const record = kind === "JSON Lines" ? { record: recordFile(path) } : {}
         const runtime = Runtime.layer({
           provider: Scripted.layer(turns),
@@ -273,7 +273,7 @@ describe("RunRecord", () => {
   it.effect("entries of a newer version are left out and counted", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
-      const store = SqliteSessionStore.layer({ path })
+      const store = SessionStore.layerSqlite({ path })
       const runtime = Runtime.layer({ provider: Scripted.layer([Scripted.complete("done")]), store })
       yield* Effect.gen(function*() {
         const { sessionId } = yield* Agent.run({ prompt: "go" })
@@ -292,7 +292,7 @@ describe("RunRecord", () => {
   it.effect("what cannot be written is a gap in the record, and no failure of the run", () =>
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/state.db`
-      const store = SqliteSessionStore.layer({ path })
+      const store = SessionStore.layerSqlite({ path })
       const provider = Scripted.layer([Scripted.complete("one"), Scripted.complete("two"), Scripted.complete("three")])
       yield* Effect.gen(function*() {
         const run = (prompt: string, sessionId?: Ids.SessionId) => Agent.run({ prompt, ...(sessionId === undefined ? {} : { sessionId }) })

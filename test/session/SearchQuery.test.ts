@@ -4,12 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
 import * as SearchQuery from "../../src/session/SearchQuery.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import { toFts } from "../../src/session/sqlite/SqliteSearch.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
 import { newSession, user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { effectProp } from "../support/property.ts"
@@ -49,11 +47,11 @@ const places = (query: string) =>
     Effect.map(search(query, { limit: 100 }), (hits) => hits.map((hit) => hit.messageId).sort((a, b) => a - b)))
 
 const filled = (texts: ReadonlyArray<string>) =>
-  SessionStore.use((store) =>
+  SessionStore.SessionStore.use((store) =>
     Effect.andThen(store.create(newSession("s")), store.append(SessionId.make("s"), texts.map(user))))
 
 const sqlite = Layer.unwrap(
-  Effect.map(temporaryDirectory, (directory) => SqliteSessionStore.layer({ path: `${directory}/state.db` }))
+  Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` }))
 )
 
 effectProp(
@@ -65,7 +63,7 @@ effectProp(
   ({ texts, queries }) =>
     Effect.gen(function*() {
       const found = Effect.andThen(filled(texts), Effect.forEach(queries, places))
-      const scanned = yield* Effect.provide(found, MemorySessionStore.layer, { local: true })
+      const scanned = yield* Effect.provide(found, SessionStore.layerMemory, { local: true })
       const indexed = yield* Effect.provide(found, sqlite, { local: true })
       assert.deepStrictEqual(indexed, scanned)
     }),

@@ -4,18 +4,17 @@ import type * as Prompt from "effect/ai/Prompt"
 import { chmodSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import { commandOf, type Ended, runCommand, runScript } from "../support/runScript.ts"
 import { user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const id = SessionId.make("s")
 
-const inStore = <A, E>(path: string, body: Effect.Effect<A, E, SessionStore>): Effect.Effect<A, E> =>
-  Effect.provide(body, SqliteSessionStore.layer({ path }), { local: true })
+const inStore = <A, E>(path: string, body: Effect.Effect<A, E, SessionStore.SessionStore>): Effect.Effect<A, E> =>
+  Effect.provide(body, SessionStore.layerSqlite({ path }), { local: true })
 
-const messages = (path: string) => inStore(path, SessionStore.use((store) => store.messages(id)))
+const messages = (path: string) => inStore(path, SessionStore.SessionStore.use((store) => store.messages(id)))
 
 /** The numbers that the writer gave its messages. */
 const numbers = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<number> =>
@@ -69,7 +68,7 @@ it.live("a disk that takes no more is a failure with a remedy, and loses nothing
     assert.deepStrictEqual(stored, acknowledged(ended))
     assert.isAbove(stored.length, 0)
     assertSound(path)
-    yield* inStore(path, SessionStore.use((store) => store.append(id, [user("space again")])))
+    yield* inStore(path, SessionStore.SessionStore.use((store) => store.append(id, [user("space again")])))
     assert.strictEqual((yield* messages(path)).length, stored.length + 1)
   }).pipe(Effect.scoped))
 

@@ -6,25 +6,24 @@ import * as Prompt from "effect/ai/Prompt"
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import { newSession, suite, user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 suite(
   "SqliteSessionStore",
-  Layer.unwrap(Effect.map(temporaryDirectory, (directory) => SqliteSessionStore.layer({ path: `${directory}/state.db` })))
+  Layer.unwrap(Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` })))
 )
 
 const id = SessionId.make("s")
 
-const withStore = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore>) =>
-  Effect.provide(body, SqliteSessionStore.layer({ path }), { local: true })
+const withStore = <A, E, R>(path: string, body: Effect.Effect<A, E, R | SessionStore.SessionStore>) =>
+  Effect.provide(body, SessionStore.layerSqlite({ path }), { local: true })
 
-const create = SessionStore.use((store) => store.create(newSession(id)))
-const append = (text: string) => SessionStore.use((store) => store.append(id, [user(text)]))
-const read = SessionStore.use((store) => store.messages(id))
-const list = SessionStore.use((store) => store.list())
+const create = SessionStore.SessionStore.use((store) => store.create(newSession(id)))
+const append = (text: string) => SessionStore.SessionStore.use((store) => store.append(id, [user(text)]))
+const read = SessionStore.SessionStore.use((store) => store.messages(id))
+const list = SessionStore.SessionStore.use((store) => store.list())
 
 /** Something else than the store that has the database open. */
 const rival = (path: string) =>
@@ -37,7 +36,7 @@ describe("opening", () => {
     Effect.gen(function*() {
       const path = `${yield* temporaryDirectory}/home/state.db`
       yield* withStore(path, Effect.gen(function*() {
-        yield* SessionStore
+        yield* SessionStore.SessionStore
         assert.isFalse(existsSync(path))
         yield* list
         assert.isTrue(existsSync(path))
@@ -72,7 +71,7 @@ describe("opening", () => {
       const path = `${yield* temporaryDirectory}/state.db`
       const sessions = Array.from({ length: 10 }, (_, index) => newSession(`s${index}`))
       yield* withStore(path, Effect.gen(function*() {
-        const store = yield* SessionStore
+        const store = yield* SessionStore.SessionStore
         yield* Effect.forEach(sessions, store.create, { concurrency: "unbounded" })
         assert.strictEqual((yield* store.list()).length, 10)
       }))
@@ -235,7 +234,7 @@ describe("stored messages", () => {
       const cycle: Record<string, unknown> = {}
       cycle["self"] = cycle
       yield* withStore(path, Effect.gen(function*() {
-        const store = yield* SessionStore
+        const store = yield* SessionStore.SessionStore
         yield* create
         for (const params of [cycle, { n: 1n }]) {
           const call = Prompt.toolCallPart({ id: "c", name: "tool", params, providerExecuted: false })

@@ -13,8 +13,7 @@ import * as Hooks from "../../src/hooks/Hooks.ts"
 import type * as Middleware from "../../src/middleware/Middleware.ts"
 import * as ModelRouter from "../../src/routing/ModelRouter.ts"
 import { Provider, type Service } from "../../src/provider/Provider.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as FileState from "../../src/tool/builtin/file/FileState.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import type { ChildReport } from "../../src/tool/Delegator.ts"
@@ -73,7 +72,7 @@ export const setup = (respond: Respond, options: {
       ModelRouter.layer.pipe(Layer.provide(Layer.succeed(Provider, provider as unknown as Service))),
       Hooks.layer(hooks),
       Layer.fresh(Children.layer),
-      Layer.fresh(MemorySessionStore.layer),
+      Layer.fresh(SessionStore.layerMemory),
       ToolRegistry.layer([
         Toolset.make("test", toolkit, toolkit.toLayer({
           echo: ({ text }) =>
@@ -100,7 +99,7 @@ export const setup = (respond: Respond, options: {
 export const delegate = (params: unknown) => Effect.succeed(Fake.callsAnswer(Fake.call("d1", "delegate_task", params)))
 
 export const lastResult = Effect.fnUntraced(function*(sessionId: string) {
-  const messages = yield* (yield* SessionStore).messages(sessionId as never)
+  const messages = yield* (yield* SessionStore.SessionStore).messages(sessionId as never)
   const results = messages.flatMap((message) =>
     message.role === "tool"
       ? message.content.flatMap((part) => part.type === "tool-result" ? [String(part.result)] : [])

@@ -13,7 +13,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import type { ServerResponse } from "node:http"
 import {
   Agent, Annotations, Approvals, Auxiliary, Delegate, Hooks, Ids, Middleware, Provider, type RecordEvent, RunRecord, Runtime, Scripted,
-  SessionStore, SqliteSessionStore, Toolset
+  SessionStore, Toolset
 } from "../../src/index.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { temporaryDirectory } from "./temporaryDirectory.ts"
@@ -267,7 +267,7 @@ export const runPlan = (plan: Plan) =>
     const runtime = Runtime.layer({
       provider: recording(layer, asked),
       tools: [tools, Delegate.toolset],
-      store: SqliteSessionStore.layer({ path }),
+      store: SessionStore.layerSqlite({ path }),
       approvals: Approvals.layerCallback(() => Effect.succeed(plan.approves)),
       hooks: plan.withContext ? [Hooks.on("pre_llm_call", () => Effect.succeed("context of a plugin"))] : [],
       middleware: [
@@ -336,7 +336,7 @@ export const runPlan = (plan: Plan) =>
         const stored = yield* Stream.runCollect(record.read())
         assert.strictEqual(yield* record.unread(), 0)
         return { plan, path, sessionId, asked, heard, stored, sessions, messages } satisfies Outcome
-      }), SqliteSessionStore.layer({ path }), { local: true }))
+      }), SessionStore.layerSqlite({ path }), { local: true }))
     )
   })
 

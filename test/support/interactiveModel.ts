@@ -11,7 +11,7 @@ import * as Agent from "../../src/agent/Agent.ts"
 import type { StreamPart } from "../../src/domain/Model.ts"
 import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as ToolRegistry from "../../src/tool/ToolRegistry.ts"
 import * as Clarify from "../../src/tool/builtin/Clarify.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
@@ -112,7 +112,7 @@ export const layer = (fake: Fake.Fake, hooks: ReadonlyArray<Hook<never>> = []) =
   Agent.layer({ cwd: "/tmp", identity: "You are a test.", platform: "cli" }).pipe(
     Layer.provideMerge(Layer.mergeAll(
       fake.router,
-      MemorySessionStore.layer,
+      SessionStore.layerMemory,
       ToolRegistry.layer([Toolset.make("test", toolkit, handlers), Clarify.toolset]),
       Hooks.layer(hooks)
     ))

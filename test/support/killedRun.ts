@@ -9,7 +9,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { appendFileSync, writeSync } from "node:fs"
 import * as Agent from "../../src/agent/Agent.ts"
 import * as Runtime from "../../src/Runtime.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Annotations from "../../src/tool/Annotations.ts"
 import * as Toolset from "../../src/tool/Toolset.ts"
 import { protocols } from "./wireModel.ts"
@@ -39,7 +39,7 @@ if (protocol === undefined) throw new Error(`no protocol ${mode}`)
 
 const runtime = Runtime.layer({
   provider: protocol.layer(url),
-  store: SqliteSessionStore.layer({ path }),
+  store: SessionStore.layerSqlite({ path }),
   tools: [Toolset.make("traces", toolkit, toolkit.toLayer({ note: leave, step: leave }))]
 })
 

@@ -3,14 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 
 const id = SessionId.make("crashed")
 const call = (id: string) => Prompt.toolCallPart({ id, name: "terminal", params: { command: "ls" }, providerExecuted: false })
 
 const program = Effect.gen(function*() {
-  const store = yield* SessionStore
+  const store = yield* SessionStore.SessionStore
   yield* store.create({ id, source: "cli", provider: "test", model: "test", systemPrompt: "" })
   yield* store.append(id, [Prompt.userMessage({ content: [Prompt.textPart({ text: "list" })] })])
   yield* store.append(id, [Prompt.assistantMessage({ content: [call("c1"), call("c2"), call("c3")] })])
@@ -18,4 +17,4 @@ const program = Effect.gen(function*() {
   yield* Effect.sync(() => process.kill(process.pid, "SIGKILL"))
 })
 
-await Effect.runPromise(Effect.provide(program, SqliteSessionStore.layer({ path: process.argv[2] ?? "" })))
+await Effect.runPromise(Effect.provide(program, SessionStore.layerSqlite({ path: process.argv[2] ?? "" })))

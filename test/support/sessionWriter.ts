@@ -6,15 +6,14 @@ import * as Option from "effect/Option"
 import * as Prompt from "effect/ai/Prompt"
 import { writeSync } from "node:fs"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 
 const [path = "", name = "", count = "0"] = process.argv.slice(2)
 const id = SessionId.make(name)
 const say = (line: string) => Effect.sync(() => writeSync(1, `${line}\n`))
 
 const ensure = Effect.gen(function*() {
-  const store = yield* SessionStore
+  const store = yield* SessionStore.SessionStore
   if (Option.isSome(yield* store.get(id))) return
   yield* store.create({ id, source: "cli", provider: "test", model: "test", systemPrompt: "" }).pipe(
     // Another writer was faster.
@@ -23,7 +22,7 @@ const ensure = Effect.gen(function*() {
 })
 
 const program = Effect.gen(function*() {
-  const store = yield* SessionStore
+  const store = yield* SessionStore.SessionStore
   yield* say("opening")
   yield* ensure
   const from = (yield* store.messages(id)).length
@@ -34,4 +33,4 @@ const program = Effect.gen(function*() {
   }
 }).pipe(Effect.catch((error) => Effect.andThen(say(`${error._tag}: ${error.message}`), Effect.sync(() => process.exit(3)))))
 
-await Effect.runPromise(Effect.provide(program, SqliteSessionStore.layer({ path })))
+await Effect.runPromise(Effect.provide(program, SessionStore.layerSqlite({ path })))

@@ -1,13 +1,12 @@
 // The sessions that a program left in its home directory.
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
-import { SessionStore } from "../../src/session/SessionStore.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 
 /** Newest first, with their messages. */
 export const sessions = (home: string) =>
   Effect.gen(function*() {
-    const store = yield* SessionStore
+    const store = yield* SessionStore.SessionStore
     return yield* Effect.forEach(yield* store.list(), (session) =>
       Effect.map(store.messages(session.id), (messages) => ({ session, messages })))
-  }).pipe(Effect.provide(SqliteSessionStore.layer({ path: join(home, "state.db") })))
+  }).pipe(Effect.provide(SessionStore.layerSqlite({ path: join(home, "state.db") })))

@@ -11,8 +11,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import * as Agent from "../../src/agent/Agent.ts"
 import type { RunEvent } from "../../src/domain/RunEvent.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Annotations from "../../src/tool/Annotations.ts"
 import * as Patch from "../../src/tool/builtin/Patch.ts"
 import * as ReadFile from "../../src/tool/builtin/ReadFile.ts"
@@ -125,7 +124,7 @@ const setup = (fake: Fake.Fake) => {
     )
   const handlers = toolkit.toLayer({ nap: sleep, slow: sleep, boom: () => Effect.die(new Error("it broke")) })
   const layer = Agent.layer({ cwd: "/work" }).pipe(
-    Layer.provideMerge(Layer.mergeAll(fake.router, MemorySessionStore.layer, ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])))
+    Layer.provideMerge(Layer.mergeAll(fake.router, SessionStore.layerMemory, ToolRegistry.layer([Toolset.make("test", toolkit, handlers)])))
   )
   return { running, started, layer }
 }
@@ -190,7 +189,7 @@ describe("a batch of calls", () => {
         const result = yield* Fiber.join(fiber)
         assert.strictEqual(result.exit, "interrupted_by_user")
         assert.strictEqual(running.now, 0, "nothing runs on")
-        const stored = yield* (yield* SessionStore).messages(result.sessionId)
+        const stored = yield* (yield* SessionStore.SessionStore).messages(result.sessionId)
         const results = stored.flatMap((message) =>
           message.role === "tool" ? message.content.flatMap((part) => part.type === "tool-result" ? [[part.id, String(part.result)] as const] : []) : [])
         assert.deepStrictEqual(results[0], ["c1", "1"])

@@ -2,8 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Prompt from "effect/ai/Prompt"
 import { SessionId } from "../../src/domain/Ids.ts"
-import * as MemorySessionStore from "../../src/session/MemorySessionStore.ts"
-import { SessionStore } from "../../src/session/SessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as SessionSearchTool from "../../src/tool/builtin/SessionSearchTool.ts"
 import { callTool } from "../support/callTool.ts"
 
@@ -15,7 +14,7 @@ const store = Effect.fnUntraced(function*(
   texts: ReadonlyArray<string>,
   more: { readonly source?: string; readonly parentId?: SessionId } = {}
 ) {
-  const sessions = yield* SessionStore
+  const sessions = yield* SessionStore.SessionStore
   const made = { id: SessionId.make(id), source: "cli", provider: "p", model: "m", systemPrompt: "", ...more }
   yield* sessions.create(made)
   yield* sessions.append(made.id, texts.map((text, index) => said(index % 2 === 0 ? "user" : "assistant", text)))
@@ -47,7 +46,7 @@ describe("session_search", () => {
       const none = yield* search({ query: "unicorn" })
       assert.deepStrictEqual(none.body["results"], [])
       assert.include(String(none.body["hint"]), "other words")
-    }).pipe(Effect.provide(MemorySessionStore.layer)))
+    }).pipe(Effect.provide(SessionStore.layerMemory)))
 
   it.effect("scroll: the messages around one", () =>
     Effect.gen(function*() {
@@ -57,7 +56,7 @@ describe("session_search", () => {
       const wide = yield* search({ session_id: "long", around_message_id: 30, window: 500 })
       assert.lengthOf(rows(wide.body["messages"]), 41)
       assert.isTrue((yield* search({ session_id: "long", around_message_id: 60 })).isFailure)
-    }).pipe(Effect.provide(MemorySessionStore.layer)))
+    }).pipe(Effect.provide(SessionStore.layerMemory)))
 
   it.effect("read: the first 20 and the last 10", () =>
     Effect.gen(function*() {
@@ -69,7 +68,7 @@ describe("session_search", () => {
       ])
       const users = yield* search({ session_id: "long", role_filter: ["user"] })
       assert.strictEqual(rows(users.body["messages"])[1]?.message_id, 2)
-    }).pipe(Effect.provide(MemorySessionStore.layer)))
+    }).pipe(Effect.provide(SessionStore.layerMemory)))
 
   it.effect("browse: the latest sessions but one's own", () =>
     Effect.gen(function*() {
@@ -77,11 +76,11 @@ describe("session_search", () => {
       assert.lengthOf(ids((yield* search({})).body["results"]), 3)
       const all = ids((yield* search({ limit: 100 })).body["results"])
       assert.deepStrictEqual([...all].toSorted(), ["a", "b", "c", "d"])
-    }).pipe(Effect.provide(MemorySessionStore.layer)))
+    }).pipe(Effect.provide(SessionStore.layerMemory)))
 
   it.effect("what is not there is an error", () =>
     Effect.gen(function*() {
       assert.include((yield* search({ session_id: "nope" })).text, "no session")
       assert.isTrue((yield* search({ around_message_id: 3 })).isFailure)
-    }).pipe(Effect.provide(MemorySessionStore.layer)))
+    }).pipe(Effect.provide(SessionStore.layerMemory)))
 })

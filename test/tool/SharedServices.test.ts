@@ -4,7 +4,7 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
-  Agent, Approvals, Files, FileState, Hooks, MemorySessionStore, ModelRouter, Places, ProcessEvents, ProcessRegistry, RunEvent, Runtime,
+  Agent, Approvals, Files, FileState, Hooks, SessionStore, ModelRouter, Places, ProcessEvents, ProcessRegistry, RunEvent, Runtime,
   Scripted, Terminal, Todo, ToolRegistry
 } from "../../src/index.ts"
 import { writeFileSync } from "node:fs"
@@ -48,7 +48,7 @@ it.live("FileState, Places, TodoState and ProcessRegistry of the application are
     const agent = Runtime.layerNoDeps({ cwd: directory }).pipe(
       Layer.provide([
         ModelRouter.layer.pipe(Layer.provide(script)),
-        MemorySessionStore.layer,
+        SessionStore.layerMemory,
         ToolRegistry.layer([Files.toolset, Todo.toolset, Terminal.toolset]),
         Approvals.layerDeny()
       ]),

@@ -25,7 +25,7 @@ import * as SqliteClient from "../../platform/SqliteClient.ts"
 import * as SqlFailure from "../../platform/SqlFailure.ts"
 import type { SearchText } from "../Envelope.ts"
 import type { Role } from "../SessionSearch.ts"
-import type { NewSession, Session } from "../SessionStore.ts"
+import type { NewSession, Session } from "../SessionStorePort.ts"
 import * as Migrations from "./Migrations.ts"
 
 /** An open session database. */

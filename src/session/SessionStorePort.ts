@@ -1,0 +1,132 @@
+/**
+ * The port to where conversations are kept. A run appends each message as soon as it exists, so that a session is
+ * readable after a crash at any point; it never rewrites what is there.
+ *
+ * **Details**
+ *
+ * `append` returns when the message is safe: after a `kill -9` it is still there; the same holds for `begin`, so that a call
+ * without a result is known to have started or not. Messages are `Prompt.Message`s; a layer
+ * that writes them somewhere wraps each in a versioned envelope. Reading returns what was written, open calls included;
+ * `Conversation.closeOpenCalls` makes it fit to be sent.
+ *
+ * Source: `hermes-product.md` §4.1, `ARCHITECTURE.md` §4 and §8.
+ */
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import type * as Prompt from "effect/ai/Prompt"
+import type { SessionBusy, SessionNotFound, SessionStoreError } from "../domain/AgentError.ts"
+import type { Spent } from "../domain/Cost.ts"
+import type { SessionId } from "../domain/Ids.ts"
+import type { Usage } from "../domain/Usage.ts"
+
+/** Data of a session besides its messages. Times are epoch milliseconds. */
+export interface Session {
+  readonly id: SessionId
+  /** Origin: `cli`, `oneshot`, `batch`, `subagent`, `library`, … */
+  readonly source: string
+  readonly provider: string
+  readonly model: string
+  /** Built once and replayed byte for byte. */
+  readonly systemPrompt: string
+  readonly parentId: SessionId | undefined
+  readonly title: string | undefined
+  readonly cwd: string | undefined
+  readonly startedAt: number
+  readonly endedAt: number | undefined
+  readonly endReason: string | undefined
+  readonly usage: Usage
+  /** The sum of what is known. */
+  readonly cost: Spent
+  readonly messageCount: number
+  readonly toolCallCount: number
+}
+
+/** Data of a new session. */
+export interface NewSession {
+  readonly id: SessionId
+  readonly source: string
+  readonly provider: string
+  readonly model: string
+  readonly systemPrompt: string
+  readonly parentId?: SessionId | undefined
+  readonly title?: string | undefined
+  readonly cwd?: string | undefined
+}
+
+/** Tokens, model and cost of one call to a provider, kept per session and model. */
+export interface UsageRecord {
+  readonly provider: string
+  readonly model: string
+  readonly usage: Usage
+  readonly cost: Spent
+}
+
+/** Filter of the sessions of `list`, newest activity first. */
+export interface ListOptions {
+  readonly source?: string | undefined
+  /** 20 when absent. */
+  readonly limit?: number | undefined
+}
+
+/** Sessions that `list` returns when it is not told how many. */
+export const defaultLimit = 20
+
+/** A session that one run owns, until its scope closes. */
+export interface Owned {
+  /** Fails when the session was taken over by another process; absent where that cannot happen. */
+  readonly lost: Effect.Effect<never, SessionBusy> | undefined
+}
+
+/** Stores and reads sessions and their messages. Reading a session that does not exist gives nothing; writing to it fails. */
+export interface Service {
+  /** Fails when the id exists. */
+  readonly create: (session: NewSession) => Effect.Effect<Session, SessionStoreError>
+  /**
+   * Makes the caller the one owner of a session, over everything that uses the same store, until the scope closes. The
+   * session need not exist yet. Fails at once when it has an owner.
+   */
+  readonly acquire: (id: SessionId) => Effect.Effect<Owned, SessionBusy | SessionStoreError, Scope.Scope>
+  /** Notes that tool calls are about to start: from now on nobody can say that they did not run. */
+  readonly begin: (id: SessionId, callIds: ReadonlyArray<string>) => Effect.Effect<void, SessionStoreError>
+  /** Calls that began and whose result was not appended since. */
+  readonly begun: (id: SessionId) => Effect.Effect<ReadonlySet<string>, SessionStoreError>
+  /**
+   * Adds messages at the end, in order, all or none; returns the position of the first, from 0. A result closes its call for
+   * {@link Service.begun}.
+   */
+  readonly append: (
+    id: SessionId,
+    messages: ReadonlyArray<Prompt.Message>
+  ) => Effect.Effect<number, SessionStoreError>
+  /**
+   * Adds what one model call took to the session's sums. A cost that is not known changes no sum. The calls of a child agent
+   * are added to its session and to every one above it, so sums over several sessions take those without a parent.
+   */
+  readonly recordUsage: (id: SessionId, record: UsageRecord) => Effect.Effect<void, SessionStoreError>
+  /** Marks the end of a run; a later run reopens the session. */
+  readonly end: (id: SessionId, reason: string) => Effect.Effect<void, SessionStoreError>
+  /** Sets the title; fails when another session has it. */
+  readonly rename: (id: SessionId, title: string) => Effect.Effect<void, SessionStoreError>
+  /** Forgets a session and all that belongs to it; fails when there is none of that id. Its children stay. */
+  readonly remove: (id: SessionId) => Effect.Effect<void, SessionStoreError>
+  readonly get: (id: SessionId) => Effect.Effect<Option.Option<Session>, SessionStoreError>
+  /** All messages, oldest first. */
+  readonly messages: (id: SessionId) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
+  readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
+  /**
+   * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`. `SessionNotFound` lists
+   * the candidates when several fit.
+   */
+  readonly resolve: (reference: string) => Effect.Effect<Session, SessionNotFound | SessionStoreError>
+  /** Tokens by provider and model; the sum over them is the session's. */
+  readonly usageByModel: (id: SessionId) => Effect.Effect<ReadonlyArray<UsageRecord>, SessionStoreError>
+}
+
+/**
+ * The session store of a runtime.
+ *
+ * @see {@link Service} for its members.
+ */
+export class SessionStore extends Context.Service<SessionStore, Service>()("hermes-effect/session/SessionStore") {}
