@@ -25,7 +25,7 @@ import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Auxiliary from "../../src/routing/Auxiliary.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import type { RunRecord } from "../../src/session/RunRecord.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as Approvals from "../../src/tool/Approvals.ts"
 import * as Delegate from "../../src/tool/builtin/Delegate.ts"
 import * as ExecuteCode from "../../src/tool/builtin/ExecuteCode.ts"
@@ -468,7 +468,7 @@ describe("Telemetry in an application", () => {
             provider: Scripted.layer([...turns]),
             tools: [ExecuteCode.toolset, Files.toolset, Delegate.toolset],
             approvals: Approvals.layerCallback(() => Effect.succeed("once")),
-            store: SqliteSessionStore.layer({ path: join(directory, database) }),
+            store: SessionStore.layerSqlite({ path: join(directory, database) }),
             plugins: [plugin]
           })))
         )
