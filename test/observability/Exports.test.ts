@@ -14,7 +14,7 @@ import * as Atof from "../../src/observability/Atof.ts"
 import * as Recorder from "../../src/observability/relay/HookEvents.ts"
 import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
-import * as SqliteSessionStore from "../../src/session/SqliteSessionStore.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
 import { machine } from "../support/hermes.ts"
 import { effectProp } from "../support/property.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
@@ -110,7 +110,7 @@ describe("a session that goes on", () => {
           atof: { directory: home, filename: "events.jsonl", mode: "append" },
           atif: { directory, filenameTemplate: "t-{session_id}.json", subagents: "embedded", agentName: Runs.agent.name, agentVersion: Runs.agent.version }
         })],
-        { store: SqliteSessionStore.layer({ path: join(home, "state.db") }) }
+        { store: SessionStore.layerSqlite({ path: join(home, "state.db") }) }
       ).layer)
     )
 

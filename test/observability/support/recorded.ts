@@ -10,7 +10,7 @@ import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import type { Entry } from "../../../src/domain/RecordEvent.ts"
 import type { Hook } from "../../../src/hooks/Hook.ts"
-import { type Agent, type Auxiliary, Delegate, Ids, RunRecord, Runtime, Scripted, type SessionStore, SqliteSessionStore, Toolset } from "../../../src/index.ts"
+import { type Agent, type Auxiliary, Delegate, Ids, RunRecord, Runtime, Scripted, SessionStore, Toolset } from "../../../src/index.ts"
 import type * as Atif from "../../../src/observability/Atif.ts"
 import * as AtifCheck from "../../../src/observability/AtifCheck.ts"
 import * as AtifConvert from "../../../src/observability/AtifConvert.ts"
@@ -167,14 +167,14 @@ export const views = <E>(
       provider: Scripted.layer(turns),
       tools: [tools, Delegate.toolset],
       hooks: more.hooks ?? [],
-      store: SqliteSessionStore.layer({ path }),
+      store: SessionStore.layerSqlite({ path }),
       retry: { backoff: { base: 0, cap: 0 } }
     })))
     // The runtime is closed: its sessions were given up.
     const stored = yield* Effect.gen(function*() {
       const safe = yield* MaskedMessage.forExport
       return safe(yield* RunRecord.RunRecord.use((record) => Stream.runCollect(record.read())))
-    }).pipe(Effect.provide(SqliteSessionStore.layer({ path })))
+    }).pipe(Effect.provide(SessionStore.layerSqlite({ path })))
     events.push(...live.close())
     assert.deepStrictEqual(AtofRuns.of(stored, agent), events, "live and stored")
     const sorted = events.toSorted((a, b) => String(a.timestamp) < String(b.timestamp) ? -1 : String(a.timestamp) > String(b.timestamp) ? 1 : 0)

@@ -13,7 +13,7 @@ import type { Event } from "../../../src/observability/Atof.ts"
 import * as FromRuns from "../../../src/observability/atof/FromRuns.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as Scripted from "../../../src/provider/Scripted.ts"
-import type * as SqliteSessionStore from "../../../src/session/SqliteSessionStore.ts"
+import type * as SessionStore from "../../../src/session/SessionStore.ts"
 import * as MaskedMessage from "../../../src/session/MaskedMessage.ts"
 import { RunRecord } from "../../../src/session/RunRecord.ts"
 import * as Runtime from "../../../src/Runtime.ts"
@@ -56,7 +56,7 @@ export const runtime = (
   hooks: ReadonlyArray<Hook>,
   middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution> = [],
   plugins: ReadonlyArray<Plugin.Plugin<RunRecord | FileSystem.FileSystem | Path.Path>> = [],
-  more: { readonly record?: Layer.Layer<RunRecord>; readonly store?: ReturnType<typeof SqliteSessionStore.layer> } = {}
+  more: { readonly record?: Layer.Layer<RunRecord>; readonly store?: ReturnType<typeof SessionStore.layerSqlite> } = {}
 ) => {
   const { hanging, toolset: tools } = toolset()
   return { layer: Layer.fresh(Runtime.layer({ provider: Scripted.layer([...turns]), tools: [tools], hooks, middleware, plugins, ...more })), hanging }
