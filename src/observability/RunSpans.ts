@@ -207,6 +207,15 @@ const orderOf = (node: RunTree.Node): number => {
   }
 }
 
+/** Attributes, or the reason why there are none: a value that cannot be written must not take other spans with it. */
+const described = (attributes: () => Attributes): Attributes => {
+  try {
+    return attributes()
+  } catch (error) {
+    return { "hermes.export.error": String(error) }
+  }
+}
+
 /** Makes heads and spans of parts of a tree; a run of a child has none. */
 export const spansOf = (view: View, tree: Pick<RunTree.Tree, "request">) => {
   const traces = new WeakMap<RunTree.Run, Trace>()
@@ -251,7 +260,7 @@ export const spansOf = (view: View, tree: Pick<RunTree.Tree, "request">) => {
       ...head,
       endedAt: Math.max(head.startedAt, node.endedAt ?? end),
       outcome,
-      attributes: head.sampled ? view.attributes(node, outcome, tree) : {},
+      attributes: head.sampled ? described(() => view.attributes(node, outcome, tree)) : {},
       events: head.sampled ? view.events?.(node) ?? [] : []
     }
   }

@@ -172,6 +172,23 @@ describe("RunSpans", () => {
     assert.strictEqual(open.size, 0)
   })
 
+  it("arguments that are too deep to be written are those of one span", () => {
+    let deep: unknown = 1
+    for (let n = 0; n < 50_000; n++) deep = [deep]
+    const { settings } = OtelSettings.fromVariables(variables("http://127.0.0.1:1"))
+    assert.isDefined(settings)
+    for (const by of [settings === undefined ? view : OtelPlugin.view(settings), Observations.view(LangfuseSettings.complete(keys))]) {
+      const spans: Array<RunSpans.Span> = []
+      const live = LiveSpans.live(by, { close: (span) => spans.push(span) })
+      const answer: RecordEvent.RecordEvent = {
+        _tag: "AttemptEnded", apiRequestId: "b", status: "answered", answer: [{ type: "tool-call", id: "z", name: "t", params: deep }]
+      }
+      const events = [started, asked("a", 1), answered("a"), asked("b", 1), answer, begun("x", { args: deep }), over("x", { parentCallId: "none", output: "" }), begun("y"), over("y"), ended]
+      live.add(events.map((event, n) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at: n, event })))
+      assert.includeMembers(spans.map(({ spanId }) => spanId), [RunSpans.runId("t"), RunSpans.attemptId("b"), RunSpans.callId("a", "x"), RunSpans.callId("a", "y")])
+    }
+  })
+
   it("a run whose process died ends with the last thing that was heard of it", () => {
     const events = [started, asked("a", 1), answered("a"), begun("x")]
     const entries = events.map((event, n) => ({ sessionId: Ids.SessionId.make("s"), turnId: Ids.TurnId.make("t"), at: 1000 + n, event }))

@@ -32,7 +32,7 @@ const cut = (text: string, maxChars: number): Schema.Json => {
 
 const isBase64 = (key: string, value: Schema.Json): value is string => typeof value === "string" && /base64/iu.test(key)
 
-const unbounded = { depth: Number.POSITIVE_INFINITY, nodes: Number.POSITIVE_INFINITY }
+const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
 /** A value of the record as JSON without secrets, whole. */
 export const whole = (value: unknown): Schema.Json => {

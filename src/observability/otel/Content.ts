@@ -25,7 +25,7 @@ export interface Message {
   readonly finish_reason?: string
 }
 
-const unbounded = { depth: Number.POSITIVE_INFINITY, nodes: Number.POSITIVE_INFINITY }
+const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
 /** A value as JSON text without secrets. */
 export const text = (value: unknown): string => JSON.stringify(redactValue(value, unbounded)) ?? "null"

@@ -127,7 +127,7 @@ export const client = ({ timeoutMillis, told, warning }: Options) =>
   })
 
 /** Every string of a batch is looked at; its number is bounded by the exporter. */
-const unbounded = { depth: Number.POSITIVE_INFINITY, nodes: Number.POSITIVE_INFINITY }
+const unbounded = { nodes: Number.POSITIVE_INFINITY }
 
 /** Puts metrics under the scope, and leaves out the label that tells Effect's exporter their unit. */
 const labelled = ({ resourceMetrics }: MetricsData): MetricsData => ({
