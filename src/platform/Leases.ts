@@ -22,8 +22,9 @@ import * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
+import { readFileSync, readlinkSync } from "node:fs"
+import { hostname } from "node:os"
 import { openOnce } from "./OpenOnce.ts"
-import * as ProcessIdentity from "./ProcessIdentity.ts"
 
 /** Milliseconds that a lease is good for without being renewed. */
 export const goodForMillis = 60_000
@@ -71,6 +72,72 @@ export interface Service<E = LeaseFailed> {
 /** The leases of a program. */
 export class Leases extends Context.Service<Leases, Service>()("hermes-effect/platform/Leases") {}
 
+/**
+ * A process, as it is told from every other one of the machine. `machine` names the host, its boot and its process namespace: a process
+ * id means something there only. `startTime` is the process's start in clock ticks (field 22 of `proc(5)`), which tells a process
+ * from a later one of the same id; it is empty where there is no `/proc`.
+ */
+export interface ProcessIdentity {
+  readonly machine: string
+  readonly pid: number
+  readonly startTime: string
+}
+
+const readable = (read: () => string): string => {
+  try {
+    return read().trim()
+  } catch {
+    // No `/proc`: the host name has to do.
+    return ""
+  }
+}
+
+interface Stat {
+  readonly state: string
+  readonly startTime: string
+}
+
+/** `pid (name, which may hold anything) state ppid … starttime`; undefined where there is no such process or no `/proc`. */
+const statOf = (pid: number): Stat | undefined => {
+  const text = readable(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+  const [state, startTime] = [fields[0], fields[19]]
+  return state === undefined || startTime === undefined ? undefined : { state, startTime }
+}
+
+let own: ProcessIdentity | undefined
+
+/** Identifies this process; read once. */
+export const currentProcess = (): ProcessIdentity =>
+  own ??= {
+    machine: [
+      hostname(),
+      readable(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8")),
+      readable(() => readlinkSync("/proc/self/ns/pid"))
+    ].join(" "),
+    pid: process.pid,
+    startTime: statOf(process.pid)?.startTime ?? ""
+  }
+
+const exists = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // A process of another user may not be signalled, and is there.
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}
+
+/** Tests whether a process is certainly gone. A process of another machine never is: nothing is known of it. */
+export const isDead = ({ machine, pid, startTime }: ProcessIdentity): boolean => {
+  if (machine !== currentProcess().machine) return false
+  if (!exists(pid)) return true
+  const stat = statOf(pid)
+  if (stat === undefined || startTime === "") return false
+  return stat.startTime !== startTime || stat.state === "Z" || stat.state === "X"
+}
+
 /** The table of the leases; made by whoever opens the database first. */
 export const table = `CREATE TABLE IF NOT EXISTS leases (
   name TEXT PRIMARY KEY,
@@ -89,7 +156,7 @@ interface Row {
 }
 
 const isOver = ({ expires_at, machine, pid, start_time }: Row, now: number): boolean =>
-  expires_at <= now || ProcessIdentity.isDead({ machine, pid, startTime: start_time })
+  expires_at <= now || isDead({ machine, pid, startTime: start_time })
 
 const waits = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 240 }))
 
@@ -103,7 +170,7 @@ export const make = <E>(
     write(Effect.gen(function*() {
       const [row] = yield* sql<Row>`SELECT machine, pid, start_time, expires_at FROM leases WHERE name = ${name}`
       if (row !== undefined && !isOver(row, now)) return row
-      const { machine, pid, startTime } = ProcessIdentity.current()
+      const { machine, pid, startTime } = currentProcess()
       yield* sql`
         INSERT OR REPLACE INTO leases (name, owner, machine, pid, start_time, expires_at)
         VALUES (${name}, ${owner}, ${machine}, ${pid}, ${startTime}, ${now + goodForMillis})`
@@ -138,7 +205,7 @@ export const make = <E>(
     const taken = yield* acquire(name, owner, now)
     if (taken !== undefined) {
       isOurs = false
-      const { machine, pid } = ProcessIdentity.current()
+      const { machine, pid } = currentProcess()
       return yield* new LeaseTaken({ name, pid: taken.pid, isOwn: taken.pid === pid && taken.machine === machine })
     }
     yield* Effect.sleep(renewEvery).pipe(

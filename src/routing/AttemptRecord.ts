@@ -113,7 +113,7 @@ const ended = ({ progress, state }: Sent, apiRequestId: string, exit: Exit.Exit<
     return {
       ...common,
       status: interrupted ? "interrupted" : "failed",
-      answer: streamed(progress),
+      answer: progress.parts.length === 0 ? [] : streamed(progress),
       ...(interrupted ? {} : { failure: failureOf(state, exit.cause) })
     }
   }

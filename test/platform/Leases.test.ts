@@ -8,8 +8,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { readFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { SessionId } from "../../src/domain/Ids.ts"
-import { goodForMillis, Leases, layer as leasesIn } from "../../src/platform/Leases.ts"
-import * as ProcessIdentity from "../../src/platform/ProcessIdentity.ts"
+import { currentProcess, goodForMillis, isDead, Leases, layer as leasesIn } from "../../src/platform/Leases.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import { runScript } from "../support/runScript.ts"
 import { newSession, user } from "../support/sessionStoreConformance.ts"
@@ -153,11 +152,11 @@ describe("a lease", () => {
 
 describe("a process", () => {
   it("is dead when it is gone, or its id belongs to another one by now", () => {
-    const own = ProcessIdentity.current()
-    assert.isFalse(ProcessIdentity.isDead(own))
-    assert.isFalse(ProcessIdentity.isDead({ ...own, machine: "elsewhere", pid: 2 ** 22 + 1 }))
-    assert.isTrue(ProcessIdentity.isDead({ ...own, pid: 2 ** 22 + 1 }))
-    if (own.startTime !== "") assert.isTrue(ProcessIdentity.isDead({ ...own, startTime: "1" }))
+    const own = currentProcess()
+    assert.isFalse(isDead(own))
+    assert.isFalse(isDead({ ...own, machine: "elsewhere", pid: 2 ** 22 + 1 }))
+    assert.isTrue(isDead({ ...own, pid: 2 ** 22 + 1 }))
+    if (own.startTime !== "") assert.isTrue(isDead({ ...own, startTime: "1" }))
   })
 })
 
