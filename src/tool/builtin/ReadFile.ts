@@ -29,7 +29,7 @@ import { FileState, stampOf } from "./file/FileState.ts"
 import * as DocumentText from "./file/DocumentText.ts"
 import * as FileContent from "./file/FileContent.ts"
 import * as Problem from "./file/Problem.ts"
-import { type Target, Targets } from "./file/Target.ts"
+import { type Target, Targets } from "./file/Fence.ts"
 
 const defaultLimit = 500
 /** Bytes of a document (notebook, office) that is read as a whole to extract its text. */

@@ -27,7 +27,7 @@ import { PathArguments } from "../Annotations.ts"
 import { ConversationHistory, ToolContext } from "../ToolContext.ts"
 import { FileState } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
-import { Targets } from "./file/Target.ts"
+import { Targets } from "./file/Fence.ts"
 import * as Pattern from "./search/ContentSearch.ts"
 import type { Entry } from "./search/FileWalk.ts"
 

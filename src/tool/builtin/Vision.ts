@@ -33,7 +33,7 @@ import { ToolContext } from "../ToolContext.ts"
 import * as Toolset from "../Toolset.ts"
 import type { Places } from "./file/Places.ts"
 import * as Problem from "./file/Problem.ts"
-import { Targets } from "./file/Target.ts"
+import { Targets } from "./file/Fence.ts"
 import { SideModel } from "./SideModel.ts"
 import * as Fetch from "../fence/Fetch.ts"
 

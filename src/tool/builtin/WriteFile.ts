@@ -24,7 +24,7 @@ import { ToolContext } from "../ToolContext.ts"
 import { FileState, stampOf } from "./file/FileState.ts"
 import * as Problem from "./file/Problem.ts"
 import * as Change from "./patch/Change.ts"
-import { Targets } from "./file/Target.ts"
+import { Targets } from "./file/Fence.ts"
 
 /** `write_file`. */
 export const tool = Tool.make("write_file", {

@@ -1,10 +1,12 @@
 /**
  * Files that the tools leave alone, as one pure decision over an absolute path: credential stores and endless devices
- * are not read, system trees, shell start-up files and the agent's own secrets are not written.
+ * are not read, system trees, shell start-up files and the agent's own secrets are not written. {@link Targets} is the one way from a
+ * path that a model wrote to a path that a tool may touch: `~` expanded, relative to the call's directory, normalised, symbolic links
+ * followed, judged.
  *
  * **Details**
  *
- * The caller judges a path twice, as written and with symbolic links followed, and refuses when either is refused.
+ * A path is judged twice, as written and with symbolic links followed, and refused when either is refused.
  * Comparison ignores case, because some file systems do. Where the generations of the specification differ, this is the
  * stricter one: project `.env` files are not read, and the session database and the agent's configuration neither read nor written.
  * `/usr/src` and `/usr/local/src` stay writable: containers keep their projects there.
@@ -16,8 +18,16 @@
  *
  * Source: `hermes-llm.md` §19.6, the usage document ("block writes to system paths").
  */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Path from "effect/Path"
+import type { PlatformError } from "effect/PlatformError"
 import { isOwnSecret } from "../../danger/PathClass.ts"
-import type { Service as Places } from "./Places.ts"
+import { ToolContext } from "../../ToolContext.ts"
+import { canonical, expandHome, Places, type Service as PlacesOf } from "./Places.ts"
+import * as Problem from "./Problem.ts"
 
 /** Why a path is left alone, and what to do instead. */
 export interface Denial {
@@ -68,7 +78,7 @@ const folded = (home: string): string => (home === "/" ? "" : home).toLowerCase(
 
 const askTheUser = "Ask the user for the one value that you need."
 
-const credential = (path: string, places: Places): boolean =>
+const credential = (path: string, places: PlacesOf): boolean =>
   environmentFile.test(path) && !environmentTemplate.test(path) ||
   privateKeyName.test(path) ||
   systemSecrets.test(path) ||
@@ -82,7 +92,7 @@ const credential = (path: string, places: Places): boolean =>
   })
 
 /** Why `path` (absolute, normalised, `/` between its parts) is not read, if it is not. */
-export const judgeRead = (path: string, places: Places): Denial | undefined => {
+export const judgeRead = (path: string, places: PlacesOf): Denial | undefined => {
   const key = path.toLowerCase()
   if (endlessDevice.test(key)) {
     return { reason: "it is a device that never ends or waits for input", advice: "Read a regular file." }
@@ -91,7 +101,7 @@ export const judgeRead = (path: string, places: Places): Denial | undefined => {
 }
 
 /** Why `path` (absolute, normalised, `/` between its parts) is not written, if it is not. */
-export const judgeWrite = (path: string, places: Places): Denial | undefined => {
+export const judgeWrite = (path: string, places: PlacesOf): Denial | undefined => {
   const key = path.toLowerCase()
   const useTerminal = "If the change is really wanted, make it with the terminal, where the user can approve it."
   if (
@@ -128,4 +138,65 @@ export const judgeWrite = (path: string, places: Places): Denial | undefined => 
     }
   }
   return undefined
+}
+
+const maxPathChars = 4_096
+
+/** Access to a file. `edit` shows what it held, so it must be readable too. */
+type Access = "read" | "write" | "edit"
+
+/** A file that may be touched. */
+export interface Target {
+  /** As the model wrote it. */
+  readonly given: string
+  /** Absolute and normalised. */
+  readonly path: string
+  /** Absolute, symbolic links followed: what is opened, written and remembered. */
+  readonly real: string
+}
+
+type Resolved<A> = Effect.Effect<A, Problem.Problem | PlatformError, ToolContext>
+
+/** The one way from a path that a model wrote to a path that a tool may touch. */
+interface Service {
+  /** The file that a path means, or why it is left alone. */
+  readonly resolve: (given: string, access: Access) => Resolved<Target>
+  /** Why a file that was found at a real path is left alone, if it is. Pure. */
+  readonly deniedRead: (real: string) => Denial | undefined
+}
+
+/** The one way from a path that a model wrote to a path that a tool may touch. */
+export class Targets extends Context.Service<Targets, Service>()("hermes-effect/tool/Targets") {
+  /** Over the file system and the machine's {@link Places}. */
+  static readonly layer: Layer.Layer<Targets, never, FileSystem.FileSystem | Path.Path | Places> = Layer.effect(
+    Targets,
+    Effect.gen(function*() {
+      const path = yield* Path.Path
+      const places = yield* Places
+      const files = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+
+      const slashed = (name: string): string => path.sep === "/" ? name : name.replaceAll(path.sep, "/")
+      const judge = (name: string, access: Access): Denial | undefined =>
+        (access === "write" ? undefined : judgeRead(slashed(name), places)) ??
+          (access === "read" ? undefined : judgeWrite(slashed(name), places))
+
+      const resolve: Service["resolve"] = Effect.fnUntraced(function*(given, access) {
+        if (given.trim() === "") return yield* Problem.fail("the path is empty")
+        if (given.length > maxPathChars) return yield* Problem.fail(`the path has more than ${maxPathChars} characters`)
+        if (given.includes("\0")) return yield* Problem.fail("the path has a NUL character in it")
+        const { cwd } = yield* ToolContext
+        const literal = path.resolve(cwd, expandHome(given, places.home))
+        const refuse = ({ reason, advice }: Denial) =>
+          Problem.fail(`${given} is not ${access === "read" ? "read" : "written"}: ${reason}`, { hint: advice })
+        const denied = judge(literal, access)
+        if (denied !== undefined) return yield* refuse(denied)
+        const real = yield* Effect.provideContext(canonical(literal), files)
+        const deniedReal = real === literal ? undefined : judge(real, access)
+        if (deniedReal !== undefined) return yield* refuse(deniedReal)
+        return { given, path: literal, real }
+      })
+
+      return { resolve, deniedRead: (real) => judgeRead(slashed(real), places) }
+    })
+  )
 }

@@ -19,7 +19,7 @@ import * as Ids from "../../../domain/Ids.ts"
 import { type Stamp, stampOf } from "../file/FileState.ts"
 import * as FileContent from "../file/FileContent.ts"
 import * as Problem from "../file/Problem.ts"
-import type { Target } from "../file/Target.ts"
+import type { Target } from "../file/Fence.ts"
 
 // Replacing the content of a file so that nobody ever sees half of it: written beside it, flushed, renamed over it, read
 // back.
