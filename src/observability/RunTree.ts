@@ -9,8 +9,10 @@
  * and nothing that was cut; a view bounds for itself. What an attempt was sent is resolved from the references of the record
  * by {@link Tree.request}.
  *
- * - A run without an end was killed, or still runs: `endedAt` is undefined.
- * - A call without `start` was never begun: its name and arguments are those of the model's answer.
+ * - A run without an end was killed, or still runs: `endedAt` is undefined. Calls that it left open are closed by the run that
+ *   resumes its session: `end.ran` is true of one that had begun.
+ * - A call without `start` was never begun, or begun by a tool that changes nothing when its process was killed: its name and
+ *   arguments are those of the model's answer.
  * - A child stands under the call that made it, and is a root of its own where that call is not in the record.
  *
  * Source: `ARCHITECTURE.md` §4 (run record).
@@ -277,6 +279,11 @@ export const make = (): Tree => {
     return made
   }
 
+  /** The call of this id that an earlier run of the session left open: its process was killed. */
+  const earlier = ({ run }: Open, id: string): Call | undefined =>
+    Array.from(open.values()).findLast((one) => one.run !== run && one.run.sessionId === run.sessionId && one.run.end === undefined && one.calls.has(id))
+      ?.calls.get(id)
+
   const keep = ({ at, sessionId }: Record.Entry, { id, message, origin, position }: Tagged<"MessageAppended">): Message => {
     const known = contentsOf(sessionId)
     const kept: Message = { at, origin, position, message }
@@ -302,7 +309,7 @@ export const make = (): Tree => {
       for (const { id, name, params } of callsOf(message)) call(state, entry.at, { id, name, args: params })
     }
     for (const result of resultsOf(message)) {
-      const answered = state.calls.get(result.id)
+      const answered = state.calls.get(result.id) ?? earlier(state, result.id)
       if (answered !== undefined) answered.result = result
     }
   }
@@ -319,7 +326,9 @@ export const make = (): Tree => {
     opened(begun, at)
   }
   const ended = (state: Open, at: number, event: Tagged<"CallEnded">): void => {
-    const over = state.calls.get(event.callId) ?? call(state, at, { id: event.callId, name: event.name, args: undefined })
+    const parent = event.parentCallId === undefined ? undefined : state.calls.get(event.parentCallId)
+    const over = state.calls.get(event.callId) ?? earlier(state, event.callId) ??
+      call(state, at, { id: event.callId, name: event.name, args: undefined, parent })
     if (over.start === undefined) {
       over.startedAt = at
       opened(over, at)

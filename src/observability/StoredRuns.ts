@@ -59,6 +59,34 @@ const beforeRecord = Effect.fnUntraced(function*(
   ]
 })
 
+/**
+ * Entries with the messages that a killed process stored and did not record, each behind the run of the message before it;
+ * those before the record are left out.
+ */
+const completed = Effect.fnUntraced(function*(
+  session: Session,
+  entries: ReadonlyArray<RecordEvent.Entry>
+): Effect.fn.Return<ReadonlyArray<RecordEvent.Entry>, SessionStoreError, SessionStore> {
+  const turns = new Map(entries.flatMap(({ event, turnId }) =>
+    event._tag === "MessageAppended" && event.position !== undefined ? [[event.position, turnId] as const] : []))
+  if (turns.size === 0 || turns.size >= session.messageCount) return entries
+  const messages = yield* (yield* SessionStore).messages(session.id)
+  const behind = new Map<string, Array<RecordEvent.Entry>>()
+  let turnId: TurnId | undefined
+  messages.forEach((message, position) => {
+    turnId = turns.get(position) ?? turnId
+    if (turnId === undefined || turns.has(position)) return
+    const more = behind.get(turnId) ?? []
+    more.push({ sessionId: session.id, turnId, at: 0, event: { _tag: "MessageAppended", origin: originOf(message.role), position, message } })
+    behind.set(turnId, more)
+  })
+  const last = new Map(entries.map((entry, index) => [entry.turnId, index]))
+  return entries.flatMap((entry, index) => {
+    const more = last.get(entry.turnId) === index ? behind.get(entry.turnId) ?? [] : []
+    return [entry, ...more.map((one) => ({ ...one, at: entry.at }))]
+  })
+})
+
 /** Entries before the first one of a turn, in the order in which they were written. */
 const before = (entries: ReadonlyArray<RecordEvent.Entry>, turnId: string | undefined): ReadonlyArray<RecordEvent.Entry> => {
   const first = turnId === undefined ? -1 : entries.findIndex((entry) => entry.turnId === turnId)
@@ -73,7 +101,8 @@ const entriesOf = (
     const record = yield* RunRecord
     const store = yield* SessionStore
     const recorded = yield* Stream.runCollect(record.read({ sessionId: session.id }))
-    const own = [...yield* beforeRecord(session, recorded), ...before(recorded, turnId)]
+    const whole = yield* completed(session, recorded)
+    const own = [...yield* beforeRecord(session, whole), ...before(whole, turnId)]
     const below = yield* Effect.forEach(own, ({ event }) =>
       event._tag === "ChildStarted"
         ? Effect.flatMap(store.get(SessionId.make(event.sessionId)), (child) => child._tag === "Some" ? entriesOf(child.value, undefined) : Effect.succeed([]))
