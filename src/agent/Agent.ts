@@ -110,10 +110,11 @@ const accounted = <A, Error, R>(run: RunState, effect: Effect.Effect<A, Error, R
   })
 
 const conduct = Effect.fnUntraced(function*(
-  { cwd, notice, resumed, run }: RunStart.Opened,
+  opened: RunStart.Opened,
   stopped: Deferred.Deferred<void, SessionBusy>,
   agent: ChildAgent
 ): Effect.fn.Return<RunResult, AgentError | MiddlewareFailure, Services> {
+  const { cwd, notice, resumed, run } = opened
   const { interceptors, store } = yield* Services
   yield* emit(run, {
     _tag: "RunStarted",
@@ -125,7 +126,7 @@ const conduct = Effect.fnUntraced(function*(
     resumed
   })
   if (notice !== undefined) yield* emit(run, { _tag: "Notice", level: "info", message: notice })
-  const looped = Loop.loop(run).pipe(
+  const looped = Effect.andThen(RunStart.addContext(opened), Loop.loop(run)).pipe(
     Effect.provideService(Hooks.Hooks, interceptors.hooks),
     Effect.provideServiceEffect(Delegator, Delegation.make(run, cwd, agent)),
     Effect.provideService(ToolContext, {
@@ -256,16 +257,18 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
           () => Effect.sync(() => active.delete(id))
         )
         if (lost !== undefined) yield* Effect.forkScoped(Effect.catch(lost, (busy) => Deferred.fail(stopped, busy)))
-        const opened = yield* RunStart.open(id, input, lineage)
-        // A child's session is given up when the child ends.
-        if (lineage === undefined) yield* keepOpen(id, opened.run.turnId)
-        return yield* conduct(opened, stopped, { run: start, stop }).pipe(
-          Effect.onExit(RunEnd.announceEnd(opened.run)),
-          Effect.onExit(RunEnd.closeRecord(opened.run)),
-          Effect.ensuring(Effect.sync(() => void (opened.run.isOver = true))),
-          Effect.provideService(RunRecorder, opened.run.recorder),
-          Effect.tap((finished) => emit(opened.run, finished))
-        )
+        const begin = yield* RunStart.prepare(id, input, lineage)
+        const conducted = (opened: RunStart.Opened) =>
+          // A child's session is given up when the child ends.
+          Effect.andThen(lineage === undefined ? keepOpen(id, opened.run.turnId) : Effect.void, conduct(opened, stopped, { run: start, stop }))
+        return yield* Effect.uninterruptibleMask((restore) => Effect.flatMap(begin, (opened) =>
+          restore(conducted(opened)).pipe(
+            Effect.onExit(RunEnd.announceEnd(opened.run)),
+            Effect.onExit(RunEnd.closeRecord(opened.run)),
+            Effect.ensuring(Effect.sync(() => void (opened.run.isOver = true))),
+            Effect.provideService(RunRecorder, opened.run.recorder),
+            Effect.tap((finished) => restore(emit(opened.run, finished)))
+          )))
       })).pipe(Effect.provideService(Services, services))
 
     /** An effect with what middleware needs, and with what the application gives to this run or call. */

@@ -270,17 +270,25 @@ export const ask = Effect.fnUntraced(function*(
   run: RunState,
   question: Question
 ): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services> {
+  // What led to the question is safe before the wait.
+  if (run.recorder !== undefined) yield* run.recorder.flush
   run.questions++
   run.attempt = 0
   const progress = begin(run)
   const { log } = progress
-  const answer = yield* Effect.ensuring(
+  const answered = Effect.ensuring(
     answering(run, question, progress),
     // A question that is cut was at its newest attempt.
     Effect.sync(() => void (run.attempt = Math.max(0, log.count - 1)))
   )
-  run.route = answer.route
-  run.attempt = answer.attempt
+  // An answer that came is paid for, whoever stops waiting for it.
+  const answer = yield* Effect.uninterruptibleMask((restore) => Effect.tap(restore(answered), (answer) => {
+    run.route = answer.route
+    run.attempt = answer.attempt
+    if (answer.brokenOff !== undefined) return Effect.void
+    const usage = Usage.fromResponse(answer.response.usage)
+    return pay(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
+  }))
   if (answer.brokenOff !== undefined) {
     yield* emit(run, {
       _tag: "Notice",
@@ -291,7 +299,6 @@ export const ask = Effect.fnUntraced(function*(
   }
   const usage = Usage.fromResponse(answer.response.usage)
   if (run.outputTokens === undefined) run.outputBase = outputBase((yield* Services).settings, log, usage)
-  yield* pay(run, { route: answer.route, usage, cost: answer.cost ?? noPrice })
   const { overflow, response } = AnswerLimits.bounded(answer.response)
   if (overflow !== undefined) {
     yield* emit(run, {

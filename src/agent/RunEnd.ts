@@ -54,7 +54,7 @@ export const cutStep = Effect.fnUntraced(function*(run: RunState): Effect.fn.Ret
       durationMillis: 0
     }))
   )
-})
+}, Effect.uninterruptible)
 
 /** Leaves the session of a run that was cut short fit to be continued, with everything that was seen of it. */
 export const settle = (run: RunState, reason: string): Effect.Effect<void, SessionStoreError, Services> =>

@@ -93,6 +93,8 @@ interface OpenedSession {
   readonly history: ReadonlyArray<Prompt.Message>
   /** Results of the calls that the last run left open, to be stored before anything else. */
   readonly closing: ReadonlyArray<Prompt.ToolMessage>
+  /** Those calls; `ran` is true of one that had begun. */
+  readonly closed: ReadonlyArray<{ readonly id: string; readonly name: string; readonly ran: boolean }>
 }
 
 /** Closes the calls that a run left open when its process died, each by what is known of it. */
@@ -101,10 +103,13 @@ const closingOf = Effect.fnUntraced(function*(
   history: ReadonlyArray<Prompt.Message>
 ) {
   const open = Conversation.openCalls(history)
-  if (open.length === 0) return []
+  if (open.length === 0) return { closing: [], closed: [] }
   const { store } = yield* Services
   const begun = yield* store.begun(id)
-  return open.map((call) => Conversation.cancelled(call, begun.has(call.id)))
+  return {
+    closing: open.map((call) => Conversation.cancelled(call, begun.has(call.id))),
+    closed: open.map(({ id, name }) => ({ id, name, ran: begun.has(id) }))
+  }
 })
 
 const openSession = Effect.fnUntraced(function*(
@@ -116,7 +121,7 @@ const openSession = Effect.fnUntraced(function*(
   const known = input.sessionId === undefined ? Option.none() : yield* store.get(id)
   if (Option.isSome(known)) {
     const history = yield* store.messages(id)
-    return { id, systemPrompt: known.value.systemPrompt, history, closing: yield* closingOf(id, history) }
+    return { id, systemPrompt: known.value.systemPrompt, history, ...yield* closingOf(id, history) }
   }
   const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? (yield* PromptPrefix.systemPrompt({
     identity: settings.identity,
@@ -129,7 +134,7 @@ const openSession = Effect.fnUntraced(function*(
     model: place.model,
     platform: platformOf(settings)
   }))
-  return { id, systemPrompt, history: [], closing: [] }
+  return { id, systemPrompt, history: [], closing: [], closed: [] }
 })
 
 /** The user's message with the context that listeners want the model to see before it. */
@@ -142,21 +147,22 @@ const withContext = (message: Prompt.UserMessage, context: string): Prompt.UserM
   })
 }
 
-const askListeners = (
-  run: RunState,
-  history: ReadonlyArray<Prompt.Message>
-): Effect.Effect<string | undefined, never, Services> =>
-  Effect.flatMap(Services, ({ interceptors }) => interceptors.hooks.ask("pre_llm_call", () => ({
+/** Asks the listeners what the model is to see before the user's message, and puts it there. */
+export const addContext = ({ resumed, run }: Opened): Effect.Effect<void, never, Services> =>
+  Effect.map(Effect.flatMap(Services, ({ interceptors }) => interceptors.hooks.ask("pre_llm_call", () => ({
     session_id: run.sessionId,
     task_id: run.taskId,
     turn_id: run.turnId,
     user_message: run.userMessage,
     conversation_history: run.messages.slice(1),
-    is_first_turn: history.length === 0,
+    is_first_turn: !resumed,
     model: run.route.model,
     platform: run.platform,
     sender_id: ""
-  })))
+  }))), (context) => {
+    const user = run.messages.at(-1)
+    if (context !== undefined && user?.role === "user") run.messages[run.messages.length - 1] = withContext(user, context)
+  })
 
 const parentOf = ({ callId, depth, goal, parentSessionId, parentTurnId, subagentId }: Lineage) => ({
   sessionId: parentSessionId,
@@ -201,8 +207,11 @@ const checkModel = Effect.fnUntraced(function*(
   return onEvent === undefined ? undefined : yield* catalogue.notice(asked)
 })
 
-/** Begins a run on the session `id`, which the caller owns. */
-export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
+/**
+ * Prepares a run on the session `id`, which the caller owns. The effect that comes of it stores the user's message, and is to
+ * be run where nothing interrupts: from then on the run has an end.
+ */
+export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOptions, lineage?: Lineage) {
   const { record, router, settings, store } = yield* Services
   const startedAt = yield* Clock.currentTimeMillis
   const prompt = cleaned(input.prompt)
@@ -233,10 +242,16 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
     ...(traceparent === undefined ? {} : { traceparent }),
     ...(lineage === undefined ? {} : { parent: parentOf(lineage) })
   })
-  const position = yield* store.append(session.id, [...session.closing, ...reports, user])
-  recorder?.appended("runtime", position, session.closing)
-  recorder?.appended("child", position + session.closing.length, reports)
-  recorder?.appended("user", position + session.closing.length + reports.length, [user])
+  const stored = Effect.map(store.append(session.id, [...session.closing, ...reports, user]), (position) => {
+    if (recorder === undefined) return
+    recorder.appended("runtime", position, session.closing)
+    // Their own run was killed.
+    for (const { id, name, ran } of session.closed) {
+      recorder.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran, reason: "process_ended", durationMillis: 0 })
+    }
+    recorder.appended("child", position + session.closing.length, reports)
+    recorder.appended("user", position + session.closing.length + reports.length, [user])
+  })
   const run: RunState = {
     sessionId: session.id,
     taskId,
@@ -277,7 +292,6 @@ export const open = Effect.fnUntraced(function*(id: Ids.SessionId, input: RunOpt
     textStored: false,
     isOver: false
   }
-  const context = yield* askListeners(run, session.history)
-  if (context !== undefined) run.messages[run.messages.length - 1] = withContext(user, context)
-  return { run, cwd, resumed: session.history.length > 0, notice } satisfies Opened
+  const opened: Opened = { run, cwd, resumed: session.history.length > 0, notice }
+  return Effect.as(stored, opened)
 })

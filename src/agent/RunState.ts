@@ -99,8 +99,11 @@ interface Batch {
   readonly salvaged: Map<string, string>
 }
 
+/** Calls of an answer, of which none has begun. */
+export const newBatch = (calls: Batch["calls"]): Batch => ({ calls, results: new Map(), begun: new Set(), salvaged: new Map() })
+
 /** No calls are being run. */
-export const noBatch: Batch = { calls: [], results: new Map(), begun: new Set(), salvaged: new Map() }
+export const noBatch: Batch = newBatch([])
 
 /** The id of the attempt that answered the newest question, or that it was cut in. */
 export const apiRequestId = ({ attempt, questions, turnId }: RunState): ApiRequestId => makeApiRequestId(turnId, questions, attempt)
@@ -117,18 +120,18 @@ export const emit = (run: RunState, ...events: ReadonlyArray<RunEvent>): Effect.
 
 const originOf = ({ role }: Prompt.Message): Origin => role === "assistant" ? "model" : role === "tool" ? "tool" : "runtime"
 
-/** Appends messages of one writer to the session and the record. */
+/** Appends messages of one writer to the session and the record, to both or to neither. */
 export const storeMessages = (
   run: RunState,
   messages: ReadonlyArray<Prompt.Message>
 ): Effect.Effect<void, SessionStoreError, Services> =>
-  Effect.map(Effect.flatMap(Services, ({ store }) => store.append(run.sessionId, messages)), (position) => {
+  Effect.uninterruptible(Effect.map(Effect.flatMap(Services, ({ store }) => store.append(run.sessionId, messages)), (position) => {
     const { questions, recorder } = run
     const [first] = messages
     if (recorder === undefined || first === undefined) return
     const by = originOf(first)
     recorder.appended(by, position, messages, by === "model" && questions > 0 ? apiRequestId(run) : undefined)
-  })
+  }))
 
 /** The result of a run that ends now. */
 export const result = (run: RunState, exit: Exit, text: string, limit?: Limit): RunResult => ({

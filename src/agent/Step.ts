@@ -19,7 +19,7 @@ import type { Snapshot } from "../tool/ToolRegistry.ts"
 import * as Budget from "./Budget.ts"
 import * as ContextOverflow from "./ContextOverflow.ts"
 import * as ModelRequest from "./ModelRequest.ts"
-import { apiRequestId, emit, noBatch, type RunState, storeMessages } from "./RunState.ts"
+import { apiRequestId, emit, newBatch, noBatch, type RunState, storeMessages } from "./RunState.ts"
 import { type MiddlewareFailure, Services } from "./Services.ts"
 
 /** Outcome of one step. */
@@ -108,13 +108,7 @@ const runTools = Effect.fnUntraced(function*(
   const services = yield* Services
   const { approvals, interceptors, store } = services
   if (run.recorder !== undefined) yield* run.recorder.flush
-  const batch = {
-    calls,
-    results: new Map<string, Prompt.ToolMessage>(),
-    begun: new Set<string>(),
-    salvaged: new Map<string, string>()
-  }
-  run.batch = batch
+  const { batch } = run
   return yield* ToolCalls.run({
     calls,
     notes,
@@ -240,6 +234,9 @@ const endless = Effect.fnUntraced(function*(
   const output = tooMuch(overflow)
   const calls = content.filter(isCall)
   yield* append(run, ...calls.map((call) => Conversation.toolResult(call, { output, isFailure: true })))
+  for (const { id, name } of calls) {
+    run.recorder?.write({ _tag: "CallEnded", callId: id, name, status: "error", ran: false, reason: "answer_too_long", durationMillis: 0 })
+  }
   yield* emit(run, ...calls.map((call): RunEvent => ({
     _tag: "ToolFinished",
     callId: call.id,
@@ -277,7 +274,8 @@ const settled = Effect.fnUntraced(function*(
     return yield* truncated(run, content, text, calls.length > 0 || normalised.truncated)
   }
   if (calls.length === 0) return yield* answered(run, content, text, reason)
-  yield* keep(run, content)
+  // Calls that are in the session are closed, wherever the run is cut.
+  yield* Effect.uninterruptible(Effect.andThen(keep(run, content), Effect.sync(() => void (run.batch = newBatch(calls)))))
   const { invalid, halted, messages } = yield* runTools(run, calls, notesOf(normalised, content), tools)
   run.messages.push(...messages)
   run.batch = noBatch

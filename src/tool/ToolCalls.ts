@@ -107,8 +107,10 @@ const close = Effect.fnUntraced(function*<E>(
   const { call, durationMillis, isFailure, modelOutput, remark, status } = ended
   const output = [notes?.get(call), remark].reduce<string>((text, line) => line === undefined ? text : `${text}\n\n[${line}]`, text)
   const message = Conversation.toolResult(call, { output, isFailure, modelOutput })
-  yield* settled(call, message)
-  if (recording !== undefined) recordEnd(recording, ended, output)
+  // A result that is stored is told as the end of its call.
+  yield* Effect.uninterruptible(Effect.andThen(settled(call, message), Effect.sync(() => {
+    if (recording !== undefined) recordEnd(recording, ended, output)
+  })))
   if (emit !== undefined) {
     yield* emit([{ _tag: "ToolFinished", callId: call.id, name: call.name, status, output, durationMillis }])
   }
@@ -151,28 +153,47 @@ const watched = ({ guard }: Pick<Batch<unknown>, "guard">, ready: Prepare.Ready,
 const leavesTraces = ({ bound: { facts } }: Prepare.Ready): boolean => facts.readonly !== true || facts.foreign
 
 /** Notes the starts of a batch: those that start together in one go, every other one right before it. */
-const beginnings = <E>({ begin }: Batch<E>, entries: ReadonlyArray<Prepare.Prepared>, concurrency: number) => {
-  const noted = entries.flatMap((entry) => entry._tag === "Ready" && leavesTraces(entry) ? [entry.call] : [])
-  const together = concurrency === 1 ? [] : noted.slice(0, concurrency)
-  const waiting = new Set(noted.slice(together.length))
+const beginnings = <E>(
+  { begin }: Batch<E>,
+  entries: ReadonlyArray<Prepare.Prepared>,
+  concurrency: number,
+  recording: Recording | undefined
+) => {
+  const ready = entries.flatMap((entry) => entry._tag === "Ready" ? [entry] : [])
+  const noted = ready.filter(leavesTraces)
+  const together = new Set(concurrency === 1 ? [] : noted.slice(0, concurrency))
+  // Calls that start together are written together, before the first of them does anything.
+  const start = (some: Iterable<Prepare.Ready>): Effect.Effect<void> =>
+    Effect.sync(() => {
+      if (recording !== undefined) for (const one of some) recordStart(recording, one)
+    })
+  const startNoted = (some: ReadonlyArray<Prepare.Ready>): Effect.Effect<void, E> =>
+    Effect.uninterruptible(start(some).pipe(
+      Effect.andThen(begin(some.map(({ call }) => call))),
+      Effect.andThen(recording === undefined ? Effect.void : recording.recorder.flush)
+    ))
   return {
-    first: together.length === 0 ? Effect.void : begin(together),
-    of: (call: Prompt.ToolCallPart): Effect.Effect<void, E> => waiting.has(call) ? begin([call]) : Effect.void
+    first: together.size === 0 ? Effect.void : startNoted(Array.from(together)),
+    of: (one: Prepare.Ready): Effect.Effect<void, E> =>
+      together.has(one) ? Effect.void : leavesTraces(one) ? startNoted([one]) : start([one])
   }
 }
 
+/** Records the end of a call that is interrupted and that no result of the model's closes. */
+const endingNested = (recording: Recording | undefined, { call: { id, name } }: Prepare.Ready) =>
+  <A, R>(work: Effect.Effect<A, never, R>): Effect.Effect<A, never, R> => {
+    if (recording?.parentCallId === undefined) return work
+    const { parentCallId, recorder } = recording
+    return Effect.onInterrupt(work, () => Effect.sync(() =>
+      recorder.write({ _tag: "CallEnded", callId: id, name, status: "cancelled", ran: true, durationMillis: 0, parentCallId })))
+  }
+
 const runReady = Effect.fnUntraced(function*<E>(
   batch: Batch<E>,
-  ready: Prepare.Ready,
-  recording: Recording | undefined
+  ready: Prepare.Ready
 ): Effect.fn.Return<SettledCall, never, ToolContext> {
   const { approvals, emit, interceptors } = batch
   const { args, call } = ready
-  if (recording !== undefined) {
-    recordStart(recording, ready)
-    // Calls that start together are written together, before the first of them does anything.
-    if (leavesTraces(ready)) yield* Effect.andThen(Effect.yieldNow, recording.recorder.flush)
-  }
   const started = yield* Clock.currentTimeMillis
   if (emit !== undefined) {
     yield* emit([{ _tag: "ToolStarted", callId: call.id, name: call.name, params: args }])
@@ -206,12 +227,12 @@ const runReady = Effect.fnUntraced(function*<E>(
 
 const complete = <E>(
   batch: Batch<E>,
-  begin: (call: Prompt.ToolCallPart) => Effect.Effect<void, E>,
+  begin: (ready: Prepare.Ready) => Effect.Effect<void, E>,
   prepared: Prepare.Prepared,
   recording: Recording | undefined
 ): Effect.Effect<SettledCall, E, ToolContext> =>
   prepared._tag === "Ready"
-    ? Effect.andThen(begin(prepared.call), runReady(batch, prepared, recording))
+    ? Effect.andThen(begin(prepared), endingNested(recording, prepared)(runReady(batch, prepared)))
     : Effect.succeed({
       ...prepared,
       ran: false,
@@ -323,8 +344,8 @@ const runAll = Effect.fnUntraced(function*<E>(
     entries.push(yield* Prepare.prepare(batch, call))
   }
   const concurrency = entries.length === 1 ? 1 : yield* concurrencyOf(batch.emit, entries)
-  const begin = beginnings(batch, entries, concurrency)
   const recording = yield* recordingOf(batch, concurrency > 1)
+  const begin = beginnings(batch, entries, concurrency, recording)
   yield* begin.first
   const work = entries.map((entry) => complete(batch, begin.of, entry, recording))
   const results = yield* closeAll(batch, work, concurrency, recording)

@@ -172,6 +172,7 @@ const trajectoryIsWhole = ({ messages, plan, stored }: Outcome, root: Atif.Traje
     }
     const tasks = of(own, "AttemptStarted").filter(({ task }) => task !== undefined).length
     assert.strictEqual(trajectory.extra?.["side_tasks"] === undefined ? 0 : Object.keys(trajectory.extra["side_tasks"] ?? {}).length, tasks, "side tasks")
+    if (of(own, "AttemptStarted").every(({ task }) => task !== undefined)) continue
     if (plan.withContext) assert.isTrue(steps.some(({ message, source }) => source === "system" && textOfContent(message).includes("context of a plugin")), "context of a plugin")
     if (plan.addsMessages) assert.isTrue(steps.some(({ message, source }) => source === "system" && textOfContent(message) === "remember the rules"), "a message of middleware")
   }

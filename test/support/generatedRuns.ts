@@ -1,5 +1,6 @@
 // Runs made of a seed: what the model says, how its tools and servers fail, where the run is interrupted, and how it goes on.
 import { assert } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -111,6 +112,8 @@ interface PlannedRun {
   readonly moves: ReadonlyArray<Move>
   readonly maxIterations: number
   readonly end: "interrupt" | "stop"
+  /** Number of the event or the write to the store at which it is ended; it is left alone when absent. */
+  readonly endsAt: number | undefined
   readonly title: string | undefined
 }
 
@@ -139,6 +142,7 @@ export const planOf = (seed: number): Plan => {
       moves: Array.from({ length: 1 + d.below(5) }, () => moveOf(d, name)),
       maxIterations: d.chance(0.3) ? 1 + d.below(2) : 20,
       end: d.of(["interrupt", "stop"]),
+      endsAt: d.chance(0.35) ? 1 + d.below(40) : undefined,
       title: d.chance(0.4) ? name("title") : undefined
     })),
     withContext: d.chance(0.3),
@@ -179,6 +183,23 @@ const recording = <E>(inner: Layer.Layer<Provider.Provider, E>, asked: Array<Ask
         return provider.prepare(call)
       }
     }))).pipe(Layer.provide(inner))
+
+/** Tells of each write to a store, as it begins. */
+const watched = <R>(layer: Layer.Layer<SessionStore.SessionStore | R>, touched: () => void) =>
+  Layer.unwrap(Effect.map(Layer.build(layer), (context) => {
+    const store = Context.get(context, SessionStore.SessionStore)
+    const told = <Args extends ReadonlyArray<unknown>, A, E>(f: (...args: Args) => Effect.Effect<A, E>) => (...args: Args) =>
+      Effect.suspend(() => {
+        touched()
+        return f(...args)
+      })
+    return Layer.succeedContext(Context.add(context, SessionStore.SessionStore, {
+      ...store,
+      append: told(store.append),
+      begin: told(store.begin),
+      recordUsage: told(store.recordUsage)
+    }))
+  }))
 
 const scriptedTurn = (move: Move): Scripted.Turn => {
   switch (move.kind) {
@@ -264,10 +285,12 @@ export const runPlan = (plan: Plan) =>
       wipe: ({ text }) => Effect.succeed(`wiped ${text}`),
       waits: () => Effect.andThen(Effect.sync(() => hanging.resolve()), Effect.never)
     }))
+    let touched = () => {}
+    const store = watched(SessionStore.layerSqlite({ path }), () => touched())
     const runtime = Runtime.layer({
       provider: recording(layer, asked),
       tools: [tools, Delegate.toolset],
-      store: SessionStore.layerSqlite({ path }),
+      store,
       approvals: Approvals.layerCallback(() => Effect.succeed(plan.approves)),
       hooks: plan.withContext ? [Hooks.on("pre_llm_call", () => Effect.succeed("context of a plugin"))] : [],
       middleware: [
@@ -305,8 +328,14 @@ export const runPlan = (plan: Plan) =>
           sessionId,
           maxIterations: run.maxIterations,
           streaming: plan.streaming,
-          ...(plan.streaming ? { onEvent: () => Effect.void } : {})
+          onEvent: () => Effect.sync(() => touched())
         }))
+        let touches = 0
+        touched = () => {
+          if (++touches !== run.endsAt) return
+          if (run.end === "stop") Effect.runFork(agent.stop(sessionId))
+          else fiber.interruptUnsafe()
+        }
         const end = Effect.promise(() => hanging.promise).pipe(
           Effect.andThen(Effect.sleep(3)),
           Effect.andThen(run.end === "stop" ? agent.stop(sessionId) : Fiber.interrupt(fiber))
