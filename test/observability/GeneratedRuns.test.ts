@@ -93,7 +93,7 @@ const requestsAreExact = ({ asked, stored }: Outcome, tree: RunTree.Tree) => {
       // The rest of an answer that broke off is asked for after its beginning, of which the record has the length.
       const spoken = question.messages.findLast(({ role }) => role === "assistant")
       const beginning = spoken === undefined || continues === 0 ? "" : Conversation.text(spoken).slice(-continues)
-      const whole = PartialAnswer.continuation({ ...anyCall, messages }, beginning).messages
+      const whole = beginning === "" ? messages : PartialAnswer.continuation({ ...anyCall, messages }, beginning).messages
       assert.deepStrictEqual(plain(History.sendable(whole, abilities)), plain(question.messages), apiRequestId)
     })
   }
