@@ -270,7 +270,7 @@ export const ask = Effect.fnUntraced(function*(
   run: RunState,
   question: Question
 ): Effect.fn.Return<Answer, AiError.AiError | CompressionExhausted | SessionStoreError | MiddlewareFailure, Services> {
-  // What led to the question is safe before the wait.
+  // The record of what led here is written before the wait.
   if (run.recorder !== undefined) yield* run.recorder.flush
   run.questions++
   run.attempt = 0
