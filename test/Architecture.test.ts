@@ -1,6 +1,6 @@
 // Import directions, quarantines and file lengths of the architecture, over type-only and dynamic imports too.
 import { assert, describe, it } from "@effect/vitest"
-import { type Source, sources, target } from "./support/sources.ts"
+import { type Source, sources, target, withoutTexts } from "./support/sources.ts"
 
 /** The rooms that each room may import, besides itself and effect. */
 const below: Record<string, ReadonlyArray<string>> = {
@@ -103,6 +103,23 @@ describe("Architecture", () => {
         .filter(({ specifier }) => specifier.startsWith("node:") || specifier.startsWith("@effect/platform-node"))
         .map(({ specifier }) => `imports ${specifier}`)
     )
+    assert.deepStrictEqual(found, [])
+  })
+
+  it("the process itself is reached only in the platform room and the program", () => {
+    const members = "argv0?|cwd|chdir|env|stdin|stdout|stderr|on|once|off|addListener|prependListener|removeListener|removeAllListeners|emit|emitWarning|" +
+      "exitCode|platform|arch|versions?|release|execPath|execArgv|memoryUsage|cpuUsage|resourceUsage|hrtime|nextTick|uptime|umask|title|report|abort|" +
+      "ppid|get[ug]id|gete[ug]id|loadEnvFile|getBuiltinModule"
+    // Values named `process` elsewhere are background processes; theirs are `exit`, `kill` and `pid`, which are no functions.
+    const global = new RegExp(`(?<![\\w$.])process\\s*\\.\\s*(?:(?:${members})\\b|(?:exit|kill)\\s*\\()|=\\s*process\\s*(?:\\n|$)|globalThis\\.process\\b`, "g")
+    const whole = /(?<![\w$.])process\s*\.\s*(?:exit|kill|pid)\b|[(,=]\s*process\s*[,)\n]/g
+    const bound = /(?:const|let)\s+process\b|[({,]\s*process\s*[:,)}]/
+    const found = offences(({ path, text }) => {
+      if (roomOf(path) === "platform" || path === "main.ts") return []
+      const code = withoutTexts(text)
+      const names = Array.from(code.matchAll(global), ([match]) => match.trim())
+      return bound.test(code) ? names : [...names, ...Array.from(code.matchAll(whole), ([match]) => match.trim())]
+    })
     assert.deepStrictEqual(found, [])
   })
 

@@ -1,5 +1,5 @@
 /**
- * Facts of the process that this program is.
+ * The process that this program is: its facts, its standard streams, its events and its end; and signals to other processes.
  */
 
 /** Path of the Node that runs this program. */
@@ -10,3 +10,37 @@ export const nodeVersion = process.versions.node
 
 /** The working directory of this process. */
 export const workingDirectory = (): string => process.cwd()
+
+/** Variables of this process as they are at the time of the call; hidden ones are not among them. */
+export const variables = (): Readonly<Record<string, string | undefined>> => process.env
+
+/** Standard streams of this process. A stream is opened when it is read from the result. */
+export const streams = (): Pick<NodeJS.Process, "stderr" | "stdin" | "stdout"> => process
+
+/** Events of this process, each with what its listeners are given. */
+export interface ProcessEvents extends Record<NodeJS.Signals, [signal: NodeJS.Signals]> {
+  /** Exit code. */
+  readonly exit: [code: number]
+  readonly unhandledRejection: [reason: unknown]
+  readonly uncaughtException: [error: unknown]
+}
+
+/** Calls `listener` for each event until the returned function is called. A signal that has a listener does not end the process. */
+export const listen = <Name extends keyof ProcessEvents & string>(name: Name, listener: (...event: ProcessEvents[Name]) => void): () => void => {
+  const emitter: NodeJS.EventEmitter = process
+  emitter.on(name, listener)
+  return () => void emitter.off(name, listener)
+}
+
+/** Ends this process at once; listeners of `exit` still run. */
+export const exit = (code: number): never => process.exit(code)
+
+/** Sets the code that this process ends with. */
+export const setExitCode = (code: number): void => {
+  process.exitCode = code
+}
+
+/** Sends a signal to a process, or to a group by its negative id; 0 is the group of this process. Throws where there is none or it may not be signalled. */
+export const signal = (pid: number, name: NodeJS.Signals): void => {
+  process.kill(pid, name)
+}

@@ -161,3 +161,14 @@ export const takeOver = (isSecret: (name: string, value: string) => boolean): Ta
       ))
   }
 }
+
+/** Runs `build` while the environment has no variables that begin with `prefix`, except those of `kept`. */
+export const withoutVariables = <A>(prefix: string, kept: ReadonlyArray<string>, build: () => A): A => {
+  const hidden = Object.entries(process.env).filter(([name]) => name.startsWith(prefix) && !kept.includes(name))
+  for (const [name] of hidden) delete process.env[name]
+  try {
+    return build()
+  } finally {
+    for (const [name, value] of hidden) process.env[name] = value
+  }
+}

@@ -35,6 +35,7 @@ import type * as AiError from "effect/ai/AiError"
 import { ConfigError } from "../domain/AgentError.ts"
 import type * as Route from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import { withoutVariables } from "../platform/ProcessVariables.ts"
 import * as Decode from "./anthropic/Decode.ts"
 import * as Endpoint from "./anthropic/Endpoint.ts"
 import * as Request from "./anthropic/Request.ts"
@@ -70,7 +71,7 @@ const makeClient = (
   endpoint: Endpoint.Endpoint,
   fetch: typeof globalThis.fetch
 ): Anthropic =>
-  SdkSetup.withoutVariables("ANTHROPIC_", [], () =>
+  withoutVariables("ANTHROPIC_", [], () =>
     new sdk.Anthropic({
       apiKey: noKey,
       baseURL: endpoint.baseUrl,

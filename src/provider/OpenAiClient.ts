@@ -22,6 +22,7 @@ import type * as Scope from "effect/Scope"
 import { ConfigError } from "../domain/AgentError.ts"
 import type { Route } from "../domain/Route.ts"
 import { registered } from "../domain/Secrets.ts"
+import { withoutVariables } from "../platform/ProcessVariables.ts"
 import type { Posted } from "./Exchange.ts"
 import type * as Extras from "./Extras.ts"
 import type { RouteOptions } from "./Provider.ts"
@@ -61,7 +62,7 @@ const makeClient = (
   key: string,
   fetch: typeof globalThis.fetch
 ): OpenAI =>
-  SdkSetup.withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
+  withoutVariables("OPENAI_", isOwn(baseUrl) ? ownVariables : [], () =>
     new sdk.OpenAI({
       apiKey: key,
       baseURL: baseUrl,

@@ -5,8 +5,8 @@
  * **Details**
  *
  * The constructors of the SDKs read variables of their own (`OPENAI_CUSTOM_HEADERS`, `ANTHROPIC_BASE_URL`, …). Some cannot be
- * turned off by an option, and what they hold would go to whatever host the route names. {@link withoutVariables} takes them
- * out of the environment while the constructor runs, which is synchronous: no other code sees the environment without them.
+ * turned off by an option, and what they hold would go to whatever host the route names. `withoutVariables` takes them out of
+ * the environment while the constructor runs, which is synchronous: no other code sees the environment without them.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -36,14 +36,3 @@ export const load = <Sdk>(
         (fetch) => [sdk, fetch] as const
       )
   )
-
-/** Runs `build` while the environment has no variables that begin with `prefix`, except those of `kept`. */
-export const withoutVariables = <A>(prefix: string, kept: ReadonlyArray<string>, build: () => A): A => {
-  const hidden = Object.entries(process.env).filter(([name]) => name.startsWith(prefix) && !kept.includes(name))
-  for (const [name] of hidden) delete process.env[name]
-  try {
-    return build()
-  } finally {
-    for (const [name, value] of hidden) process.env[name] = value
-  }
-}

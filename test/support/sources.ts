@@ -26,6 +26,12 @@ export interface Import {
 const withoutComments = (text: string): string =>
   text.replaceAll(/("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`)|\/\/[^\n]*|\/\*[\s\S]*?\*\//g, (_, string) => string ?? "")
 
+/** Code alone: no comments, no strings, and of templates what is computed in them. */
+export const withoutTexts = (text: string): string =>
+  withoutComments(text)
+    .replaceAll(/`(?:[^`\\]|\\.)*`/g, (template) => `(${(template.match(/\$\{[^}]*\}/g) ?? []).map((part) => part.slice(2, -1)).join(", ")})`)
+    .replaceAll(/"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g, "\"\"")
+
 const importsOf = (text: string): ReadonlyArray<Import> => {
   const code = withoutComments(text)
   const found: Array<Import> = []

@@ -20,6 +20,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { holdsSecret } from "../../domain/CredentialNames.ts"
 import * as ChildProcesses from "../../platform/ChildProcesses.ts"
+import * as CurrentProcess from "../../platform/CurrentProcess.ts"
 import { HiddenVariables, ProcessEnvironment, ProcessVariables, takeOver } from "../../platform/ProcessVariables.ts"
 import * as Secrets from "../../domain/Secrets.ts"
 import { ofCause, oneLine, render } from "../ErrorLine.ts"
@@ -45,7 +46,7 @@ const isSwitch = (value: string): boolean => /^(?:|[01]|true|false|yes|no|on|off
 
 const warnOfRejections = (say: (text: string) => void, secrets: Secrets.Registry): void => {
   const told = new Set<string>()
-  process.on("unhandledRejection", (reason) => {
+  CurrentProcess.listen("unhandledRejection", (reason) => {
     const line = LogLine.render("Warn", `unhandled promise rejection: ${reason instanceof Error ? reason.message : String(reason)}`, secrets)
     if (told.has(line)) return
     told.add(line)
@@ -87,10 +88,11 @@ export const start = (
   /** Ends without waiting for anybody, the terminal's cursor shown again. */
   const abandon = (code: number): never => {
     if (output.streams.aside.terminal) say(showCursor)
-    process.exit(code)
+    return CurrentProcess.exit(code)
   }
-  for (const [signal, code] of Object.entries(signals)) {
-    process.on(signal, () => {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    const code = signals[signal]
+    CurrentProcess.listen(signal, () => {
       if (signalled !== undefined) return abandon(signalled)
       signalled = code
       fiber.interruptUnsafe()
@@ -99,7 +101,7 @@ export const start = (
     })
   }
   warnOfRejections(say, secrets)
-  process.on("uncaughtException", (error) => {
+  CurrentProcess.listen("uncaughtException", (error) => {
     // Anything can be thrown.
     const message: unknown = error instanceof Error ? error.message : error
     say(render(oneLine(`a plugin or a library failed outside of any call: ${String(message)}`, secrets)))
@@ -112,6 +114,6 @@ export const start = (
     clearInterval(alive)
     if (Exit.isFailure(exit) && signalled === undefined) say(render(ofCause(exit.cause, secrets).line))
     const code = signalled ?? (Exit.isSuccess(exit) ? exit.value : failed)
-    void flushed().then((written) => process.exit(code === 0 && !written ? failed : code))
+    void flushed().then((written) => CurrentProcess.exit(code === 0 && !written ? failed : code))
   })
 }

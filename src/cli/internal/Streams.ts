@@ -7,6 +7,7 @@ import type { Service } from "../ProgramOutput.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import * as RedactionStream from "../../domain/RedactionStream.ts"
 import type { Registry } from "../../domain/Secrets.ts"
+import * as CurrentProcess from "../../platform/CurrentProcess.ts"
 import { guard, stdinKind } from "../../platform/StandardStreams.ts"
 import * as ErrorLine from "../ErrorLine.ts"
 import * as SafeText from "../render/SafeText.ts"
@@ -38,7 +39,7 @@ export interface Streams {
 const sink = (stream: NodeJS.WriteStream, write: (text: string) => void) => ({
   write,
   terminal: stream.isTTY === true,
-  paint: Paint.make(Paint.capabilities(stream.isTTY === true, process.env))
+  paint: Paint.make(Paint.capabilities(stream.isTTY === true, CurrentProcess.variables()))
 })
 
 const drained = (stream: NodeJS.WriteStream): Promise<void> =>
@@ -49,7 +50,8 @@ const drained = (stream: NodeJS.WriteStream): Promise<void> =>
 
 /** Takes hold of the streams. What plugins and libraries write to them is masked. */
 export const make = (secrets: Registry): Streams => {
-  const { stderr, stdout } = process
+  const standard = CurrentProcess.streams()
+  const { stderr, stdout } = standard
   // Bound now: what the guard redirects later is not this program's own writing.
   const write = stdout.write.bind(stdout)
   const writeAside = stderr.write.bind(stderr)
@@ -102,7 +104,7 @@ export const make = (secrets: Registry): Streams => {
           return { columns, rows }
         }
       },
-      terminal: { input: process.stdin.isTTY === true, piped: stdinKind() },
+      terminal: { input: standard.stdin.isTTY === true, piped: stdinKind() },
       protect: guarded(2),
       masked: guarded(1),
       printOn: (show) =>
@@ -120,14 +122,8 @@ export const make = (secrets: Registry): Streams => {
         )),
       onExit: (last) =>
         Effect.asVoid(Effect.acquireRelease(
-          Effect.sync(() => {
-            const listener = (code: number): void => {
-              process.exitCode = last(code)
-            }
-            process.once("exit", listener)
-            return listener
-          }),
-          (listener) => Effect.sync(() => process.off("exit", listener))
+          Effect.sync(() => CurrentProcess.listen("exit", (code) => CurrentProcess.setExitCode(last(code)))),
+          (stop) => Effect.sync(stop)
         ))
     }
   }

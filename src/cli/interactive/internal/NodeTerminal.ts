@@ -8,6 +8,7 @@ import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
+import * as CurrentProcess from "../../../platform/CurrentProcess.ts"
 import * as Paint from "../../render/Paint.ts"
 import { pasteOff, pasteOn } from "../Keys.ts"
 import type { Terminal, TerminalEvent } from "../TerminalDevice.ts"
@@ -20,14 +21,14 @@ export interface Writes {
   readonly stderr: (text: string) => void
 }
 
-const ofProcess = ({ stderr, stdout }: NodeJS.Process): Writes => ({
-  stdout: stdout.write.bind(stdout),
-  stderr: stderr.write.bind(stderr)
-})
+const ofProcess = (): Writes => {
+  const { stderr, stdout } = CurrentProcess.streams()
+  return { stdout: stdout.write.bind(stdout), stderr: stderr.write.bind(stderr) }
+}
 
 /** Takes the terminal for as long as the scope lives. */
-export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess(process)): Effect.fn.Return<Terminal, never, Scope.Scope> {
-  const { stderr, stdin, stdout } = process
+export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess()): Effect.fn.Return<Terminal, never, Scope.Scope> {
+  const { stderr, stdin, stdout } = CurrentProcess.streams()
   const screen = stdout.isTTY || !stderr.isTTY ? stdout : stderr
   const events = yield* Queue.unbounded<TerminalEvent, Cause.Done>()
   const write = screen === stdout ? writes.stdout : writes.stderr
@@ -67,17 +68,17 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess(proce
     // A terminal that went away cannot be read; that it is gone is all there is to know.
     [stdin, "error", onEnd],
     [screen, "error", onEnd],
-    [screen, "resize", onResize],
-    [process, "SIGCONT", onContinue],
-    [process, "exit", release]
+    [screen, "resize", onResize]
   ]
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       take()
       for (const [emitter, event, listener] of listeners) emitter.on(event, listener)
+      return [CurrentProcess.listen("SIGCONT", onContinue), CurrentProcess.listen("exit", release)]
     }),
-    () =>
+    (stops) =>
       Effect.sync(() => {
+        for (const stop of stops) stop()
         for (const [emitter, event, listener] of listeners) emitter.off(event, listener)
         release()
         stdin.pause()
@@ -88,12 +89,12 @@ export const make = Effect.fnUntraced(function*(writes: Writes = ofProcess(proce
     write: put,
     // A terminal that does not know its size says 0.
     size: () => ({ columns: screen.columns || 80, rows: screen.rows || 24 }),
-    paint: Paint.make(Paint.capabilities(screen.isTTY, process.env)),
+    paint: Paint.make(Paint.capabilities(screen.isTTY, CurrentProcess.variables())),
     events,
     suspend: Effect.sync(() => {
       release()
       // The whole group: a launcher that waits for this process has to give the terminal back too.
-      process.kill(0, "SIGTSTP")
+      CurrentProcess.signal(0, "SIGTSTP")
     })
   }
 })

@@ -21,6 +21,7 @@ import * as FileSystem from "effect/FileSystem"
 import type { ChildProcessHandle } from "effect/process/ChildProcessSpawner"
 import { isCredential, isReserved } from "../../../domain/CredentialNames.ts"
 import * as TraceContext from "../../../domain/TraceContext.ts"
+import { signal } from "../../../platform/CurrentProcess.ts"
 import { ProcessEnvironment } from "../../../platform/ProcessVariables.ts"
 import * as InteractiveMode from "../../approval/InteractiveMode.ts"
 import * as CronContext from "../../cron/CronContext.ts"
@@ -141,7 +142,7 @@ const killRemaining = (processes: ReadonlyArray<Identity>): Work<void> =>
       Effect.map(readStat(identity.pid), (now) => {
         if (now?.startTime !== identity.startTime) return
         try {
-          process.kill(identity.pid, "SIGKILL")
+          signal(identity.pid, "SIGKILL")
         } catch {
           // It ended between the look and the kill, or belongs to another user: nothing more can be done.
         }
