@@ -67,23 +67,15 @@ const push = (references: Array<Reference>, next: number | string): void => {
   else references.push(next)
 }
 
-/** References of a list of messages that grows at its end. */
-interface Named {
-  readonly first: Prompt.Message | undefined
-  readonly last: Prompt.Message | undefined
-  readonly length: number
-  readonly references: ReadonlyArray<Reference>
-}
-
-const nothingNamed: Named = { first: undefined, last: undefined, length: 0, references: [] }
-
 /** Makes the recorder of a run. */
 export const make = ({ hash, history, isChild = false, now, sessionId, sink, turnId }: Options): Recorder => {
   const names = new WeakMap<Prompt.Message, number | string>()
   history.forEach((message, position) => names.set(message, position))
   const toolSets = new WeakMap<ReadonlyArray<ToolDefinition>, string>()
   const written = new Set<string>()
-  let named = nothingNamed
+  /** Messages of the newest model call, and their references. */
+  const asked: Array<Prompt.Message> = []
+  let named: ReadonlyArray<Reference> = []
   let buffer: Array<Entry> = []
 
   const write = (event: RecordEvent): void => {
@@ -113,14 +105,15 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tur
         write({ _tag: "MessageAppended", origin, position, ...(apiRequestId === undefined ? {} : { apiRequestId }), message })
       }),
     references: (messages) => {
-      const isLonger = named.length > 0 && messages.length >= named.length && messages[0] === named.first &&
-        messages[named.length - 1] === named.last
-      const references = isLonger ? named.references.slice() : []
-      for (let index = isLonger ? named.length : 0; index < messages.length; index++) {
-        const message = messages[index]
-        if (message !== undefined) push(references, nameOf(message))
+      // Lists grow at their end; any other change begins anew, as a message in the middle may be another one.
+      const isLonger = messages.length >= asked.length && asked.every((message, index) => messages[index] === message)
+      const references = isLonger ? named.slice() : []
+      if (!isLonger) asked.length = 0
+      for (const message of messages.slice(asked.length)) {
+        push(references, nameOf(message))
+        asked.push(message)
       }
-      named = { first: messages[0], last: messages.at(-1), length: messages.length, references }
+      named = references
       return references
     },
     offered: (tools) => {
