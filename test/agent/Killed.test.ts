@@ -2,10 +2,13 @@
 // each call is true. `HERMES_TEST_KILLS` says how many of each kind (`npm run test:kill`).
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type * as Prompt from "effect/ai/Prompt"
 import { readFileSync } from "node:fs"
 import * as Conversation from "../../src/domain/Conversation.ts"
 import { SessionId } from "../../src/domain/Ids.ts"
+import * as StoredRuns from "../../src/observability/StoredRuns.ts"
+import * as RunRecord from "../../src/session/RunRecord.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
 import * as HttpServer from "../provider/HttpServer.ts"
 import { runScript } from "../support/runScript.ts"
@@ -44,6 +47,35 @@ const toldOf = (messages: ReadonlyArray<Prompt.Message>): ReadonlyArray<readonly
   )
 
 const count = (text: string, part: string): number => text.split(part).length - 1
+
+/** The record has no damaged row and every message; a killed run has no end, and its calls are told as the model was told of them. */
+const recordIsTrue = Effect.fnUntraced(function*(
+  path: string,
+  signal: "SIGKILL" | "SIGINT",
+  messages: ReadonlyArray<Prompt.Message>,
+  told: ReturnType<typeof toldOf>
+) {
+  const { ends, tree, unread } = yield* Effect.provide(Effect.gen(function*() {
+    const session = yield* Effect.fromOption(yield* SessionStore.SessionStore.use((store) => store.get(SessionId.make("s"))))
+    const record = yield* RunRecord.RunRecord
+    const ends = yield* Stream.runCollect(record.read({ kinds: ["RunEnded"] }))
+    return { ends, tree: yield* StoredRuns.read(session), unread: yield* record.unread() }
+  }), SessionStore.layerSqlite({ path }), { local: true })
+  assert.strictEqual(unread, 0)
+  const conversation = tree.conversation("s")
+  assert.deepStrictEqual(conversation.map(({ position }) => position), messages.map((_, position) => position))
+  assert.deepStrictEqual(JSON.stringify(conversation.map(({ message }) => message)), JSON.stringify(messages))
+  const known = tree.roots.filter(({ end }) => end !== undefined)
+  assert.strictEqual(known.length, ends.length)
+  if (signal === "SIGINT") assert.deepStrictEqual(tree.roots.filter(({ end }) => end === undefined), [])
+  const calls = new Map(tree.roots.flatMap(({ steps }) => steps.flatMap((step) => step.calls.map((call) => [call.id, call] as const))))
+  for (const [id, what] of told) {
+    const call = calls.get(id)
+    assert.strictEqual(call?.result?.result, what, id)
+    if (what === Conversation.mayHaveHappenedResult) assert.isTrue(call?.end?.ran, id)
+    if (what === Conversation.cancelledResult) assert.isFalse(call?.end?.ran, id)
+  }
+})
 
 const trial = Effect.fnUntraced(function*(
   mode: keyof typeof protocols,
@@ -86,6 +118,7 @@ const trial = Effect.fnUntraced(function*(
     else if (what === Conversation.cancelledResult) assert.deepStrictEqual([began, ended], [0, 0], `${id} ran, and was told cancelled`)
     else assert.strictEqual(what, Conversation.mayHaveHappenedResult, id)
   }
+  yield* recordIsTrue(path, signal, messages, told)
   // What ran without a result is told as such to the model, over the wire.
   const unknown = told.filter(([, what]) => what === Conversation.mayHaveHappenedResult)
   assert.strictEqual(count(server.requests.at(-1)?.body ?? "", "may have happened"), unknown.length)
