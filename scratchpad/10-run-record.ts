@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Agent, Files, type RecordEvent, RunRecord, Runtime } from "hermes-effect"
+import { Agent, Files, type RecordEvent, RunRecord, Runtime } from "../src/index.ts"
 
 // Every run is recorded whole, with secrets masked: messages, requests, answers, calls, times, usage, cost.
 const line = ({ event }: RecordEvent.Entry): ReadonlyArray<string> => {

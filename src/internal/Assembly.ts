@@ -19,7 +19,7 @@ import { none, Plugins } from "../plugin/Plugins.ts"
 import type { Auxiliary } from "../routing/Auxiliary.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { UsageAccounts } from "../agent/Budget.ts"
-import { RunRecord } from "../session/RunRecord.ts"
+import { layerDefault as runRecordDefault, RunRecord } from "../session/RunRecord.ts"
 import type { SessionSearch } from "../session/SessionSearch.ts"
 import * as SessionStore from "../session/SessionStore.ts"
 import type { ApprovalJudge } from "../tool/approval/ApprovalJudge.ts"
@@ -150,7 +150,7 @@ export const assemble = <
     Layer.provideMerge(plugged),
     Layer.provideMerge(ToolRegistry.layerOf(toolsets).pipe(Layer.provide(side.forTools))),
     Layer.provideMerge(Hooks.layer([], options.hookSettings)),
-    Layer.provideMerge(Layer.fresh(options.record ?? RunRecord.layerDefault)),
+    Layer.provideMerge(Layer.fresh(options.record ?? runRecordDefault)),
     Layer.provideMerge(sessions),
     Layer.provide(Layer.mergeAll(support, UsageAccounts.layer, results)),
     Layer.provide(ChildProcesses.layerDefault())

@@ -10,7 +10,7 @@
  *
  * **Gotchas**
  *
- * {@link RunRecord.layerMemory} keeps a bounded number of entries: the oldest go first.
+ * {@link layerMemory} keeps a bounded number of entries: the oldest go first.
  *
  * **Example** (What a run did)
  *
@@ -150,14 +150,14 @@ const makeMemory = (capacity: number): Service => {
  *
  * @see {@link Service} for its members.
  */
-export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-effect/session/RunRecord") {
-  /** A record in memory of at most `capacity` entries. */
-  static readonly layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
-    Layer.sync(RunRecord, () => makeMemory(capacity))
+export class RunRecord extends Context.Service<RunRecord, Service>()("hermes-effect/session/RunRecord") {}
 
-  /** The record of the surroundings, or one in memory where there is none. */
-  static readonly layerDefault: Layer.Layer<RunRecord> = Layer.effect(
-    RunRecord,
-    Effect.map(Effect.serviceOption(RunRecord), Option.getOrElse(() => makeMemory(memoryCapacity)))
-  )
-}
+/** A record in memory of at most `capacity` entries. */
+export const layerMemory = (capacity: number = memoryCapacity): Layer.Layer<RunRecord> =>
+  Layer.sync(RunRecord, () => makeMemory(capacity))
+
+/** The record of the surroundings, or one in memory where there is none. */
+export const layerDefault: Layer.Layer<RunRecord> = Layer.effect(
+  RunRecord,
+  Effect.map(Effect.serviceOption(RunRecord), Option.getOrElse(() => makeMemory(memoryCapacity)))
+)

@@ -105,7 +105,7 @@ const readFrom = (entries: ReadonlyArray<RecordEvent.Entry>) =>
 /** A listener, memory, the database and a file tell the same. */
 const readersAgree = Effect.fnUntraced(function*({ heard, stored }: Outcome) {
   const path = `${yield* temporaryDirectory}/runs.jsonl`
-  const memory = yield* Effect.provide(readFrom(heard), RunRecord.RunRecord.layerMemory(), { local: true })
+  const memory = yield* Effect.provide(readFrom(heard), RunRecord.layerMemory(), { local: true })
   const file = yield* Effect.provide(readFrom(heard), RunRecordFile.layer({ path }).pipe(Layer.provide(NodeServices.layer)), { local: true })
   assert.deepStrictEqual(plain(memory), plain(stored), "memory")
   assert.deepStrictEqual(plain(file), plain(stored), "file")

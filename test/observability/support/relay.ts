@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import * as NemoRelayPlugin from "../../../src/observability/NemoRelayPlugin.ts"
 import type * as Library from "../../../src/observability/relay/Library.ts"
-import { RunRecord } from "../../../src/session/RunRecord.ts"
+import { layerMemory, RunRecord } from "../../../src/session/RunRecord.ts"
 
 type Json = Schema.Json
 
@@ -161,7 +161,7 @@ export interface Opened extends NemoRelayPlugin.Parts {
 /** Opens the plugin over a record in memory. */
 export const open = (...settings: Parameters<typeof NemoRelayPlugin.open>) =>
   Effect.gen(function*() {
-    const record = Context.get(yield* Layer.build(RunRecord.layerMemory()), RunRecord)
+    const record = Context.get(yield* Layer.build(layerMemory()), RunRecord)
     const parts = yield* Effect.provideService(NemoRelayPlugin.open(...settings), RunRecord, record)
     return { ...parts, record: Layer.succeed(RunRecord, record) } satisfies Opened
   })
