@@ -16,6 +16,7 @@ import { DatabaseSync } from "node:sqlite"
 import {
   Agent, Auxiliary, Delegate, Ids, SessionStore, type RecordEvent, RunRecord, RunRecordFile, Runtime, Scripted, Toolset
 } from "../../src/index.ts"
+import { foreignKeys } from "../support/plantedKeys.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const Echo = Tool.make("echo", {
@@ -268,6 +269,40 @@ describe("RunRecord", () => {
       // The last line is the end of the session, which comes when its runtime is closed.
       assert.deepStrictEqual(of(second.all, "SessionEnded"), [])
       assert.strictEqual(second.all.filter(({ sessionId }) => sessionId === first.sessionId).length, first.all.length)
+    }))
+
+  it.effect("a session that is removed takes its record along, and no other", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      yield* Effect.gen(function*() {
+        const { sessionId: first } = yield* Agent.run({ prompt: "1" })
+        const { sessionId: second } = yield* Agent.run({ prompt: "2" })
+        yield* SessionStore.SessionStore.use((store) => store.remove(first))
+        const left = yield* readAll()
+        assert.isAbove(left.length, 0)
+        assert.deepStrictEqual(Array.from(new Set(left.map(({ sessionId }) => sessionId))), [second])
+      }).pipe(Effect.provide(Runtime.layer({
+        provider: Scripted.layer([Scripted.complete("one"), Scripted.complete("two")]),
+        store: SessionStore.layerSqlite({ path })
+      })))
+    }))
+
+  it.effect("no key of any kind that a tool returns is in the rows", () =>
+    Effect.gen(function*() {
+      const path = `${yield* temporaryDirectory}/state.db`
+      const tool = Tool.make("keys", { success: Schema.String })
+      const kit = Toolkit.make(tool)
+      const lines = foreignKeys.map(([kind, key]) => `${kind}: ${key}`).join("\n")
+      yield* Effect.provide(Agent.run({ prompt: "go" }), Runtime.layer({
+        provider: Scripted.layer([Scripted.complete({ toolCalls: [{ name: "keys", params: {} }] }), Scripted.complete(lines)]),
+        tools: [Toolset.make("keys", kit, kit.toLayer({ keys: () => Effect.succeed(lines) }))],
+        store: SessionStore.layerSqlite({ path })
+      }))
+      const database = new DatabaseSync(path)
+      const rows = database.prepare("SELECT body FROM run_record UNION ALL SELECT envelope FROM messages").all().map((row) => String(row["body"])).join("\n")
+      database.close()
+      assert.include(rows, "CallEnded")
+      assert.deepStrictEqual(foreignKeys.filter(([, key]) => rows.includes(key)).map(([kind]) => kind), [])
     }))
 
   it.effect("entries of a newer version are left out and counted", () =>
