@@ -12,12 +12,16 @@ import * as History from "../../src/domain/History.ts"
 import * as Route from "../../src/domain/Route.ts"
 import type * as Atif from "../../src/observability/Atif.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
+import * as AtifConvert from "../../src/observability/AtifConvert.ts"
 import * as FromRuns from "../../src/observability/atif/FromRuns.ts"
 import { args as argumentsOf } from "../../src/observability/atif/Value.ts"
+import * as Atof from "../../src/observability/Atof.ts"
+import * as AtofRuns from "../../src/observability/atof/FromRuns.ts"
 import * as PartialAnswer from "../../src/routing/PartialAnswer.ts"
 import * as RunTree from "../../src/observability/RunTree.ts"
 import * as StoredRuns from "../../src/observability/StoredRuns.ts"
 import { type Outcome, planOf, runPlan } from "../support/generatedRuns.ts"
+import * as Recorded from "./support/recorded.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 type Tagged<Tag extends RecordEvent.Kind> = Extract<RecordEvent.RecordEvent, { readonly _tag: Tag }>
@@ -188,6 +192,34 @@ const usageAgrees = ({ sessions, stored }: Outcome) => {
   }
 }
 
+/** The stream of events is sound, the same live and stored, readable by the reference converter, and has the steps of the trajectory. */
+const streamIsWhole = ({ heard, sessionId, stored }: Outcome, trajectory: Atif.Trajectory) => {
+  const events = AtofRuns.of(stored, Recorded.agent)
+  assert.deepStrictEqual(plain(AtofRuns.of(heard, Recorded.agent)), plain(events), "events live and stored")
+  const stream = Atof.parse(events.map((event) => `${JSON.stringify(event)}\n`).join(""))
+  assert.deepStrictEqual(stream.faults, [])
+  assert.deepStrictEqual(Atof.check(stream), [])
+  assert.deepStrictEqual(Recorded.refusals(stream.events), [])
+  const { faults, trajectories } = AtifConvert.convert(stream.events)
+  assert.deepStrictEqual(faults, [])
+  const converted = trajectories.find((one) => one.session_id === sessionId)
+  assert.isDefined(converted)
+  if (converted === undefined) return
+  // Steps and results of one millisecond may stand in another order.
+  const told = (one: Atif.Trajectory) =>
+    trajectoriesBelow(one).map(({ session_id: id, steps }) => [
+      id,
+      steps.map((step) => JSON.stringify([
+        step.source,
+        textOfContent(step.message),
+        step.tool_calls?.map(({ arguments: args, function_name: name, tool_call_id: callId }) => [callId, name, args]),
+        step.observation?.results.map((result) => JSON.stringify([result.source_call_id, textOfContent(result.content)])).toSorted(),
+        step.metrics
+      ])).toSorted()
+    ])
+  assert.deepStrictEqual(told(converted), told(trajectory), "the steps of the stream")
+}
+
 const check = Effect.fnUntraced(function*(seed: number) {
   const outcome = yield* runPlan(planOf(seed))
   messagesAreComplete(outcome)
@@ -201,6 +233,7 @@ const check = Effect.fnUntraced(function*(seed: number) {
   assert.deepStrictEqual(plain(FromRuns.trajectory(RunTree.of(outcome.heard), outcome.sessionId)), plain(trajectory), "live and stored")
   if (trajectory === undefined) return yield* Effect.die(new Error("there is no trajectory"))
   trajectoryIsWhole(outcome, trajectory)
+  streamIsWhole(outcome, trajectory)
   usageAgrees(outcome)
 }, Effect.scoped)
 

@@ -184,8 +184,23 @@ export const make = (agent: Agent): Stream => {
     sessions.set(id, session)
     return session
   }
+  /** The scope of a child, with its first entry: under the call that made it, also where that is over by then. */
+  const openChild = (run: RunTree.Run, child: RunTree.Child): Session => {
+    const parent = sessions.get(child.parent.sessionId)
+    const scope = (child.call === undefined ? undefined : scopes.get(child.call)) ?? parent?.scope
+    return openSession(run.sessionId, Math.max(run.startedAt, child.startedAt), `child of ${child.parent.sessionId} ${child.parent.turnId}`, {
+      parent,
+      scope: scope?.uuid ?? null,
+      metadata: {
+        ...childFacts({ ...child, end: undefined }),
+        nemo_relay_scope_role: "subagent",
+        ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
+      },
+      data: { session_id: run.sessionId, input: child.start.goal }
+    })
+  }
   const sessionOf = (run: RunTree.Run): Session =>
-    sessions.get(run.sessionId) ?? openSession(run.sessionId, run.startedAt, `session ${run.turnId}`, {
+    sessions.get(run.sessionId) ?? (run.child !== undefined ? openChild(run, run.child) : openSession(run.sessionId, run.startedAt, `session ${run.turnId}`, {
       parent: undefined,
       scope: null,
       metadata: {
@@ -193,7 +208,7 @@ export const make = (agent: Agent): Stream => {
         ...(run.start === undefined ? {} : { platform: run.start.platform, provider: run.start.provider, model: run.start.model })
       },
       data: { session_id: run.sessionId }
-    })
+    }))
 
   const cutOff = (session: Session, node: RunTree.Attempt | RunTree.Call, scope: ScopeEvent, at: number): void => {
     session.open.delete(node)
@@ -284,19 +299,9 @@ export const make = (agent: Agent): Stream => {
   const childOpened = (child: RunTree.Child): void => {
     const session = sessionOf(child.parent)
     const scope = (child.call === undefined ? undefined : scopes.get(child.call)) ?? session.scope
-    const { start: { goal, sessionId } } = child
+    const { start: { sessionId } } = child
     const metadata = childFacts(child)
     mark(session, { name: "hermes.subagent.start", key: `child ${sessionId}`, at: child.startedAt, metadata }, scope.uuid)
-    openSession(sessionId, child.startedAt, `child of ${child.parent.sessionId} ${child.parent.turnId}`, {
-      parent: session,
-      scope: scope.uuid,
-      metadata: {
-        ...metadata,
-        nemo_relay_scope_role: "subagent",
-        ...(child.call === undefined ? {} : { parent_tool_call_id: child.call.id })
-      },
-      data: { session_id: sessionId, input: goal }
-    })
   }
   const childClosed = (child: RunTree.Child, at: number): void => {
     const session = sessionOf(child.parent)
@@ -339,6 +344,8 @@ export const make = (agent: Agent): Stream => {
       mark(session, { name: "hermes.turn.end", key: `turn end ${run.turnId}`, at, metadata: { ...facts, assistant_response: said } })
     }
     mark(session, { name: "hermes.session.end", key: `run end ${run.turnId}`, at, metadata: { ...facts, ...runEndFacts(run) } })
+    // Its parent told its end before it came to it.
+    if (run.child?.end !== undefined) closeSession(session, at, childFacts(run.child))
   }
 
   const changed = (change: RunTree.Change): void => {
