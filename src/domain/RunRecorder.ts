@@ -106,7 +106,9 @@ export const make = ({ hash, history, isChild = false, now, sessionId, sink, tur
       }),
     references: (messages) => {
       // Lists grow at their end; any other change begins anew, as a message in the middle may be another one.
-      const isLonger = messages.length >= asked.length && asked.every((message, index) => messages[index] === message)
+      let same = 0
+      while (same < asked.length && asked[same] === messages[same]) same++
+      const isLonger = same === asked.length
       const references = isLonger ? named.slice() : []
       if (!isLonger) asked.length = 0
       for (const message of messages.slice(asked.length)) {
