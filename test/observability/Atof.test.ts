@@ -103,17 +103,14 @@ describe("a stream of a run", () => {
     Effect.gen(function*() {
       const [end] = (yield* recorded(Runs.parallel)).filter((one) =>
         one.kind === "scope" && one.category === "llm" && one.scope_category === "end")
-      const message = {
-        role: "assistant",
-        content: "both",
-        reasoning_content: "two are better",
-        tool_calls: [
-          { id: "call_alpha", type: "function", function: { name: "slow", arguments: "{\"text\":\"alpha\"}" } },
-          { id: "call_beta", type: "function", function: { name: "echo", arguments: "{\"text\":\"beta\"}" } }
-        ]
-      }
+      const calls = [
+        { id: "call_alpha", name: "slow", arguments: "{\"text\":\"alpha\"}" },
+        { id: "call_beta", name: "echo", arguments: "{\"text\":\"beta\"}" }
+      ]
+      const said = { role: "assistant", content: "both", reasoning_content: "two are better" }
+      const message = { ...said, tool_calls: calls.map(({ id, ...rest }) => ({ id, type: "function", function: rest })) }
       assert.deepStrictEqual(end?.data_schema, { name: "openai/chat-completions", version: "1" })
-      assert.deepInclude(end?.data, { choices: [{ index: 0, message, finish_reason: "tool_calls" }], assistant_message: message, finish_reason: "tool_calls" })
+      assert.deepInclude(end?.data, { choices: [{ index: 0, message, finish_reason: "tool_calls" }], assistant_message: { ...said, tool_calls: calls }, finish_reason: "tool_calls" })
     }))
 
   it.effect("an interrupted run ends its open scopes", () =>

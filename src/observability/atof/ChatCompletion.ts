@@ -126,6 +126,13 @@ export const finishReason = ({ end }: Attempt): string | null => {
 /** True of an answer that says something that a reader can take. */
 export const saysSomething = ({ calls, text }: Answer): boolean => calls.length > 0 || MessageText.plain(text) !== ""
 
+/** The message as the NeMo Relay document prints it: name and arguments of a call stand beside its id. */
+const printed = (answer: Answer, message: Facts): Facts =>
+  answer.calls.length === 0 ? message : {
+    ...message,
+    tool_calls: answer.calls.map(({ id, name, params }) => ({ id, name, arguments: JSON.stringify(args(json(params))) }))
+  }
+
 /** The answer of an attempt, or what came of one that broke off; null where there is neither text nor a call. */
 export const response = (attempt: Attempt, answer: Answer): Schema.Json => {
   if (!saysSomething(answer)) return null
@@ -137,7 +144,7 @@ export const response = (attempt: Attempt, answer: Answer): Schema.Json => {
     model: attempt.end?.model ?? attempt.start.route.model,
     choices: [{ index: 0, message, finish_reason }],
     usage: usage(attempt),
-    assistant_message: message,
+    assistant_message: printed(answer, message),
     finish_reason
   }
 }
