@@ -8,12 +8,13 @@
  * library or without it. An exporter that the `plugins.toml` has takes the place of ours, each for itself, while its
  * components are on; when they cannot be turned on, ours write.
  *
- * Without an adaptive component nothing wraps calls.
+ * What the library is told comes of the run record, whole and without secrets, at the record's instants. Without an adaptive
+ * component nothing wraps calls; with one, calls that the library executes are told by it alone, at its own instants.
  *
  * **Gotchas**
  *
- * `observability/trace` writes the same files: enable one of the two. A `plugins.toml` is read once, when the plugin is
- * loaded.
+ * `observability/trace` writes the same files: enable one of the two, else they are written once and a warning says so. A
+ * `plugins.toml` is read once, when the plugin is loaded.
  *
  * **Example** (In an application)
  *
@@ -34,19 +35,17 @@ import type * as FileSystem from "effect/FileSystem"
 import type * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
-import * as Semaphore from "effect/Semaphore"
 import { Environment, HiddenVariables } from "../config/Environment.ts"
-import type { Hook } from "../hooks/Hook.ts"
 import { describe } from "../middleware/Faults.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Plugin from "../plugin/Plugin.ts"
-import type { RunRecord } from "../session/RunRecord.ts"
+import type { Listener, RunRecord } from "../session/RunRecord.ts"
 import { text } from "./atif/Value.ts"
 import type { Event } from "./Atof.ts"
 import * as Activation from "./relay/Activation.ts"
-import * as HookEvents from "./relay/HookEvents.ts"
 import * as PluginsToml from "./relay/PluginsToml.ts"
 import * as Library from "./relay/Library.ts"
+import * as RecordFeed from "./relay/RecordFeed.ts"
 import * as RelayMiddleware from "./relay/RelayMiddleware.ts"
 import * as Spans from "./relay/Spans.ts"
 import * as TracePlugin from "./TracePlugin.ts"
@@ -60,9 +59,8 @@ export interface Settings {
   readonly pluginsToml: string | undefined
 }
 
-/** What goes into a runtime. */
+/** Parts for a runtime. */
 export interface Parts {
-  readonly hooks: ReadonlyArray<Hook>
   readonly middleware: ReadonlyArray<Middleware.LlmExecution | Middleware.ToolExecution>
 }
 
@@ -105,29 +103,38 @@ const withLibrary = Effect.fnUntraced(function*(library: Library.Library, { plug
     spans.clear()
     if (activation !== undefined) yield* activation.off
   })
-  // Whoever comes while components are turned on or off waits, so that its events are seen by them.
-  const turn = yield* Semaphore.make(1)
-  const relay: HookEvents.Sink = {
-    write: (events) => events.length === 0 ? Effect.void : turn.withPermits(1)(Effect.forEach(events, play, { discard: true }))
-  }
-
+  const passed = new Set<Listener>()
+  // Closed in the opposite order: what is passed on at the end is written.
   yield* TracePlugin.open(trace, {
-    atof: () => activation?.owner()?.hasAtof === true,
-    atif: () => activation?.owner()?.hasAtif === true
+    taken: {
+      atof: () => activation?.owner()?.hasAtof === true,
+      atif: () => activation?.owner()?.hasAtif === true
+    },
+    listen: (listener) => Effect.acquireRelease(Effect.sync(() => void passed.add(listener)), () => Effect.sync(() => passed.delete(listener)))
   })
-  const hook = yield* HookEvents.hook(trace.agent, [relay])
+  const feed = yield* RecordFeed.open({
+    agent: trace.agent,
+    play,
+    passOn: (entries) => passed.forEach((listener) => listener(entries)),
+    tell
+  })
+  /** Runs whose beginning was played before their first call, by agent: what the library executes comes after it. */
+  const begun = new WeakMap<Spans.Agent, string>()
   const middleware = found?.document.mode === undefined ? [] : RelayMiddleware.make({
     library,
-    at: (kind, sessionId) => {
+    at: Effect.fnUntraced(function*(kind, { sessionId, turnId }) {
+      const known = spans.agent(sessionId)
+      if (known === undefined || begun.get(known) !== turnId) yield* feed.catchUp
       const agent = spans.agent(sessionId)
+      if (agent !== undefined) begun.set(agent, turnId)
       const mode = activation?.active()?.mode
       return agent === undefined || mode === undefined || !managed()[kind] ? undefined : { agent, mode }
-    }
+    })
   })
-  return { hooks: [hook], middleware }
+  return { middleware }
 })
 
-/** Hooks and middleware, for as long as the scope lives. Without the library there is one warning, and our own writers. */
+/** Middleware, for as long as the scope lives. Without the library there is one warning, and our own writers. */
 export const open = (
   settings: Settings,
   load: Effect.Effect<Library.Library, Library.NoLibrary> = Library.load
@@ -140,7 +147,7 @@ export const open = (
       settings.pluginsToml === undefined ? "" : `, components of ${settings.pluginsToml} are off`
     }`)
     yield* TracePlugin.open(settings.trace)
-    return { hooks: [], middleware: [] }
+    return { middleware: [] }
   })
 
 const details = {

@@ -35,7 +35,7 @@ import { Environment } from "../config/Environment.ts"
 import type { Entry } from "../domain/RecordEvent.ts"
 import * as Plugin from "../plugin/Plugin.ts"
 import * as MaskedMessage from "../session/MaskedMessage.ts"
-import { RunRecord } from "../session/RunRecord.ts"
+import { RunRecord, type Service } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import type { Event } from "./Atof.ts"
 import type { Stream as AtofStream } from "./atof/FromRuns.ts"
@@ -49,6 +49,13 @@ export const flushDeadline = Duration.seconds(5)
 export interface Taken {
   readonly atof: () => boolean
   readonly atif: () => boolean
+}
+
+/** Circumstances of the writers; absent where they are alone. */
+export interface Beside {
+  readonly taken?: Taken | undefined
+  /** Passes entries on in the place of the record. */
+  readonly listen?: Service["listen"] | undefined
 }
 
 const nobody: Taken = { atof: () => false, atif: () => false }
@@ -70,9 +77,9 @@ const unless = (isTaken: () => boolean): (entry: Entry) => boolean => {
 const follow = Effect.fnUntraced(function*(
   label: string,
   { finish, handle }: { readonly handle: (entries: ReadonlyArray<Entry>) => Effect.Effect<void>; readonly finish: Effect.Effect<void> },
-  isTaken: () => boolean
-): Effect.fn.Return<void, never, RunRecord | Scope.Scope> {
-  const record = yield* RunRecord
+  isTaken: () => boolean,
+  listen: Service["listen"]
+): Effect.fn.Return<void, never, Scope.Scope> {
   const safe = yield* MaskedMessage.forExport
   const isWanted = unless(isTaken)
   const queue = yield* Queue.unbounded<ReadonlyArray<Entry>, Cause.Done>()
@@ -88,13 +95,14 @@ const follow = Effect.fnUntraced(function*(
     )
   )
   // A session is judged when it is heard of, so that its events are in one place.
-  yield* record.listen((entries) => void Queue.offerUnsafe(queue, entries.filter(isWanted)))
+  yield* listen((entries) => void Queue.offerUnsafe(queue, entries.filter(isWanted)))
 })
 
-type Earlier = (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
+/** Reads what was recorded of a session before a turn of it. */
+export type Earlier = (sessionId: string, turnId: string) => Effect.Effect<ReadonlyArray<Entry>>
 
 /** Reads what the store has of a session before a turn of it. */
-const earlierRuns: Effect.Effect<Earlier, never, RunRecord> = Effect.gen(function*() {
+export const earlierRuns: Effect.Effect<Earlier, never, RunRecord> = Effect.gen(function*() {
   const record = yield* RunRecord
   const store = yield* Effect.serviceOption(SessionStore)
   return (sessionId, turnId) =>
@@ -107,7 +115,7 @@ const earlierRuns: Effect.Effect<Earlier, never, RunRecord> = Effect.gen(functio
 })
 
 /** Makes events of entries; a session that was recorded before this stream is recalled first. */
-const eventsOf = (stream: AtofStream, earlier: Earlier) => {
+export const eventsOf = (stream: AtofStream, earlier: Earlier) => {
   const known = new Set<string>()
   return Effect.fnUntraced(function*(entries: ReadonlyArray<Entry>) {
     const events: Array<Event> = []
@@ -127,24 +135,56 @@ const eventsOf = (stream: AtofStream, earlier: Earlier) => {
   })
 }
 
-/** Writes the files of the enabled exporters, as long as the scope lives. Nothing is listened to when all are disabled. */
+/** Files that are written of each record. */
+const claimed = new WeakMap<Service, Set<string>>()
+
+/** Settings without the files that another plugin of the runtime writes already: nothing is written twice. */
+const claim = Effect.fnUntraced(function*(
+  { agent, atif, atof }: TraceSettings.TraceSettings
+): Effect.fn.Return<TraceSettings.TraceSettings, never, RunRecord | Scope.Scope> {
+  const record = yield* RunRecord
+  const files = claimed.get(record) ?? new Set()
+  claimed.set(record, files)
+  const wanted = {
+    atof: atof && JSON.stringify(["atof", atof.directory, atof.filename]),
+    atif: atif && JSON.stringify(["atif", atif.directory, atif.filenameTemplate])
+  }
+  const keys = [wanted.atof, wanted.atif].filter((key) => key !== undefined)
+  const taken = new Set(keys.filter((key) => files.has(key)))
+  if (taken.size > 0) {
+    yield* Effect.logWarning("Two plugins would write the same ATOF and ATIF files; they are written once: enable observability/trace or observability/nemo_relay, not both.")
+  }
+  yield* Effect.acquireRelease(
+    Effect.sync(() => keys.forEach((key) => files.add(key))),
+    () => Effect.sync(() => keys.forEach((key) => taken.has(key) || files.delete(key)))
+  )
+  const isFree = (key: string | undefined): boolean => key !== undefined && !taken.has(key)
+  return { agent, atof: isFree(wanted.atof) ? atof : undefined, atif: isFree(wanted.atif) ? atif : undefined }
+})
+
+/**
+ * Writes the files of the enabled exporters, as long as the scope lives. Nothing is listened to when all are disabled. Files that
+ * another plugin of the runtime writes are one warning, and are written once.
+ */
 export const open = (
-  { agent, atif, atof }: TraceSettings.TraceSettings,
-  taken: Taken = nobody
+  settings: TraceSettings.TraceSettings,
+  { listen, taken = nobody }: Beside = {}
 ): Effect.Effect<void, never, RunRecord | FileSystem.FileSystem | Path.Path | Scope.Scope> =>
   Effect.gen(function*() {
+    const { agent, atif, atof } = yield* claim(settings)
+    const entries = listen ?? (yield* RunRecord).listen
     if (atof !== undefined) {
       const [AtofWriter, FromRuns] = yield* Effect.promise(() => Promise.all([import("./AtofWriter.ts"), import("./atof/FromRuns.ts")]))
       const writer = yield* AtofWriter.make(atof)
       const stream = FromRuns.make(agent)
       const events = eventsOf(stream, yield* earlierRuns)
-      const handle = (entries: ReadonlyArray<Entry>) => Effect.flatMap(events(entries), writer.write)
-      yield* follow("ATOF events", { handle, finish: Effect.suspend(() => writer.write(stream.close())) }, taken.atof)
+      const handle = (given: ReadonlyArray<Entry>) => Effect.flatMap(events(given), writer.write)
+      yield* follow("ATOF events", { handle, finish: Effect.suspend(() => writer.write(stream.close())) }, taken.atof, entries)
     }
     if (atif !== undefined) {
       const AtifWriter = yield* Effect.promise(() => import("./AtifWriter.ts"))
       const writer = yield* AtifWriter.make(atif, yield* earlierRuns)
-      yield* follow("ATIF files", { handle: writer.write, finish: writer.close }, taken.atif)
+      yield* follow("ATIF files", { handle: writer.write, finish: writer.close }, taken.atif, entries)
     }
   })
 

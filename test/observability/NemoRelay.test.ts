@@ -7,19 +7,27 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import type * as FileSystem from "effect/FileSystem"
+import type * as Path from "effect/Path"
 import * as AiError from "effect/ai/AiError"
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as Ids from "../../src/domain/Ids.ts"
+import type { RecordEvent } from "../../src/domain/RecordEvent.ts"
+import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Atof from "../../src/observability/Atof.ts"
+import * as NemoRelayPlugin from "../../src/observability/NemoRelayPlugin.ts"
 import * as Library from "../../src/observability/relay/Library.ts"
+import * as TracePlugin from "../../src/observability/TracePlugin.ts"
 import * as TraceSettings from "../../src/observability/TraceSettings.ts"
 import { HiddenVariables, takeOver } from "../../src/platform/ProcessVariables.ts"
+import * as Plugin from "../../src/plugin/Plugin.ts"
+import type { RunRecord } from "../../src/session/RunRecord.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
-import * as Payloads from "../hooks/support/events.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import * as Fake from "./support/relay.ts"
 import * as Runs from "./support/runs.ts"
@@ -92,17 +100,17 @@ const withRelay = <A, E>(
 
 const own = (directory: string) => Atof.parse(readFileSync(join(directory, "own.jsonl"), "utf8"))
 
-/** What the runtime tells a hook. */
-const tell = ({ hooks }: Fake.Opened, event: string, payload: object) =>
-  Effect.forEach(hooks, ({ listeners }) =>
-    Effect.forEach(listeners.filter((listener) => listener.event === event), ({ handle }) => handle(payload), { discard: true }), { discard: true })
+const started: RecordEvent = {
+  _tag: "RunStarted", version: 1, source: "cli", platform: "cli", provider: "p", model: "m", cwd: "/", resumed: false
+}
+const ended: RecordEvent = { _tag: "SessionEnded", reason: "shutdown" }
 
-const begin = (parts: Fake.Opened, id: string) => tell(parts, "on_session_start", { session_id: id, model: "m", platform: "cli" })
-const finish = (parts: Fake.Opened, id: string) => tell(parts, "on_session_finalize", { session_id: id, platform: "cli" })
+const begin = ({ write }: Fake.Opened, id: string) => write(id, started)
+const finish = ({ write }: Fake.Opened, id: string) => write(id, ended)
 
 /** A run with a model that calls two tools at once and then answers. */
-const run = (parts: Fake.Opened, turns: ReadonlyArray<Scripted.Turn> = Runs.parallel, sessionId = "s1") =>
-  Effect.provide(Agent.run({ prompt: "go", sessionId }), Runs.runtime(turns, parts.hooks, parts.middleware, [], { record: parts.record }).layer)
+const run = (parts: Fake.Opened, turns: ReadonlyArray<Scripted.Turn> = Runs.parallel, sessionId = "s1", hooks: ReadonlyArray<Hook> = []) =>
+  Effect.provide(Agent.run({ prompt: "go", sessionId }), Runs.runtime(turns, hooks, parts.middleware, [], { record: parts.record }).layer)
 
 describe("events", () => {
   it.effect("140 and 141 are scopes, calls and marks, in order, with their own instants", () =>
@@ -132,34 +140,30 @@ describe("events", () => {
           name: "wild",
           rewrite: (request) => Effect.succeed(Middleware.rewritten({ ...request, extra_body: cycle }))
         })
-        const { fake } = yield* withRelay(toml === undefined ? {} : { toml }, ({ hooks, middleware }) =>
-          Effect.provide(Agent.run({ prompt: "go" }), Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), hooks, middleware: [wild, ...middleware] })))
+        const { fake } = yield* withRelay(toml === undefined ? {} : { toml }, ({ middleware, record }) =>
+          Effect.provide(Agent.run({ prompt: "go" }), Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), record, middleware: [wild, ...middleware] })))
         assert.include(JSON.stringify(fake.of(toml === undefined ? "llm" : "llm execute")), "\"big\":\"10\"")
         for (const { data, metadata } of fake.asked) assert.deepStrictEqual(JSON.parse(JSON.stringify([data, metadata])), [data, metadata])
       }))
   }
 
-  it.effect("142 an answer, a failure and a result without a beginning are marks", () =>
+  it.effect("142 an end without a beginning is a pair: each call is told once, with its outcome", () =>
     Effect.gen(function*() {
-      const { fake } = yield* withRelay({}, (parts) =>
-        Effect.gen(function*() {
-          yield* tell(parts, "post_api_request", Payloads.apiAnswer)
-          yield* tell(parts, "api_request_error", Payloads.apiError)
-          yield* tell(parts, "post_tool_call", Payloads.toolDone)
-        }))
-      assert.deepStrictEqual(fake.of("event").map(({ name }) => name), [
-        "hermes.api.response.unmatched", "hermes.api.error", "hermes.tool.response.unmatched"
-      ])
+      const { fake } = yield* withRelay({}, ({ write }) =>
+        write("s1", started, { _tag: "CallEnded", callId: "c", name: "nobody", status: "blocked", ran: false, reason: "unknown_tool", durationMillis: 0, output: "no" }))
+      assert.deepStrictEqual(fake.calls(), ["push hermes-session-s1", "tool nobody", "tool end", "pop"])
+      assert.deepInclude(fake.of("tool end")[0]?.metadata, { status: "blocked", reason: "unknown_tool", tool_call_id: "c", "otel.status_code": "ERROR" })
     }))
 
   it.effect("143 approvals are marks of their session (ARCHITECTURE §7: they carry its id)", () =>
     Effect.gen(function*() {
-      const { fake } = yield* withRelay({}, (parts) =>
-        Effect.gen(function*() {
-          yield* tell(parts, "pre_tool_call", { session_id: "s1", turn_id: "t", tool_call_id: "c", tool_name: "terminal", args: {} })
-          yield* tell(parts, "pre_approval_request", { session_id: "s1", turn_id: "t", tool_call_id: "c", command: "rm x", description: "removes" })
-          yield* tell(parts, "post_approval_response", { session_id: "s1", turn_id: "t", tool_call_id: "c", choice: "deny" })
-        }))
+      const { fake } = yield* withRelay({}, ({ write }) =>
+        write(
+          "s1",
+          started,
+          { _tag: "CallStarted", callId: "c", name: "terminal", args: {}, apiRequestId: "r", parallel: false },
+          { _tag: "ApprovalDecided", callId: "c", subject: "rm x", choice: "deny", description: "removes", waitedMillis: 0 }
+        ))
       const [root] = fake.of("push")
       assert.deepStrictEqual(fake.of("event").map(({ metadata, name, parent }) => [name, parent === root?.uuid, metadata["choice"]]), [
         ["hermes.approval.request", true, undefined], ["hermes.approval.response", true, "deny"]
@@ -168,17 +172,21 @@ describe("events", () => {
 
   it.effect("145 and 146 a child is a scope under its parent's, and says which call it belongs to", () =>
     Effect.gen(function*() {
-      const link = { parent_session_id: "P", child_session_id: "C", child_subagent_id: "sa-0", child_role: "leaf", child_goal: "goal", parent_tool_call_id: "d" }
-      const { fake } = yield* withRelay({}, (parts) =>
+      const child = Ids.SessionId.make("C")
+      const { fake } = yield* withRelay({}, ({ write }) =>
         Effect.gen(function*() {
-          yield* tell(parts, "pre_tool_call", { session_id: "P", turn_id: "t", tool_call_id: "d", tool_name: "delegate_task", args: {} })
-          yield* tell(parts, "subagent_start", link)
-          yield* begin(parts, "C")
-          yield* tell(parts, "subagent_stop", { ...link, child_status: "completed" })
+          yield* write(
+            "P",
+            started,
+            { _tag: "CallStarted", callId: "d", name: "delegate_task", args: {}, apiRequestId: "r", parallel: false },
+            { _tag: "ChildStarted", callId: "d", subagentId: "sa-0", sessionId: child, goal: "goal", role: "leaf", background: false }
+          )
+          yield* write("C", started)
+          yield* write("P", { _tag: "ChildEnded", subagentId: "sa-0", sessionId: child, status: "completed", durationMillis: 1 })
         }))
-      const [parent, child] = fake.of("push")
-      assert.strictEqual(child?.parent, parent?.uuid)
-      assert.deepInclude(child?.metadata, {
+      const [parent, inner] = fake.of("push")
+      assert.strictEqual(inner?.parent, parent?.uuid)
+      assert.deepInclude(inner?.metadata, {
         session_id: "C", trajectory_id: "C", parent_trajectory_id: "P", nemo_relay_scope_role: "subagent", subagent_id: "sa-0", parent_session_id: "P",
         parent_tool_call_id: "d"
       })
@@ -189,12 +197,65 @@ describe("events", () => {
       assert.deepStrictEqual(fake.calls().slice(-2), ["tool end", "pop"], "the child's scope is closed before its parent's")
     }))
 
+  it.effect("prompts, requests, arguments and results are whole, at the instants of the record", () =>
+    Effect.gen(function*() {
+      const long = "long ".repeat(4000)
+      const many = Array.from({ length: 120 }, (_, index) => `value ${index}`)
+      const turns = [Scripted.complete({ toolCalls: [{ id: "c", name: "echo", params: { text: long, many } }] }), Scripted.complete(long)]
+      const { fake } = yield* withRelay({}, (parts) => run(parts, turns))
+      assert.deepStrictEqual(fake.of("tool")[0]?.data, { text: long, many })
+      assert.strictEqual(fake.of("tool end")[0]?.data, long)
+      assert.include(JSON.stringify(fake.of("llm")[1]?.data), JSON.stringify(long))
+      assert.include(JSON.stringify(fake.of("llm end")[1]?.data), long)
+      const instants = fake.asked.flatMap(({ micros }) => typeof micros === "number" ? [micros] : [])
+      assert.deepStrictEqual(instants, instants.toSorted((a, b) => a - b))
+      assert.strictEqual(new Set(instants).size, instants.length)
+    }))
+
   it.effect("what the library refuses is one warning, and the run and our own files stand", () =>
     Effect.gen(function*() {
       const { directory, value, warnings } = yield* withRelay({ wishes: { refuses: new Error("no") }, exports: true }, (parts) => run(parts))
       assert.strictEqual(value.text, "parallel tools complete.")
       assert.deepStrictEqual(warnings, ["NeMo Relay refused an event: no"])
       assert.deepStrictEqual(Atof.check(own(directory)), [])
+    }))
+})
+
+describe("beside the trace plugin", () => {
+  const both = (plugins: (trace: TraceSettings.TraceSettings, load: ReturnType<typeof Fake.make>["load"]) => ReadonlyArray<Plugin.Plugin<RunRecord | FileSystem.FileSystem | Path.Path>>) =>
+    Effect.gen(function*() {
+      const directory = yield* temporaryDirectory
+      const warnings: Array<string> = []
+      const trace = TraceSettings.fromVariables((name) =>
+        ({ ATOF_ENABLED: "1", ATOF_OUTPUT_DIRECTORY: directory, ATOF_FILENAME: "own.jsonl", ATIF_ENABLED: "1", ATIF_OUTPUT_DIRECTORY: directory } as Record<string, string>)[
+          name.slice("HERMES_NEMO_RELAY_".length)
+        ])
+      const { layer } = Runs.runtime(Runs.parallel, [], [], plugins(trace, Fake.make().load))
+      yield* Effect.scoped(Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), layer)).pipe(
+        Effect.provide(Logger.layer([Logger.make(({ logLevel, message }) => {
+          if (logLevel === "Warn") warnings.push(String(message))
+        })])),
+        Effect.provide(NodeServices.layer)
+      )
+      return { stream: own(directory), warnings }
+    })
+  const relay = (trace: TraceSettings.TraceSettings, load: ReturnType<typeof Fake.make>["load"]) =>
+    Plugin.make({ name: "observability/nemo_relay", build: NemoRelayPlugin.open({ trace, pluginsToml: undefined }, load) })
+
+  it.effect("each event is written once, and one warning says that two plugins would write it, in either order", () =>
+    Effect.gen(function*() {
+      const alone = yield* both((trace) => [TracePlugin.make(trace)])
+      assert.deepStrictEqual(alone.warnings, [])
+      for (const plugins of [
+        yield* both((trace, load) => [TracePlugin.make(trace), relay(trace, load)]),
+        yield* both((trace, load) => [relay(trace, load), TracePlugin.make(trace)])
+      ]) {
+        assert.deepStrictEqual(plugins.warnings, [
+          "Two plugins would write the same ATOF and ATIF files; they are written once: enable observability/trace or observability/nemo_relay, not both."
+        ])
+        assert.deepStrictEqual(Atof.check(plugins.stream), [])
+        assert.deepStrictEqual(plugins.stream.events.map(({ name }) => name), alone.stream.events.map(({ name }) => name))
+      }
     }))
 })
 
@@ -313,7 +374,6 @@ describe("a plugins.toml", () => {
         Effect.gen(function*() {
           yield* Effect.all([begin(parts, "one"), begin(parts, "two")], { concurrency: "unbounded" })
           yield* finish(parts, "one")
-          assert.strictEqual(parts.hooks.length, 1)
           yield* finish(parts, "two")
         }))
       const calls = overlapping.fake.calls()
@@ -338,11 +398,11 @@ describe("a plugins.toml", () => {
     Effect.gen(function*() {
       const { fake } = yield* withRelay({ toml: exporters }, (parts) =>
         Effect.gen(function*() {
+          const sessionId = Ids.SessionId.make("child")
           yield* begin(parts, "one")
-          yield* tell(parts, "subagent_start", { parent_session_id: "one", child_session_id: "child", child_goal: "g" })
+          yield* parts.write("one", { _tag: "ChildStarted", subagentId: "sa-0", sessionId, goal: "g", role: "leaf", background: true })
           yield* begin(parts, "child")
           yield* finish(parts, "one")
-          yield* tell(parts, "pre_llm_call", { session_id: "child", turn_id: "t", user_message: "later" })
           yield* Effect.andThen(begin(parts, "two"), finish(parts, "two"))
         }))
       assert.deepStrictEqual(fake.calls().filter((call) => /^(initialize|close)/u.test(call)), ["initialize", "close", "initialize", "close"])
@@ -351,6 +411,7 @@ describe("a plugins.toml", () => {
   it.effect("of a second runtime in the same process is refused by the library; that one goes on with its own files", () =>
     Effect.gen(function*() {
       const fake = Fake.make()
+      const asked = (times: number) => Effect.repeat(Effect.yieldNow, { until: () => fake.configs.length === times })
       const directory = yield* temporaryDirectory
       const file = join(directory, "plugins.toml")
       writeFileSync(file, exporters(directory))
@@ -359,7 +420,9 @@ describe("a plugins.toml", () => {
         const first = yield* Fake.open({ trace, pluginsToml: file }, fake.load)
         const second = yield* Fake.open({ trace, pluginsToml: file }, fake.load)
         yield* begin(first, "one")
+        yield* asked(1)
         yield* run(second, [Scripted.complete("ok")], "two")
+        yield* asked(2)
         yield* finish(first, "one")
         yield* finish(second, "two")
       })).pipe(Effect.provide(NodeServices.layer))
@@ -423,7 +486,7 @@ describe("managed execution", () => {
         done.push({ result, status })
       }))
     return Effect.map(
-      withRelay({ toml: () => adaptive, wishes }, (parts) => Effect.exit(run({ ...parts, hooks: [...parts.hooks, watch] }, turns))),
+      withRelay({ toml: () => adaptive, wishes }, (parts) => Effect.exit(run(parts, turns, "s1", [watch]))),
       ({ fake, warnings }) => ({ fake, warnings, results: done })
     )
   }
@@ -459,9 +522,9 @@ describe("managed execution", () => {
     Effect.gen(function*() {
       const provider = Scripted.layer([Scripted.complete("end")])
       const wishes: Fake.Wishes = { llm: (next, request) => next(JSON.parse(JSON.stringify(request).replaceAll("\"go\"", "\"went\""))) }
-      const { value } = yield* withRelay({ toml: () => adaptive, wishes }, ({ hooks, middleware }) =>
+      const { value } = yield* withRelay({ toml: () => adaptive, wishes }, ({ middleware, record }) =>
         Effect.andThen(Agent.run({ prompt: "go", sessionId: "s1" }), Effect.flatMap(Scripted.Inspection, ({ requests }) => requests)).pipe(
-          Effect.provide(Layer.merge(Runtime.layer({ provider, hooks, middleware }), provider))
+          Effect.provide(Layer.merge(Runtime.layer({ provider, record, middleware }), provider))
         ))
       assert.include(JSON.stringify(value[0]), "\"went\"")
       assert.notInclude(JSON.stringify(value[0]), "\"go\"")
@@ -536,7 +599,7 @@ describe("managed execution", () => {
     Effect.gen(function*() {
       const { fake } = yield* withRelay({ toml: () => adaptive }, (parts) =>
         Effect.gen(function*() {
-          const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c", name: "hang" }] })], parts.hooks, parts.middleware, [], { record: parts.record })
+          const { hanging, layer } = Runs.runtime([Scripted.complete({ toolCalls: [{ id: "c", name: "hang" }] })], [], parts.middleware, [], { record: parts.record })
           const fiber = yield* Effect.forkChild(Effect.provide(Agent.run({ prompt: "go", sessionId: "s1" }), layer))
           yield* Deferred.await(hanging)
           yield* Fiber.interrupt(fiber)

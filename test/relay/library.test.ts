@@ -14,6 +14,9 @@ import { AsyncLocalStorage } from "node:async_hooks"
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Agent from "../../src/agent/Agent.ts"
+import * as Ids from "../../src/domain/Ids.ts"
+import { record, RunRecorder } from "../../src/domain/RunRecorder.ts"
+import type { Hook } from "../../src/hooks/Hook.ts"
 import * as Hooks from "../../src/hooks/Hooks.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import * as AtifCheck from "../../src/observability/AtifCheck.ts"
@@ -110,8 +113,8 @@ const withRelay = <A, E>(
     return { value, directory, ...written }
   })
 
-const run = (parts: Fake.Opened, turns: ReadonlyArray<Scripted.Turn>, sessionId = "s1", prompt = "go") =>
-  Effect.provide(Agent.run({ prompt, sessionId }), Runs.runtime(turns, parts.hooks, parts.middleware, [], { record: parts.record }).layer)
+const run = (parts: Fake.Opened, turns: ReadonlyArray<Scripted.Turn>, sessionId = "s1", hooks: ReadonlyArray<Hook> = []) =>
+  Effect.provide(Agent.run({ prompt: "go", sessionId }), Runs.runtime(turns, hooks, parts.middleware, [], { record: parts.record }).layer)
 
 const errors = (value: unknown) => AtifCheck.check(value).filter(({ severity }) => severity === "error")
 
@@ -193,11 +196,8 @@ describe("a configuration of the first generation", () => {
     Effect.gen(function*() {
       const { stream, trajectories } = yield* withRelay(exporters, (parts) =>
         Effect.forEach(["one", "two"], (id) =>
-          Effect.andThen(
-            run(parts, [Scripted.complete(id)], id),
-            Effect.forEach(parts.hooks, ({ listeners }) =>
-              Effect.forEach(listeners.filter(({ event }) => event === "on_session_finalize"), ({ handle }) => handle({ session_id: id, platform: "cli" })))
-          )))
+          // The session ends with its runtime.
+          run(parts, [Scripted.complete(id)], id)))
       assertSound(stream)
       const sessions = stream.events.filter((event) => event.kind === "scope" && event.category === "agent").map(({ metadata }) => metadata?.["session_id"])
       assert.deepStrictEqual(sessions, ["one", "one", "two", "two"])
@@ -241,11 +241,11 @@ for (const [way, toml] of ways) {
         const cycle: Record<string, unknown> = { big: 10n, when: new Date(0), nothing: undefined, half: "\ud800" }
         cycle["self"] = cycle
         for (let n = 0; n < 10_000; n++) cycle["deep"] = { deep: cycle["deep"] }
-        const { stream, text, value } = yield* withRelay(toml, ({ hooks, middleware }) => {
+        const { stream, text, value } = yield* withRelay(toml, ({ middleware, record }) => {
           const wild = (request: object) => ({ ...request, extra_body: cycle })
           return Effect.provide(
             Agent.run({ prompt: "go", sessionId: "s1" }),
-            Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), hooks, middleware: [rewriting(wild), ...middleware] })
+            Runtime.layer({ provider: Scripted.layer([Scripted.complete("ok")]), record, middleware: [rewriting(wild), ...middleware] })
           )
         })
         assert.strictEqual(value.text, "ok")
@@ -257,11 +257,11 @@ for (const [way, toml] of ways) {
     it.live("19 keep a secret out of the library's files", () =>
       Effect.gen(function*() {
         const secret = `sk-${"proj-abcdefghijklmnopqrstuvwxyz0123456789"}`
-        const { text, trajectories } = yield* withRelay(toml, ({ hooks, middleware }) => {
+        const { text, trajectories } = yield* withRelay(toml, ({ middleware, record }) => {
           const leaky = (request: object) => ({ ...request, api_key: secret, extra_headers: { authorization: `Bearer ${secret}` } })
           return Effect.provide(
             Agent.run({ prompt: `my key is ${secret}` }),
-            Runtime.layer({ provider: Scripted.layer([Scripted.complete(`so it is ${secret}`)]), hooks, middleware: [rewriting(leaky), ...middleware] })
+            Runtime.layer({ provider: Scripted.layer([Scripted.complete(`so it is ${secret}`)]), record, middleware: [rewriting(leaky), ...middleware] })
           )
         })
         assert.isAbove(text.length, 0)
@@ -290,10 +290,10 @@ for (const [way, toml] of ways) {
         const look = () => Effect.sync(() => String(seen.push(context.getStore())))
         const probe = Middleware.llmExecution({ name: "probe", wrap: (next) => (request) => Effect.andThen(look(), next(request)) })
         const handlers = delegates.toLayer({ delegate: look })
-        yield* withRelay(toml, ({ hooks, middleware }) => {
+        yield* withRelay(toml, ({ middleware, record }) => {
           const turns = [Scripted.complete({ toolCalls: [{ id: "c", name: "delegate", params: { goal: "g" } }] }), Scripted.complete("ok")]
           const tools = [Toolset.make("delegates", delegates, handlers)]
-          const layer = Runtime.layer({ provider: Scripted.layer(turns), tools, hooks, middleware: [...middleware, probe] })
+          const layer = Runtime.layer({ provider: Scripted.layer(turns), tools, record, middleware: [...middleware, probe] })
           return Effect.promise(() => context.run("theirs", () => Effect.runPromise(Effect.provide(Agent.run({ prompt: "go" }), layer))))
         })
         assert.deepStrictEqual(seen, ["theirs", "theirs", "theirs"])
@@ -330,7 +330,7 @@ describe("what others have registered with the library", () => {
     Effect.gen(function*() {
       const done: Array<readonly [result: unknown, status: string]> = []
       const watch = Hooks.on("post_tool_call", ({ result, status }) => Effect.sync(() => void done.push([result, status])))
-      const written = yield* withRelay(ways[1][1], (parts) => run({ ...parts, hooks: [...parts.hooks, watch] }, turns))
+      const written = yield* withRelay(ways[1][1], (parts) => run(parts, turns, "s1", [watch]))
       return { done, ...written }
     })
   const echo = [Scripted.complete({ toolCalls: [{ id: "c", name: "echo", params: { text: "own" } }] }), Scripted.complete("end")]
@@ -394,9 +394,6 @@ const perSession = (scripts: Readonly<Record<string, ReadonlyArray<Scripted.Turn
 /** Sessions at once, each with a model that delegates twice in one step; children are told of as delegation tells of them. */
 const delegating = (parts: Fake.Opened, sessions: ReadonlyArray<string>) =>
   Effect.scoped(Effect.gen(function*() {
-    const tell = (event: string, payload: object) =>
-      Effect.forEach(parts.hooks, ({ listeners }) =>
-        Effect.forEach(listeners.filter((listener) => listener.event === event), ({ handle }) => handle(payload)), { discard: true })
     const scripts = sessions.flatMap((id): ReadonlyArray<readonly [string, ReadonlyArray<Scripted.Turn>]> => [
       [id, [
         Scripted.complete({ toolCalls: ["a", "b"].map((name) => ({ id: `${id}-${name}`, name: "delegate", params: { goal: `${id}-${name}` } })) }),
@@ -407,20 +404,20 @@ const delegating = (parts: Fake.Opened, sessions: ReadonlyArray<string>) =>
     const runtime = Deferred.makeUnsafe<Context.Context<Agent.Agent>>()
     const handlers = delegates.toLayer({
       delegate: ({ goal }) => {
-        const link = {
-          parent_session_id: goal.slice(0, -2), child_session_id: `${goal}-child`, child_subagent_id: `sa-${goal}`, child_role: "leaf", child_goal: goal,
-          parent_tool_call_id: goal
-        }
+        const sessionId = Ids.SessionId.make(`${goal}-child`)
+        const child = { subagentId: `sa-${goal}`, sessionId }
         return Effect.gen(function*() {
-          yield* tell("subagent_start", link)
-          yield* Effect.provide(Agent.run({ prompt: goal, sessionId: `${goal}-child` }), yield* Deferred.await(runtime))
-          yield* tell("subagent_stop", { ...link, child_status: "completed" })
+          yield* record((recorder) =>
+            recorder.write({ _tag: "ChildStarted", callId: goal, ...child, goal, role: "leaf", background: false }))
+          yield* Effect.flatMap(RunRecorder, (recorder) => recorder?.flush ?? Effect.void)
+          yield* Effect.provide(Agent.run({ prompt: goal, sessionId }), yield* Deferred.await(runtime))
+          yield* record((recorder) => recorder.write({ _tag: "ChildEnded", ...child, status: "completed", durationMillis: 1 }))
           return "{\"status\":\"completed\"}"
         }).pipe(Effect.orDie)
       }
     })
     const context = yield* Layer.build(Runtime.layer({
-      provider: perSession(Object.fromEntries(scripts)), tools: [Toolset.make("delegates", delegates, handlers)], hooks: parts.hooks, middleware: parts.middleware
+      provider: perSession(Object.fromEntries(scripts)), tools: [Toolset.make("delegates", delegates, handlers)], record: parts.record, middleware: parts.middleware
     }))
     yield* Deferred.succeed(runtime, context)
     yield* Effect.forEach(sessions, (id) => Effect.provide(Agent.run({ prompt: "go", sessionId: id }), context), { concurrency: "unbounded", discard: true })

@@ -89,7 +89,9 @@ export const asked = (agent: AgentScope, event: ScopeEvent, names: ReadonlyArray
   const { told } = agent
   // What a session began with was there before its first turn.
   const timestamp = told.isAsked ? timestampText(event) : agent.draft.steps[0]?.timestamp ?? timestampText(event)
-  const messages = items(fields(event.data)["messages"]).map(fields)
+  const data = fields(event.data)
+  // NeMo Relay puts a request beside its headers.
+  const messages = items(data["messages"] ?? fields(data["content"])["messages"]).map(fields)
   if (told.rewritten !== undefined) {
     const content = messages.flatMap((message) => message["role"] === "system" ? [] : [Message.plain(contentOf(message) ?? "")]).join("\n\n")
     say(agent, {

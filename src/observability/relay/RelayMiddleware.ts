@@ -35,24 +35,47 @@ import type { CallIds, Kind, LlmContext, ToolArguments } from "../../middleware/
 import * as Middleware from "../../middleware/Middleware.ts"
 import * as Reading from "../atif/Answer.ts"
 import { plain } from "../atif/Message.ts"
-import { fields } from "../atif/Value.ts"
-import * as SpokenAnswer from "./SpokenAnswer.ts"
+import { fields, items, text } from "../atif/Value.ts"
 import * as Library from "./Library.ts"
 import * as NativeCall from "./NativeCall.ts"
 import type { Agent } from "./Spans.ts"
 
-/** The answer as JSON. */
+const callTold = (value: Schema.Json): Schema.Json => {
+  const call = fields(value)
+  const { arguments: args, name: called } = { ...call, ...fields(call["function"] ?? null) }
+  return { id: call["id"] ?? null, name: called ?? "", arguments: args ?? "{}" }
+}
+
+/**
+ * The answer as JSON: text and calls at the top, as conversion tools read them, and the same as an `assistant_message`, as the NeMo
+ * Relay document prints them (`relay-atof-atif.md` §1.7 rule 6).
+ */
 const answerTold = (response: ModelResponse): Schema.Json => {
   const { finish_reason, response: answer, response_model, usage } = ApiPayload.answer(response)
-  return SpokenAnswer.answer(fields(copyOf({ finish_reason, response: answer, response_model, usage })))
+  const shown = fields(copyOf({ finish_reason, answer, model: response_model, usage }))
+  const message = fields(fields(shown["answer"])["assistant_message"])
+  const calls = items(message["tool_calls"]).map(callTold)
+  const reasoning = text(message["reasoning_content"])
+  const said = {
+    content: message["content"] ?? "",
+    ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls })
+  }
+  return {
+    ...said,
+    assistant_message: { role: "assistant", ...said },
+    finish_reason: shown["finish_reason"] ?? null,
+    model: shown["model"] ?? null,
+    usage: shown["usage"] ?? null
+  }
 }
 
 const partsOf = (value: unknown): ReadonlyArray<ContentPart> => {
   const { calls, message, reasoning } = Reading.read(value)
-  const text = plain(message)
+  const said = plain(message)
   return [
     ...(reasoning === undefined ? [] : [Response.makePart("reasoning", { text: reasoning })]),
-    ...(text === "" ? [] : [Response.makePart("text", { text })]),
+    ...(said === "" ? [] : [Response.makePart("text", { text: said })]),
     ...calls.map(({ args, id, name }, index) =>
       Response.makePart("tool-call", { id: id ?? `${name}:${index}`, name, params: args, providerExecuted: false }))
   ]
@@ -112,8 +135,8 @@ const changed = (original: unknown, shown: unknown, given: Schema.Json): unknown
 /** Place where calls are executed. */
 export interface Place {
   readonly library: Library.Library
-  /** The agent of a session and the scheduling mode, where the library executes calls of this kind now. */
-  readonly at: (kind: "llm" | "tool", sessionId: string) => { readonly agent: Agent; readonly mode: string } | undefined
+  /** The agent of a run and the scheduling mode, where the library executes calls of this kind now. */
+  readonly at: (kind: "llm" | "tool", ids: Pick<CallIds, "sessionId" | "turnId">) => Effect.Effect<{ readonly agent: Agent; readonly mode: string } | undefined>
 }
 
 const name = "observability/nemo_relay"
@@ -168,38 +191,38 @@ const object = <A extends object>(value: unknown, otherwise: A): A =>
 const llm = ({ at, library }: Place): Middleware.LlmExecution =>
   Middleware.llmExecutionUndeclared({
     name,
-    wrap: (next, context) => (request) => {
-      const place = at("llm", context.sessionId)
-      const execute = library.llmCallExecuteAsync?.bind(library)
-      if (place === undefined || execute === undefined) return next(request)
-      const shown = copyOf(request)
-      const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
-      const metadata = {
-        ...idsOf(context), platform, provider, model, api_mode: apiMode, api_call_count: apiCallCount, retry_count: retryCount,
-        mode: place.mode
-      }
-      const attributes = fields(shown)["stream"] === true ? Library.streaming : null
-      return Effect.flatMap(
-        NativeCall.run({
-          start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
-            on(library, place.agent, () =>
-              execute(
-                provider,
-                { headers: {}, content: shown },
-                (given) => answer(fields(given)["content"] ?? shown),
-                null,
-                attributes,
-                null,
-                metadata,
-                model
-              )),
-          execute: (given) => next(object<ModelRequest>(changed(request, shown, given), request)),
-          told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? answerTold(exit.value) : told(exit.cause),
-          isSame: (answer: Schema.Json, value) => same(answer, value)
-        }),
-        (outcome) => settle("llm_execution", outcome, (value, own) => answerGiven(value, own, context))
-      )
-    }
+    wrap: (next, context) => (request) =>
+      Effect.flatMap(at("llm", context), (place) => {
+        const execute = library.llmCallExecuteAsync?.bind(library)
+        if (place === undefined || execute === undefined) return next(request)
+        const shown = copyOf(request)
+        const { apiCallCount, apiMode, model, platform, provider, retryCount } = context
+        const metadata = {
+          ...idsOf(context), platform, provider, model, api_mode: apiMode, api_call_count: apiCallCount, retry_count: retryCount,
+          mode: place.mode
+        }
+        const attributes = fields(shown)["stream"] === true ? Library.streaming : null
+        return Effect.flatMap(
+          NativeCall.run({
+            start: (answer: (given: Schema.Json) => Promise<Schema.Json>) =>
+              on(library, place.agent, () =>
+                execute(
+                  provider,
+                  { headers: {}, content: shown },
+                  (given) => answer(fields(given)["content"] ?? shown),
+                  null,
+                  attributes,
+                  null,
+                  metadata,
+                  model
+                )),
+            execute: (given) => next(object<ModelRequest>(changed(request, shown, given), request)),
+            told: (exit): Schema.Json | Error => Exit.isSuccess(exit) ? answerTold(exit.value) : told(exit.cause),
+            isSame: (answer: Schema.Json, value) => same(answer, value)
+          }),
+          (outcome) => settle("llm_execution", outcome, (value, own) => answerGiven(value, own, context))
+        )
+      })
   })
 
 /** A tool call's result for the library; what failed on purpose is a result too. */
@@ -221,24 +244,24 @@ const output = (value: unknown, own: ToolOutput | undefined): ToolOutput => ({
 const tool = ({ at, library }: Place): Middleware.ToolExecution =>
   Middleware.toolExecutionUndeclared({
     name,
-    wrap: (next, context) => (args) => {
-      const place = at("tool", context.sessionId)
-      const execute = library.toolCallExecuteAsync?.bind(library)
-      if (place === undefined || execute === undefined) return next(args)
-      const shown = copyOf(args)
-      const metadata = { ...idsOf(context), tool_call_id: context.toolCallId, mode: place.mode }
-      return Effect.flatMap(
-        NativeCall.run({
-          start: (answer) =>
-            on(library, place.agent, () =>
-              execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)),
-          execute: (given) => next(object<ToolArguments>(changed(args, shown, given), args)),
-          told: resultOf,
-          isSame: ({ result }, value) => same(result, fields(value)["result"])
-        }),
-        (outcome) => settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
-      )
-    }
+    wrap: (next, context) => (args) =>
+      Effect.flatMap(at("tool", context), (place) => {
+        const execute = library.toolCallExecuteAsync?.bind(library)
+        if (place === undefined || execute === undefined) return next(args)
+        const shown = copyOf(args)
+        const metadata = { ...idsOf(context), tool_call_id: context.toolCallId, mode: place.mode }
+        return Effect.flatMap(
+          NativeCall.run({
+            start: (answer) =>
+              on(library, place.agent, () =>
+                execute(context.toolName, shown, answer, null, null, null, metadata, context.toolCallId)),
+            execute: (given) => next(object<ToolArguments>(changed(args, shown, given), args)),
+            told: resultOf,
+            isSame: ({ result }, value) => same(result, fields(value)["result"])
+          }),
+          (outcome) => settle("tool_execution", outcome, (value, own) => Effect.succeed(output(value, own)))
+        )
+      })
   })
 
 /** Makes the two execution middleware. */

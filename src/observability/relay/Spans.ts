@@ -50,6 +50,13 @@ const ending = (event: Atof.ScopeEvent): Schema.Json => {
   }
 }
 
+/** Metadata of a mark. Requests that the library executes do not name their messages, so there is nothing that a position refers to. */
+const facts = ({ metadata }: Atof.Event, managed: Managed): Schema.Json => {
+  if (!managed.llm) return metadata ?? {}
+  const { position: _, ...rest } = metadata ?? {}
+  return rest
+}
+
 /** Makes a player of spans. */
 export const make = (library: Library.Library): Spans => {
   /** By the uuid of their event's scope. */
@@ -141,7 +148,7 @@ export const make = (library: Library.Library): Spans => {
         else {
           const agent = within(event)
           if (agent !== undefined) {
-            library.withScopeStack(agent.stack, () => library.event(event.name, agent.handle, event.data ?? null, event.metadata ?? {}, micros))
+            library.withScopeStack(agent.stack, () => library.event(event.name, agent.handle, event.data ?? null, facts(event, managed), micros))
           }
         }
         return []

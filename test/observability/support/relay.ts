@@ -1,8 +1,11 @@
 // A stand-in for NeMo Relay's native library: it writes down what it is asked, and does what a test wants of it.
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
+import * as Ids from "../../../src/domain/Ids.ts"
+import type { RecordEvent } from "../../../src/domain/RecordEvent.ts"
 import * as NemoRelayPlugin from "../../../src/observability/NemoRelayPlugin.ts"
 import type * as Library from "../../../src/observability/relay/Library.ts"
 import { layerMemory, RunRecord } from "../../../src/session/RunRecord.ts"
@@ -156,6 +159,8 @@ export const make = (wishes: Wishes = {}) => {
 /** The plugin's parts outside of a runtime, and the record that a runtime has to write for them. */
 export interface Opened extends NemoRelayPlugin.Parts {
   readonly record: Layer.Layer<RunRecord>
+  /** Writes an event of a session's only run. */
+  readonly write: (sessionId: string, ...events: ReadonlyArray<RecordEvent>) => Effect.Effect<void>
 }
 
 /** Opens the plugin over a record in memory. */
@@ -163,5 +168,8 @@ export const open = (...settings: Parameters<typeof NemoRelayPlugin.open>) =>
   Effect.gen(function*() {
     const record = Context.get(yield* Layer.build(layerMemory()), RunRecord)
     const parts = yield* Effect.provideService(NemoRelayPlugin.open(...settings), RunRecord, record)
-    return { ...parts, record: Layer.succeed(RunRecord, record) } satisfies Opened
+    const write: Opened["write"] = (id, ...events) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) =>
+        record.append(events.map((event) => ({ sessionId: Ids.SessionId.make(id), turnId: Ids.TurnId.make(`turn of ${id}`), at, event }))))
+    return { ...parts, write, record: Layer.succeed(RunRecord, record) } satisfies Opened
   })

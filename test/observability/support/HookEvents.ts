@@ -1,31 +1,15 @@
-/**
- * Makes the events that the library is told out of hook payloads: sessions and children are agent scopes, attempts are llm scopes,
- * tool calls are tool scopes, everything else is a mark.
- *
- * **Details**
- *
- * - A session opens with its first event and closes when its identity is given up, when its delegation ends, or when the
- *   recorder closes; what is still open in it then is ended first, as interrupted.
- * - A child's agent scope is under the tool scope that delegated to it, whatever else runs beside it.
- * - Marks record moments: their facts are in `metadata`, their `data` is null, so that no converter takes them for a step.
- *
- * **Gotchas**
- *
- * A call that was blocked has a pair like any other, whose end says `status: blocked`: each `pre_tool_call` has exactly one
- * closing event (`ARCHITECTURE.md` §7).
- *
- * Source: `hermes-contract.md` §4.5 to §4.7, `relay-atof-atif.md` §1.7.
- */
+// Streams by hand, for tests of what reads them: scopes and marks of the payloads that a test tells, in the form of streams of
+// other writers (answers with an `assistant_message`, children told in any order).
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as Json from "../../domain/Json.ts"
-import type { Hook } from "../../hooks/Hook.ts"
-import * as Hooks from "../../hooks/Hooks.ts"
-import { sanitize } from "../../hooks/Sanitizer.ts"
-import { type Event, type ScopeEvent, timestampOf, version } from "../Atof.ts"
+import * as Json from "../../../src/domain/Json.ts"
+import type { Hook } from "../../../src/hooks/Hook.ts"
+import * as Hooks from "../../../src/hooks/Hooks.ts"
+import { sanitize } from "../../../src/hooks/Sanitizer.ts"
+import { type Event, type ScopeEvent, timestampOf, version } from "../../../src/observability/Atof.ts"
 import { type Fields, metadata, object, pick, text } from "./HookPayload.ts"
 import { delegatingTool, type Facts, type Link, openTools, putTool, type Session, takeTool } from "./HookSession.ts"
 import * as SpokenAnswer from "./SpokenAnswer.ts"

@@ -2,7 +2,7 @@
  * State of one session: its agent scope and the scopes that are open in it.
  */
 import type * as Schema from "effect/Schema"
-import type { ScopeEvent } from "../Atof.ts"
+import type { ScopeEvent } from "../../../src/observability/Atof.ts"
 
 /** A JSON object as events carry it. */
 export interface Facts {
