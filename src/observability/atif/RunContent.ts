@@ -49,12 +49,30 @@ export const answerOfMessage = (message: Prompt.AssistantMessage): Answer => ({
   calls: message.content.flatMap((part) => part.type === "tool-call" ? [part] : [])
 })
 
-/** The answer that an attempt got. Calls without an id get the one that they are stored under. */
+/** Calls of an answer under the ids that they are stored under: those without one, and a second call with the same one, get another. */
+const callsOf = (parts: ReadonlyArray<AnswerPart>, step: number): Answer["calls"] => {
+  const taken = new Set<string>()
+  const made = new Set<string>()
+  return parts.flatMap((part, index) => {
+    if (part.type !== "tool-call") return []
+    const { name, params } = part
+    const given = part.id === "" ? `call_${step}_${index}` : part.id
+    const content = `${name}\n${Json.toText(params)}`
+    // A call that is made twice in one answer is stored once.
+    if (made.has(content)) return [{ id: given, name, params }]
+    made.add(content)
+    let id = given
+    for (let n = 2; taken.has(id); n++) id = `${given}_${n}`
+    taken.add(id)
+    return [{ id, name, params }]
+  })
+}
+
+/** The answer that an attempt got. */
 export const answerOfParts = (parts: ReadonlyArray<AnswerPart>, step: number): Answer => ({
   text: parts.flatMap((part) => part.type === "text" ? [part.text] : part.type === "file" ? [`[${part.mediaType}]`] : []).join(""),
   reasoning: parts.flatMap((part) => part.type === "reasoning" ? [part.text] : []).join("\n"),
-  calls: parts.flatMap((part, index) =>
-    part.type === "tool-call" ? [{ id: part.id === "" ? `call_${step}_${index}` : part.id, name: part.name, params: part.params }] : [])
+  calls: callsOf(parts, step)
 })
 
 /** Usage and cost of an attempt, where it was told. */
