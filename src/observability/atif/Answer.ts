@@ -5,7 +5,7 @@
  */
 import type * as Schema from "effect/Schema"
 import type * as Atif from "../Atif.ts"
-import { content, plain } from "./Message.ts"
+import { plain, whole } from "./Message.ts"
 import { args, type Fields, fields, items, number, text } from "./Value.ts"
 
 /** A call as the model made it; without an id when the provider has none. */
@@ -63,7 +63,7 @@ export const read = (value: unknown): Answer => {
   const calls = [...items(said["tool_calls"]), ...blocks.filter(isCall)].map(call)
   const thoughts = blocks.filter(isThought).map(thought).join("\n")
   return {
-    message: content(said["content"] ?? data["output_text"]) ?? "",
+    message: whole(said["content"] ?? data["output_text"]) ?? "",
     reasoning: text(said["reasoning_content"]) ?? text(said["reasoning"]) ?? text(thoughts),
     calls,
     metrics: metrics(data["usage"] ?? data["token_usage"]),

@@ -83,7 +83,7 @@ const message = (value: unknown): ReadonlyArray<Said> => {
   const one = fields(value)
   const role = roles[text(one["role"]) ?? ""]
   if (role === undefined) return []
-  const said = content(one["content"] ?? one["parts"])
+  const said = (role === "assistant" ? whole : content)(one["content"] ?? one["parts"])
   // A user's message that only brings results is no turn of the user.
   return said === undefined ? role === "assistant" ? [{ role, content: "" }] : [] : [{ role, content: said }]
 }
