@@ -89,12 +89,16 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
     }
   }
 
+  /** A sequence whose end has not come yet. */
+  let pending = ""
+
   const terminal: VirtualTerminal = {
     columns,
     rows,
     write: (text) => {
       written += text
-      let rest = text
+      let rest = pending + text
+      pending = ""
       while (rest !== "") {
         const found = sequence.exec(rest)
         if (found !== null) {
@@ -107,6 +111,11 @@ export const make = (columns: number, rows = 24): VirtualTerminal => {
         if (char === "\u0007") {
           rest = rest.slice(1)
           continue
+        }
+        // A pipe may cut a sequence in two.
+        if (char === "\u001b" && /^(?:\[[\d;?]*)?$/u.test(rest.slice(1))) {
+          pending = rest
+          return
         }
         if (char === "\u001b") throw new Error(`an escape that drives the terminal: ${JSON.stringify(rest.slice(0, 20))}`)
         if (char === "\n") {
