@@ -48,8 +48,9 @@ import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Environment from "../config/Environment.ts"
-import type { ConfigError } from "../domain/AgentError.ts"
+import { ConfigError } from "../domain/AgentError.ts"
 import * as Injection from "../domain/Injection.ts"
+import { reasonOf } from "../domain/PathProblem.ts"
 import * as Redaction from "../domain/Redaction.ts"
 import * as TextHygiene from "../domain/TextHygiene.ts"
 
@@ -215,7 +216,9 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
     const keepForeign = Effect.fnUntraced(function*(target: Target, text: string) {
       if (text.trim() === "" || render(parse(text)) === `${text.trim()}\n`) return
       const millis = yield* Clock.currentTimeMillis
-      yield* Effect.ignore(fs.writeFileString(`${pathOf(target)}.${millis}.bak`, text, { flag: "wx", mode: 0o600 }), { log: "Warn" })
+      const path = `${pathOf(target)}.${millis}.bak`
+      yield* Effect.mapError(fs.writeFileString(path, text, { flag: "wx", mode: 0o600 }), (error) =>
+        new ConfigError({ path, message: `${path}: cannot be written, so nothing was changed: ${reasonOf(error)}` }))
     })
 
     const change: Service["change"] = (target, operations) =>

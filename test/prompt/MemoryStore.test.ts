@@ -100,6 +100,18 @@ describe("the files", () => {
       assert.strictEqual(readFileSync(join(directory, backup), "utf8"), edited)
     }))
 
+  it.effect("nothing is changed where an edit by hand cannot be kept", () =>
+    Effect.gen(function*() {
+      const { directory, file, service } = yield* store()
+      mkdirSync(directory, { recursive: true })
+      const edited = "a\n§\na\n"
+      writeFileSync(file, edited)
+      // The name of the copy that the clock of the test gives.
+      writeFileSync(`${file}.0.bak`, "an older copy")
+      assert.match(yield* refusal(service.change("memory", [add("b")])), /MEMORY\.md\.0\.bak: cannot be written, so nothing was changed: /)
+      assert.deepStrictEqual([readFileSync(file, "utf8"), readFileSync(`${file}.0.bak`, "utf8")], [edited, "an older copy"])
+    }))
+
   it.live("twenty writers at once lose nothing", () =>
     Effect.gen(function*() {
       const { open, service } = yield* store({ memory: 10_000 })
