@@ -101,6 +101,8 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "skills install nope", line: "Not a terminal. Look at the skill, then pass --yes to install it." },
     { args: "skills install nope --yes", line: /^nope: "nope" is not a folder, not a tarball, and not an address of a repository/ }
   ],
+  "trust add": [{ args: "trust add nope", line: /\/nope: cannot be trusted: no such file or directory$/ }],
+  "trust remove": [{ args: "trust remove nope", line: /^no trusted folder ".*\/nope": list them with `hermes trust list`$/ }],
   "config unset": [
     { args: "config unset nope", line: setting },
     { args: "config unset agent.maxturns", line: "no setting \"agent.maxturns\": did you mean \"agent.max_turns\"?" }
@@ -110,7 +112,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 
 /** Commands that take no name and no path. */
 const withoutNames = [
-  "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "skills", "skills list", "middleware", "middleware explain", "middleware list", "hooks",
+  "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "skills", "skills list", "middleware", "middleware explain", "middleware list", "trust", "trust list", "hooks",
   "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "trace", "trace serve",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"

@@ -1,0 +1,193 @@
+/**
+ * Folders whose own files (agent files, skills, middleware, settings) may have an effect, because the user trusted them once.
+ *
+ * **Details**
+ *
+ * Trust is kept in `trusted-folders.json` of the home directory, `{ folders: [{ path, owner, trusted_at }] }`: the real path of a
+ * folder and the user id of its owner. A folder is trusted when it, or a folder that it lies in, is in this list and
+ *
+ * - the owner of that folder is still the one that was recorded,
+ * - every folder between the two has this owner too,
+ * - no folder between the two is a repository of its own (has `.git`), so that a repository that is cloned into a trusted folder is not
+ *   trusted with it.
+ *
+ * The home directory of the program is the user's own and always trusted, with all that lies in it. `/` and the user's directory cannot be
+ * trusted: they hold other folders' files. A list that cannot be read trusts nothing.
+ *
+ * **Gotchas**
+ *
+ * The path alone counts on a system without owners (Windows). Trust is for files as they will be, not as they are: `git pull`
+ * in a trusted folder brings trusted files.
+ *
+ * **Example** (Before a file of a project is used)
+ *
+ * ```ts
+ * import { FolderTrust } from "hermes-effect"
+ * import * as Effect from "effect/Effect"
+ *
+ * export const skillsOf = Effect.fn("skillsOf")(function*(folder: string) {
+ *   const trust = yield* FolderTrust.FolderTrust
+ *   return (yield* trust.isTrusted(folder)) ? [`${folder}/.hermes/skills`] : []
+ * })
+ * ```
+ *
+ * Source: `ARCHITECTURE.md` §7.
+ */
+import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import * as Schema from "effect/Schema"
+import { ConfigError } from "../domain/AgentError.ts"
+import { reasonOf } from "../domain/PathProblem.ts"
+import { Home, ProcessVariables, readText, updateText } from "./Environment.ts"
+
+/** A folder that the user trusted. Fields that another program adds to it stay there. */
+const TrustedFolder = Schema.StructWithRest(
+  Schema.Struct({
+    /** Real path. */
+    path: Schema.String,
+    /** User id; null where the system knows none. */
+    owner: Schema.NullOr(Schema.Int),
+    /** ISO 8601. */
+    trusted_at: Schema.String
+  }),
+  [Schema.Record(Schema.String, Schema.Json)]
+)
+
+/** A folder that the user trusted: its real `path`, the user id of its `owner`, and the time as `trusted_at`. */
+export type TrustedFolder = typeof TrustedFolder.Type
+
+const TrustList = Schema.fromJsonString(Schema.Struct({ folders: Schema.Array(TrustedFolder) }))
+
+/** Name of the file in the home directory. */
+export const fileName = "trusted-folders.json"
+
+/** Decisions about folders, and their changes. Folders are absolute paths, or relative to the working directory. */
+export interface Service {
+  /** Tells whether files of a folder may have an effect; false for one that cannot be looked at. */
+  readonly isTrusted: (folder: string) => Effect.Effect<boolean>
+  /** Trusts a folder from here on, with what lies in it. Fails for what is no folder, or holds other folders' files. */
+  readonly trust: (folder: string) => Effect.Effect<TrustedFolder, ConfigError>
+  /** Forgets a folder of the list; false when it was not there. A folder that is gone is forgotten by its path. */
+  readonly forget: (folder: string) => Effect.Effect<boolean, ConfigError>
+  /** The folders that were trusted, in the order of their paths. */
+  readonly list: Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError>
+  /** The folder that a question about trust should name: the repository that a folder lies in, else the folder itself. */
+  readonly projectOf: (folder: string) => Effect.Effect<string>
+}
+
+/** The refusal of a file of a folder that nobody trusted: one line with the command. */
+export const untrusted = (file: string, project: string): ConfigError =>
+  new ConfigError({
+    path: file,
+    message: `${file} is not used: its folder is not trusted. Look at it, then run \`hermes trust add ${/^[\w./~-]+$/.test(project) ? project : JSON.stringify(project)}\``
+  })
+
+/**
+ * The trust of folders.
+ *
+ * @see {@link Service} for its members.
+ */
+export class FolderTrust extends Context.Service<FolderTrust, Service>()("hermes-effect/config/FolderTrust") {}
+
+/** Makes the trust that is kept in the home directory. */
+export const make: Effect.Effect<Service, never, Home | FileSystem.FileSystem | Path.Path> = Effect.gen(function*() {
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const home = yield* Home
+  const variables = yield* ProcessVariables
+  const context = yield* Effect.context<FileSystem.FileSystem | Path.Path>()
+  const file = paths.join(home.root, fileName)
+
+  const unusable = (error: { readonly message: string }): ConfigError =>
+    new ConfigError({ path: file, message: `${file} cannot be used; correct or remove it: ${error.message.replaceAll(/\s+/g, " ")}` })
+
+  const decoded = (text: string): Effect.Effect<ReadonlyArray<TrustedFolder>, ConfigError> =>
+    text.trim() === ""
+      ? Effect.succeed([])
+      : Effect.mapBoth(Schema.decodeUnknownEffect(TrustList)(text), { onFailure: unusable, onSuccess: ({ folders }) => folders })
+
+  const stored = Effect.flatMap(readText(file), (text) => decoded(Option.getOrElse(text, () => ""))).pipe(Effect.provideContext(context))
+
+  const change = <A>(next: (folders: ReadonlyArray<TrustedFolder>) => readonly [ReadonlyArray<TrustedFolder>, A]) =>
+    Effect.andThen(
+      home.ensure,
+      updateText(home.database, file, (text) =>
+        Effect.map(decoded(text), (folders) => {
+          const [kept, result] = next(folders)
+          return { text: kept === folders ? text : `${JSON.stringify({ folders: kept }, null, 2)}\n`, result }
+        }))
+    ).pipe(Effect.provideContext(context))
+
+  const real = (folder: string) => fs.realPath(paths.resolve(folder))
+
+  const ownerOf = (folder: string) => Effect.map(fs.stat(folder), ({ uid }) => Option.getOrNull(uid))
+
+  /** A folder and those that it lies in, the innermost first. */
+  const upwards = (folder: string): ReadonlyArray<string> => {
+    const parent = paths.dirname(folder)
+    return parent === folder ? [folder] : [folder, ...upwards(parent)]
+  }
+
+  const isRepository = (folder: string) => Effect.orElseSucceed(fs.exists(paths.join(folder, ".git")), () => true)
+
+  const isWithin = (folder: string, outer: string): boolean => folder === outer || folder.startsWith(outer + paths.sep)
+
+  const isTrusted = Effect.fnUntraced(function*(folder: string) {
+    const at = yield* real(folder)
+    const own = yield* Effect.orElseSucceed(real(home.root), () => home.root)
+    if (isWithin(at, own)) return true
+    const known = new Map((yield* stored).map((one) => [one.path, one]))
+    if (known.size === 0) return false
+    const owners: Array<number | null> = []
+    for (const above of upwards(at)) {
+      const entry = known.get(above)
+      owners.push(yield* ownerOf(above))
+      if (entry !== undefined) return owners.every((owner) => owner === entry.owner)
+      if (yield* isRepository(above)) return false
+    }
+    return false
+  })
+
+  return {
+    isTrusted: (folder) =>
+      Effect.catch(isTrusted(folder), (error) =>
+        Effect.as(error._tag === "ConfigError" ? Effect.logWarning(error.message) : Effect.void, false)),
+    trust: Effect.fnUntraced(function*(folder) {
+      const refused = (reason: string) => new ConfigError({ path: folder, message: `${folder}: ${reason}` })
+      const path = yield* Effect.mapError(real(folder), (error) => refused(`cannot be trusted: ${reasonOf(error)}`))
+      const { type, uid } = yield* Effect.mapError(fs.stat(path), (error) => refused(`cannot be trusted: ${reasonOf(error)}`))
+      if (type !== "Directory") return yield* refused(`this is not a folder: trust the folder that it lies in, ${paths.dirname(path)}`)
+      const user = variables["HOME"] || variables["USERPROFILE"]
+      const outermost = user === undefined ? undefined : yield* Effect.orElseSucceed(real(user), () => user)
+      if (paths.dirname(path) === path || (outermost !== undefined && isWithin(outermost, path))) {
+        return yield* refused("this folder holds everything else too: trust the folder of the project")
+      }
+      const entry: TrustedFolder = { path, owner: Option.getOrNull(uid), trusted_at: DateTime.formatIso(yield* DateTime.now) }
+      return yield* change((folders) => [[...folders.filter((one) => one.path !== path), entry], entry])
+    }),
+    forget: Effect.fnUntraced(function*(folder) {
+      const path = paths.resolve(folder)
+      const names = new Set([path, yield* Effect.orElseSucceed(real(folder), () => path)])
+      return yield* change((folders) => {
+        const kept = folders.filter((one) => !names.has(one.path))
+        return kept.length === folders.length ? [folders, false] : [kept, true]
+      })
+    }),
+    list: Effect.map(stored, (folders) => folders.toSorted((a, b) => a.path < b.path ? -1 : 1)),
+    projectOf: Effect.fnUntraced(function*(folder) {
+      const at = yield* Effect.orElseSucceed(real(folder), () => paths.resolve(folder))
+      for (const above of upwards(at)) {
+        if (yield* isRepository(above)) return above
+      }
+      return at
+    })
+  }
+})
+
+/** Trust as it is kept in the home directory. */
+export const layer: Layer.Layer<FolderTrust, never, Home | FileSystem.FileSystem | Path.Path> = Layer.effect(FolderTrust, make)
