@@ -210,7 +210,7 @@ export const layer = <
  * class Overspent extends Schema.TaggedError<Overspent>()("Overspent", {}) {}
  * class Clerk extends Context.Service<Clerk, Agent.Service<Overspent>>()("app/Clerk") {}
  *
- * const limit = Middleware.wrapModelCall<never, Overspent>({ name: "limit", wrap: () => () => Effect.fail(new Overspent()) })
+ * const limit = Middleware.wrapModelCall({ name: "limit", wrap: () => () => Effect.fail(new Overspent()) })
  *
  * const program = Clerk.use((clerk) => clerk.run({ prompt: "Reply exactly hello" })).pipe(
  *   Effect.catchTag("Overspent", () => Effect.succeed({ text: "the budget is used up" })),

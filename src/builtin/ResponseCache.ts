@@ -118,7 +118,7 @@ const keyOf = ({ call, route }: Middleware.ModelCallParams, primary: object | un
 }
 
 const build = ({ storeId = "hermes_responses", timeToLiveSeconds = 3_600 }: Options): Middleware.WrapModelCall<never, never, Persistence.Persistence> =>
-  Middleware.wrapModelCall<never, never, Persistence.Persistence>({
+  Middleware.wrapModelCall({
     name: "ResponseCache",
     wrap: (next, context) => (params) =>
       Effect.scoped(Effect.gen(function*() {

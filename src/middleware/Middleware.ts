@@ -3,9 +3,10 @@
  *
  * **Details**
  *
- * A wrapper gets `next` and the call's context, and gives a function of the request. Its type says what it catches from
- * below (`Caught`), what it fails with (`Fails`) and what it needs (`Needs`); a list of them folds to the exact error and
- * requirements of an agent, see {@link Errors} and {@link Needs}. Order is the list's: the first is outermost.
+ * A wrapper gets `next` and the call's context, and gives a function of the request. `next` fails with {@link ModelCallError} or
+ * {@link ToolCallError}, with the error classes that the wrapper names in `catches`, and with {@link OpaqueFailure} for everything
+ * else, which a wrapper can only pass on. What the wrapper fails with and needs is inferred; a list of wrappers folds to the exact
+ * error and requirements of an agent, see {@link Errors} and {@link Needs}. Order is the list's: the first is outermost.
  *
  * **Gotchas**
  *
@@ -35,12 +36,14 @@
  * Source: `ARCHITECTURE.md` §5 and §6, `hermes-contract.md` §1.
  */
 import * as Effect from "effect/Effect"
+import type * as AiError from "effect/ai/AiError"
+import type { AgentError, ExecutionBlocked, MiddlewareFailure, TranslatedFailure } from "../domain/AgentError.ts"
 import type { Cost } from "../domain/Cost.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
 import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
-import type { ToolOutput } from "../domain/ToolOutput.ts"
+import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
 import type { Next, Wrapper } from "./MiddlewareBoundary.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import type { Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
@@ -65,15 +68,38 @@ export interface ModelAnswer {
   readonly cost?: Cost | undefined
 }
 
-interface Branded<out Caught, out Fails, out Needs> {
+declare const opaque: unique symbol
+
+/** A failure from below that a wrapper does not know: it has no tag, nobody can make one, and it can only be passed on. */
+export interface OpaqueFailure {
+  readonly [opaque]: never
+}
+
+/** Failures with which a model call can end in every runtime; each is part of `AgentError`. */
+export type ModelCallError = AiError.AiError | ExecutionBlocked | MiddlewareFailure | TranslatedFailure
+
+/** Failures with which a tool call can end in every runtime. */
+export type ToolCallError = ToolFailed | ExecutionBlocked | MiddlewareFailure | TranslatedFailure
+
+/** `Caught` is invariant: a wrapper that catches nothing is none that catches something. */
+interface Branded<in out Caught, out Fails, out Needs> {
   readonly [TypeId]: {
-    readonly _Caught: () => Caught
+    readonly _Caught: (_: Caught) => Caught
     readonly _Fails: () => Fails
     readonly _Needs: () => Needs
   }
 }
 
-interface Of<K extends Kind, Run, out Caught, out Fails, out Needs> extends Branded<Caught, Fails, Needs> {
+/** The brand of an entry with any types. */
+interface AnyBrand<out Fails = unknown, out Needs = unknown> {
+  readonly [TypeId]: {
+    readonly _Caught: (_: never) => unknown
+    readonly _Fails: () => Fails
+    readonly _Needs: () => Needs
+  }
+}
+
+interface Of<K extends Kind, Run> {
   readonly kind: K
   readonly name: string
   readonly run: Run
@@ -96,74 +122,57 @@ type LlmWrapper = Wrapper<ModelRequest, ExecuteOptions, ModelResponse, LlmContex
 type ToolWrapper = Wrapper<ToolArguments, undefined, ToolOutput, ToolCallContext>
 type ModelCallWrapper = Wrapper<ModelCallParams, ExecuteOptions, ModelAnswer, CallContext>
 
+type OfLlmRequest = Of<"llm_request", Rewriter<ModelRequest, LlmContext>>
+type OfToolRequest = Of<"tool_request", Rewriter<ToolArguments, ToolCallContext>>
+type OfLlmExecution = Of<"llm_execution", LlmWrapper>
+type OfToolExecution = Of<"tool_execution", ToolWrapper>
+type OfWrapModelCall = Of<"wrap_model_call", ModelCallWrapper>
+type OfWrapToolCall = Of<"wrap_tool_call", ToolWrapper>
+type OfLifecycle = Of<"lifecycle", Lifecycle.Entry>
+
 /** Rewrites the provider's request before each attempt. */
-export type LlmRequest<Needs = never> = Of<"llm_request", Rewriter<ModelRequest, LlmContext>, never, never, Needs>
+export type LlmRequest<Needs = never> = OfLlmRequest & Branded<never, never, Needs>
 /** Rewrites the arguments of each tool call, before guardrails and approvals see them. */
-export type ToolRequest<Needs = never> = Of<"tool_request", Rewriter<ToolArguments, ToolCallContext>, never, never, Needs>
+export type ToolRequest<Needs = never> = OfToolRequest & Branded<never, never, Needs>
 /** Wraps each attempt to call a provider. */
-export type LlmExecution<Caught = never, Fails = never, Needs = never> = Of<
-  "llm_execution",
-  LlmWrapper,
-  Caught,
-  Fails,
-  Needs
->
+export type LlmExecution<Caught = never, Fails = never, Needs = never> = OfLlmExecution & Branded<Caught, Fails, Needs>
 /** Wraps each execution of a tool. */
-export type ToolExecution<Caught = never, Fails = never, Needs = never> = Of<
-  "tool_execution",
-  ToolWrapper,
-  Caught,
-  Fails,
-  Needs
->
+export type ToolExecution<Caught = never, Fails = never, Needs = never> = OfToolExecution & Branded<Caught, Fails, Needs>
 /** Wraps the whole model call, retries and fallbacks included. */
-export type WrapModelCall<Caught = never, Fails = never, Needs = never> = Of<
-  "wrap_model_call",
-  ModelCallWrapper,
-  Caught,
-  Fails,
-  Needs
->
+export type WrapModelCall<Caught = never, Fails = never, Needs = never> = OfWrapModelCall & Branded<Caught, Fails, Needs>
 /** Wraps the whole tool call, {@link ToolExecution} included. */
-export type WrapToolCall<Caught = never, Fails = never, Needs = never> = Of<
-  "wrap_tool_call",
-  ToolWrapper,
-  Caught,
-  Fails,
-  Needs
->
+export type WrapToolCall<Caught = never, Fails = never, Needs = never> = OfWrapToolCall & Branded<Caught, Fails, Needs>
 
 /** Runs methods at the phases of a run; see {@link Lifecycle}. */
-export type LifecycleMiddleware<Caught = never, Fails = never, Needs = never> = Of<"lifecycle", Lifecycle.Entry, Caught, Fails, Needs>
+export type LifecycleMiddleware<Caught = never, Fails = never, Needs = never> = OfLifecycle & Branded<Caught, Fails, Needs>
+
+type OfAny = OfLlmRequest | OfToolRequest | OfLlmExecution | OfToolExecution | OfWrapModelCall | OfWrapToolCall | OfLifecycle
 
 /** Any entry of a stack. */
-export type Any =
-  | LlmRequest<unknown>
-  | ToolRequest<unknown>
-  | LlmExecution<unknown, unknown, unknown>
-  | ToolExecution<unknown, unknown, unknown>
-  | WrapModelCall<unknown, unknown, unknown>
-  | WrapToolCall<unknown, unknown, unknown>
-  | LifecycleMiddleware<unknown, unknown, unknown>
+export type Any = OfAny & AnyBrand
 
 /** An entry that adds no failure and needs nothing: what a plugin brings once it is loaded. */
-export type Contained = Any & Branded<unknown, never, never>
+export type Contained = OfAny & AnyBrand<never, never>
 
 /** Services that an entry needs. */
-export type NeedsOf<M> = M extends Branded<unknown, unknown, infer Needs> ? Needs : never
+export type NeedsOf<M> = M extends AnyBrand<unknown, infer Needs> ? Needs : never
 
 /** Services that a list of entries needs. */
 export type Needs<List extends ReadonlyArray<Any>> = NeedsOf<List[number]>
 
-type FailsOf<M> = M extends Branded<unknown, infer Fails, unknown> ? Fails : never
-type CaughtOf<M> = M extends Branded<infer Caught, unknown, unknown> ? Caught : never
+type FailsOf<M> = M extends AnyBrand<infer Fails, unknown> ? Fails : never
+type CaughtOf<M> = M extends { readonly [TypeId]: { readonly _Caught: (_: never) => infer Caught } } ? Caught : never
+
+/** Failures above one entry, for each member of a union on its own: what one of them lets through comes out. */
+type Above<M, K extends Kind, E> = M extends { readonly kind: K } ? Exclude<E, CaughtOf<M>> | FailsOf<M> : E
 
 /** From the innermost (last) entry of a kind to the outermost: each removes what it catches and adds what it fails with. */
-type Fold<List extends ReadonlyArray<Any>, K extends Kind, E> = number extends List["length"]
-  ? E | FailsOf<Extract<List[number], { readonly kind: K }>>
+type Fold<List extends ReadonlyArray<Any>, K extends Kind, E> = List extends readonly []
+  ? E
   : List extends readonly [...infer Rest extends ReadonlyArray<Any>, infer Last]
-    ? Fold<Rest, K, Last extends { readonly kind: K } ? Exclude<E, CaughtOf<Last>> | FailsOf<Last> : E>
-  : E
+  ? number extends List["length"] ? E | FailsOf<Extract<List[number], { readonly kind: K }>> : Fold<Rest, K, Above<Last, K, E>>
+  // A list of unknown length, or one with optional members: nothing of it is known to catch.
+  : E | FailsOf<Extract<List[number], { readonly kind: K }>>
 
 /**
  * Errors that an agent with these entries can fail with in addition to `AgentError`. Tool wrappers add nothing: a failed tool
@@ -182,34 +191,53 @@ export interface Registration {
   readonly onFailure?: OnFailure | undefined
 }
 
+/** Class of an error that a wrapper may catch. */
+type ErrorClass = abstract new (...args: never) => unknown
+
+/** Names the failures from below that a wrapper catches besides {@link ModelCallError} or {@link ToolCallError}. */
+interface Catching<Classes extends ReadonlyArray<ErrorClass>> {
+  /** Classes of errors that entries further inwards add; nothing when absent. Only the types read it. */
+  readonly catches?: Classes | undefined
+}
+
+type CaughtBy<Classes extends ReadonlyArray<ErrorClass>> = InstanceType<Classes[number]>
+
+/** Failures that a wrapper adds: those of every run are always free, and an opaque one is some other wrapper's. */
+type Added<Fails, Free = never> = Exclude<Fails, AgentError | OpaqueFailure | Free>
+
 /** A wrapper of provider calls; the type parameters are what it catches, fails with and needs. */
 export interface LlmWrap<Caught, Fails, Needs> {
-  <E, R>(
-    next: Next<ModelRequest, ExecuteOptions, ModelResponse, E | Caught, R>,
+  (
+    next: Next<ModelRequest, ExecuteOptions, ModelResponse, ModelCallError | OpaqueFailure | Caught, never>,
     context: LlmContext
-  ): (request: ModelRequest) => Effect.Effect<ModelResponse, E | Fails, R | Needs>
+  ): (request: ModelRequest) => Effect.Effect<ModelResponse, ModelCallError | OpaqueFailure | Fails, Needs>
 }
 
 /** A wrapper of tool calls; the type parameters are what it catches, fails with and needs. */
 export interface ToolWrap<Caught, Fails, Needs> {
-  <E, R>(
-    next: Next<ToolArguments, undefined, ToolOutput, E | Caught, R>,
+  (
+    next: Next<ToolArguments, undefined, ToolOutput, ToolCallError | OpaqueFailure | Caught, never>,
     context: ToolCallContext
-  ): (args: ToolArguments) => Effect.Effect<ToolOutput, E | Fails, R | Needs>
+  ): (args: ToolArguments) => Effect.Effect<ToolOutput, ToolCallError | OpaqueFailure | Fails, Needs>
 }
 
 /** A wrapper of whole model calls; the type parameters are what it catches, fails with and needs. */
 export interface ModelCallWrap<Caught, Fails, Needs> {
-  <E, R>(
-    next: Next<ModelCallParams, ExecuteOptions, ModelAnswer, E | Caught, R>,
+  (
+    next: Next<ModelCallParams, ExecuteOptions, ModelAnswer, ModelCallError | OpaqueFailure | Caught, never>,
     context: CallContext
-  ): (params: ModelCallParams) => Effect.Effect<ModelAnswer, E | Fails, R | Needs>
+  ): (params: ModelCallParams) => Effect.Effect<ModelAnswer, ModelCallError | OpaqueFailure | Fails, Needs>
 }
 
 /** The record of a kind. The brand holds types only, so nothing stands behind it at run time. */
 const make = <M extends Any>(kind: M["kind"], name: string, run: M["run"]): M =>
   // The phantom functions of the brand are never called.
   ({ [TypeId]: undefined, kind, name, run }) as unknown as M
+
+/** A wrapper without its types: nobody knows what fails below the chain, and what that needs is there. */
+const erased = <Req, Options, A, Info, E, Fails, Needs>(
+  wrap: (next: Next<Req, Options, A, E, never>, context: Info) => (request: Req) => Effect.Effect<A, Fails, Needs>
+): Wrapper<Req, Options, A, Info>["wrap"] => wrap as Wrapper<Req, Options, A, Info>["wrap"]
 
 const base = <K extends Kind>(kind: K, { name, onFailure }: Registration) => ({
   kind,
@@ -233,16 +261,16 @@ export const toolRequest = <Needs = never>(
   make("tool_request", options.name, { ...base("tool_request", options), rewrite: options.rewrite })
 
 /** A {@link LlmExecution}. */
-export const llmExecution = <Caught = never, Fails = never, Needs = never>(
-  options: Registration & { readonly wrap: LlmWrap<Caught, Fails, Needs> }
-): LlmExecution<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
-  make("llm_execution", options.name, { ...base("llm_execution", options), singleUse: true, wrap: options.wrap })
+export const llmExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+  options: Registration & Catching<Classes> & { readonly wrap: LlmWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): LlmExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
+  make("llm_execution", options.name, { ...base("llm_execution", options), singleUse: true, wrap: erased(options.wrap) })
 
 /** A {@link ToolExecution}. */
-export const toolExecution = <Caught = never, Fails = never, Needs = never>(
-  options: Registration & { readonly wrap: ToolWrap<Caught, Fails, Needs> }
-): ToolExecution<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
-  make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: options.wrap })
+export const toolExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+  options: Registration & Catching<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): ToolExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails, ToolCallError>>, NoInfer<Needs>> =>
+  make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: erased(options.wrap) })
 
 /**
  * A {@link LlmExecution} of a function that declares nothing: it fails with what is always part of `AgentError`, and may
@@ -256,16 +284,16 @@ export const toolExecutionUndeclared = (options: Registration & Pick<ToolWrapper
   make("tool_execution", options.name, { ...base("tool_execution", options), singleUse: true, wrap: options.wrap })
 
 /** A {@link WrapModelCall}. */
-export const wrapModelCall = <Caught = never, Fails = never, Needs = never>(
-  options: Registration & { readonly wrap: ModelCallWrap<Caught, Fails, Needs> }
-): WrapModelCall<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
-  make("wrap_model_call", options.name, { ...base("wrap_model_call", options), singleUse: false, wrap: options.wrap })
+export const wrapModelCall = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+  options: Registration & Catching<Classes> & { readonly wrap: ModelCallWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): WrapModelCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
+  make("wrap_model_call", options.name, { ...base("wrap_model_call", options), singleUse: false, wrap: erased(options.wrap) })
 
 /** A {@link WrapToolCall}. */
-export const wrapToolCall = <Caught = never, Fails = never, Needs = never>(
-  options: Registration & { readonly wrap: ToolWrap<Caught, Fails, Needs> }
-): WrapToolCall<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
-  make("wrap_tool_call", options.name, { ...base("wrap_tool_call", options), singleUse: false, wrap: options.wrap })
+export const wrapToolCall = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+  options: Registration & Catching<Classes> & { readonly wrap: ToolWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
+): WrapToolCall<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails, ToolCallError>>, NoInfer<Needs>> =>
+  make("wrap_tool_call", options.name, { ...base("wrap_tool_call", options), singleUse: false, wrap: erased(options.wrap) })
 
 /** A {@link WrapModelCall} of a function that declares nothing, as {@link llmExecutionUndeclared}. */
 export const wrapModelCallUndeclared = (options: Registration & Pick<ModelCallWrapper, "wrap">): WrapModelCall =>
@@ -282,22 +310,25 @@ const nameOf = (given: object, name: string | undefined): string => name ?? give
  * Lifecycle middleware of a record or of an object of a class; its methods are shared by all runs. Throws a `ConfigError` where a
  * method is in both spellings.
  */
-export const lifecycle = <Caught = never, Fails = never, Needs = never>(
-  methods: Partial<Registration> & Lifecycle.Methods<Caught, Fails, Needs>
-): LifecycleMiddleware<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> => {
+export const lifecycle = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+  methods: Partial<Registration> & Catching<Classes> &
+    Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
+): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> => {
   const name = nameOf(methods, methods.name)
   const shared = Lifecycle.bind(name, methods)
   return make("lifecycle", name, { ...base("lifecycle", { name, onFailure: methods.onFailure }), shared, make: () => Effect.succeed(shared) })
 }
 
 /** Lifecycle middleware whose methods `make` gives anew for each run, so that what they remember belongs to that run. */
-export const lifecyclePerRun = <Caught = never, Fails = never, Needs = never>(
-  { make: factory, ...options }: Registration & {
+export const lifecyclePerRun = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
+  { make: factory, ...options }: Registration & Catching<Classes> & {
     readonly make: (
       run: Lifecycle.RunFacts
-    ) => Lifecycle.Methods<Caught, Fails, Needs> | Effect.Effect<Lifecycle.Methods<Caught, Fails, Needs>, unknown, Needs>
+    ) =>
+      | Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>
+      | Effect.Effect<Lifecycle.Methods<Caught | CaughtBy<Classes>, Fails, Needs>, unknown, Needs>
   }
-): LifecycleMiddleware<NoInfer<Caught>, NoInfer<Fails>, NoInfer<Needs>> =>
+): LifecycleMiddleware<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
   make("lifecycle", options.name, {
     ...base("lifecycle", options),
     shared: undefined,

@@ -146,7 +146,8 @@ export const evaluate = <Req, Options, A, Info>(
         if (calls > 0 && singleUse) {
           return Effect.die(
             new NextMisused(
-              `${kind} middleware "${name}" called next() more than once: downstream execution is single-use`
+              `${kind} middleware "${name}" called next() more than once: downstream execution is single-use. ` +
+                `To repeat a call, use ${kind === "tool_execution" ? "wrapToolCall" : "wrapModelCall"}`
             )
           )
         }

@@ -7,7 +7,7 @@ import type * as Scope from "effect/Scope"
 import * as Schema from "effect/Schema"
 import type * as AiError from "effect/ai/AiError"
 import * as Agent from "../../src/agent/Agent.ts"
-import type { AgentError } from "../../src/domain/AgentError.ts"
+import { type AgentError, ExecutionBlocked } from "../../src/domain/AgentError.ts"
 import type { RunResult } from "../../src/domain/RunEvent.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
 import type { ModelRouter } from "../../src/routing/ModelRouter.ts"
@@ -19,6 +19,7 @@ const same = <A, B>(_: Equal<A, B>): void => undefined
 
 class BudgetExceeded extends Schema.TaggedError<BudgetExceeded>()("BudgetExceeded", { spent: Schema.Finite }) {}
 class Softened extends Schema.TaggedError<Softened>()("Softened", {}) {}
+class Refunded extends Schema.TaggedError<Refunded>()("Refunded", { amount: Schema.Finite }) {}
 class Ledger extends Context.Service<Ledger, { readonly spent: Effect.Effect<number> }>()("test/Ledger") {}
 
 export const timing = Middleware.llmExecution({ name: "timing", wrap: (next) => (request) => next(request) })
@@ -38,13 +39,13 @@ export const softener = Middleware.wrapModelCall<BudgetExceeded, Softened>({
     next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Softened())))
 })
 
-Middleware.llmExecution({
+Middleware.llmExecution<never, never>({
   name: "undeclared",
   // @ts-expect-error a failure that the wrapper does not declare
   wrap: (next) => (request) => Effect.andThen(next(request), Effect.fail(new BudgetExceeded({ spent: 1 })))
 })
 
-Middleware.llmExecution({
+Middleware.llmExecution<never, never>({
   name: "needy",
   // @ts-expect-error a service that the wrapper does not declare
   wrap: (next) => (request) => Effect.flatMap(Ledger, () => next(request))
@@ -116,3 +117,104 @@ export const limited = Middleware.lifecycle<never, BudgetExceeded>({
   wrapModelCall: () => () => Effect.fail(new BudgetExceeded({ spent: 1 }))
 })
 same<Middleware.Errors<[typeof limited]>, BudgetExceeded>(true)
+
+// Inside a wrapper the failures of every runtime are known by their tags.
+export const tagged = Middleware.llmExecution({
+  name: "tagged",
+  wrap: (next) => (request) =>
+    next(request).pipe(Effect.catchTag("AiError", (error) => {
+      same<typeof error, AiError.AiError>(true)
+      return Effect.fail(new BudgetExceeded({ spent: error.reason._tag === "RateLimitError" ? 0 : 1 }))
+    }))
+})
+same<Middleware.Errors<[typeof tagged]>, BudgetExceeded>(true)
+export const rethrowing = Middleware.llmExecution({
+  name: "rethrowing",
+  wrap: (next) => (request) => next(request).pipe(Effect.catch((error) => Effect.fail(error)))
+})
+same<Middleware.Errors<[typeof rethrowing]>, never>(true)
+export const taggedTool = Middleware.wrapToolCall({
+  name: "tagged",
+  wrap: (next) => (args) => next(args).pipe(Effect.catchTag("ToolFailed", ({ phase }) => Effect.succeed({ output: phase, isFailure: true })))
+})
+export const noFailure: Middleware.WrapToolCall = taggedTool
+
+// What a wrapper fails with and needs is inferred; what every run can fail with adds nothing.
+const inferred = Middleware.wrapModelCall({
+  name: "inferred",
+  wrap: (next) => (params) =>
+    Effect.gen(function*() {
+      const amount = yield* (yield* Ledger).spent
+      if (amount > 9) return yield* new BudgetExceeded({ spent: amount })
+      return yield* next(params)
+    })
+})
+same<Middleware.Errors<[typeof inferred]>, BudgetExceeded>(true)
+same<Middleware.NeedsOf<typeof inferred>, Ledger>(true)
+const vetoing = Middleware.llmExecution({
+  name: "vetoing",
+  wrap: () => () => Effect.fail(new ExecutionBlocked({ reason: "no", metadata: {} }))
+})
+same<Middleware.Errors<[typeof vetoing]>, never>(true)
+
+// What it catches of others is declared by their classes, and is known inside.
+const catching = Middleware.wrapModelCall({
+  name: "catching",
+  catches: [BudgetExceeded, Softened],
+  wrap: (next) => (params) =>
+    next(params).pipe(
+      Effect.catchTag("BudgetExceeded", ({ spent }) => Effect.fail(new Refunded({ amount: spent }))),
+      Effect.catchTag("Softened", () => Effect.fail(new Refunded({ amount: 0 })))
+    )
+})
+same<Middleware.Errors<[typeof catching, typeof inferred]>, Refunded>(true)
+same<Middleware.Errors<[typeof inferred, typeof catching]>, BudgetExceeded | Refunded>(true)
+
+// A failure of others that is not declared has no tag to be caught by.
+Middleware.wrapModelCall({
+  name: "undeclared",
+  // @ts-expect-error: BudgetExceeded is none of the failures that come from below
+  wrap: (next) => (params) => next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.die("caught")))
+})
+// @ts-expect-error: nobody makes an opaque failure
+export const forged: Middleware.OpaqueFailure = {}
+
+// A wrapper that claims to catch a failure and lets it through adds it again.
+const claiming = Middleware.wrapModelCall({ name: "claiming", catches: [BudgetExceeded], wrap: (next) => (params) => next(params) })
+same<Middleware.Errors<[typeof claiming, typeof inferred]>, BudgetExceeded>(true)
+Middleware.wrapModelCall<BudgetExceeded>({
+  name: "claiming",
+  // @ts-expect-error: it catches nothing
+  wrap: (next) => (params) => next(params)
+})
+// @ts-expect-error: what catches nothing is not what catches something
+export const widened: Middleware.WrapModelCall<BudgetExceeded> = Middleware.wrapModelCall({ name: "w", wrap: (next) => next })
+// @ts-expect-error: what catches something is not what catches more
+export const widenedMore: Middleware.WrapModelCall<BudgetExceeded | Softened, Refunded> = Middleware.wrapModelCall({
+  name: "w",
+  catches: [BudgetExceeded],
+  wrap: (next) => (params) => next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Refunded({ amount: 1 }))))
+})
+
+// A choice of wrappers catches only what each of them catches, and fails with what any of them fails with.
+declare const flag: boolean
+const passing = Middleware.wrapModelCall({ name: "passing", wrap: (next) => (params) => next(params) })
+const chosen = [flag ? catching : passing, inferred] as const
+same<Middleware.Errors<typeof chosen>, Refunded | BudgetExceeded>(true)
+const both = [flag ? catching : softener, inferred] as const
+same<Middleware.Errors<typeof both>, Refunded | Softened>(true)
+const otherKind = [flag ? catching : timing, inferred] as const
+same<Middleware.Errors<typeof otherKind>, Refunded | BudgetExceeded>(true)
+// So does a list of which nobody knows the length or the members.
+same<Middleware.Errors<ReadonlyArray<typeof catching | typeof inferred>>, Refunded | BudgetExceeded>(true)
+same<Middleware.Errors<readonly [typeof catching] | readonly [typeof inferred]>, Refunded | BudgetExceeded>(true)
+same<Middleware.Errors<readonly [...ReadonlyArray<typeof inferred>, typeof catching]>, Refunded | BudgetExceeded>(true)
+same<Middleware.Errors<readonly [typeof catching, ...ReadonlyArray<typeof inferred>]>, Refunded | BudgetExceeded>(true)
+
+// The same of a lifecycle record.
+const record = Middleware.lifecycle({
+  name: "record",
+  catches: [BudgetExceeded],
+  wrapModelCall: (next) => (params) => next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Softened())))
+})
+same<Middleware.Errors<[typeof record, typeof inferred]>, Softened>(true)
