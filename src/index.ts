@@ -3,6 +3,7 @@
  */
 export * as Agent from "./agent/Agent.ts"
 export type { Limits as BudgetLimits } from "./agent/Budget.ts"
+export * as BackgroundReview from "./agent/BackgroundReview.ts"
 export * as BackgroundWork from "./agent/BackgroundWork.ts"
 export * as Children from "./agent/Children.ts"
 export type { AgentSettings, RunInput } from "./agent/RunInput.ts"

@@ -44,6 +44,7 @@ import * as Hooks from "../hooks/Hooks.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
 import * as Stack from "../middleware/Stack.ts"
 import { type PromptLayer, PromptSources } from "../prompt/SystemPrompt.ts"
+import { Auxiliary } from "../routing/Auxiliary.ts"
 import { CompactionPort } from "../routing/CompactionPort.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import { RunRecord } from "../session/RunRecord.ts"
@@ -56,6 +57,7 @@ import { ToolRegistry } from "../tool/ToolRegistry.ts"
 import { type Charge, UsageAccounts } from "./Budget.ts"
 import * as ModelRequest from "./ModelRequest.ts"
 import * as CallTool from "./CallTool.ts"
+import * as BackgroundReview from "./BackgroundReview.ts"
 import * as ContextFit from "./ContextFit.ts"
 import * as Continuation from "./Continuation.ts"
 import type { Agent as ChildAgent } from "./Child.ts"
@@ -338,6 +340,15 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
         return { sessionId, before, after: sessionId === id ? before : ContextFit.sizeOf(opened.run) }
       })).pipe(Effect.provideService(Services, services))
 
+    const reviews = Option.getOrUndefined(yield* Effect.serviceOption(BackgroundReview.BackgroundReviews))
+    const auxiliary = Option.getOrUndefined(yield* Effect.serviceOption(Auxiliary))
+
+    /** Begins the reviews that are due, of a result that was handed over. */
+    const reviewed = ({ cwd, run }: RunStart.Opened, { source }: RunOptions, finished: RunResult): Effect.Effect<void, never, Services> =>
+      reviews === undefined || auxiliary === undefined || source === "cron" || source === "batch"
+        ? Effect.void
+        : BackgroundReview.after(reviews, { run, cwd, sessionId: finished.sessionId, auxiliary }, finished)
+
     const start = (input: RunOptions, lineage: Lineage | undefined): Effect.Effect<RunResult, AgentError | MiddlewareFailure> =>
       Effect.scoped(Effect.gen(function*() {
         const { id, stopped } = yield* owned(input.sessionId)
@@ -357,7 +368,8 @@ export const make = <const Middlewares extends ReadonlyArray<Middleware.Any> = [
               Effect.exit,
               Effect.flatMap((exit) =>
                 Effect.flatMap(continued(prepared.opened, input, RunEnd.reasonOf(exit)), (next) => Effect.map(exit, (end) => next === undefined ? end : { ...end, sessionId: next }))),
-              Effect.tap((finished) => restore(emit(run, finished)))
+              Effect.tap((finished) => restore(emit(run, finished))),
+              Effect.tap((finished) => reviewed(prepared.opened, input, finished))
             ))
       })).pipe(Effect.provideService(Services, services))
 

@@ -30,13 +30,14 @@ import { ProcessEvents } from "../tool/builtin/terminal/ProcessEvents.ts"
 import { ProcessRegistry } from "../tool/builtin/terminal/ProcessRegistry.ts"
 import * as ResultText from "../tool/ResultText.ts"
 import { counted, message } from "./Background.ts"
+import { BackgroundReviews } from "./BackgroundReview.ts"
 import { Children } from "./Children.ts"
 
 /** Something at work. */
 export interface Item {
-  readonly kind: "child" | "process"
+  readonly kind: "child" | "process" | "review"
   readonly id: string
-  /** The goal, or the command. */
+  /** The goal, the command, or the subject. */
   readonly what: string
   /** Milliseconds since the epoch. */
   readonly since: number
@@ -52,12 +53,16 @@ export interface Service {
   readonly stop: (sessionId: SessionId, id: string) => Effect.Effect<Item | undefined>
   /** Stops all of a session. */
   readonly stopAll: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<Item>>
-  /** Done as soon as something has to be said to a session. */
+  /** Done as soon as something has to be said to a session or its user. */
   readonly arrived: (sessionId: SessionId) => Effect.Effect<void>
   /** Takes what has to be said, as messages, each of its own. */
   readonly take: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<string>>
+  /** Takes what the user is told and the model is not: a line of each review that did something. */
+  readonly takeNotices: (sessionId: SessionId) => Effect.Effect<ReadonlyArray<string>>
   /** Waits for the processes of a session that are to tell when they ended. */
   readonly settled: (sessionId: SessionId) => Effect.Effect<void>
+  /** Waits for the review of a session. */
+  readonly reviewed: (sessionId: SessionId) => Effect.Effect<void>
 }
 
 /** An event of a process as a message. */
@@ -82,6 +87,7 @@ const make = Effect.gen(function*() {
   const children = yield* Children
   const processes = yield* ProcessRegistry
   const events = yield* ProcessEvents
+  const reviews = yield* BackgroundReviews
 
   const running = (sessionId: SessionId) =>
     Effect.map(processes.list(sessionId), (all) => all.filter((process) => process.ended() === undefined))
@@ -115,6 +121,13 @@ const make = Effect.gen(function*() {
         what: options.command,
         since: startedAt,
         at: `process ${pid}`
+      })),
+      ...(yield* reviews.list).filter((review) => review.sessionId === sessionId).map(({ id, startedAt, subjects }): Item => ({
+        kind: "review",
+        id,
+        what: `review of the conversation for ${subjects.join(" and ")}`,
+        since: startedAt,
+        at: "thinking"
       }))
     ].sort((a, b) => a.since - b.since)
   })
@@ -122,6 +135,10 @@ const make = Effect.gen(function*() {
   const end = Effect.fnUntraced(function*(sessionId: SessionId, item: Item) {
     if (item.kind === "child") {
       yield* children.stop(item.id)
+      return item
+    }
+    if (item.kind === "review") {
+      yield* reviews.stop(sessionId)
       return item
     }
     const kill = Effect.flatMap(processes.find(item.id, sessionId), (process) => process.kill)
@@ -140,7 +157,9 @@ const make = Effect.gen(function*() {
     stopAll: (sessionId) =>
       Effect.flatMap(list(sessionId), (items) =>
         Effect.forEach(items, (item) => end(sessionId, item), { concurrency: "unbounded" })),
-    arrived: (sessionId) => Effect.raceFirst(children.arrived(sessionId), events.arrived(sessionId)),
+    arrived: (sessionId) => Effect.raceAllFirst([children.arrived(sessionId), events.arrived(sessionId), reviews.arrived(sessionId)]),
+    takeNotices: (sessionId) => Effect.map(reviews.take(sessionId), (reports) => reports.map(({ text }) => text)),
+    reviewed: reviews.settled,
     take: Effect.fnUntraced(function*(sessionId) {
       const reports = yield* children.take(sessionId)
       const news = yield* events.drain(sessionId)
@@ -158,8 +177,8 @@ const make = Effect.gen(function*() {
 /** Service of the background work of all conversations. */
 export class BackgroundWork extends Context.Service<BackgroundWork, Service>()("hermes-effect/agent/BackgroundWork") {}
 
-/** Background work of the children and processes of the surroundings. */
-export const layer: Layer.Layer<BackgroundWork, never, Children | ProcessRegistry | ProcessEvents> = Layer.effect(
+/** Background work of the children, processes and reviews of the surroundings. */
+export const layer: Layer.Layer<BackgroundWork, never, BackgroundReviews | Children | ProcessRegistry | ProcessEvents> = Layer.effect(
   BackgroundWork,
   make
 )

@@ -105,7 +105,11 @@ export const millisLeft = (budget: Budget, now: number): number | undefined => {
 /** Limit that is used up, if any: the run takes no further step then. */
 export const exhausted = (budget: Budget, now: number): Limit | undefined => {
   if (budget.usedIterations >= budget.iterations) return "iterations"
-  if (budget.refusedCall) return "tool_calls"
+  return budget.refusedCall ? "tool_calls" : spent(budget, now)
+}
+
+/** Limit of tokens, money or time that is used up, if any: nothing more is asked of a model for the run then. */
+export const spent = (budget: Budget, now: number): Limit | undefined => {
   for (const one of lineOf(budget)) {
     const limit = overspent(one)
     if (limit !== undefined) return limit
@@ -183,6 +187,9 @@ export const wording = (limit: Limit): Wording => wordings[limit]
 
 /** Takes an entry into the sums of a run. */
 export type Charge = (entry: Entry) => Effect.Effect<void>
+
+/** Account of the side tasks of a fiber, in place of that of their session: what works for a run that is over has its own. */
+export const OwnAccount = Context.Reference<Charge | undefined>("hermes-effect/agent/OwnAccount", { defaultValue: () => undefined })
 
 /** Accounts of runs, by session. */
 export interface Accounts {

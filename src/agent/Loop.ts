@@ -123,7 +123,10 @@ export const loop = Effect.fnUntraced(function*(run: RunState): Effect.fn.Return
       continue
     }
     if (isRefunded(outcome)) Budget.refundIteration(run.budget)
-    if (outcome._tag === "Continue") yield* ContextFit.afterTools(run)
+    if (outcome._tag === "Continue") {
+      for (const name of outcome.tools) run.lastUse.set(name, run.steps)
+      yield* ContextFit.afterTools(run)
+    }
     const decision = AnswerRetryPolicy.decide(state, outcome, factsOf(run, outcome))
     const { action } = decision
     if (action._tag === "End") {

@@ -76,6 +76,14 @@ export interface DelegationSettings {
   readonly inheritMcpToolsets?: boolean | undefined
 }
 
+/** Distances of reviews of a conversation (`BackgroundReview`); 0 or absent is never. */
+export interface ReviewSettings {
+  /** Turns of the user between two reviews of the memory. */
+  readonly memoryTurns?: number | undefined
+  /** Steps of the loop between two reviews of the skills. */
+  readonly skillSteps?: number | undefined
+}
+
 /** Settings of an agent; each has a default. */
 export interface AgentSettings {
   /** Surface on which users talk to it, for hooks and prompts: `cli`, `library` (when absent), … */
@@ -104,6 +112,8 @@ export interface AgentSettings {
   readonly temperature?: number | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
   readonly delegation?: DelegationSettings | undefined
+  /** Reviews of conversations after their turns, for memory and skills; none when absent. */
+  readonly reviews?: ReviewSettings | undefined
   /** Thresholds at which a run that goes in circles is warned and halted. */
   readonly loopGuard?: LoopGuardSettings | undefined
   /** Bounds of tool results for the model; what fits its window when absent, 100 000 characters of one at most and 200 000 of a step. */

@@ -320,6 +320,7 @@ export const prepare = Effect.fnUntraced(function*(id: Ids.SessionId, input: Run
     compactions: undefined,
     userMessage: prompt,
     steps: 0,
+    lastUse: new Map(),
     questions: 0,
     attempt: 0,
     route,

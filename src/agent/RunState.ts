@@ -69,6 +69,8 @@ export interface RunState {
   batch: Batch
   /** Model calls with tools so far. */
   steps: number
+  /** The step that used a tool last, by the tool's name. */
+  readonly lastUse: Map<string, number>
   /** Questions to the model so far: the steps, and each request for a summary. Their attempts are named after it. */
   questions: number
   /** Attempt that answered the newest question, or that it was cut in, from 0. */

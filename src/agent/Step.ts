@@ -62,7 +62,8 @@ const maxForced = 8
 /** `delegate_task` calls of one message that are kept when nobody says otherwise (`ARCHITECTURE.md` §7). */
 const delegationsPerStep = 1
 
-const promptPart = (step: number) => (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
+/** A part of an answer as the conversation has it. */
+export const promptPart = (step: number) => (part: ContentPart, index: number): Prompt.AssistantMessagePart => {
   switch (part.type) {
     case "text":
       return Prompt.textPart({ text: part.text, options: part.metadata })
@@ -154,7 +155,8 @@ const runTools = Effect.fnUntraced(function*(
 /** Tools that a model may go in circles with; any other shows that it does not. */
 const looking: ReadonlySet<string> = new Set(["read_file", "search_files"])
 
-const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(part: P): part is Extract<P, { readonly type: "tool-call" }> =>
+/** True of a call that the runtime is to run. */
+export const isCall = <P extends ContentPart | Prompt.AssistantMessagePart>(part: P): part is Extract<P, { readonly type: "tool-call" }> =>
   part.type === "tool-call" && !part.providerExecuted
 
 /** Notes of the calls as they are stored, which stand in the order of the answer's parts. */

@@ -34,6 +34,7 @@ import { Output, warn } from "./ProgramOutput.ts"
 import * as RunOptions from "./RunOptions.ts"
 import * as SessionChoice from "./SessionChoice.ts"
 import * as StreamJsonView from "./StreamJsonView.ts"
+import * as SafeText from "./render/SafeText.ts"
 import * as ExitText from "./render/ExitText.ts"
 import * as View from "./View.ts"
 
@@ -95,8 +96,8 @@ interface RunProgress {
   begun: boolean
   /** Result of the run, if it ended: what comes after it does not change that. */
   result: RunResult | undefined
-  /** The ending was told. */
-  ended: boolean
+  /** Exit code of the ending that was told; undefined until then. */
+  told: number | undefined
 }
 
 const endingOf = (
@@ -148,13 +149,29 @@ const linger = Effect.fnUntraced(function*({ terminal }: Values, sessionId: Ids.
   yield* Effect.timeoutOption(background.settled(sessionId), Duration.seconds(terminal.oneshotCompletionWaitSeconds))
 })
 
+/** Seconds that a program waits for a review of the conversation before it ends. */
+export const reviewSeconds = 20
+
+/** A review of the conversation gets a little time, after the answer was given by `finish`. */
+const reviewed = Effect.fnUntraced(function*({ sessionId }: RunResult, finish: Effect.Effect<unknown>) {
+  const { err } = yield* Output
+  const background = yield* BackgroundWork
+  if ((yield* background.list(sessionId)).some(({ kind }) => kind === "review")) {
+    yield* finish
+    yield* err(`Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.\n`)
+    yield* Effect.timeoutOption(background.reviewed(sessionId), Duration.seconds(reviewSeconds))
+  }
+  const notices = yield* background.takeNotices(sessionId)
+  if (notices.length > 0) yield* err(notices.map((notice) => `${SafeText.line(notice)}\n`).join(""))
+})
+
 export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prompt: RunInput["prompt"]) {
   const output = yield* Output
   const program = yield* Program
   const interruptCode = yield* InterruptCode
   const view = viewOf(flags, output)
   const fresh = yield* Ids.makeSessionId
-  const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, ended: false }
+  const known: RunProgress = { sessionId: fresh, usage: Usage.zero, cost: Cost.nothing, route: undefined, begun: false, result: undefined, told: undefined }
 
   const begin = (model: string): Effect.Effect<void> => {
     if (known.begun) return Effect.void
@@ -196,13 +213,14 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
         known.result = result
         return linger(settings, session.id)
       }),
+      Effect.tap((result) => reviewed(result, Effect.suspend(() => finish(Exit.succeed(result)))).pipe(Effect.provideService(Output, output))),
       Effect.provide(program.layer(settings, { ...flags, session: session.known?.id }))
     )
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped, Effect.provide(logging(view)))
 
   const tell = (ending: View.RunSummary) =>
     Effect.gen(function*() {
-      known.ended = true
+      known.told = ending.exitCode
       yield* begin(flags.model ?? "")
       yield* view.end(ending)
       const unwritten = flags.usageFile === undefined ? undefined : UsageFile.write(flags.usageFile, account.report(ending))
@@ -212,11 +230,13 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     })
 
   const finish = (exit: Exit.Exit<RunResult, unknown>) =>
-    tell(endingOf(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode()))
+    known.told === undefined
+      ? tell(endingOf(known.result === undefined ? exit : Exit.succeed(known.result), known, interruptCode()))
+      : Effect.succeed(known.told)
 
   /** The ending of a run that the end of the process cut, told while there is still time for it. */
   const last = (code: number): number => {
-    if (known.ended) return code
+    if (known.told !== undefined) return code
     if (known.result !== undefined) return Effect.runSync(finish(Exit.succeed(known.result)))
     const { cost, sessionId, usage } = known
     const error = code > 128 ? interrupted(sessionId) : cutOff(sessionId)

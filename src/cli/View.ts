@@ -87,7 +87,9 @@ export const text = ({ streams }: ProgramOutput.Service): View => {
     end: () =>
       Effect.suspend(() => {
         screen.live(Screen.nothing)
-        return printer === undefined ? Effect.void : printer.close
+        const open = printer
+        printer = undefined
+        return open === undefined ? Effect.void : open.close
       }),
     note: (line) => printer === undefined ? screen.say(`${line}\n`) : printer.note(line),
     live: answer.terminal || aside.terminal

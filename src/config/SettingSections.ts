@@ -198,20 +198,23 @@ export const context = F.defaulted({ engine: F.withDefault(F.unsupported(F.text)
 /** `prompt_caching`: `1h` keeps the prefix of a conversation for an hour where the provider can; everything else is five minutes. */
 export const promptCaching = F.defaulted({ cacheTtl: F.withDefault(F.text, "5m") })
 
-/** `memory`: limits are characters; a nudge interval of 0 is never. */
+/** `memory`: limits are characters; the nudge interval counts turns of the user until a background review, 0 is never. */
 export const memory = F.defaulted({
   memoryEnabled: F.withDefault(F.flag, true),
   userProfileEnabled: F.withDefault(F.flag, true),
   memoryCharLimit: F.withDefault(F.positive, 2200),
   userCharLimit: F.withDefault(F.positive, 1375),
-  nudgeInterval: F.withDefault(F.unsupported(F.count, { holds: [0] }), 10),
+  nudgeInterval: F.withDefault(F.count, 10),
   /** One provider besides the built-in memory. */
   provider: F.optional(F.unsupported(F.text))
 })
 
-/** `skills`. The two specifications differ on the nudge interval (10, 15); the table of keys holds. */
+/**
+ * `skills`. The nudge interval counts model calls until a background review, 0 is never; the two specifications differ on it (10, 15),
+ * the table of keys holds.
+ */
 export const skills = F.defaulted({
-  creationNudgeInterval: F.withDefault(F.unsupported(F.count, { holds: [0] }), 15),
+  creationNudgeInterval: F.withDefault(F.count, 15),
   externalDirs: F.withDefault(F.paths, []),
   disabled: F.withDefault(F.texts, []),
   templateVars: F.withDefault(F.flag, true),

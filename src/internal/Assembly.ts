@@ -7,6 +7,7 @@ import type * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import * as Agent from "../agent/Agent.ts"
+import * as BackgroundReview from "../agent/BackgroundReview.ts"
 import * as BackgroundWork from "../agent/BackgroundWork.ts"
 import * as Children from "../agent/Children.ts"
 import * as RunContext from "../domain/RunContext.ts"
@@ -41,6 +42,7 @@ export type Services =
   | Agent.Agent
   | Approvals.Approvals
   | Auxiliary
+  | BackgroundReview.BackgroundReviews
   | BackgroundWork.BackgroundWork
   | Children.Children
   | ModelRouter
@@ -78,7 +80,8 @@ export const plugins = <R = never>(options: PluginOptions<R>): PluginLayer<RunCo
 export const withBackground = <A, R>(agent: Layer.Layer<A, never, R>) =>
   agent.pipe(
     Layer.provideMerge(Layer.fresh(BackgroundWork.layer)),
-    Layer.provideMerge(Layer.fresh(Children.layer))
+    Layer.provideMerge(Layer.fresh(Children.layer)),
+    Layer.provideMerge(Layer.fresh(BackgroundReview.layer))
   )
 
 /** Services that `Agent.make` silently does without; a runtime has them. */

@@ -181,6 +181,7 @@ export const agent = Effect.fnUntraced(function*(
     maxOutputTokens: settings.model.maxTokens,
     reasoningEffort: settings.agent.reasoningEffort,
     loopGuard: loopGuard(settings),
+    reviews: { memoryTurns: settings.memory.nudgeInterval, skillSteps: settings.skills.creationNudgeInterval },
     delegation: yield* delegation(settings, { environment, logins }, isReplaced)
   } satisfies AgentSettings
 })

@@ -28,7 +28,7 @@ import type { Credential } from "../routing/CredentialPool.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import type { Lookup } from "../routing/RouteKeys.ts"
 import { RouterStatus } from "../routing/ModelRouter.ts"
-import { UsageAccounts } from "../agent/Budget.ts"
+import { OwnAccount, UsageAccounts } from "../agent/Budget.ts"
 import { RunRecord } from "../session/RunRecord.ts"
 import { SessionStore } from "../session/SessionStore.ts"
 import { ApprovalJudge, auxiliary as judgeOf } from "../tool/approval/ApprovalJudge.ts"
@@ -83,14 +83,15 @@ const poolOf = (
 
 /** Charges the run of a session, else the session alone; a task of nobody's session is in the sums of its task only. */
 const accountOf = (accounts: UsageAccounts["Service"], store: SessionStore["Service"]): Auxiliary.Options["account"] =>
-(sessionId, entry) => {
-  const charge = accounts.of(sessionId)
-  if (charge !== undefined) return charge(entry)
-  const { cost, route: { model, provider }, usage } = entry
-  return store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) }).pipe(
-    Effect.catch((error) => Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`))
-  )
-}
+(sessionId, entry) =>
+  Effect.flatMap(OwnAccount, (own) => {
+    const charge = own ?? accounts.of(sessionId)
+    if (charge !== undefined) return charge(entry)
+    const { cost, route: { model, provider }, usage } = entry
+    return store.recordUsage(sessionId, { provider, model, usage, cost: Cost.spent(cost) }).pipe(
+      Effect.catch((error) => Effect.logDebug(`the task ${entry.task} is in the sums of no session: ${error.message}`))
+    )
+  })
 
 /** Records a side task of a stored session that no run is asking for; one that a run asks for is in the run's record already. */
 const recorded = (record: RunRecord["Service"], store: SessionStore["Service"]) =>

@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { existsSync } from "node:fs"
+import * as BackgroundReview from "../../src/agent/BackgroundReview.ts"
 import * as BackgroundWork from "../../src/agent/BackgroundWork.ts"
 import { Children, make as makeChildren } from "../../src/agent/Children.ts"
 import { TaskId } from "../../src/domain/Ids.ts"
@@ -19,7 +20,7 @@ const work = Effect.gen(function*() {
     BackgroundWork.layer.pipe(
       Layer.provideMerge(ProcessRegistry.layer),
       Layer.provideMerge(ProcessEvents.layer),
-      Layer.provide(Layer.succeed(Children, children))
+      Layer.provide([Layer.succeed(Children, children), BackgroundReview.layer])
     )
   ))
   const registry = yield* Effect.provideContext(ProcessRegistry.ProcessRegistry, context)

@@ -48,7 +48,7 @@ describe("the program, with keys that have no effect yet", () => {
       const show = yield* hermes(["config", "show"])
       assert.deepInclude(show, { code: 0, stderr: warnings })
       assert.match(show.stdout, /^terminal:\n {2}backend: local\n {2}timeout: 7\n {2}env_passthrough: \[\]\n {2}oneshot_completion_wait_seconds: 600\n/m)
-      assert.notMatch(show.stdout, /lifetime_seconds|context:|nudge_interval|logging/)
+      assert.notMatch(show.stdout, /lifetime_seconds|context:|logging/)
 
       const get = yield* hermes(["config", "get", "terminal.lifetime_seconds"])
       assert.deepInclude(get, { code: 0, stdout: "60\n", stderr: `Warning: ${noEffect("terminal.lifetime_seconds")}\n` })

@@ -7,12 +7,14 @@ import * as Children from "../../src/agent/Children.ts"
 import { session } from "../support/interactiveSession.ts"
 
 const child: Item = { kind: "child", id: "dlg_aaaa", what: "count the sheep", since: 0, at: "terminal, 2 tool calls" }
+const review: Item = { kind: "review", id: "rv-cccc", what: "review of the conversation for memory", since: 0, at: "thinking" }
 const sleep: Item = { kind: "process", id: "proc_bbbb", what: "sleep 600", since: 0, at: "process 7" }
 
 /** Work that a test says there is. */
 const fake = (items: ReadonlyArray<Item>) => {
   let working = items
   let messages: ReadonlyArray<string> = []
+  let notices: ReadonlyArray<string> = []
   let arrived = Deferred.makeUnsafe<void>()
   const end = (ended: ReadonlyArray<Item>) =>
     Effect.sync(() => {
@@ -26,7 +28,7 @@ const fake = (items: ReadonlyArray<Item>) => {
       return Effect.map(end(found), ([item]) => item)
     },
     stopAll: () => Effect.suspend(() => end(working)),
-    arrived: () => Effect.suspend(() => messages.length > 0 ? Effect.void : Deferred.await(arrived)),
+    arrived: () => Effect.suspend(() => messages.length + notices.length > 0 ? Effect.void : Deferred.await(arrived)),
     take: () =>
       Effect.sync(() => {
         const taken = messages
@@ -34,14 +36,27 @@ const fake = (items: ReadonlyArray<Item>) => {
         arrived = Deferred.makeUnsafe()
         return taken
       }),
+    takeNotices: () =>
+      Effect.sync(() => {
+        const taken = notices
+        if (taken.length > 0) arrived = Deferred.makeUnsafe()
+        notices = []
+        return taken
+      }),
+    reviewed: () => Effect.never,
     settled: () => Effect.void
   }
+  const tell = (notice: string) =>
+    Effect.suspend(() => {
+      notices = [...notices, notice]
+      return Deferred.succeed(arrived, undefined)
+    })
   const deliver = (message: string) =>
     Effect.suspend(() => {
       messages = [...messages, message]
       return Deferred.succeed(arrived, undefined)
     })
-  return { background, deliver, working: () => working }
+  return { background, deliver, tell, working: () => working }
 }
 
 describe("background of an interactive session", () => {
@@ -66,6 +81,22 @@ describe("background of an interactive session", () => {
         yield* until("Stopped proc_bbbb.")
         yield* type("/agents\r")
         yield* until("No background work.")
+      }))
+  })
+
+  it.effect("a review is told in a line beside what is typed, and leaving waits for one until Ctrl+C", () => {
+    const { background, tell } = fake([review])
+    return session({ background }, ({ left, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("half a li")
+        yield* tell("Background review: memory updated (1 change).")
+        yield* until("Background review: memory updated (1 change).")
+        yield* type("ne\r")
+        yield* until("› half a line\n")
+        yield* type("/quit\r")
+        yield* until("Reviewing the conversation for memory and skills, up to 20 s. Ctrl+C ends it.")
+        yield* type("\u0003")
+        assert.strictEqual(yield* left, 0)
       }))
   })
 

@@ -132,9 +132,7 @@ describe("Config: precedence", () => {
           HERMES_MEMORY__PROVIDER: ""
         }
       })
-      assert.deepStrictEqual(warnings, [
-        "HERMES_SKILLS__CREATION_NUDGE_INTERVAL: not supported yet, has no effect; remove it"
-      ])
+      assert.deepStrictEqual(warnings, [])
       assert.strictEqual(settings.model.default, "m")
       assert.strictEqual(settings.model.apiKey && Redacted.value(settings.model.apiKey), "k")
       assert.strictEqual(settings.model.streaming, false)

@@ -21,6 +21,8 @@ const noWork: BackgroundWork["Service"] = {
   stopAll: () => Effect.succeed([]),
   arrived: () => Effect.never,
   take: () => Effect.succeed([]),
+  takeNotices: () => Effect.succeed([]),
+  reviewed: () => Effect.void,
   settled: () => Effect.void
 }
 

@@ -13,6 +13,7 @@
  *
  * Source: `hermes-product.md` §1.3, §1.7, §1.8 and §1.9.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import type * as Scope from "effect/Scope"
@@ -21,6 +22,7 @@ import type { Values } from "../../config/Settings.ts"
 import { redactText } from "../../domain/Redaction.ts"
 import type { Hooks } from "../../hooks/Hooks.ts"
 import { either } from "../Failure.ts"
+import { reviewSeconds } from "../SingleQuery.ts"
 import * as LogLine from "../LogLine.ts"
 import * as SafeText from "../render/SafeText.ts"
 import * as Screen from "../render/Screen.ts"
@@ -182,6 +184,7 @@ const nextLine = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<M
       const shown = told.map((message) => message.split("\n", 1)[0] ?? "").join("\n")
       return { _tag: "Message", text: told.join("\n\n"), shown }
     }
+    yield* tellNotices(dialog)
     const arrived = Effect.raceAllFirst([dialog.injected.arrived, ...ids.map(background.arrived)])
     const prompted = yield* Effect.raceFirst(PromptLine.prompt(dialog), arrived)
     if (prompted !== undefined) return prompted
@@ -208,6 +211,27 @@ const converse = Effect.fnUntraced(function*(dialog: Dialog): Effect.fn.Return<n
   }
 })
 
+/** Shows what reviews of the conversation did. */
+const tellNotices = Effect.fnUntraced(function*(dialog: Dialog) {
+  const background = yield* BackgroundWork
+  const notices = (yield* Effect.forEach(sessionsOf(dialog), background.takeNotices)).flat()
+  if (notices.length > 0) say(dialog, ...notices.map((notice) => dialog.screen.asidePaint.text(SafeText.line(notice), "dim")), "")
+})
+
+/** Gives a review of the conversation a little time before the program is left. */
+const awaitReview = Effect.fnUntraced(function*(dialog: Dialog) {
+  const background = yield* BackgroundWork
+  const ids = sessionsOf(dialog)
+  const items = (yield* Effect.forEach(ids, background.list)).flat()
+  if (items.some(({ kind }) => kind === "review")) {
+    say(dialog, dialog.screen.asidePaint.text(`Reviewing the conversation for memory and skills, up to ${reviewSeconds} s. Ctrl+C ends it.`, "dim"))
+    const pressed = PromptLine.typed(dialog, (key) => Effect.succeed(Editor.apply(Editor.empty, key, []).action._tag === "Interrupt" ? true : undefined), Effect.void, true)
+    const settled = Effect.asVoid(Effect.forEach(ids, background.reviewed))
+    yield* Effect.raceAllFirst([settled, Effect.asVoid(pressed), Effect.sleep(Duration.seconds(reviewSeconds))])
+  }
+  yield* tellNotices(dialog)
+})
+
 const open = Effect.fnUntraced(function*(dialog: Dialog) {
   const { options, screen } = dialog
   const { session } = options
@@ -225,6 +249,8 @@ export const run = (options: InteractiveOptions): Effect.Effect<number, never, S
     if (options.attach !== undefined) yield* options.attach(dialog.injected.conversation)
     return yield* open(dialog).pipe(
       Effect.andThen(converse(dialog)),
+      // Ctrl+C leaves at once.
+      Effect.tap((code) => code === 0 ? awaitReview(dialog) : Effect.void),
       Effect.ensuring(SessionSwitch.leave(dialog)),
       Effect.provide(Logger.layer([logger(dialog)]))
     )

@@ -46,6 +46,20 @@ const said = (message: Prompt.Message): string => {
 
 const redacted = (text: string): string => Redaction.redactText(text.toWellFormed())
 
+/** The end of a conversation as text, in about this many characters; each message is bounded, and known secrets are masked. */
+export const transcript = (messages: ReadonlyArray<Prompt.Message>, most: number): string => {
+  const texts: Array<string> = []
+  let left = most
+  for (let at = messages.length - 1; at >= 0 && left > 0; at--) {
+    const message = messages[at]
+    const text = message === undefined ? "" : said(message)
+    if (text === "") continue
+    left -= text.length
+    texts.unshift(left < 0 && texts.length > 0 ? "[earlier messages are left out]" : text)
+  }
+  return redacted(texts.join("\n\n"))
+}
+
 const sections = [
   "Active Task: the user's latest unfinished request, word for word",
   "Goal",
