@@ -29,10 +29,14 @@
  *
  * Source: `ARCHITECTURE.md` §5 and §6, `hermes-llm.md` §4.
  */
+import type { Anthropic } from "@anthropic-ai/sdk"
+import type { ConverseStreamCommandInput } from "@aws-sdk/client-bedrock-runtime"
+import type { OpenAI } from "openai"
 import type * as Effect from "effect/Effect"
 import type * as JsonSchema from "effect/JsonSchema"
 import type * as Prompt from "effect/ai/Prompt"
 import type * as Response from "effect/ai/Response"
+import type { ApiMode } from "./ApiMode.ts"
 
 /** A tool as a model is told about it. */
 export interface ToolDefinition {
@@ -90,6 +94,22 @@ export interface ModelCall {
 export interface ModelRequest {
   readonly [key: string]: unknown
 }
+
+/** Requests in the types of the official SDKs, by protocol. */
+export interface RequestBodies {
+  readonly chat_completions: OpenAI.ChatCompletionCreateParams
+  readonly anthropic_messages: Anthropic.MessageCreateParams
+  readonly codex_responses: OpenAI.Responses.ResponseCreateParams
+  readonly bedrock_converse: ConverseStreamCommandInput & { readonly stream?: boolean }
+  /** For an `effect/ai` `LanguageModel`: `prompt` and `tools` are encoded. */
+  readonly language_model: { readonly prompt: unknown; readonly tools?: unknown; readonly tool_choice?: unknown }
+}
+
+/** A request in one protocol; members that the SDK does not know are `unknown`. */
+export type RequestBody<Mode extends ApiMode> = RequestBodies[Mode] & ModelRequest
+
+/** A request that says its protocol: a comparison of `apiMode` gives it the SDK's type. No list of its members has `apiMode`. */
+export type TypedRequest = { readonly [Mode in ApiMode]: RequestBody<Mode> & { readonly apiMode: Mode } }[ApiMode]
 
 /** A part of an answer. A tool call's `params` is the parsed JSON, or its raw text where that is not JSON. */
 export type ContentPart =

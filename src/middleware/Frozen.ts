@@ -211,3 +211,10 @@ export const view = <A>(value: A): A => {
   // A view has the shape of what it shows.
   return new Proxy(Array.isArray(value) ? [] : {}, new Lazy(value)) as A
 }
+
+/** A view of an object with one member more, which no list of members has and which is gone when the view is handed back. */
+export const labelled = <A extends object, K extends string, V>(value: A, key: K, label: V): A & Readonly<Record<K, V>> => {
+  const target = Object.defineProperty({}, key, { value: label, configurable: true })
+  // A view has the shape of what it shows, and `key` was defined.
+  return new Proxy(target, new Lazy(shownBy(value) ?? value)) as A & Readonly<Record<K, V>>
+}

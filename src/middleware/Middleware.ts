@@ -40,10 +40,11 @@ import type * as AiError from "effect/ai/AiError"
 import type { AgentError, ExecutionBlocked, MiddlewareFailure, TranslatedFailure } from "../domain/AgentError.ts"
 import type { Cost } from "../domain/Cost.ts"
 import type { SessionId, TaskId, TurnId } from "../domain/Ids.ts"
-import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse } from "../domain/Model.ts"
+import type { ExecuteOptions, ModelCall, ModelRequest, ModelResponse, TypedRequest } from "../domain/Model.ts"
 import type { Route, RouteInfo } from "../domain/Route.ts"
 import type { RunEvent } from "../domain/RunEvent.ts"
 import type { ToolFailed, ToolOutput } from "../domain/ToolOutput.ts"
+import * as Frozen from "./Frozen.ts"
 import type { Next, Wrapper } from "./MiddlewareBoundary.ts"
 import * as Lifecycle from "./Lifecycle.ts"
 import type { Kind, LlmContext, OnFailure, ToolArguments, ToolCallContext } from "./Kind.ts"
@@ -210,7 +211,7 @@ export interface LlmWrap<Caught, Fails, Needs> {
   (
     next: Next<ModelRequest, ExecuteOptions, ModelResponse, ModelCallError | OpaqueFailure | Caught, never>,
     context: LlmContext
-  ): (request: ModelRequest) => Effect.Effect<ModelResponse, ModelCallError | OpaqueFailure | Fails, Needs>
+  ): (request: TypedRequest) => Effect.Effect<ModelResponse, ModelCallError | OpaqueFailure | Fails, Needs>
 }
 
 /** A wrapper of tool calls; the type parameters are what it catches, fails with and needs. */
@@ -235,9 +236,14 @@ const make = <M extends Any>(kind: M["kind"], name: string, run: M["run"]): M =>
   ({ [TypeId]: undefined, kind, name, run }) as unknown as M
 
 /** A wrapper without its types: nobody knows what fails below the chain, and what that needs is there. */
-const erased = <Req, Options, A, Info, E, Fails, Needs>(
-  wrap: (next: Next<Req, Options, A, E, never>, context: Info) => (request: Req) => Effect.Effect<A, Fails, Needs>
+const erased = <Req, Shown extends Req, Options, A, Info, E, Fails, Needs>(
+  wrap: (next: Next<Req, Options, A, E, never>, context: Info) => (request: Shown) => Effect.Effect<A, Fails, Needs>
 ): Wrapper<Req, Options, A, Info>["wrap"] => wrap as Wrapper<Req, Options, A, Info>["wrap"]
+
+/** A request that says its protocol. */
+const typed = (request: ModelRequest, { apiMode }: LlmContext): TypedRequest =>
+  // The provider prepared it for this protocol; middleware that rewrites it keeps to that.
+  Frozen.labelled(request, "apiMode", apiMode) as TypedRequest
 
 const base = <K extends Kind>(kind: K, { name, onFailure }: Registration) => ({
   kind,
@@ -248,9 +254,13 @@ const base = <K extends Kind>(kind: K, { name, onFailure }: Registration) => ({
 /** A {@link LlmRequest}: answers `Middleware.unchanged` or `Middleware.rewritten(request, trace)`. */
 export const llmRequest = <Needs = never>(
   options: Registration & {
-    readonly rewrite: (request: ModelRequest, context: LlmContext) => Effect.Effect<Answer<ModelRequest>, unknown, Needs>
+    readonly rewrite: (request: TypedRequest, context: LlmContext) => Effect.Effect<Answer<ModelRequest>, unknown, Needs>
   }
-): LlmRequest<NoInfer<Needs>> => make("llm_request", options.name, { ...base("llm_request", options), rewrite: options.rewrite })
+): LlmRequest<NoInfer<Needs>> =>
+  make("llm_request", options.name, {
+    ...base("llm_request", options),
+    rewrite: (request, context) => options.rewrite(typed(request, context), context)
+  })
 
 /** A {@link ToolRequest}: answers `Middleware.unchanged` or `Middleware.rewritten(args, trace)`. */
 export const toolRequest = <Needs = never>(
@@ -264,7 +274,14 @@ export const toolRequest = <Needs = never>(
 export const llmExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(
   options: Registration & Catching<Classes> & { readonly wrap: LlmWrap<Caught | CaughtBy<Classes>, Fails, Needs> }
 ): LlmExecution<NoInfer<Caught | CaughtBy<Classes>>, NoInfer<Added<Fails>>, NoInfer<Needs>> =>
-  make("llm_execution", options.name, { ...base("llm_execution", options), singleUse: true, wrap: erased(options.wrap) })
+  make("llm_execution", options.name, {
+    ...base("llm_execution", options),
+    singleUse: true,
+    wrap: (next, context) => {
+      const wrapped = erased(options.wrap)(next, context)
+      return (request) => wrapped(typed(request, context))
+    }
+  })
 
 /** A {@link ToolExecution}. */
 export const toolExecution = <Caught = never, Fails = never, Needs = never, const Classes extends ReadonlyArray<ErrorClass> = []>(

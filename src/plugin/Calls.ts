@@ -3,7 +3,8 @@
  *
  * Source: `hermes-contract.md` §1.2 and §1.3.
  */
-import type { ModelRequest } from "../domain/Model.ts"
+import type { ApiMode } from "../domain/ApiMode.ts"
+import type { RequestBody } from "../domain/Model.ts"
 import type { Registrable, ToolArguments, TraceEntry } from "../middleware/Kind.ts"
 import type { NextCall } from "../middleware/PlainExecution.ts"
 
@@ -18,23 +19,23 @@ interface Ids {
   readonly middleware_trace: ReadonlyArray<TraceEntry>
 }
 
-/** Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. */
-interface LlmRequestCall extends Ids {
+interface LlmCall<Mode extends ApiMode> extends Ids {
   readonly platform: string
   readonly model: string
   readonly provider: string
   readonly base_url: string
-  readonly api_mode: string
+  readonly api_mode: Mode
   readonly api_call_count: number
   readonly retry_count: number
-  readonly request: ModelRequest
-  readonly original_request: ModelRequest
+  readonly request: RequestBody<Mode>
+  readonly original_request: RequestBody<Mode>
 }
 
+/** Of `llm_request`: answer `{ request, source?, reason? }` to replace the request, or nothing. `api_mode` tells the type of `request`. */
+type LlmRequestCall = { readonly [Mode in ApiMode]: LlmCall<Mode> }[ApiMode]
+
 /** Of `llm_execution`: answer what `next_call` gives, or a body of the same API. */
-interface LlmExecutionCall extends LlmRequestCall {
-  readonly next_call: NextCall
-}
+type LlmExecutionCall = LlmRequestCall & { readonly next_call: NextCall }
 
 /** Of `tool_request`: answer `{ args, source?, reason? }` to replace the arguments, or nothing. */
 interface ToolRequestCall extends Ids {

@@ -378,4 +378,40 @@ describe("a mutation changes nothing for anybody else", () => {
       yield* runTools([pass, pass, pass], big, () => Effect.succeed(output("base")))
       assert.strictEqual(reads, 0)
     }))
+
+  it.effect("a request says its protocol to typed middleware, and nobody else sees that", () =>
+    Effect.gen(function*() {
+      const seen: Array<unknown> = []
+      const sent: Array<unknown> = []
+      const request = { model: "m", nested: { deep: [1] } }
+      const execution = Middleware.llmExecution({
+        name: "execution",
+        wrap: (next) => (given) => {
+          seen.push(given.apiMode, given["model"], Object.keys(given), JSON.stringify(given), { ...given })
+          return given["again"] === true ? next(given) : next({ ...given, again: true })
+        }
+      })
+      const base = (given: object) => Effect.sync(() => {
+        sent.push(given, Reflect.get(given, "apiMode"))
+        return textAnswer("done")
+      })
+      yield* runModel([execution, execution], request, base)
+      const again = { ...request, again: true }
+      assert.deepStrictEqual(seen, [
+        "chat_completions", "m", ["model", "nested"], JSON.stringify(request), request,
+        "chat_completions", "m", ["model", "nested", "again"], JSON.stringify(again), again
+      ])
+      assert.deepStrictEqual(sent, [again, undefined])
+
+      const rewriting = Middleware.llmRequest({
+        name: "rewriting",
+        rewrite: (given) => Effect.succeed(Middleware.rewritten({ ...given, mode: given.apiMode }))
+      })
+      const { payload } = yield* rewriteRequest([rewriting, rewriting], request)
+      assert.deepStrictEqual(payload, { ...request, mode: "chat_completions" })
+      const named = Middleware.llmExecution({ name: "named", wrap: (next) => (given) => (seen.push({ ...given }), next(given)) })
+      const own = { apiMode: "own" }
+      yield* runModel([named], own, base)
+      assert.deepStrictEqual([seen.at(-1), sent.at(-2)], [own, own])
+    }))
 })

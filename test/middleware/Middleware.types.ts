@@ -1,12 +1,16 @@
 // What these wrappers lack is the point: the expected errors below are those of the compiler.
 // @effect-diagnostics missingEffectError:off missingEffectContext:off
 // Errors and requirements of middleware stay exact. Checked by the type checker alone; nothing here runs.
+import type { Anthropic } from "@anthropic-ai/sdk"
+import type { InferenceConfiguration } from "@aws-sdk/client-bedrock-runtime"
+import type { OpenAI } from "openai"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Schema from "effect/Schema"
 import type * as AiError from "effect/ai/AiError"
 import * as Agent from "../../src/agent/Agent.ts"
+import type { ApiMode } from "../../src/domain/ApiMode.ts"
 import { type AgentError, ExecutionBlocked } from "../../src/domain/AgentError.ts"
 import type { RunResult } from "../../src/domain/RunEvent.ts"
 import * as Middleware from "../../src/middleware/Middleware.ts"
@@ -218,3 +222,35 @@ const record = Middleware.lifecycle({
   wrapModelCall: (next) => (params) => next(params).pipe(Effect.catchTag("BudgetExceeded", () => Effect.fail(new Softened())))
 })
 same<Middleware.Errors<[typeof record, typeof inferred]>, Softened>(true)
+
+// A comparison of `apiMode` gives a request the type of its SDK.
+export const bodies = Middleware.llmRequest({
+  name: "bodies",
+  rewrite: (request) => {
+    same<typeof request.apiMode, ApiMode>(true)
+    switch (request.apiMode) {
+      case "chat_completions":
+        same<typeof request.messages, Array<OpenAI.ChatCompletionMessageParam>>(true)
+        return Effect.succeed(Middleware.rewritten({ ...request, temperature: 0 }))
+      case "anthropic_messages":
+        same<typeof request.max_tokens, number>(true)
+        same<typeof request.system, string | Array<Anthropic.TextBlockParam> | undefined>(true)
+        return Effect.succeed(Middleware.unchanged)
+      case "codex_responses":
+        same<typeof request.input, string | OpenAI.Responses.ResponseInput | undefined>(true)
+        return Effect.succeed(Middleware.unchanged)
+      case "bedrock_converse":
+        same<typeof request.modelId, string | undefined>(true)
+        same<typeof request.inferenceConfig, InferenceConfiguration | undefined>(true)
+        return Effect.succeed(Middleware.unchanged)
+      case "language_model":
+        // @ts-expect-error: max_tokens of a foreign model is unknown
+        same<typeof request.max_tokens, number>(true)
+        return Effect.succeed(Middleware.unchanged)
+    }
+  }
+})
+export const body = Middleware.llmExecution({
+  name: "body",
+  wrap: (next) => (request) => request.apiMode === "anthropic_messages" ? next({ ...request, max_tokens: request.max_tokens + 1 }) : next()
+})

@@ -104,6 +104,10 @@ Runtime.layer({
 export const register = (ctx: PluginContext): void => {
   ctx.registerMiddleware("tool_request", ({ args, tool_name }) => ({ args: { ...args, tool: tool_name.trim() } }))
   ctx.register_middleware("llm_execution", ({ next_call, request }) => next_call({ ...request }))
+  ctx.registerMiddleware("llm_request", (call) => {
+    if (call.api_mode === "anthropic_messages") same<typeof call.request.max_tokens, number>(true)
+    if (call.api_mode === "bedrock_converse") same<typeof call.original_request.modelId, string | undefined>(true)
+  })
   // @ts-expect-error: a request has no next_call
   ctx.registerMiddleware("llm_request", ({ next_call }) => next_call)
   ctx.registerHook("post_tool_call", ({ duration_ms }) => duration_ms.toFixed(1))
