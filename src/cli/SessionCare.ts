@@ -58,23 +58,20 @@ interface Found {
 const excerpts = Effect.fnUntraced(function*(query: string, hits: ReadonlyArray<Hit>) {
   const store = yield* SessionStore
   const parsed = SearchQuery.parse(query)
-  const sessions = new Map<string, { readonly title: string | undefined; readonly messages: ReadonlyArray<Prompt.Message> }>()
+  const titles = new Map<string, string | undefined>()
   const found: Array<Found> = []
   for (const { messageId, role, sessionId } of hits) {
-    const known = sessions.get(sessionId) ?? {
-      title: Option.getOrUndefined(yield* store.get(sessionId))?.title,
-      // A message that cannot be read has no excerpt; the hit is still told.
-      messages: yield* Effect.orElseSucceed(store.messages(sessionId), (): ReadonlyArray<Prompt.Message> => [])
-    }
-    sessions.set(sessionId, known)
-    const message = known.messages[messageId]
+    if (!titles.has(sessionId)) titles.set(sessionId, Option.getOrUndefined(yield* store.get(sessionId))?.title)
+    const title = titles.get(sessionId)
+    // A message that cannot be read has no excerpt; the hit is still told.
+    const [message] = yield* Effect.orElseSucceed(store.messages(sessionId, { from: messageId, to: messageId + 1 }), (): ReadonlyArray<Prompt.Message> => [])
     const { content, toolCalls, toolNames } = message === undefined ? { content: "", toolCalls: "", toolNames: "" } : StoredForm.searchText(message)
     const text = { content: Redaction.redactText(content), toolNames, toolCalls: Redaction.redactText(toolCalls) }
     const [first = ""] = text.content.split("\n")
     const excerpt = SearchScan.find(parsed, text) ?? Array.from(first).slice(0, 200).join("")
     found.push({
       session: sessionId,
-      title: known.title === undefined ? null : Redaction.redactText(known.title),
+      title: title === undefined ? null : Redaction.redactText(title),
       position: messageId,
       role,
       text: excerpt.replace(/\s+/gu, " ").trim()

@@ -237,7 +237,7 @@ const make = (): Context.Context<SessionStore.SessionStore | SessionSearch.Sessi
     }),
     remove: (id) => Effect.map(existing("remove", id), () => void entries.delete(id)),
     get: (id) => Effect.sync(() => first(entries.get(id))),
-    messages: (id) => Effect.sync(() => entries.get(id)?.messages.slice() ?? []),
+    messages: (id, range) => Effect.sync(() => entries.get(id)?.messages.slice(range?.from, range?.to) ?? []),
     list: (options) =>
       Effect.sync(() =>
         all(

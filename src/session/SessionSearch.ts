@@ -58,7 +58,10 @@ export interface SearchOptions {
   readonly except?: ReadonlyArray<SessionId> | undefined
   /** Every role when absent. */
   readonly roles?: ReadonlyArray<Role> | undefined
-  /** The best first when absent; a store that does not rank returns the newest first. */
+  /**
+   * The best first when absent; a store that does not rank returns the newest first, and one with an index may rank the newest
+   * messages alone where very many fit.
+   */
   readonly sort?: "newest" | "oldest" | undefined
   /** 10 when absent. */
   readonly limit?: number | undefined

@@ -93,6 +93,13 @@ interface ListOptions {
 /** Sessions that `list` returns when it is not told how many. */
 export const defaultLimit = 20
 
+/** Positions of messages in their session, from 0. */
+export interface MessageRange {
+  readonly from: number
+  /** First position behind the range. */
+  readonly to: number
+}
+
 /** A session that one run owns, until its scope closes. */
 interface Owned {
   /** Fails when the session was taken over by another process; absent where that cannot happen. */
@@ -140,8 +147,8 @@ export interface Service {
   /** Forgets a session and all that belongs to it; fails when there is none of that id. Its children stay. */
   readonly remove: (id: SessionId) => Effect.Effect<void, SessionStoreError>
   readonly get: (id: SessionId) => Effect.Effect<Option.Option<Session>, SessionStoreError>
-  /** All messages, oldest first. */
-  readonly messages: (id: SessionId) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
+  /** All messages, oldest first; with a range those from position `from` up to `to`, which is not among them. */
+  readonly messages: (id: SessionId, range?: MessageRange) => Effect.Effect<ReadonlyArray<Prompt.Message>, SessionStoreError>
   readonly list: (options?: ListOptions) => Effect.Effect<ReadonlyArray<Session>, SessionStoreError>
   /**
    * Resolves a text that a user typed to a session: exact id, unique id prefix, title, or `latest`. `SessionNotFound` lists

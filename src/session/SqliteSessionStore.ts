@@ -60,7 +60,7 @@ export const layerSqlite = (options: StoreOptions): Layer.Layer<SessionStore | S
       rename: (id, title) => use(({ store }) => store.rename(id, title)),
       remove: (id) => use(({ store }) => store.remove(id)),
       get: (id) => use(({ store }) => store.get(id)),
-      messages: (id) => use(({ store }) => store.messages(id)),
+      messages: (id, range) => use(({ store }) => store.messages(id, range)),
       list: (options) => use(({ store }) => store.list(options)),
       resolve: (reference) => use(({ store }) => store.resolve(reference)),
       usageByModel: (id) => use(({ store }) => store.usageByModel(id)),

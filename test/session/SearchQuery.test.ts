@@ -7,7 +7,7 @@ import { SessionId } from "../../src/domain/Ids.ts"
 import * as SearchQuery from "../../src/session/SearchQuery.ts"
 import { SessionSearch } from "../../src/session/SessionSearch.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { toFts } from "../../src/session/sqlite/SqliteSearch.ts"
+import { mostRanked, toFts } from "../../src/session/sqlite/SqliteSearch.ts"
 import { newSession, user } from "../support/sessionStoreConformance.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 import { effectProp } from "../support/property.ts"
@@ -53,6 +53,26 @@ const filled = (texts: ReadonlyArray<string>) =>
 const sqlite = Layer.unwrap(
   Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` }))
 )
+
+it.effect("of words that are everywhere the newest messages are ranked, and older ones are found where fewer fit", () =>
+  Effect.gen(function*() {
+    const store = yield* SessionStore.SessionStore
+    const [old, more] = [SessionId.make("old"), SessionId.make("more")]
+    yield* store.create(newSession("old"))
+    yield* store.append(old, [user("common needle common common common"), user("common")])
+    yield* store.create(newSession("more"))
+    yield* store.append(more, Array.from({ length: mostRanked }, (_, index) => user(`${"common ".repeat(index === 7 ? 5 : 1)} ${index}`)))
+    const { search } = yield* SessionSearch
+    const found = (query: string, options: Parameters<typeof search>[1] = {}) =>
+      Effect.map(search(query, { limit: 3, ...options }), (hits) => hits.map(({ messageId, sessionId }) => `${sessionId} ${messageId}`))
+    const last = mostRanked - 1
+    assert.deepStrictEqual((yield* found("common"))[0], "more 7")
+    assert.notInclude(yield* found("common", { limit: mostRanked + 10 }), "old 0")
+    assert.deepStrictEqual(yield* found("common needle"), ["old 0"])
+    assert.deepStrictEqual(yield* found("common", { sessionId: old }), ["old 0", "old 1"])
+    assert.deepStrictEqual(yield* found("common", { sort: "oldest" }), ["old 0", "old 1", "more 0"])
+    assert.deepStrictEqual(yield* found("common", { sort: "newest" }), [`more ${last}`, `more ${last - 1}`, `more ${last - 2}`])
+  }).pipe(Effect.provide(sqlite, { local: true })))
 
 effectProp(
   "the index finds what a scan finds",

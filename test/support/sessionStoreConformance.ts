@@ -235,6 +235,8 @@ export const suite = (name: string, layer: Layer.Layer<SessionStore | SessionSea
       yield* store.append(a, [])
       yield* store.append(a, messages.slice(2))
       assert.deepStrictEqual(yield* store.messages(a), messages)
+      assert.deepStrictEqual(yield* store.messages(a, { from: 1, to: 3 }), messages.slice(1, 3))
+      assert.deepStrictEqual(yield* store.messages(a, { from: 4, to: 9 }), messages.slice(4))
       const session = Option.getOrThrow(yield* store.get(a))
       assert.deepStrictEqual([session.messageCount, session.toolCallCount], [5, 2])
     }))

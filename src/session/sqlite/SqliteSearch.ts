@@ -1,6 +1,11 @@
 /**
  * Search on an open database: by its full-text index, which ranks. Words in scripts that do not put blanks between them are
  * not in the index; for these the messages that hold every sign are read and scanned.
+ *
+ * **Details**
+ *
+ * The index is read from the newest message to the oldest. Of words that are almost everywhere the newest {@link mostRanked} messages
+ * are ranked, so that the time of a search does not grow with the database; neighbours and excerpts are read for hits alone.
  */
 import * as Effect from "effect/Effect"
 import type { Fragment } from "effect/sql/Statement"
@@ -13,6 +18,12 @@ import type { Database } from "./Database.ts"
 
 type Role = SessionSearch.Role
 
+/** Messages that fit a query and are ranked; older ones are hits only where fewer fit. */
+export const mostRanked = 2_000
+
+/** Messages that hold the signs of a query and are scanned at once. */
+const scannedAtOnce = 200
+
 interface PlaceRow {
   readonly session_id: SessionId
   readonly position: number
@@ -23,11 +34,8 @@ interface PlaceRow {
   readonly after_text: string
 }
 
-interface IndexedRow extends PlaceRow {
-  readonly snippet: string
-}
-
-interface ScannedRow extends PlaceRow {
+interface TextRow extends PlaceRow {
+  readonly id: number
   readonly content: string
   readonly tool_name: string
   readonly tool_calls: string
@@ -44,6 +52,9 @@ const toHit = (row: PlaceRow, snippet: string): SessionSearch.Hit => ({
   before: neighbour(row.before_role, row.before_text),
   after: neighbour(row.after_role, row.after_text)
 })
+
+const excerptOf = (query: SearchQuery.SearchQuery, row: TextRow): string | undefined =>
+  SearchScan.find(query, { content: row.content, toolNames: row.tool_name, toolCalls: row.tool_calls })
 
 const ftsTerms = (terms: ReadonlyArray<SearchQuery.Term>, operator: string): string =>
   terms.map(({ words, prefix }) => `"${words.join(" ")}"${prefix ? "*" : ""}`).join(operator)
@@ -74,44 +85,58 @@ export const make = ({ sql, read }: Database): SessionSearch.Service => {
     ...(options.except === undefined ? [] : [sql`m.session_id NOT IN ${sql.in(options.except)}`]),
     ...(options.roles === undefined ? [] : [sql`m.role IN ${sql.in(options.roles)}`])
   ]
-  const chronological = (options: SessionSearch.SearchOptions): Fragment =>
-    options.sort === "oldest" ? sql`ORDER BY m.id` : sql`ORDER BY m.id DESC`
+  /** A session's messages stand close together: their range spares the index the others. */
+  const within = (sessionId: SessionId | undefined): ReadonlyArray<Fragment> =>
+    sessionId === undefined ? [] : [sql`messages_fts.rowid BETWEEN
+      (SELECT min(id) FROM messages WHERE session_id = ${sessionId}) AND (SELECT max(id) FROM messages WHERE session_id = ${sessionId})`]
+  const isOldestFirst = ({ sort }: SessionSearch.SearchOptions): boolean => sort === "oldest"
 
-  const indexed = (query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) =>
-    Effect.map(
-      sql<IndexedRow>`
-        SELECT ${place}, snippet(messages_fts, -1, '>>>', '<<<', '…', 32) AS snippet
-        FROM messages_fts JOIN messages m ON m.id = messages_fts.rowid ${joins}
-        WHERE ${sql.and([sql`messages_fts MATCH ${toFts(query)}`, ...filters(options)])}
-        ${options.sort === undefined ? sql`ORDER BY rank` : chronological(options)} LIMIT ${limit}`,
-      (rows) => rows.map((row) => toHit(row, row.snippet))
+  const indexed = (query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) => {
+    const isRanked = options.sort === undefined
+    const hits = sql`
+      SELECT messages_fts.rowid AS id, ${isRanked ? sql`bm25(messages_fts)` : sql`0`} AS rank
+      FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid CROSS JOIN sessions s ON s.id = m.session_id
+      WHERE ${sql.and([sql`messages_fts MATCH ${toFts(query)}`, ...within(options.sessionId), ...filters(options)])}
+      ORDER BY messages_fts.rowid ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${isRanked ? mostRanked : limit}`
+    return Effect.map(
+      sql<TextRow>`
+        WITH hits AS MATERIALIZED (${hits}),
+          best AS MATERIALIZED (SELECT id, rank FROM hits ${isRanked ? sql`ORDER BY rank, id LIMIT ${limit}` : sql``})
+        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM best CROSS JOIN messages m ON m.id = best.id ${joins}
+        ORDER BY ${isRanked ? sql`best.rank, best.id` : isOldestFirst(options) ? sql`best.id` : sql`best.id DESC`}`,
+      (rows) => rows.map((row) => toHit(row, excerptOf(query, row) ?? SearchWords.cut(row.content, SessionSearch.neighbourLength)))
     )
+  }
 
   const holdsSigns = (alternative: SearchQuery.Alternative): Fragment =>
     sql.and(
-      unspacedWords(alternative.all).map((sign) =>
-        sql`instr(m.content || char(10) || m.tool_name || char(10) || m.tool_calls, ${sign}) > 0`
-      )
+      unspacedWords(alternative.all).map((sign) => sql`(instr(m.content, ${sign}) > 0 OR instr(m.tool_calls, ${sign}) > 0 OR instr(m.tool_name, ${sign}) > 0)`)
     )
 
-  const scanned = (query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) =>
-    Effect.map(
-      sql<ScannedRow>`
-        SELECT ${place}, m.content, m.tool_name, m.tool_calls FROM messages m ${joins}
-        WHERE ${sql.and([sql.or(query.map(holdsSigns)), ...filters(options)])} ${chronological(options)}`,
-      (rows) =>
-        rows.flatMap((row) => {
-          const text = { content: row.content, toolNames: row.tool_name, toolCalls: row.tool_calls }
-          const snippet = SearchScan.find(query, text)
-          return snippet === undefined ? [] : [toHit(row, snippet)]
-        }).slice(0, limit)
-    )
+  const scanned = Effect.fnUntraced(function*(query: SearchQuery.SearchQuery, options: SessionSearch.SearchOptions, limit: number) {
+    const hits: Array<SessionSearch.Hit> = []
+    let beyond = sql``
+    for (;;) {
+      const rows = yield* sql<TextRow>`
+        SELECT ${place}, m.id, m.content, m.tool_name, m.tool_calls FROM messages m ${joins}
+        WHERE ${sql.and([sql.or(query.map(holdsSigns)), ...filters(options)])} ${beyond}
+        ORDER BY m.id ${isOldestFirst(options) ? sql`ASC` : sql`DESC`} LIMIT ${scannedAtOnce}`
+      for (const row of rows) {
+        const snippet = excerptOf(query, row)
+        if (snippet !== undefined) hits.push(toHit(row, snippet))
+        if (hits.length >= limit) return hits
+      }
+      const last = rows.at(-1)
+      if (last === undefined || rows.length < scannedAtOnce) return hits
+      beyond = isOldestFirst(options) ? sql`AND m.id > ${last.id}` : sql`AND m.id < ${last.id}`
+    }
+  })
 
   return {
     search: (input, options = {}) => {
       const query = SearchQuery.parse(input)
       const limit = Math.max(0, options.limit ?? SessionSearch.defaultLimit)
-      if (query.length === 0) return Effect.succeed([])
+      if (query.length === 0 || limit === 0) return Effect.succeed([])
       const inIndex = unspacedWords(query.flatMap(({ all, none }) => [...all, ...none])).length === 0
       return read("search", inIndex ? indexed(query, options, limit) : scanned(query, options, limit))
     }

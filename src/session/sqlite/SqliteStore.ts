@@ -241,10 +241,12 @@ export const make = ({ sql, read, write }: Database.Database): SessionStore.Serv
 
     get: byId,
 
-    messages: Effect.fnUntraced(function*(id) {
+    messages: Effect.fnUntraced(function*(id, range) {
       const rows = yield* read(
         "messages",
-        sql<{ readonly envelope: string }>`SELECT envelope FROM messages WHERE session_id = ${id} ORDER BY position`
+        sql<{ readonly envelope: string }>`
+          SELECT envelope FROM messages WHERE session_id = ${id}
+            ${range === undefined ? sql`` : sql`AND position >= ${range.from} AND position < ${range.to}`} ORDER BY position`
       )
       return yield* Effect.forEach(rows, ({ envelope }, position) =>
         Result.match(StoredForm.decode(envelope), {
@@ -253,7 +255,7 @@ export const make = ({ sql, read, write }: Database.Database): SessionStore.Serv
             Effect.fail(
               new SessionStoreError({
                 operation: "messages",
-                message: `message ${position} of session ${id} ${problem.message}`,
+                message: `message ${position + (range?.from ?? 0)} of session ${id} ${problem.message}`,
                 cause: problem.cause
               })
             )

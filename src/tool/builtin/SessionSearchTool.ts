@@ -203,17 +203,18 @@ const browse = Effect.fnUntraced(function*(params: Params, { compacted, own: ids
 const read = Effect.fnUntraced(function*(reference: string, params: Params, roles: ReadonlyArray<string>) {
   const store = yield* SessionStore
   const session = yield* Effect.mapError(store.resolve(reference), problemOf)
-  const messages = yield* Effect.mapError(store.messages(session.id), problemOf)
   const { around_message_id: around } = params
-  const whole = { success: true as const, session_id: session.id, total_messages: messages.length }
+  const whole = { success: true as const, session_id: session.id, total_messages: session.messageCount }
   if (around !== undefined) {
-    if (around >= messages.length) {
-      return yield* Problem.fail(`session ${session.id} has ${messages.length} messages: message_id is below that`)
+    if (around >= session.messageCount) {
+      return yield* Problem.fail(`session ${session.id} has ${session.messageCount} messages: message_id is below that`)
     }
     const window = between(params.window, defaultWindow, maxWindow)
-    const near = messages.flatMap((message, id) => Math.abs(id - around) <= window ? shown(roles)(message, id) : [])
-    return { ...whole, mode: "scroll" as const, messages: near }
+    const from = Math.max(0, around - window)
+    const near = yield* Effect.mapError(store.messages(session.id, { from, to: around + window + 1 }), problemOf)
+    return { ...whole, mode: "scroll" as const, messages: near.flatMap((message, index) => shown(roles)(message, from + index)) }
   }
+  const messages = yield* Effect.mapError(store.messages(session.id), problemOf)
   const all = messages.flatMap((message, id) => shown(roles)(message, id))
   const omitted = Math.max(0, all.length - firstMessages - lastMessages)
   return {
