@@ -71,8 +71,22 @@ export interface Made {
   readonly source: string
 }
 
+/** The bundled middleware that a name or a path of the lifecycle document means. */
+export const find = (name: string): Definition | undefined => {
+  const id = Object.hasOwn(aliases, name) ? aliases[name] : name
+  return definitions.find((one) => one.id === id)
+}
+
+/** The bundled name that a wrong one most likely stands for; a path of the lifecycle document is compared by its last part too. */
+export const nearest = (name: string): string | undefined => {
+  const known = [...names, ...Object.keys(aliases)]
+  const last = name.slice(name.lastIndexOf(":") + 1)
+  const alias = Object.keys(aliases).find((path) => path.endsWith(`:${last}`))
+  return alias ?? Similarity.nearest(name, known)
+}
+
 const unknown = (path: string, name: string): ConfigError => {
-  const meant = Similarity.nearest(name, [...names, ...Object.keys(aliases)])
+  const meant = nearest(name)
   return new ConfigError({
     path,
     message: `${path}: there is no middleware ${JSON.stringify(name)}${meant === undefined ? "" : `; did you mean ${meant}?`} ` +
@@ -80,13 +94,12 @@ const unknown = (path: string, name: string): ConfigError => {
   })
 }
 
-/** Makes the middleware of a file, in its order; the first entry that is wrong is the failure, with its path. */
+/** Makes bundled middleware of entries, in their order; the first entry that is wrong is the failure, with its path. */
 export const read = (entries: ReadonlyArray<Entry>): Result.Result<ReadonlyArray<Made>, ConfigError> => {
   const made: Array<Made> = []
   for (const [index, { import: name, params }] of entries.entries()) {
     const source = `middlewares[${index}]`
-    const id = Object.hasOwn(aliases, name) ? aliases[name] : name
-    const definition = definitions.find((one) => one.id === id)
+    const definition = find(name)
     if (definition === undefined) return Result.fail(unknown(`${source}.import`, name))
     const result = definition.fromUnknown(params)
     if (Result.isFailure(result)) {

@@ -4,10 +4,9 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
-import * as Predicate from "effect/Predicate"
 import { ConfigError } from "../domain/AgentError.ts"
 import type * as Middleware from "../middleware/Middleware.ts"
+import * as MiddlewareDefinition from "../middleware/MiddlewareDefinition.ts"
 
 /** Middleware that a file can name: parameters of any shape, read where it is made. */
 export interface Definition {
@@ -17,24 +16,12 @@ export interface Definition {
   readonly fromUnknown: (parameters: unknown) => Result.Result<Middleware.Contained, ConfigError>
 }
 
-const camel = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-
-const inCamelCase = (given: unknown): unknown =>
-  Predicate.isObject(given) && !Array.isArray(given)
-    ? Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), value]))
-    : given
-
-const format = SchemaIssue.makeFormatterStandardSchemaV1()
-
 /** Decodes the parameters of the middleware `id`; nothing stands for no parameters. */
-export const read = <A>(id: string, schema: Schema.Decoder<A>, given: unknown): Result.Result<A, ConfigError> => {
-  const decoded = Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(inCamelCase(given ?? {}))
-  return Result.mapError(decoded, ({ issue }) => {
-    const [first] = format(issue).issues
-    const path = [id, ...(first?.path ?? []).map(String)].join(".")
-    return new ConfigError({ path, message: `${path}: ${(first?.message ?? "wrong value").replaceAll(/\s+/g, " ")}` })
+export const read = <A>(id: string, schema: Schema.Decoder<A>, given: unknown): Result.Result<A, ConfigError> =>
+  Result.mapError(MiddlewareDefinition.decode(schema, given), (problem) => {
+    const path = [id, ...problem.path].join(".")
+    return new ConfigError({ path, message: `${path}: ${problem.message}` })
   })
-}
 
 /** A positive whole number. */
 export const Positive = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))

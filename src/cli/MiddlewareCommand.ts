@@ -4,6 +4,8 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as BuiltinMiddleware from "../builtin/BuiltinMiddleware.ts"
+import * as MiddlewareImports from "../builtin/MiddlewareImports.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
 import { Settings, type Values } from "../config/Settings.ts"
 import * as StackOutline from "../middleware/StackOutline.ts"
 import { Plugins } from "../plugin/Plugins.ts"
@@ -18,7 +20,7 @@ import * as SafeText from "./render/SafeText.ts"
 const stackOf = Effect.fnUntraced(function*(settings: Values) {
   const program = yield* Program
   const { middleware } = yield* Effect.provide(Effect.flatMap(Plugins, ({ loaded }) => loaded), program.layer(settings, { withoutModel: true }))
-  const configured = yield* Effect.fromResult(BuiltinMiddleware.read(settings.middlewares))
+  const configured = yield* MiddlewareImports.ofSettings(settings.middlewares)
   return [
     ...middleware.map((entry): StackOutline.Given => ({ middleware: entry, source: `plugin ${entry.name.split(":")[0] ?? entry.name}` })),
     ...configured
@@ -34,7 +36,7 @@ const explain = Command.make("explain", flags, Effect.fn("hermes middleware expl
   if (json && picture) return yield* usage("--json and --picture exclude each other: give one of them")
   const outline = StackOutline.make(yield* stackOf(yield* Settings))
   yield* line(json ? SafeText.json(outline, 2) : picture ? StackOutline.picture(outline) : StackOutline.text(outline))
-}, CommandSettings.provide)).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
+}, Effect.scoped, Effect.provide(FolderTrust.layer), CommandSettings.provide)).pipe(Command.withDescription("Show order, sources and failure policy of the middleware"))
 
 const list = Command.make("list", {}, () => line(BuiltinMiddleware.names.join("\n"))).pipe(
   Command.withDescription("List the bundled middleware that middlewares in config.yaml can name")

@@ -24,6 +24,8 @@ export interface Yaml {
   readonly parse: (text: string) => Result.Result<unknown, string>
   /** Reads the text of a file; the error names the file too. */
   readonly read: (text: string, file: string) => Effect.Effect<unknown, ConfigError>
+  /** The line of a place, counted from 1; that of the nearest place above it where the text has none such. */
+  readonly lineOf: (text: string, path: ReadonlyArray<string | number>) => number
   /** Writes a value without a line break at the end. */
   readonly render: (value: unknown) => string
   /** Reads the syntax tree, with the tokens that each node is made of. */
@@ -70,7 +72,7 @@ const position = (text: string, offset: number): string => {
 type Mistake = readonly [offset: number, mistake: string]
 
 const make = (library: typeof Library): Yaml => {
-  const { isMap, isScalar, parseDocument, stringify, visit } = library
+  const { isMap, isNode, isScalar, parseDocument, stringify, visit } = library
 
   /** The innermost bracket or quote that is open at an offset. */
   const openerAt = (doc: Document, text: string, offset: number): number | undefined => {
@@ -142,6 +144,17 @@ const make = (library: typeof Library): Yaml => {
           (mistake) => new ConfigError({ path: file, message: `${file}: ${mistake}` })
         )
       ),
+    lineOf: (text, path) => {
+      const doc = parseDocument(text, parseOptions)
+      for (let length = path.length; length > 0; length--) {
+        const name = path[length - 1]
+        const parent = doc.getIn(path.slice(0, length - 1), true)
+        const pair = isMap(parent) ? parent.items.find(({ key }) => isScalar(key) && key.value === name) : undefined
+        const node = pair === undefined ? doc.getIn(path.slice(0, length), true) : pair.key
+        if (isNode(node) && node.range) return text.slice(0, node.range[0]).split("\n").length
+      }
+      return 1
+    },
     render: (value) => stringify(value, writeOptions).replace(/\n$/, ""),
     document: (text) => parseDocument(text, { ...parseOptions, keepSourceTokens: true }),
     library

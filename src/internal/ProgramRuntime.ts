@@ -8,6 +8,7 @@ import * as Layer from "effect/Layer"
 import type * as Path from "effect/Path"
 import * as Agent from "../agent/Agent.ts"
 import * as DerivedSettings from "../config/DerivedSettings.ts"
+import * as FolderTrust from "../config/FolderTrust.ts"
 import { Environment, Home } from "../config/Environment.ts"
 import * as InheritedLimits from "../config/InheritedLimits.ts"
 import { Settings, type Values } from "../config/Settings.ts"
@@ -284,9 +285,11 @@ export const program = (
         import("../tool/builtin/Delegate.ts")
       ])
     )
-    const middleware = settings.middlewares.length === 0 ? [] : yield* Effect.promise(() => import("../builtin/BuiltinMiddleware.ts")).pipe(
-      Effect.flatMap(({ read }) => Effect.fromResult(read(settings.middlewares))),
-      Effect.map((entries) => entries.map(({ middleware }) => middleware))
+    const middleware = settings.middlewares.length === 0 ? [] : yield* Effect.promise(() => import("../builtin/MiddlewareImports.ts")).pipe(
+      Effect.flatMap(({ ofSettings }) => ofSettings(settings.middlewares)),
+      Effect.map((entries) => entries.map(({ middleware }) => middleware)),
+      Effect.provide(FolderTrust.layer),
+      Effect.provide(configured)
     )
     const [{ toolset: files }, { toolset: terminal }, { toolset: todo }, { toolset: delegation }] = builtin
     const parts = {

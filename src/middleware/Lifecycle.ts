@@ -251,7 +251,8 @@ export interface Entry {
   readonly make: (run: RunFacts) => Effect.Effect<Bound, unknown, unknown>
 }
 
-const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+/** `beforeModel` as `before_model`. */
+export const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
 /** Reads the methods of a record or of an object of a class; throws where one has two spellings or is no function. */
 export const bind = (name: string, methods: object): Bound => {

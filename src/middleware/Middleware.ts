@@ -36,6 +36,7 @@
  * Source: `ARCHITECTURE.md` §5 and §6, `hermes-contract.md` §1.
  */
 import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
 import type * as AiError from "effect/ai/AiError"
 import type { AgentError, ExecutionBlocked, MiddlewareFailure, TranslatedFailure } from "../domain/AgentError.ts"
 import type { Cost } from "../domain/Cost.ts"
@@ -154,6 +155,10 @@ export type Any = OfAny & AnyBrand
 
 /** An entry that adds no failure and needs nothing: what a plugin brings once it is loaded. */
 export type Contained = OfAny & AnyBrand<never, never>
+
+/** Tests for an entry of a stack. */
+export const isMiddleware = (value: unknown): value is Any =>
+  Predicate.hasProperty(value, TypeId) && Predicate.hasProperty(value, "kind") && Predicate.hasProperty(value, "run")
 
 /** Services that an entry needs. */
 export type NeedsOf<M> = M extends AnyBrand<unknown, infer Needs> ? Needs : never

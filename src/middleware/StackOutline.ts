@@ -35,12 +35,10 @@ export interface Outline {
   readonly phases: ReadonlyArray<Order>
 }
 
-const snake = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-
 const phasesOf = (entry: Any): ReadonlyArray<string> => {
   if (entry.kind !== "lifecycle") return [entry.kind]
   const { shared } = entry.run
-  return Lifecycle.methodNames.filter((name) => shared === undefined || shared[name] !== undefined).map(snake)
+  return Lifecycle.methodNames.filter((name) => shared === undefined || shared[name] !== undefined).map(Lifecycle.snake)
 }
 
 /** Places of a run, in the order in which they come. */

@@ -3,7 +3,7 @@
  * names is what the program itself runs on, wherever the files lie and whatever is installed beside them.
  */
 import { createRequire, registerHooks } from "node:module"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -81,3 +81,36 @@ export const importModule = (path: string, generation: number): Effect.Effect<un
     catch: (error) => error
   })
 }
+
+const elsewhere = "hermes-effect-from:"
+
+/** Resolves a specifier with the hooks of this moment. A module of its own: that of tools which transform this one knows no hooks. */
+const resolver = "data:text/javascript,export default (specifier) => import.meta.resolve(specifier)"
+
+const native = Effect.promise(async (): Promise<(specifier: string) => string> => {
+  // The text above is the whole module.
+  const module: { readonly default: (specifier: string) => string } = await import(resolver)
+  return module.default
+})
+
+/**
+ * Resolves a specifier as an `import` in a file of a directory would be, and gives the path of the module; nothing is run. Fails with
+ * Node's error.
+ */
+export const resolveFrom = (directory: string, specifier: string): Effect.Effect<string, unknown> =>
+  Effect.flatMap(native, (resolve) =>
+    Effect.try({
+      try: () => {
+        const parentURL = pathToFileURL(join(directory, "import.js")).href
+        const hooks = registerHooks({
+          resolve: (given, context, next) =>
+            given.startsWith(elsewhere) ? next(given.slice(elsewhere.length), { ...context, parentURL }) : next(given, context)
+        })
+        try {
+          return fileURLToPath(resolve(elsewhere + specifier))
+        } finally {
+          hooks.deregister()
+        }
+      },
+      catch: (error) => error
+    }))

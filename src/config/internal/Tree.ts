@@ -1,7 +1,7 @@
 /**
  * The tree of settings: what the Schema expects at each place, and the plain values of a file, mappings, lists and scalars.
  * Reads and changes places, and turns texts into the values that their places expect: texts of the environment, and `${VAR}`
- * and `${env:VAR}` in the file.
+ * and `${env:VAR}` in the file. `${this_file_dir}` is left to `ConfigFile`.
  *
  * **Details**
  *
@@ -284,8 +284,8 @@ interface Missing {
   readonly reference: string
 }
 
-const reference = /\$?\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}/g
-const whole = /^\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}$/
+const reference = /\$?\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)\}/g
+const whole = /^\$\{(?:env[:.])?(?!this_file_dir\})([A-Za-z_][A-Za-z0-9_]*)\}$/
 
 /** The tree with its references replaced, and those that could not be. */
 export const expand = (

@@ -1,0 +1,106 @@
+/**
+ * A file of configuration that names code or other files: its errors, with the line, and the references in its values:
+ * `${env:NAME}` and `${env.NAME}`, `${this_file_dir}`, `${variables.a.b}`.
+ *
+ * **Details**
+ *
+ * References are replaced in parsed values, so that a value cannot change the structure of the file and a comment is no error. A text that is
+ * one reference to `variables` takes the type of what stands there (a number, a list); everything else becomes text. `$${` is a
+ * literal `${`, and other `${…}` are left as they are. Without `variables` in the file, references to them are left too.
+ *
+ * Source: `nexau.md` §6.2.
+ */
+import * as Effect from "effect/Effect"
+import { ConfigError } from "../domain/AgentError.ts"
+import * as Tree from "./internal/Tree.ts"
+import * as Yaml from "./Yaml.ts"
+
+/** A file whose values are read. */
+export interface ConfigFile {
+  /** Name in errors: `config.yaml`, or a path. */
+  readonly name: string
+  /** Absolute directory of the file. */
+  readonly folder: string
+  /** Its text, for the lines of errors; read when there is an error. */
+  readonly text: Effect.Effect<string>
+}
+
+/** A place of a file: keys of mappings, positions of lists. */
+export type Path = Tree.Path
+
+/** The error of a place: `agent.yaml: line 12: middlewares[0].import: …`. */
+export const error = (file: ConfigFile, path: Path, message: string): Effect.Effect<ConfigError> =>
+  Effect.gen(function*() {
+    const text = yield* file.text
+    const line = text === "" || path.length === 0 ? "" : `line ${(yield* Yaml.load).lineOf(text, path)}: `
+    const place = path.length === 0 ? "" : `${Tree.show(path)}: `
+    return new ConfigError({ path: Tree.show(path), message: `${file.name}: ${line}${place}${message}` })
+  })
+
+/** Values that references stand for. */
+export interface Sources {
+  /** Value of a variable of the environment; absent: references to the environment are left as they are. */
+  readonly variable?: ((name: string) => string | undefined) | undefined
+  /** Directory of the file. */
+  readonly folder: string
+  /** The section `variables` of the file. */
+  readonly variables?: unknown
+}
+
+/** A reference that stands for nothing. */
+export interface Missing {
+  readonly path: Path
+  /** The mistake and its remedy. */
+  readonly message: string
+}
+
+const reference = /\$?\$\{(?:env[:.]([A-Za-z_]\w*)|(this_file_dir)|variables\.([\w.-]+))\}/g
+
+const isScalar = (value: unknown): value is string | number | boolean => ["string", "number", "boolean"].includes(typeof value)
+
+const at = (variables: unknown, names: string): unknown =>
+  names.split(".").reduce<unknown>(
+    (value, name) => typeof value === "object" && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined,
+    variables
+  )
+
+/** The tree with its references replaced, and those that could not be. */
+export const expand = (
+  tree: unknown,
+  { folder, variable, variables }: Sources
+): { readonly tree: unknown; readonly missing: ReadonlyArray<Missing> } => {
+  const missing: Array<Missing> = []
+
+  const text = (value: string, path: Path): unknown => {
+    const [only] = value.matchAll(reference)
+    const whole = only?.[0] === value && only[3] !== undefined && !value.startsWith("$$") ? only[3] : undefined
+    if (whole !== undefined && variables !== undefined) {
+      const found = at(variables, whole)
+      if (found !== undefined && found !== null) return found
+    }
+    return value.replaceAll(reference, (match, name: string | undefined, isFolder: string | undefined, names: string | undefined) => {
+      if (match.startsWith("$$")) return match.slice(1)
+      if (isFolder !== undefined) return folder
+      if (name !== undefined) {
+        if (variable === undefined) return match
+        const found = variable(name)
+        if (found === undefined) missing.push({ path, message: `${match} is not set: set ${name} in the environment or in .env` })
+        return found ?? match
+      }
+      if (variables === undefined || names === undefined) return match
+      const found = at(variables, names)
+      if (isScalar(found)) return String(found)
+      missing.push({ path, message: `${match}: variables has no value ${names}${found === undefined ? "" : " that fits into a text"}` })
+      return match
+    })
+  }
+
+  const walk = (value: unknown, path: Path): unknown => {
+    if (typeof value === "string") return value.includes("${") ? text(value, path) : value
+    if (Array.isArray(value)) return value.map((item, index) => walk(item, [...path, index]))
+    if (typeof value !== "object" || value === null) return value
+    return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, [...path, key])]))
+  }
+
+  return { tree: walk(tree, []), missing }
+}

@@ -1,0 +1,173 @@
+/**
+ * Middleware that a file can name: a definition with the Schema of its parameters, or whatever else a module exports that can be made
+ * into middleware.
+ *
+ * **Details**
+ *
+ * | an export | is made by |
+ * | --- | --- |
+ * | a definition ({@link make}) | its Schema decodes the parameters, `make` gets them |
+ * | a class | `new` with the parameters; those of a static `params`, a Schema, are decoded by it |
+ * | a function | calling it with the parameters, also where there are none; a promise or an Effect is waited for |
+ * | middleware, or a record with lifecycle methods | itself; it takes no parameters |
+ *
+ * A Schema names parameters in camelCase, files name them in snake_case, and both are taken. Without a Schema the parameters come as
+ * they stand in the file.
+ *
+ * **Example** (A module that `config.yaml` names as `./audit.ts#audit`)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import * as Schema from "effect/Schema"
+ * import { Middleware, MiddlewareDefinition } from "hermes-effect"
+ *
+ * export const audit = MiddlewareDefinition.make({
+ *   name: "audit",
+ *   params: Schema.Struct({ logFile: Schema.String }),
+ *   make: ({ logFile }) =>
+ *     Middleware.lifecycle({ name: "audit", beforeTool: ({ toolName }) => Effect.logInfo(`${logFile}: ${toolName}`) })
+ * })
+ * ```
+ *
+ * Source: `nexau.md` §6.
+ */
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Predicate from "effect/Predicate"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import * as IsolatedCall from "../hooks/IsolatedCall.ts"
+import * as Faults from "./Faults.ts"
+import * as Lifecycle from "./Lifecycle.ts"
+import * as Middleware from "./Middleware.ts"
+import * as PlainReturn from "./PlainReturn.ts"
+
+const TypeId = "~hermes-effect/middleware/MiddlewareDefinition"
+
+/** Middleware that is made of parameters. */
+export interface MiddlewareDefinition<in out Params> {
+  readonly [TypeId]: typeof TypeId
+  readonly name: string
+  /** Keys in camelCase. */
+  readonly params: Schema.Decoder<Params>
+  readonly make: (params: Params) => Middleware.Contained | Promise<Middleware.Contained> | Effect.Effect<Middleware.Contained, unknown>
+}
+
+/** Makes a definition. */
+export const make = <Params>(options: Omit<MiddlewareDefinition<Params>, typeof TypeId>): MiddlewareDefinition<Params> => ({
+  [TypeId]: TypeId,
+  ...options
+})
+
+/** Parameters as a file gives them. */
+export type Params = Readonly<Record<string, unknown>>
+
+/** A parameter that does not fit, or an export that cannot be made into middleware. */
+export interface Problem {
+  /** Place in the parameters, in the words of the Schema; empty for the whole. */
+  readonly path: ReadonlyArray<string>
+  readonly message: string
+}
+
+/** `head_lines` as `headLines`. */
+export const camel = (name: string): string => name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
+
+const inCamelCase = (given: unknown): unknown =>
+  Predicate.isObject(given) && !Array.isArray(given)
+    ? Object.fromEntries(Object.entries(given).map(([key, value]) => [camel(key), value]))
+    : given
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** Decodes parameters of either spelling; nothing stands for no parameters. */
+export const decode = <A>(schema: Schema.Decoder<A>, given: unknown): Result.Result<A, Problem> =>
+  Result.mapError(
+    Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "first" })(inCamelCase(given ?? {})),
+    ({ issue }) => {
+      const [first] = format(issue).issues
+      return { path: (first?.path ?? []).map(String), message: (first?.message ?? "wrong value").replaceAll(/\s+/g, " ") }
+    }
+  )
+
+const isDefinition = (value: unknown): value is MiddlewareDefinition<unknown> => Predicate.hasProperty(value, TypeId)
+
+const hasMethods = (value: object): boolean =>
+  Lifecycle.methodNames.some((name) => [name, Lifecycle.snake(name)].some((key) => Predicate.isFunction(Reflect.get(value, key))))
+
+type Constructor = new(params: unknown) => object
+
+const isClass = (value: unknown): value is Constructor => {
+  if (!Predicate.isFunction(value)) return false
+  const prototype: unknown = value.prototype
+  return /^class\b/.test(Function.prototype.toString.call(value)) || (Predicate.isObject(prototype) && hasMethods(prototype))
+}
+
+const nothing = "it is neither middleware (Middleware.lifecycle, …), nor an object with methods such as before_model,"
+  + " nor a function or class that makes one"
+
+const problem = (message: string): Problem => ({ path: [], message })
+
+/** Middleware, or an object with lifecycle methods. */
+const finished = (value: unknown, name: string): Result.Result<Middleware.Contained, Problem> => {
+  // The types of what a file brings are known to nobody: its failures are those of a run, and it has the services of none.
+  if (Middleware.isMiddleware(value)) return Result.succeed(value as Middleware.Contained)
+  if (!Predicate.isObject(value) || Array.isArray(value) || !hasMethods(value)) return Result.fail(problem(nothing))
+  const own: unknown = Reflect.get(value, "name")
+  const onFailure: unknown = Reflect.get(value, "onFailure")
+  const shown = typeof own === "string" ? own : value.constructor === Object ? name : value.constructor.name
+  return Result.try({
+    try: () => {
+      const shared = Lifecycle.bind(shown, value)
+      return Middleware.lifecycleUndeclared({
+        kind: "lifecycle",
+        name: shown,
+        onFailure: onFailure === "closed" ? "closed" : "open",
+        shared,
+        make: () => Effect.succeed(shared)
+      })
+    },
+    catch: (error) => problem(Faults.describe(error))
+  })
+}
+
+/** Longest time in which middleware is made. */
+const deadline = Duration.seconds(30)
+
+/** Calls the code of a module; a throw is its problem, as is taking too long. */
+const called = (run: () => unknown): Effect.Effect<unknown, Problem> => {
+  const contained = IsolatedCall.contained(PlainReturn.call(run), { what: "it", deadline }).pipe(
+    Effect.catchCause((cause) => {
+      if (Cause.hasInterrupts(cause)) return Effect.interrupt
+      const error = Cause.squash(cause)
+      return Effect.fail(problem(`it failed: ${Faults.describe(error instanceof PlainReturn.Thrown ? error.error : error)}`))
+    })
+  )
+  // Code that a file names has the services of nobody.
+  return contained as Effect.Effect<unknown, Problem>
+}
+
+/** Makes middleware of an export. `name` is its name where it has none of its own. */
+export const fromExport = (exported: unknown, name: string, params: Params | undefined): Effect.Effect<Middleware.Contained, Problem> =>
+  Effect.gen(function*() {
+    if (isDefinition(exported)) {
+      const decoded = yield* Effect.fromResult(decode(exported.params, params))
+      return yield* Effect.fromResult(finished(yield* called(() => exported.make(decoded)), exported.name))
+    }
+    if (isClass(exported)) {
+      const schema: unknown = Reflect.get(exported, "params")
+      const given: unknown = Schema.isSchema(schema)
+        // A Schema whose decoding needs services cannot be told apart, and dies.
+        ? yield* Effect.fromResult(decode(schema as Schema.Decoder<unknown>, params))
+        : params ?? {}
+      return yield* Effect.fromResult(finished(yield* called(() => new exported(given)), name))
+    }
+    if (Predicate.isFunction(exported)) {
+      return yield* Effect.fromResult(finished(yield* called(() => exported(params ?? {})), name))
+    }
+    const made = yield* Effect.fromResult(finished(exported, name))
+    return params === undefined || Object.keys(params).length === 0
+      ? made
+      : yield* Effect.fail(problem("it takes no params: remove them, or export a function that gets them"))
+  })
