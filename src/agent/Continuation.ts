@@ -42,10 +42,11 @@ const stored = ({ messages, unstored }: RunState): ReadonlyArray<Prompt.Message>
 const promptOf = Effect.fnUntraced(function*(
   { cwd, run }: RunStart.Opened,
   { route, systemPrompt, tools }: Input,
+  id: Ids.SessionId,
   session: { readonly hasOwnPrompt: boolean; readonly source: string; readonly systemPrompt: string }
 ) {
   if (systemPrompt !== undefined || session.hasOwnPrompt) return systemPrompt ?? session.systemPrompt
-  return yield* RunStart.promptLayers({ cwd, route, source: session.source, tools }).pipe(
+  return yield* RunStart.promptLayers({ cwd, route, source: session.source, tools }, id).pipe(
     Effect.map(SystemPrompt.render),
     Effect.catch((error) =>
       Effect.as(emit(run, { _tag: "Notice", level: "warning", message: `the system prompt stays as it is: ${error.message}` }), session.systemPrompt))
@@ -66,7 +67,7 @@ export const make = Effect.fnUntraced(function*(
     if (session === undefined) return undefined
     const id = yield* Ids.makeSessionId
     yield* store.acquire(id)
-    const systemPrompt = yield* promptOf(opened, input, session)
+    const systemPrompt = yield* promptOf(opened, input, id, session)
     const { model, provider } = run.route
     const at = yield* Clock.currentTimeMillis
     const messages = stored(run)

@@ -105,6 +105,8 @@ export interface AgentSettings {
   readonly toolUseEnforcement?: Enforcement | undefined
   /** Time for which the prefix of a conversation stays in the prompt caches that want marks: five minutes (when absent), an hour; `off` sends no marks. */
   readonly promptCache?: PromptCache["ttl"] | "off" | undefined
+  /** True when the system prompt of a new session has the session's id; no when absent. */
+  readonly passSessionId?: boolean | undefined
   /** Example messages between the system prompt and the conversation of each call; never stored. */
   readonly prefill?: ReadonlyArray<Prompt.Message> | undefined
   readonly tools?: Selection | undefined

@@ -49,6 +49,8 @@ export interface Opened {
 }
 
 interface SessionPlace {
+  /** Absent where no session begins. */
+  readonly id?: Ids.SessionId
   readonly parentId: Ids.SessionId | undefined
   readonly cwd: string
   readonly provider: string
@@ -122,7 +124,7 @@ const closingOf = Effect.fnUntraced(function*(
 })
 
 /** Layers of the system prompt of a new session. */
-const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { cwd, model, parentId, provider }: SessionPlace) {
+const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { cwd, id, model, parentId, provider }: SessionPlace) {
   const { promptSources, registry, settings } = yield* Services
   const { names } = yield* registry.snapshot(tools ?? settings.tools ?? everything)
   const place: SystemPrompt.Place = { cwd, isChild: parentId !== undefined, tools: new Set(names) }
@@ -134,6 +136,7 @@ const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { c
     provider,
     model,
     enforcement: settings.toolUseEnforcement,
+    sessionId: settings.passSessionId === true ? id : undefined,
     sources: yield* promptSources(place)
   })
 })
@@ -141,13 +144,14 @@ const layersOf = Effect.fnUntraced(function*({ source, tools }: PromptInput, { c
 /** The part of a run's input that its system prompt depends on. */
 export type PromptInput = Pick<RunOptions, "cwd" | "route" | "source" | "tools">
 
-/** Layers of the system prompt that a new session would begin with, in their order. */
+/** Layers of the system prompt that a new session (`id`, where it has one) would begin with, in their order. */
 export const promptLayers = Effect.fnUntraced(function*(
-  input: PromptInput
+  input: PromptInput,
+  id?: Ids.SessionId
 ): Effect.fn.Return<ReadonlyArray<SystemPrompt.PromptLayer>, ConfigError, Services> {
   const { router, settings } = yield* Services
   const { model, provider } = input.route === undefined ? yield* router.primary : routeInfo(input.route)
-  return yield* layersOf(input, { cwd: input.cwd ?? settings.cwd ?? workingDirectory(), model, provider, parentId: undefined })
+  return yield* layersOf(input, { cwd: input.cwd ?? settings.cwd ?? workingDirectory(), model, provider, parentId: undefined, ...id === undefined ? {} : { id } })
 })
 
 const openSession = Effect.fnUntraced(function*(
@@ -161,7 +165,7 @@ const openSession = Effect.fnUntraced(function*(
     const history = yield* store.messages(id)
     return { id, systemPrompt: known.value.systemPrompt, history, ...yield* closingOf(id, history) }
   }
-  const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, place)))
+  const systemPrompt = TextHygiene.wellFormed(input.systemPrompt ?? SystemPrompt.render(yield* layersOf(input, { ...place, id })))
   yield* store.create({ id, source: input.source ?? "library", systemPrompt, hasOwnPrompt: input.systemPrompt !== undefined, ...place })
   yield* interceptors.hooks.emit("on_session_start", () => ({
     session_id: id,

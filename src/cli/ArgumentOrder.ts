@@ -23,7 +23,7 @@ const others = (token: string, letter: string): ReadonlyArray<string> | undefine
 
 /** Flags without a value, and those whose value is part of the same token here. Every other one takes the next token. */
 const switches: ReadonlySet<string> = new Set([
-  "--accept-hooks", "--continue", "--help", "--ignore-user-config", "--oneshot", "--quiet", "--verbose", "--version", "--yolo"
+  "--accept-hooks", "--continue", "--help", "--ignore-rules", "--ignore-user-config", "--oneshot", "--pass-session-id", "--quiet", "--verbose", "--version", "--yolo"
 ])
 const takesNext = (token: string): boolean =>
   token.startsWith("--") ? !token.includes("=") && !switches.has(token) : /^-[A-Za-z]*[mtrs]$/.test(token)

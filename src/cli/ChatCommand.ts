@@ -72,7 +72,8 @@ const collected = <E, R>(
     )
   })
 
-const stdin = (begun?: Effect.Effect<unknown>): Effect.Effect<string, Failure | PlatformError, Stdio.Stdio> =>
+/** All text of stdin, 1 MiB at most; `begun` is told of the first bytes. */
+export const stdin = (begun?: Effect.Effect<unknown>): Effect.Effect<string, Failure | PlatformError, Stdio.Stdio> =>
   Effect.flatMap(Stdio.Stdio, (stdio) => collected(stdio.stdin, "stdin", begun))
 
 const fromFile = (path: string): Effect.Effect<string, Failure | PlatformError, FileSystem.FileSystem | Stdio.Stdio> =>

@@ -98,14 +98,12 @@ const judge = <E extends { readonly message: string }, R>(loading: Effect.Effect
       )
   })
 
-/** Lets the user's editor change the file, and says what is wrong with it then. */
-const edit = Command.make("edit", {}, Effect.fn("hermes config edit")(function*() {
-  const home = yield* Home
+/** Lets the user's editor change a file, and waits for it. */
+export const edited = Effect.fnUntraced(function*(path: string) {
   const environment = yield* Environment
-  yield* home.ensure
   const editor = environment.get("VISUAL") ?? environment.get("EDITOR") ?? "vi"
   // The variable may hold arguments, so the shell reads it; the path is no part of what it reads.
-  const command = ChildProcess.make("sh", ["-c", `${editor} "$1"`, "sh", home.config], {
+  const command = ChildProcess.make("sh", ["-c", `${editor} "$1"`, "sh", path], {
     stdin: "inherit",
     stdout: "inherit",
     stderr: "inherit"
@@ -114,6 +112,13 @@ const edit = Command.make("edit", {}, Effect.fn("hermes config edit")(function*(
     Effect.mapError((error) => notDone(`cannot start the editor: ${error.message}`))
   )
   if (code !== 0) return yield* notDone(`the editor "${editor}" ended with ${code}: set EDITOR`)
+})
+
+/** Lets the user's editor change the file, and says what is wrong with it then. */
+const edit = Command.make("edit", {}, Effect.fn("hermes config edit")(function*() {
+  const home = yield* Home
+  yield* home.ensure
+  yield* edited(home.config)
   return yield* judge(Config.load())
 }, Effect.provide(surroundings))).pipe(Command.withDescription("Edit config.yaml in $VISUAL or $EDITOR and check it afterwards"))
 

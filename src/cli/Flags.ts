@@ -44,6 +44,8 @@ export const globals = {
   acceptHooks: yes("accept-hooks", "Run configured shell hooks without asking"),
   yolo: yes("yolo", "Skip approvals (the hard deny list still applies)"),
   ignoreUserConfig: yes("ignore-user-config", "Ignore config.yaml and the plugins it enables"),
+  ignoreRules: yes("ignore-rules", "Begin without SOUL.md, the project's files and what is remembered"),
+  passSessionId: yes("pass-session-id", "Put the session id into the system prompt"),
   verbose: yes("verbose", "Print more details to stderr", "v")
 }
 

@@ -43,6 +43,7 @@ const entries = [
   entry("insights", "Show what the sessions of the last days used: models, tools, cost, errors", () => import("./InsightsCommand.ts")),
   entry("prompt", "Show the system prompt, and what each of its layers weighs", () => import("./PromptCommand.ts")),
   entry("tools", "List toolsets and tools, and which of them are selected", () => import("./ToolsCommand.ts")),
+  entry("memory", "Show and edit what the agent remembers over sessions", () => import("./MemoryCommand.ts")),
   entry("skills", "List, show, install, check and remove skills", () => import("./SkillsCommand.ts")),
   entry("plugins", "List, enable, disable, install, update and remove plugins", () => import("./PluginsCommand.ts")),
   entry("middleware", "Show the order, sources and failure policy of the middleware", () => import("./MiddlewareCommand.ts")),

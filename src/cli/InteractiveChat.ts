@@ -23,6 +23,7 @@ import { Plugins } from "../plugin/Plugins.ts"
 import type { Reserved } from "../plugin/Registration.ts"
 import { ModelRouter } from "../routing/ModelRouter.ts"
 import * as ChatSkills from "./ChatSkills.ts"
+import * as MemoryCommand from "./MemoryCommand.ts"
 import * as ErrorLine from "./ErrorLine.ts"
 import { silent, usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
@@ -44,7 +45,7 @@ const deadline = Duration.seconds(30)
 
 /** The names of the program's own commands. */
 export const reserved: Reserved = {
-  commands: [...BuiltinCommands.commands.flatMap(namesOf), ...ChatSkills.commandNames],
+  commands: [...BuiltinCommands.commands.flatMap(namesOf), ...ChatSkills.commandNames, "memory"],
   cliCommands: []
 }
 
@@ -120,7 +121,7 @@ const converse = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, sessio
     session,
     newSession: Ids.makeSessionId,
     input,
-    commands: [...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
+    commands: [MemoryCommand.dialogCommand(yield* MemoryCommand.store), ...pluginCommands((yield* plugins.loaded).commands), ...yield* ChatSkills.commands(skills)],
     attach: plugins.attach,
     quickCommands: settings.quickCommands
   })
@@ -135,6 +136,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags) {
       return yield* usage("This process was started by another run; a conversation is not possible. Pass a prompt with -q TEXT.")
     }
     const session = yield* SessionChoice.choose(flags, yield* Ids.makeSessionId)
+    yield* RunOptions.mentionKept(flags, session.known)
     const start = { ...flags, confirmHook: yield* confirmHook, reserved, session: session.known?.id }
     return yield* converse(flags, session).pipe(Effect.provide(program.layer(settings, start)))
   }).pipe(Effect.provide(Config.layerAll(Flags.configOptions(flags))), Effect.scoped)

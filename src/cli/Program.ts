@@ -34,6 +34,10 @@ export interface Start {
   readonly withoutModel?: boolean | undefined
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
+  /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */
+  readonly ignoreRules?: boolean | undefined
+  /** System prompts of new sessions have the session's id. */
+  readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */
   readonly reserved?: Reserved | undefined
   /** Stored session that the program goes on with. */

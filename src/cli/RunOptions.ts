@@ -80,6 +80,17 @@ export const prepare = Effect.fnUntraced(function*(
   }
 })
 
+/** Says which flags about the system prompt do nothing, because a session keeps the one that it began with. */
+export const mentionKept = (
+  flags: Pick<Flags.Globals, "ignoreRules" | "passSessionId">,
+  known: Session | undefined
+): Effect.Effect<void, never, Output> => {
+  const given = [...flags.ignoreRules ? ["--ignore-rules"] : [], ...flags.passSessionId ? ["--pass-session-id"] : []]
+  return known === undefined || given.length === 0
+    ? Effect.void
+    : note(`Warning: ${given.join(" and ")} ${given.length === 1 ? "has" : "have"} no effect: session ${known.id} keeps the system prompt that it began with`)
+}
+
 /** The directory that a session was about, as long as it is there; else the process's. */
 export const directoryOf = Effect.fnUntraced(function*(
   { cwd }: Pick<Session, "cwd">

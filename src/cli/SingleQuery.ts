@@ -202,6 +202,7 @@ export const run = Effect.fnUntraced(function*(flags: RunOptions.ChatFlags, prom
     const settings = yield* Settings
     const session = yield* SessionChoice.choose(flags, fresh)
     known.sessionId = session.id
+    yield* RunOptions.mentionKept(flags, session.known).pipe(Effect.provideService(Output, output))
     const chosen = flags.skills.length === 0 ? undefined : yield* Effect.promise(() => import("./ChatSkills.ts")).pipe(
       Effect.flatMap(({ preloaded, store, withSkills }) =>
         Effect.map(Effect.flatMap(store, (skills) => preloaded(skills, flags, session.id)), (text) => withSkills(text, prompt)))

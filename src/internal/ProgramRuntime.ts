@@ -23,7 +23,7 @@ import { workingDirectory } from "../platform/CurrentProcess.ts"
 import { Plugins } from "../plugin/Plugins.ts"
 import * as ProviderSources from "../plugin/ProviderSources.ts"
 import type { Reserved } from "../plugin/Registration.ts"
-import { MemoryStore, type Service as MemoryService } from "../prompt/MemoryStore.ts"
+import * as MemoryStores from "../prompt/MemoryStore.ts"
 import { SkillStore } from "../prompt/SkillStore.ts"
 import { Provider, type Service as ProviderService } from "../provider/Provider.ts"
 import * as Catalogue from "../routing/Catalogue.ts"
@@ -190,7 +190,7 @@ const furtherToolsets = Effect.map(
 )
 
 /** The toolset of the memory over sessions, unless the settings turn all of it off. */
-const memoryToolset = ({ targets }: MemoryService) =>
+const memoryToolset = ({ targets }: MemoryStores.Service) =>
   targets.length === 0 ? Effect.succeed([]) : Effect.map(Effect.promise(() => import("../tool/builtin/MemoryTool.ts")), ({ toolset }) => [toolset])
 
 /** Connects the MCP servers; nothing is loaded where there are none. */
@@ -229,6 +229,10 @@ const pluginsOf = (settings: Values, cwd: string, reserved: Reserved | undefined
 export interface Start extends Substitutes {
   /** Asks whether a shell hook may run; absent where there is nobody to ask. */
   readonly confirmHook?: ShellHooks.Settings["confirm"]
+  /** New sessions begin without the user's files: `SOUL.md`, those of the project, memory. */
+  readonly ignoreRules?: boolean | undefined
+  /** System prompts of new sessions have the session's id. */
+  readonly passSessionId?: boolean | undefined
   /** Names of commands that plugins cannot have. */
   readonly reserved?: Reserved | undefined
   /** Stored session that the program goes on with. */
@@ -274,7 +278,7 @@ export const program = (
     const tooDeep = InheritedLimits.refusal(inherited)
     if (tooDeep !== undefined) return yield* tooDeep
     yield* home.ensure
-    const memory = yield* SettingsMapping.memory(settings, home)
+    const memory = yield* MemoryStores.ofSettings(settings, home)
     const skills = yield* ConfiguredSkills.make(settings, { environment, home })
     const logins = yield* loginsOf(settings, start)
     const builtin = yield* Effect.promise(() =>
@@ -308,7 +312,7 @@ export const program = (
       )
     }
     const own = yield* SettingsMapping.agent(settings, { environment, home, logins }, isReplaced(start))
-    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, outermost: [...outermost, ...middleware] }))
+    const agent = agentUnder(Agent.Agent, (outermost) => Agent.makeBounded<never, never>({ ...own, passSessionId: start.passSessionId, outermost: [...outermost, ...middleware] }))
     return assemble(agent, parts, {
       places: SettingsMapping.places(settings, { environment, home, inherited }),
       results: ResultText.layerFile(home.results),
@@ -318,5 +322,5 @@ export const program = (
       ).pipe(Layer.provide(configured)),
       router: routerLayer(settings, start, logins).pipe(Layer.provide(configured)),
       helpers: isReplaced(start) ? SideTasks.ownProvider : SideTasks.ofProgram(settings, environment, logins)
-    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { environment, home, memory, skills }), Layer.succeed(MemoryStore, memory), Layer.succeed(SkillStore, skills), SettingsMapping.compaction(settings)]))
+    }).pipe(Layer.provide([SettingsMapping.tools(settings, inherited), SettingsMapping.toolPorts(settings, environment, home), SettingsMapping.promptSources(settings, { environment, home, memory, skills, withoutRules: start.ignoreRules === true }), Layer.succeed(MemoryStores.MemoryStore, memory), Layer.succeed(SkillStore, skills), SettingsMapping.compaction(settings)]))
   })).pipe(Layer.provide(ChildProcesses.layer)))

@@ -17,7 +17,7 @@ import { layer as leasesIn } from "../platform/Leases.ts"
 import { RedactSecrets } from "../domain/Redaction.ts"
 import type { Settings as HookSettings } from "../hooks/Hooks.ts"
 import * as Compaction from "../prompt/Compaction.ts"
-import * as MemoryStore from "../prompt/MemoryStore.ts"
+import type * as MemoryStore from "../prompt/MemoryStore.ts"
 import { readPrefill } from "../prompt/Prefill.ts"
 import type * as SkillStore from "../prompt/SkillStore.ts"
 import * as SystemPrompt from "../prompt/SystemPrompt.ts"
@@ -186,14 +186,6 @@ export const agent = Effect.fnUntraced(function*(
   } satisfies AgentSettings
 })
 
-/** The memory over sessions, in the home directory. */
-export const memory = ({ memory: { memoryCharLimit, memoryEnabled, userCharLimit, userProfileEnabled } }: Values, home: Home["Service"]) =>
-  MemoryStore.make({
-    directory: home.memories,
-    database: home.database,
-    limits: { memory: memoryEnabled ? memoryCharLimit : undefined, user: userProfileEnabled ? userCharLimit : undefined }
-  })
-
 /** Layer of the bounds of compaction. */
 export const compaction = ({ compression }: Values) =>
   Layer.succeed(Compaction.CompactionSettings, compression.enabled
@@ -205,16 +197,18 @@ export const compaction = ({ compression }: Values) =>
     }
     : "off")
 
-/** Layer of the texts of the machine and of the user's files for system prompts. */
+/** Layer of the texts of the machine and of the user's files for system prompts; without the latter by `--ignore-rules`. */
 export const promptSources = (
   settings: Values,
-  { environment, home, memory, skills }: Host & { readonly memory: MemoryStore.Service; readonly skills: SkillStore.Service }
+  { environment, home, memory, skills, withoutRules }: Host & {
+    readonly memory: MemoryStore.Service
+    readonly skills: SkillStore.Service
+    readonly withoutRules: boolean
+  }
 ) =>
   SystemPrompt.layerSources({
     skills: skills.block,
-    memory: memory.blocks,
-    home: home.root,
-    project: true,
+    ...withoutRules ? {} : { memory: memory.blocks, home: home.root, project: true },
     help: SystemPrompt.help,
     variable: environment.get,
     environmentHint: settings.agent.environmentHint

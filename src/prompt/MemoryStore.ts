@@ -48,6 +48,7 @@ import * as Path from "effect/Path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Environment from "../config/Environment.ts"
+import type { Values } from "../config/Settings.ts"
 import { ConfigError } from "../domain/AgentError.ts"
 import * as Injection from "../domain/Injection.ts"
 import { reasonOf } from "../domain/PathProblem.ts"
@@ -146,6 +147,21 @@ export const changed = (
     : Result.succeed(next)
 }
 
+/** The entries of a text that a person wrote, or why they cannot be kept. */
+const rewritten = (before: ReadonlyArray<string>, text: string, limit: number): Result.Result<ReadonlyArray<string>, MemoryRefused> => {
+  const known = new Set(before)
+  const next: Array<string> = []
+  for (const entry of parse(text)) {
+    // One that was there is kept as it is: its notice stands in prompts where it may not be shown.
+    const kept = known.has(entry) ? Result.succeed(entry) : entryOf(entry)
+    if (Result.isFailure(kept)) return refuse(`entry ${next.length + 1}: ${kept.failure.message}`)
+    next.push(kept.success)
+  }
+  return sizeOf(next) > limit
+    ? refuse(`the entries have ${grouped(sizeOf(next))} characters, ${grouped(limit)} fit: shorten or remove some`)
+    : Result.succeed(Array.from(new Set(next)))
+}
+
 const titles: Readonly<Record<Target, string>> = {
   memory: "MEMORY (your own notes)",
   user: "USER PROFILE (who the user is)"
@@ -174,9 +190,16 @@ export interface Saved {
 export interface Service {
   /** Files that are in use. */
   readonly targets: ReadonlyArray<Target>
+  /** Characters that fit into a file. */
+  readonly limitOf: (target: Target) => number
   readonly entries: (target: Target) => Effect.Effect<ReadonlyArray<string>, ConfigError>
   /** Makes all operations or none. */
   readonly change: (target: Target, operations: ReadonlyArray<Operation>) => Effect.Effect<Saved, ConfigError | MemoryRefused>
+  /**
+   * Puts the entries of a text in the place of `before`, all or none. Refused where the file has other entries since, or where an entry
+   * cannot be kept.
+   */
+  readonly rewrite: (target: Target, before: ReadonlyArray<string>, text: string) => Effect.Effect<Saved, ConfigError | MemoryRefused>
   /** Parts of a system prompt: memory, then the user's profile. A file that cannot be read is reported in the log and left out. */
   readonly blocks: Effect.Effect<ReadonlyArray<string>>
 }
@@ -221,7 +244,11 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
         new ConfigError({ path, message: `${path}: cannot be written, so nothing was changed: ${reasonOf(error)}` }))
     })
 
-    const change: Service["change"] = (target, operations) =>
+    /** Makes new entries of those that the file has. */
+    const update = (
+      target: Target,
+      make: (before: ReadonlyArray<string>, limit: number) => Result.Result<ReadonlyArray<string>, MemoryRefused>
+    ): Effect.Effect<Saved, ConfigError | MemoryRefused> =>
       Effect.gen(function*() {
         if (!targets.includes(target)) return yield* new MemoryRefused({ message: `${target} is turned off in the settings` })
         yield* Effect.ignore(fs.makeDirectory(options.directory, { recursive: true, mode: 0o700 }))
@@ -229,7 +256,7 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
         const result = yield* Environment.updateText(options.database, pathOf(target), (text) =>
           Effect.gen(function*() {
             const before = parse(text)
-            const result: Result.Result<ReadonlyArray<string>, MemoryRefused> = changed(before, operations, limit)
+            const result = make(before, limit)
             const isSame = Result.isFailure(result) ||
               result.success.length === before.length && result.success.every((entry, at) => entry === before[at])
             if (isSame) return { text, result }
@@ -239,6 +266,14 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
         return { entries: yield* Effect.fromResult(result), limit }
       }).pipe(Effect.provideContext(context))
 
+    const change: Service["change"] = (target, operations) => update(target, (before, limit) => changed(before, operations, limit))
+
+    const rewrite: Service["rewrite"] = (target, expected, text) =>
+      update(target, (before, limit) =>
+        before.length === expected.length && before.every((entry, at) => entry === expected[at])
+          ? rewritten(before, text, limit)
+          : refuse("the entries were changed meanwhile: edit them again"))
+
     const blocks = Effect.map(
       Effect.forEach(targets, (target) =>
         Effect.map(entries(target), (found) => block(target, found, limitOf(target))).pipe(
@@ -247,7 +282,18 @@ export const make = (options: Options): Effect.Effect<Service, never, FileSystem
       (found) => found.flatMap((text) => text ?? [])
     )
 
-    return { targets, entries, change, blocks }
+    return { targets, limitOf, entries, change, rewrite, blocks }
+  })
+
+/** The memory that a user's settings mean, in the home directory. */
+export const ofSettings = (
+  { memory: { memoryCharLimit, memoryEnabled, userCharLimit, userProfileEnabled } }: Pick<Values, "memory">,
+  home: Environment.Home["Service"]
+) =>
+  make({
+    directory: home.memories,
+    database: home.database,
+    limits: { memory: memoryEnabled ? memoryCharLimit : undefined, user: userProfileEnabled ? userCharLimit : undefined }
   })
 
 /** {@link make} as a layer. */

@@ -175,6 +175,8 @@ export interface Parts extends Place {
   readonly platform: string
   readonly provider: string
   readonly model: string
+  /** Shown in the last line, where it is given. */
+  readonly sessionId?: string | undefined
   /** `auto` when absent. */
   readonly enforcement?: Enforcement | undefined
   readonly sources: Sources
@@ -183,7 +185,7 @@ export interface Parts extends Place {
 /** Builds the layers of a system prompt, in their order; those without a text are left out. */
 export const layers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> =>
   Effect.map(Clock.currentTimeMillis, (millis) => {
-    const { cwd, model, platform, provider, sources, tools } = parts
+    const { cwd, model, platform, provider, sessionId, sources, tools } = parts
     const started = DateTime.formatIsoDate(DateTime.makeUnsafe(millis))
     const texts: ReadonlyArray<readonly [PromptLayer["name"], ReadonlyArray<string | undefined>]> = [
       ["identity", [parts.identity ?? sources.identity ?? identity]],
@@ -197,7 +199,7 @@ export const layers = (parts: Parts): Effect.Effect<ReadonlyArray<PromptLayer>> 
       ["instructions", [parts.instructions]],
       ["project", [sources.project]],
       ["memory", sources.memory ?? []],
-      ["session", [`Working directory: ${cwd}\nConversation started: ${started}\nModel: ${model} (${provider})`]]
+      ["session", [`Working directory: ${cwd}\nConversation started: ${started}${sessionId === undefined ? "" : `\nSession ID: ${sessionId}`}\nModel: ${model} (${provider})`]]
     ]
     return texts.flatMap(([name, given]) => {
       const text = joined(given)

@@ -94,6 +94,8 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
     { args: "config get agent.max_turn", line: "no setting \"agent.max_turn\": did you mean \"agent.max_turns\"?" },
     { args: "config get modle.defualt", line: "no setting \"modle.defualt\": did you mean \"model.default\"?" }
   ],
+  "memory show": [{ args: "memory show nope", line: /nope/ }],
+  "memory edit": [{ args: "memory edit user", line: "stdin is empty: nothing was changed. To remove all entries, use the editor." }],
   "skills show": [{ args: "skills show nope", line: "no skill \"nope\": list them with `hermes skills list`" }],
   "skills check": [{ args: "skills check nope", line: "no skill \"nope\": list them with `hermes skills list`" }],
   "skills remove": [{ args: "skills remove nope --yes", line: "no skill \"nope\": list them with `hermes skills list`" }],
@@ -112,7 +114,7 @@ const mistakes: Readonly<Record<string, ReadonlyArray<Case>>> = {
 
 /** Commands that take no name and no path. */
 const withoutNames = [
-  "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "skills", "skills list", "middleware", "middleware explain", "middleware list", "trust", "trust list", "hooks",
+  "model", "model list", "model test", "model logout", "sessions", "sessions list", "sessions stats", "sessions optimize", "sessions repair", "prompt", "prompt size", "tools", "tools list", "plugins", "plugins list", "memory", "skills", "skills list", "middleware", "middleware explain", "middleware list", "trust", "trust list", "hooks",
   "hooks list", "hooks doctor", "mcp", "mcp list", "mcp add", "cron", "cron list", "cron status", "cron tick", "cron serve", "trace", "trace serve",
   "config",
   "config show", "config edit", "config check", "config path", "config env-path", "doctor"

@@ -12,7 +12,7 @@ import { Provider } from "../../src/provider/Provider.ts"
 import * as Scripted from "../../src/provider/Scripted.ts"
 import * as Runtime from "../../src/Runtime.ts"
 import * as SessionStore from "../../src/session/SessionStore.ts"
-import { machine } from "../support/hermes.ts"
+import { machine, sessionIdOf } from "../support/hermes.ts"
 import { temporaryDirectory } from "../support/temporaryDirectory.ts"
 
 const parts = (given: Partial<SystemPrompt.Parts> = {}): SystemPrompt.Parts => ({
@@ -119,6 +119,17 @@ describe("hermes prompt", () => {
       const noted = yield* hermes(["-Q", "-q", "My name is Ada.", "--script", join(home, "turns.yaml")])
       assert.deepInclude(noted, { code: 0, stdout: "noted\n" })
       assert.include((yield* hermes(["prompt", "show"])).stdout, "# USER PROFILE (who the user is) [1% — 13/1,375 chars]\n\nis called Ada")
+
+      const bare = yield* hermes(["prompt", "show", "--ignore-rules"])
+      assert.notMatch(bare.stdout, /Ada|AGENTS\.md|USER PROFILE/)
+      assert.include(bare.stdout, "You are Hermes")
+      const named = yield* hermes(["-Q", "-q", "Reply with exactly: hi", "--pass-session-id", "--ignore-rules"])
+      const id = sessionIdOf(named.stderr)
+      const own = yield* hermes(["prompt", "show", id])
+      assert.include(own.stdout, `\nSession ID: ${id}\n`)
+      assert.notInclude(own.stdout, "Ada")
+      const again = yield* hermes(["-Q", "-q", "Reply with exactly: hi", "--resume", id, "--ignore-rules"])
+      assert.include(again.stderr, `Warning: --ignore-rules has no effect: session ${id} keeps the system prompt that it began with\n`)
 
       const unknown = yield* hermes(["prompt", "show", "nobody"])
       assert.notStrictEqual(unknown.code, 0)

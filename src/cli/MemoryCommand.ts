@@ -1,0 +1,133 @@
+/**
+ * `hermes memory` and `/memory`: shows what is remembered over sessions, and lets the user correct it.
+ *
+ * **Details**
+ *
+ * `edit` opens a copy of the entries in the user's editor, or takes a text from stdin. A result that cannot be kept (an entry that looks
+ * like an injected instruction, more characters than fit, entries that were changed meanwhile) changes nothing; an edited text is kept
+ * in a file that the error names.
+ *
+ * Source: `hermes-product.md` §1.8.
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Path from "effect/Path"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import { Home } from "../config/Environment.ts"
+import { Settings } from "../config/Settings.ts"
+import { reasonOf } from "../domain/PathProblem.ts"
+import * as MemoryStore from "../prompt/MemoryStore.ts"
+import { stdin } from "./ChatCommand.ts"
+import * as CommandSettings from "./CommandSettings.ts"
+import { edited } from "./ConfigCommand.ts"
+import { notDone, usage } from "./Failure.ts"
+import * as Flags from "./Flags.ts"
+import { complain, type DialogCommand, say } from "./interactive/Dialog.ts"
+import { stay } from "./interactive/SlashCommands.ts"
+import { line, note, Output } from "./ProgramOutput.ts"
+import * as SafeText from "./render/SafeText.ts"
+
+const titles: Readonly<Record<MemoryStore.Target, string>> = { memory: "Notes of the agent", user: "About the user" }
+
+/** The memory of the settings and of the home directory. */
+export const store = Effect.gen(function*() {
+  return yield* MemoryStore.ofSettings(yield* Settings, yield* Home)
+})
+
+/** A file of the memory in lines. */
+const rendered = (target: MemoryStore.Target, entries: ReadonlyArray<string>, limit: number): ReadonlyArray<string> => [
+  `${titles[target]} (${target}): ${MemoryStore.usage(entries, limit)}`,
+  ...entries.length === 0 ? ["  nothing yet"] : entries.flatMap((entry) => SafeText.plain(entry).split("\n").map((text, at) => `${at === 0 ? "- " : "  "}${text}`))
+]
+
+const read = (memory: MemoryStore.Service, targets: ReadonlyArray<MemoryStore.Target>) =>
+  Effect.forEach(targets, (target) => Effect.map(memory.entries(target), (entries) => ({ target, entries, limit: memory.limitOf(target) })))
+
+const off = "The memory is turned off: set memory.memory_enabled or memory.user_profile_enabled"
+
+/** Targets that are in use, or the one that was named. */
+const targetsOf = Effect.fnUntraced(function*(memory: MemoryStore.Service, wanted: MemoryStore.Target | undefined) {
+  if (memory.targets.length === 0) return yield* notDone(off)
+  if (wanted === undefined) return memory.targets
+  if (!memory.targets.includes(wanted)) return yield* notDone(`${wanted} is turned off in the settings`)
+  return [wanted]
+})
+
+const target = Argument.Literals("target", ["memory", "user"]).pipe(Argument.withDescription("memory: notes of the agent; user: what it knows about you"))
+const json = Flags.yes("json", "Print JSON")
+
+const showMemory = Effect.fn("hermes memory show")(function*({ json, wanted }: { readonly json: boolean; readonly wanted?: MemoryStore.Target | undefined }) {
+  const memory = yield* store
+  const found = yield* read(memory, yield* targetsOf(memory, wanted))
+  if (json) {
+    return yield* line(SafeText.json(found.map(({ entries, limit, target }) => ({ target, entries, characters: MemoryStore.sizeOf(entries), limit })), 2))
+  }
+  yield* line(found.map(({ entries, limit, target }) => rendered(target, entries, limit).join("\n")).join("\n\n"))
+}, CommandSettings.provide)
+
+const show = Command.make("show", { json, target: Argument.atLeast(target, 0) }, ({ json, target: [wanted] }) => showMemory({ json, wanted })).pipe(
+  Command.withDescription("Show the entries")
+)
+
+/** The text that the user wants in the place of `before`: of the editor, or of stdin. `kept` names the file of an edited text. */
+const textOf = Effect.fnUntraced(function*(target: MemoryStore.Target, before: string) {
+  const { terminal } = yield* Output
+  if (!terminal.input) {
+    if (terminal.piped === undefined) return yield* usage("Not a terminal. Pipe the new entries in, separated by lines of §.")
+    const text = yield* Effect.mapError(stdin(), (error) => error._tag === "Failure" ? error : usage(`cannot read stdin: ${reasonOf(error)}`))
+    if (text.trim() === "") return yield* usage("stdin is empty: nothing was changed. To remove all entries, use the editor.")
+    return { text, kept: undefined }
+  }
+  const fs = yield* FileSystem.FileSystem
+  const paths = yield* Path.Path
+  const kept = yield* Effect.gen(function*() {
+    const path = paths.join(yield* fs.makeTempDirectory({ prefix: "hermes-memory-" }), `${target.toUpperCase()}.md`)
+    yield* fs.writeFileString(path, before, { mode: 0o600 })
+    return path
+  }).pipe(Effect.mapError((error) => notDone(`no copy can be made for the editor: ${reasonOf(error)}`)))
+  yield* edited(kept)
+  return { text: yield* Effect.mapError(fs.readFileString(kept), (error) => notDone(`${kept}: ${reasonOf(error)}`)), kept }
+})
+
+const edit = Command.make("edit", { target: Argument.atLeast(target, 0) }, Effect.fn("hermes memory edit")(function*({ target: [wanted = "memory"] }) {
+  const memory = yield* store
+  const home = yield* Home
+  yield* targetsOf(memory, wanted)
+  yield* home.ensure
+  const before = yield* memory.entries(wanted)
+  const { kept, text } = yield* textOf(wanted, MemoryStore.render(before))
+  const saved = yield* memory.rewrite(wanted, before, text).pipe(
+    Effect.catchTag("MemoryRefused", ({ message }) =>
+      Effect.fail(usage(`not saved: ${SafeText.line(message)}${kept === undefined ? "" : `. Your text is in ${kept}`}`)))
+  )
+  if (kept !== undefined) {
+    const paths = yield* Path.Path
+    yield* Effect.ignore((yield* FileSystem.FileSystem).remove(paths.dirname(kept), { recursive: true }))
+  }
+  yield* line(`saved ${saved.entries.length} ${saved.entries.length === 1 ? "entry" : "entries"} of ${wanted} (${MemoryStore.usage(saved.entries, saved.limit)})`)
+  yield* note("New sessions begin with it; sessions that exist keep their prompt.")
+}, CommandSettings.provide)).pipe(Command.withDescription("Edit the entries in $VISUAL or $EDITOR, or replace them by stdin; lines of § separate them"))
+
+/** Without a word behind it: the entries. */
+export const command = Command.make("memory", { json }, ({ json }) => showMemory({ json })).pipe(Command.withSubcommands([show, edit]))
+
+/** `/memory` of a conversation. */
+export const dialogCommand = (memory: MemoryStore.Service): DialogCommand => ({
+  name: "memory",
+  help: "Show what is remembered over sessions",
+  run: (_, dialog) =>
+    read(memory, memory.targets).pipe(
+      Effect.match({
+        onFailure: (error) => complain(dialog, error),
+        onSuccess: (found) =>
+          say(
+            dialog,
+            ...found.length === 0 ? [off] : found.flatMap(({ entries, limit, target }) => [...rendered(target, entries, limit), ""]),
+            dialog.screen.asidePaint.text("Correct it with `hermes memory edit`. New sessions begin with it.", "dim"),
+            ""
+          )
+      }),
+      Effect.as(stay)
+    )
+})
