@@ -19,7 +19,7 @@ import * as Aggregation from "../observability/studio/Aggregation.ts"
 import * as SessionFacts from "../observability/studio/SessionFacts.ts"
 import * as SessionIndex from "../observability/studio/SessionIndex.ts"
 import * as SessionQueries from "../observability/studio/SessionQueries.ts"
-import type { Aggregates, SessionSummary } from "../observability/studio/StudioApi.ts"
+import type { Aggregates, CostBucket, SessionSummary } from "../observability/studio/StudioApi.ts"
 import { usage } from "./Failure.ts"
 import * as Flags from "./Flags.ts"
 import { line, Output } from "./ProgramOutput.ts"
@@ -38,21 +38,42 @@ export interface Insights {
   /** Minutes east of UTC that the days are counted by. */
   readonly utcOffset: number
   readonly figures: Aggregates
-  /** Sessions with the longest time, the most tokens and the most tool calls. */
-  readonly notable: ReadonlyArray<{ readonly name: string; readonly session: SessionSummary }>
+  /** Conversations with the longest time, the most messages, tokens and tool calls. */
+  readonly notable: ReadonlyArray<{ readonly name: string; readonly session: Conversation }>
+}
+
+/** A session with those that it goes on from after compactions; the id is the newest one's. */
+interface Conversation {
+  readonly id: string
+  readonly duration: number
+  readonly messages: number
+  readonly tokens: number
+  readonly toolCalls: number
 }
 
 const dayMillis = 86_400_000
 const minuteMillis = 60_000
 
-const notable = (sessions: ReadonlyArray<SessionSummary>): Insights["notable"] => {
-  const best = (name: string, of: (one: SessionSummary) => number) => {
-    const [first] = sessions.toSorted((a, b) => of(b) - of(a))
+const notable = (world: SessionQueries.World, sessions: ReadonlyArray<SessionSummary>): Insights["notable"] => {
+  // The newest session of a conversation stands for all of them.
+  const conversations = Array.from(Map.groupBy(sessions, ({ id }) => SessionQueries.beginningOf(world, id)).values(), (some): Conversation => {
+    const byStart = some.toSorted((a, b) => b.startedAt - a.startedAt)
+    return {
+      id: byStart[0]?.id ?? "",
+      duration: some.reduce((sum, { duration }) => sum + duration, 0),
+      messages: Math.max(...some.map(({ id }) => world.sessions.get(id)?.messageCount ?? 0)),
+      tokens: some.reduce((sum, { tokens }) => sum + SessionFacts.countOf(tokens), 0),
+      toolCalls: some.reduce((sum, { toolCalls }) => sum + toolCalls, 0)
+    }
+  })
+  const best = (name: string, of: (one: Conversation) => number) => {
+    const [first] = conversations.toSorted((a, b) => of(b) - of(a))
     return first === undefined || of(first) === 0 ? [] : [{ name, session: first }]
   }
   return [
     ...best("Longest", ({ duration }) => duration),
-    ...best("Most tokens", ({ tokens }) => SessionFacts.countOf(tokens)),
+    ...best("Most messages", ({ messages }) => messages),
+    ...best("Most tokens", ({ tokens }) => tokens),
     ...best("Most tool calls", ({ toolCalls }) => toolCalls)
   ]
 }
@@ -65,7 +86,7 @@ const insightsOf = (world: SessionQueries.World, days: number, source: string | 
   const today = Math.floor((now + utcOffset * minuteMillis) / dayMillis) * dayMillis - utcOffset * minuteMillis
   const period = { since: today - (days - 1) * dayMillis, until: today + dayMillis, utcOffset }
   const found = SessionQueries.find(world, { ...period, ...(source === undefined ? {} : { source: [source] }) }, new Set())
-  return { days, ...period, figures: Aggregation.aggregate(world, found, period), notable: notable(found) }
+  return { days, ...period, figures: Aggregation.aggregate(world, found, period), notable: notable(world, found) }
 }
 
 const percent = (share: number | undefined): string => share === undefined ? "none" : `${Math.round(share * 100)}%`
@@ -91,6 +112,22 @@ const streak = (active: ReadonlySet<string>, days: ReadonlyArray<TextCharts.Poin
     return { best: Math.max(best, next), now: next }
   }, { best: 0, now: 0 }).best
 
+/** Hours of the day with the most model calls. */
+const peakHours = ({ hours }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
+  hours.map((value, hour) => ({ name: `${String(hour).padStart(2, "0")}:00`, value, note: String(value) }))
+    .filter(({ value }) => value > 0).toSorted((a, b) => b.value - a.value).slice(0, most.hours)
+
+/** Costs by what is known of them. */
+const costRows = ({ costs: { actual, estimated, included, unknown } }: Aggregates): ReadonlyArray<readonly [string, string]> => {
+  const row = (name: string, { calls }: CostBucket, amount: string) => calls === 0 ? [] : [[name, `${amount}, ${counted(calls, "call")}`] as const]
+  return [
+    ...row("Reported", actual, dollars(actual.cost)),
+    ...row("Estimated", estimated, dollars(estimated.cost)),
+    ...row("Included", included, "part of a subscription"),
+    ...row("Unknown price", unknown, "not counted")
+  ]
+}
+
 const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
 
 const byWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
@@ -100,13 +137,13 @@ const byWeekday = ({ days }: Aggregates): ReadonlyArray<TextCharts.Bar> =>
   })
 
 /** Rows of the largest lists. */
-const most = { models: 10, tools: 15, failures: 10 }
+const most = { models: 10, tools: 15, failures: 10, hours: 5 }
 
 /** The lines of the insights, none wider than the room. */
 export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray<string> => {
   const { columns, paint } = room
   const { days, figures, notable } = insights
-  const { cacheHit, cost, errors, failures, modelCalls, models, runs, sessions, tokens, toolCalls, tools, unpriced } = figures
+  const { active: activeMillis, cacheHit, cost, errors, failures, modelCalls, models, runs, sessions, sources, tokens, toolCalls, tools, unpriced } = figures
   const points = allDays(insights)
   const active = new Set(figures.days.map(({ day }) => day))
   const section = (title: string, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -122,13 +159,20 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
       ["Cache hits", `${percent(cacheHit)} of the prompt tokens`],
       ["Cost", `${dollars(cost)}${unpriced === 0 ? "" : ` (${counted(unpriced, "call")} without a price)`}`],
       ["Errors", counted(errors, "error")],
+      ["Time", `${ToolText.duration(activeMillis)}, ${ToolText.duration(activeMillis / Math.max(1, sessions))} in a session`],
       ["Active", `${counted(active.size, "day")}, best streak ${counted(streak(active, points), "day")}`]
     ])),
+    ...section("Cost", pairs(costRows(figures))),
     ...section("Tokens by day", TextCharts.timeline(points, room, short)),
     ...section("Models", TextCharts.bars(models.slice(0, most.models).map((one) => ({
       name: SafeText.line(one.name),
       value: SessionFacts.countOf(one.tokens),
       note: `${short(SessionFacts.countOf(one.tokens))} · ${counted(one.calls, "call")} · ${dollars(one.cost)}`
+    })), room)),
+    ...section("Platforms", sources.every(({ name }) => name === "cli") ? [] : TextCharts.bars(sources.map((one) => ({
+      name: SafeText.line(one.name),
+      value: one.calls,
+      note: `${counted(one.calls, "call")} · ${short(SessionFacts.countOf(one.tokens))}`
     })), room)),
     ...section("Tools", TextCharts.bars(tools.slice(0, most.tools).map((one) => ({
       name: SafeText.line(one.name),
@@ -136,6 +180,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
       note: `${one.calls} · ${percent(toolCalls === 0 ? 0 : one.calls / toolCalls)}${one.errors === 0 ? "" : ` · ${one.errors} failed`}`
     })), room, "green")),
     ...section("Model calls by weekday", modelCalls === 0 ? [] : TextCharts.bars(byWeekday(figures), room)),
+    ...section("Busiest hours", TextCharts.bars(peakHours(figures), room)),
     ...section("Errors", TextCharts.bars(failures.slice(0, most.failures).map((one) => ({
       name: SafeText.line(`${one.name}: ${one.reason}`),
       value: one.count,
@@ -143,7 +188,7 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
     })), room, "red")),
     ...section("Notable sessions", pairs(notable.map(({ name, session }) => [
       name,
-      `${session.id}  ${ToolText.duration(session.duration)}, ${short(SessionFacts.countOf(session.tokens))} tokens, ${counted(session.toolCalls, "tool call")}`
+      `${session.id}  ${ToolText.duration(session.duration)}, ${counted(session.messages, "message")}, ${short(session.tokens)} tokens, ${counted(session.toolCalls, "tool call")}`
     ])))
   ]
   return lines.map((text) => Width.of(text) > columns ? Width.cut(text, columns) : text)
@@ -153,24 +198,46 @@ export const render = (insights: Insights, room: TextCharts.Room): ReadonlyArray
 const narrowest = 40
 const widest = 140
 
-export const command = Command.make("insights", {
-  days: Flags.last(Flag.Int("days").pipe(Flag.withMetavar("N")), "Days up to today; default: 30"),
-  source: Flags.text("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
-  json: Flags.yes("json", "Print JSON")
-}, Effect.fn("hermes insights")(function*({ days = 30, json, source }) {
-  if (days < 1 || days > 3650) return yield* usage("--days is a number of days, 1 to 3650")
+/** Figures of the last days up to today, from the store of the home directory. */
+const gather = Effect.fnUntraced(function*(days: number, source: string | undefined) {
   const now = yield* Clock.currentTimeMillis
   const world = yield* stored<SessionQueries.World, SessionStoreError>(everything, Effect.succeed(SessionQueries.nowhere), forReading)
-  const found = insightsOf(world, days, source, now)
+  return insightsOf(world, days, source, now)
+}, Effect.provide(Home.layer))
+
+const empty = (days: number): string => `There are no sessions in the last ${counted(days, "day")}.`
+
+/** The insights of the last days as lines, for `/insights`. */
+export const lines = Effect.fnUntraced(function*(days: number, room: TextCharts.Room) {
+  const found = yield* gather(days, undefined)
+  return found.figures.sessions === 0 ? [empty(days)] : render(found, { ...room, columns: Math.max(narrowest, Math.min(widest, room.columns)) })
+})
+
+/** Days that are shown unless another number is given. */
+export const defaultDays = 30
+
+/** The longest period in days. */
+export const mostDays = 3650
+
+/** True for a number of days that can be shown. */
+export const isPeriod = (days: number): boolean => Number.isInteger(days) && days >= 1 && days <= mostDays
+
+export const command = Command.make("insights", {
+  days: Flags.last(Flag.Int("days").pipe(Flag.withMetavar("N")), `Days up to today; default: ${defaultDays}`),
+  source: Flags.text("source", "TAG", "Only sessions with this label: cli, oneshot, batch, …"),
+  json: Flags.yes("json", "Print JSON")
+}, Effect.fn("hermes insights")(function*({ days = defaultDays, json, source }) {
+  if (!isPeriod(days)) return yield* usage(`--days is a number of days, 1 to ${mostDays}`)
+  const found = yield* gather(days, source)
   if (json) {
     const { figures, notable, ...period } = found
     return yield* line(SafeText.json({ period, ...figures, notable: notable.map(({ name, session }) => ({ name, id: session.id })) }, 2))
   }
-  if (found.figures.sessions === 0) return yield* line(`There are no sessions in the last ${counted(days, "day")}.`)
+  if (found.figures.sessions === 0) return yield* line(empty(days))
   const { streams } = yield* Output
   const columns = Math.max(narrowest, Math.min(widest, streams.answer.terminal ? streams.size().columns : 80))
   const text = render(found, { columns, paint: streams.answer.paint }).join("\n")
   // Names are harmless already, and colours would not come through.
   if (streams.answer.terminal) return yield* Effect.sync(() => streams.answer.write(`${text}\n`))
   yield* line(text)
-}, Effect.provide(Home.layer))).pipe(Command.withDescription("Show what the sessions of the last days used"))
+})).pipe(Command.withDescription("Show what the sessions of the last days used"))

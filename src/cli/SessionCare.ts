@@ -179,7 +179,7 @@ const bytes = (count: number): string => {
 }
 
 const nothing: SessionMaintenance.Stats = {
-  sessions: 0, messages: 0, toolCalls: 0, recordEntries: 0, sources: [], oldestAt: undefined, newestAt: undefined,
+  sessions: 0, continuations: 0, messages: 0, toolCalls: 0, recordEntries: 0, sources: [], oldestAt: undefined, newestAt: undefined,
   fileBytes: 0, freeBytes: 0, messageBytes: 0, recordBytes: 0, promptBytes: 0
 }
 
@@ -197,6 +197,7 @@ const stats = Command.make("stats", { json }, Effect.fn("hermes sessions stats")
   if (json) {
     return yield* line(SafeText.json({
       sessions: found.sessions,
+      continuations: found.continuations,
       messages: found.messages,
       tool_calls: found.toolCalls,
       record_entries: found.recordEntries,
@@ -209,6 +210,7 @@ const stats = Command.make("stats", { json }, Effect.fn("hermes sessions stats")
   yield* line([
     table([
       ["Sessions", `${found.sessions}`, `${day(found.oldestAt)} to ${day(found.newestAt)}`],
+      ...(found.continuations === 0 ? [] : [["Continued", `${found.continuations}`, "sessions go on from a compacted one"]]),
       ["Messages", `${found.messages}`, bytes(found.messageBytes)],
       ["Tool calls", `${found.toolCalls}`, ""],
       ["Run record", `${found.recordEntries}`, bytes(found.recordBytes)],

@@ -15,14 +15,19 @@ import type { Session } from "./SessionStorePort.ts"
 /** Counts of the sessions with one label. */
 export interface SourceCount {
   readonly source: string
+  /** Conversations: one that compaction carried over several sessions counts once. */
   readonly sessions: number
+  /** Messages that are stored; the session that goes on from a compacted one has copies of what stayed. */
   readonly messages: number
   readonly toolCalls: number
 }
 
 /** Figures of a store. Sizes are bytes, times epoch milliseconds. */
 export interface Stats {
+  /** Conversations, as in {@link SourceCount}. */
   readonly sessions: number
+  /** Sessions that go on from a compacted one. */
+  readonly continuations: number
   readonly messages: number
   readonly toolCalls: number
   /** Entries of the run record. */

@@ -116,7 +116,9 @@ const share = (name: string, calls: number, errors: number): Share => ({
 })
 
 const aggregates = (all: ReadonlyArray<SessionSummary>): Aggregates => ({
-  ...totals(all.length, { errors: 13, unpriced: 2 }), sessions: all.length, cacheHit: 0.79,
+  ...totals(all.length, { errors: 13, unpriced: 2 }), sessions: all.length, cacheHit: 0.79, active: 3_600_000,
+  costs: { actual: { calls: 0, cost: 0 }, estimated: { calls: 278, cost: 2.8 }, included: { calls: 0, cost: 0 }, unknown: { calls: 2, cost: 0 } },
+  sources: [share("cli", 280, 6)], hours: Array.from({ length: 24 }, (_, hour) => Math.round(wave(hour))),
   modelLatency: { p50: 900, p90: 4200, p99: 21_000 }, firstPart: { p50: 300, p90: 800, p99: 2000 }, toolLatency: { p50: 12, p90: 700, p99: 30_000 },
   days: days.map((day, index) => ({ ...totals(wave(index)), day, latency: { p50: 800 + wave(index) * 100, p90: 3000 + wave(index) * 300, p99: 9000 + wave(index) * 2000 } })),
   models: [share("claude-sonnet", 220, 4), share("a-vendor/an-extraordinarily-long-model-name-2026-11-preview", 60, 2)],

@@ -96,6 +96,10 @@ describe("hermes insights", () => {
       assert.match(stdout, /\nmodel-one +█+ +815 · 2 calls · /)
       assert.match(stdout, /\nread_file +█+ +6 · 100% · 3 failed\n/)
       assert.match(stdout, /\nread_file: \S+ +█+ +3\n/)
+      assert.match(stdout, /\nCost\nUnknown price {2}not counted, 6 calls\n/)
+      assert.match(stdout, /\nPlatforms\ncli +█+ +4 calls · \S+\nother +█+ +2 calls · /)
+      assert.match(stdout, /\nBusiest hours\n\d\d:00 +█+ +\d\n/)
+      assert.match(stdout, /\nMost messages +\S+ .+, \d+ messages, /)
       assert.isTrue(stdout.split("\n").every((line) => Width.of(line) <= 80))
     }))
 

@@ -282,6 +282,31 @@ describe("Interactive session", () => {
         assert.include(screen, "Model calls  1")
       })))
 
+  it.effect("/usage sums the sessions of a conversation that was compacted, each once", () =>
+    session({ sessionId: "20260101_000000_aaaaaa" }, ({ store, type, until }) =>
+      Effect.gen(function*() {
+        yield* type("hello\r")
+        yield* until("You said: hello")
+        const record = { provider: "fake", model: "fake-1", usage: { ...Usage.zero, inputTokens: 100, outputTokens: 20, requestCount: 2 }, cost: Cost.spent(Cost.included) }
+        const from = SessionId.make("20260101_000000_aaaaaa")
+        for (const name of ["second", "third"]) {
+          const id = SessionId.make(name)
+          const before = yield* store.newest(from)
+          yield* store.continueIn(before, { id, provider: "fake", model: "fake-1", systemPrompt: "", messages: [Prompt.userMessage({ content: [Prompt.textPart({ text: "summary" })] })], endReason: "text_response" })
+          yield* store.recordUsage(id, record)
+        }
+        yield* type("/resume third\r")
+        yield* until("Resumed")
+        yield* type("/usage\r")
+        const screen = yield* until("Duration")
+        assert.include(screen, "Input        210 tokens")
+        assert.include(screen, "Total        255 tokens")
+        assert.include(screen, "Model calls  5")
+        assert.include(screen, "Compactions  2")
+        yield* type("/insights 0\r")
+        yield* until("/insights takes a number of days, 1 to 3650.")
+      })))
+
   const fake = { provider: "fake", model: "fake-1", apiMode: "chat_completions", baseUrl: undefined } as const
   const auxiliary = (answer: string) => {
     const asked: Array<string> = []

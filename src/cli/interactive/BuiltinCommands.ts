@@ -23,6 +23,7 @@ import * as Redaction from "../../domain/Redaction.ts"
 import * as Usage from "../../domain/Usage.ts"
 import { Auxiliary } from "../../routing/Auxiliary.ts"
 import { RouterStatus } from "../../routing/ModelRouter.ts"
+import * as SessionChain from "../../session/SessionChain.ts"
 import { SessionStore } from "../../session/SessionStore.ts"
 import * as Title from "../../session/Title.ts"
 import { ToolRegistry } from "../../tool/ToolRegistry.ts"
@@ -101,25 +102,31 @@ const tools = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   say(dialog, ...rows.length === 0 ? ["No tools: see `hermes tools`."] : UsageText.pairs(rows), "")
 }))
 
+const nothingUsed: SessionChain.Sums = { usage: Usage.zero, cost: Cost.spent(Cost.nothing), models: [], compactions: 0 }
+
 const usage = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
-  const { current } = dialog
-  const store = yield* SessionStore
   const session = yield* SessionSwitch.known(dialog)
-  const models = session === undefined ? [] : yield* store.usageByModel(current.id)
+  const sums = session === undefined ? nothingUsed : yield* SessionChain.sums(session)
   const used = [...yield* Auxiliary.use(({ used }) => used)]
   const now = yield* Clock.currentTimeMillis
   say(dialog, ...UsageText.table({
-    usage: session?.usage ?? Usage.zero,
-    cost: session?.cost ?? Cost.spent(Cost.nothing),
-    models,
+    ...sums,
     side: used.map(([task, { cost, usage }]) => ({ task, usage, cost: Cost.spent(cost) })),
-    duration: ToolText.duration(now - current.since),
+    duration: ToolText.duration(now - dialog.current.since),
     context: ContextFill.line(yield* ContextFill.measure(dialog))
   }), "")
 }))
 
 const context = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   say(dialog, ...ContextFill.render(yield* ContextFill.measure(dialog), dialog.screen.asidePaint), "")
+}))
+
+const insights = doing(Effect.fnUntraced(function*(argument: string, dialog: Dialog) {
+  const { defaultDays, isPeriod, lines, mostDays } = yield* Effect.promise(() => import("../InsightsCommand.ts"))
+  const days = argument === "" ? defaultDays : Number(argument)
+  if (!isPeriod(days)) return say(dialog, `/insights takes a number of days, 1 to ${mostDays}.`, "")
+  const { asidePaint, size } = dialog.screen
+  say(dialog, ...yield* lines(days, { columns: size().columns, paint: asidePaint }), "")
 }))
 
 const history = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
@@ -184,7 +191,8 @@ const status = doing(Effect.fnUntraced(function*(_: string, dialog: Dialog) {
   const session = yield* SessionSwitch.known(dialog)
   const now = yield* Clock.currentTimeMillis
   const routes = Option.match(yield* Effect.serviceOption(RouterStatus), { onNone: () => Effect.succeed([]), onSome: ({ routes }) => routes })
-  say(dialog, ...Overview.status(options.about, current, session, now - current.since, verbosity, yield* routes), "")
+  const tokens = session === undefined ? 0 : Usage.totalTokens((yield* SessionChain.sums(session)).usage)
+  say(dialog, ...Overview.status(options.about, { ...current, tokens }, session, now - current.since, verbosity, yield* routes), "")
 }))
 
 const levels: ReadonlyArray<Verbosity> = ["off", "new", "all", "verbose"]
@@ -319,6 +327,7 @@ export const commands: ReadonlyArray<DialogCommand> = [
   { name: "usage", help: "Show the tokens, cache hits and cost of this session", run: usage },
   { name: "context", help: "Show what fills the context window", run: context },
   { name: "compact", aliases: ["compress"], usage: "[TOPIC]", help: "Summarise the older part of the conversation to free the context window", run: compact },
+  { name: "insights", usage: "[DAYS]", help: "Show what the sessions of the last days used", run: insights },
   { name: "history", help: "Show the messages of this session", run: history },
   { name: "title", usage: "[NAME]", help: "Show or set the title of this session", run: title },
   { name: "resume", usage: "SESSION", help: "Resume another session", run: resume },

@@ -2,6 +2,7 @@
  * State of an interactive session: the values that it was given, the screen, and which session it is in.
  */
 import type * as Effect from "effect/Effect"
+import type * as Path from "effect/Path"
 import type * as FileSystem from "effect/FileSystem"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
@@ -36,6 +37,7 @@ export type SessionServices =
   | ChildProcessSpawner
   | FileSystem.FileSystem
   | Hooks
+  | Path.Path
   | SessionStore
   | ToolRegistry
 

@@ -10,7 +10,6 @@ import type { Paint } from "../render/Paint.ts"
 import * as RouteText from "../render/RouteText.ts"
 import * as ToolText from "../render/ToolText.ts"
 import { counted, pairs, short } from "../render/UsageText.ts"
-import * as Usage from "../../domain/Usage.ts"
 import * as Width from "../render/Width.ts"
 import type { About } from "./Dialog.ts"
 
@@ -44,7 +43,7 @@ const routeRow = (route: RouteStatus, index: number): readonly [string, string] 
 /** Lines of `/status`; of routes where there is more than one, or more than one key. */
 export const status = (
   about: About,
-  current: { readonly id: string; readonly cwd: string; readonly prompts: number; readonly title: string | undefined },
+  current: { readonly id: string; readonly cwd: string; readonly prompts: number; readonly title: string | undefined; readonly tokens: number },
   known: Session | undefined,
   duration: number,
   verbosity: string,
@@ -62,7 +61,7 @@ export const status = (
         counted(known?.toolCallCount ?? 0, "tool call")
       }`
     ],
-    ["Tokens", known === undefined ? "0" : short(Usage.totalTokens(known.usage))],
+    ["Tokens", short(current.tokens)],
     ["Time", ToolText.duration(duration)],
     ["Tool lines", `${verbosity}: /verbose changes it`]
   ])

@@ -55,6 +55,8 @@ interface SessionUsage {
   readonly duration: string
   /** Fill of the context window, in words. */
   readonly context?: string | undefined
+  /** Number of times that the conversation was compacted. */
+  readonly compactions?: number | undefined
 }
 
 /** Names and values in two columns. */
@@ -70,7 +72,7 @@ const costOf = (cost: Cost.Spent, models: ReadonlyArray<ModelUsage>): string => 
 }
 
 /** The table of `/usage`. */
-export const table = ({ context, cost, duration, models, side = [], usage }: SessionUsage): ReadonlyArray<string> => {
+export const table = ({ compactions = 0, context, cost, duration, models, side = [], usage }: SessionUsage): ReadonlyArray<string> => {
   const counts: ReadonlyArray<readonly [string, number]> = [
     ["Input", usage.inputTokens],
     ["Cache read", usage.cacheReadTokens],
@@ -94,6 +96,7 @@ export const table = ({ context, cost, duration, models, side = [], usage }: Ses
     ...side.map(({ cost, task, usage }, index) =>
       [index === 0 ? "Side tasks" : "", `${SafeText.line(task)}: ${line(usage, cost)}`] as const),
     ...(context === undefined ? [] : [["Context", context] as const]),
+    ...(compactions === 0 ? [] : [["Compactions", exact(compactions)] as const]),
     ["Duration", duration]
   ])
 }

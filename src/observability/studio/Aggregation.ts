@@ -1,9 +1,10 @@
 /**
  * Sums over sessions for charts: tokens, cost, latency and errors by day, model, tool and agent.
  */
+import type { Status } from "../../domain/Cost.ts"
 import * as SessionFacts from "./SessionFacts.ts"
 import * as SessionQueries from "./SessionQueries.ts"
-import type { Aggregates, Day, ErrorShare, ModelTotals, Percentiles, SessionQuery, SessionSummary, Share } from "./StudioApi.ts"
+import type { Aggregates, CostBucket, CostBuckets, Day, ErrorShare, ModelTotals, Percentiles, SessionQuery, SessionSummary, Share } from "./StudioApi.ts"
 
 /** Percentiles by nearest rank; undefined without a value. */
 export const percentiles = (values: ReadonlyArray<number>): Percentiles | undefined => {
@@ -17,6 +18,25 @@ const minute = 60_000
 
 /** Day of a time, as `2026-11-22`, in a zone some minutes east of UTC. */
 const dayOf = (at: number, utcOffset: number): string => new Date(at + utcOffset * minute).toISOString().slice(0, 10)
+
+/** Calls by hour of the day, in a zone some minutes east of UTC. */
+const hoursOf = (calls: ReadonlyArray<{ readonly at: number }>, utcOffset: number): ReadonlyArray<number> => {
+  const hours = Array.from({ length: 24 }, () => 0)
+  for (const { at } of calls) {
+    const hour = new Date(at + utcOffset * minute).getUTCHours()
+    hours[hour] = (hours[hour] ?? 0) + 1
+  }
+  return hours
+}
+
+/** Calls that used tokens, by what is known of their cost. */
+const bucketsOf = (calls: ReadonlyArray<SessionFacts.ModelCall>): CostBuckets => {
+  const of = (status: Status): CostBucket => {
+    const some = calls.filter(({ costStatus = "unknown", tokens }) => costStatus === status && SessionFacts.countOf(tokens) > 0)
+    return { calls: some.length, cost: some.reduce((sum: number | undefined, { cost }) => SessionFacts.plusCost(sum, cost), undefined) ?? 0 }
+  }
+  return { actual: of("actual"), estimated: of("estimated"), included: of("included"), unknown: of("unknown") }
+}
 
 /** A model call or a tool call, as shares count it. */
 interface Counted {
@@ -104,7 +124,11 @@ export const aggregate = (
   const prompt = input + cacheRead + cacheWrite
   return {
     ...sums,
-    sessions: found.length,
+    sessions: new Set(found.map(({ id }) => SessionQueries.beginningOf(world, id))).size,
+    active: facts.filter(({ id }) => !world.parents.has(id)).reduce((sum, one) => sum + SessionQueries.durationOf(one, isInside), 0),
+    costs: bucketsOf(modelCalls),
+    sources: shares(modelCalls, ({ session }) => world.sessions.get(session)?.source ?? "", utcOffset),
+    hours: hoursOf(modelCalls, utcOffset),
     modelLatency: latencyOf(modelCalls),
     firstPart: percentiles(modelCalls.flatMap(({ firstPart }) => firstPart ?? [])),
     toolLatency: latencyOf(toolCalls),

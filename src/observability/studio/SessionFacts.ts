@@ -7,6 +7,7 @@
  * Texts are kept in one line and without secrets. Times are epoch milliseconds; a duration is undefined while something runs, and of
  * what was killed.
  */
+import type { Status } from "../../domain/Cost.ts"
 import type { Entry, Kind } from "../../domain/RecordEvent.ts"
 import { oneLine } from "../trace/Row.ts"
 import type { Note, ReplaySource, Score, Tokens, Totals } from "./StudioApi.ts"
@@ -44,6 +45,8 @@ export interface ModelCall {
   tokens: Tokens
   /** Undefined when no price is known. */
   cost: number | undefined
+  /** Undefined before the call ended. */
+  costStatus: Status | undefined
   reason: string | undefined
   message: string | undefined
 }
@@ -158,7 +161,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
     case "AttemptStarted": {
       const call: ModelCall = {
         run: turnId, at, task: event.task, model: event.route.model, millis: undefined, firstPart: undefined, status: "open",
-        tokens: noTokens, cost: undefined, reason: undefined, message: undefined
+        tokens: noTokens, cost: undefined, costStatus: undefined, reason: undefined, message: undefined
       }
       facts.modelCalls.push(call)
       facts.open.set(`attempt ${event.apiRequestId}`, call)
@@ -174,6 +177,7 @@ export const add = (facts: SessionFacts, sequence: number, entry: Entry, clean: 
       call.millis = at - call.at
       call.firstPart = firstPartAt === undefined ? undefined : firstPartAt - call.at
       call.model = event.model ?? call.model
+      call.costStatus = cost?.status
       call.cost = cost === undefined || cost.usd === null || cost.status === "unknown" ? undefined : cost.usd
       call.reason = failure?.reason ?? failure?.type
       call.message = failure === undefined ? undefined : said(failure.message)

@@ -58,6 +58,18 @@ export const family = (world: World, id: string): ReadonlyArray<string> => {
   return Array.from(found)
 }
 
+/** The first session of the conversation that a session is a part of: compaction carries one over several sessions. */
+export const beginningOf = (world: World, id: string): string => {
+  const seen = new Set([id])
+  let first = id
+  for (;;) {
+    const before = world.sessions.get(first)?.continues
+    if (before === undefined || seen.has(before) || !world.sessions.has(before)) return first
+    seen.add(before)
+    first = before
+  }
+}
+
 /** Facts of sessions that have some. */
 export const factsOf = (world: World, ids: ReadonlyArray<string>): ReadonlyArray<SessionFacts.SessionFacts> =>
   ids.flatMap((id) => world.facts.get(id) ?? [])
@@ -73,6 +85,8 @@ export const totalsOf = (world: World, ids: ReadonlyArray<string>): Totals => {
   return ids.reduce((sum, id) => {
     const session = world.sessions.get(id)
     if (session === undefined || (world.facts.get(id)?.runs.size ?? 0) > 0) return sum
+    // Without a run of its own it has the messages of the session that it goes on from, which counts them.
+    if (session.continues !== undefined) return sum
     const { cost, toolCallCount, usage } = session
     const tokens = {
       input: usage.inputTokens, output: usage.outputTokens, cacheRead: usage.cacheReadTokens, cacheWrite: usage.cacheWriteTokens,
@@ -118,10 +132,13 @@ const modelsOf = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArra
 const toolsOf = (facts: ReadonlyArray<SessionFacts.SessionFacts>): ReadonlyArray<string> =>
   distinct(facts.flatMap(({ toolCalls }) => toolCalls.map(({ name }) => name)))
 
-/** Sum of the durations of a session's runs, in milliseconds; one that runs counts to its last event. */
-export const durationOf = (facts: SessionFacts.SessionFacts | undefined): number =>
+/**
+ * Sum of the durations of a session's runs, in milliseconds; one that runs counts to its last event. `isCounted` tells by its start
+ * whether a run counts.
+ */
+export const durationOf = (facts: SessionFacts.SessionFacts | undefined, isCounted: (startedAt: number) => boolean = () => true): number =>
   facts === undefined ? 0 : Array.from(facts.runs.values()).reduce((sum, { endedAt, startedAt }, index, all) =>
-    sum + Math.max(0, (endedAt ?? (index === all.length - 1 ? facts.activeAt : startedAt)) - startedAt), 0)
+    isCounted(startedAt) ? sum + Math.max(0, (endedAt ?? (index === all.length - 1 ? facts.activeAt : startedAt)) - startedAt) : sum, 0)
 
 /** Summary of a session, with its sub-agents in its totals. */
 export const summary = (world: World, session: Session): SessionSummary => {

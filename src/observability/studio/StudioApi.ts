@@ -206,7 +206,16 @@ export interface ErrorShare {
 
 /** Sums over the sessions that a query finds and their sub-agents; with `since` or `until` over what happened between them. */
 export interface Aggregates extends Totals {
+  /** Conversations: one that compaction carried over several sessions counts once. */
   readonly sessions: number
+  /** Milliseconds of the runs that began in the period, sub-agents aside. */
+  readonly active: number
+  /** Model calls that were paid for, by what is known of the amount. */
+  readonly costs: CostBuckets
+  /** By label of the session, most calls first. Calls are model calls. */
+  readonly sources: ReadonlyArray<Share>
+  /** Model calls by hour of the day, from 0 to 23. */
+  readonly hours: ReadonlyArray<number>
   /** Latency of model calls, of the first piece of an answer, and of tools. */
   readonly modelLatency?: Percentiles | undefined
   readonly firstPart?: Percentiles | undefined
@@ -222,6 +231,24 @@ export interface Aggregates extends Totals {
   readonly agents: ReadonlyArray<Share>
   /** Most frequent first. */
   readonly failures: ReadonlyArray<ErrorShare>
+}
+
+/** Model calls by what is known of their cost; amounts are US dollars. */
+export interface CostBuckets {
+  /** The provider reported the amount. */
+  readonly actual: CostBucket
+  /** The amount is from a list of prices. */
+  readonly estimated: CostBucket
+  /** Part of a subscription. */
+  readonly included: CostBucket
+  /** No price is known. */
+  readonly unknown: CostBucket
+}
+
+/** Calls of one kind and the sum of their amounts. */
+export interface CostBucket {
+  readonly calls: number
+  readonly cost: number
 }
 
 /** Writer of a message. */

@@ -35,9 +35,10 @@ export const make = ({ read, sql, write }: Database.Database, store: SessionStor
 
   return {
     stats: read("stats", Effect.gen(function*() {
-      const sources = yield* sql<SourceCount>`
-        SELECT source, count(*) AS sessions, sum(message_count) AS messages, sum(tool_call_count) AS toolCalls
-        FROM sessions GROUP BY source ORDER BY sessions DESC, source`
+      const sources = yield* sql<SourceCount & { readonly all_sessions: number }>`
+        SELECT source, count(*) AS all_sessions, sum(s.continues_session_id IS NULL OR NOT EXISTS
+            (SELECT 1 FROM sessions b WHERE b.id = s.continues_session_id)) AS sessions, sum(message_count) AS messages, sum(tool_call_count) AS toolCalls
+        FROM sessions s GROUP BY source ORDER BY sessions DESC, source`
       const [sums] = yield* sql<Sums>`
         SELECT (SELECT min(started_at) FROM sessions) AS oldest, (SELECT max(updated_at) FROM sessions) AS newest,
           (SELECT count(*) FROM run_record) AS records,
@@ -45,13 +46,15 @@ export const make = ({ read, sql, write }: Database.Database, store: SessionStor
           (SELECT coalesce(sum(length(CAST(envelope AS BLOB))), 0) FROM messages) AS message_bytes,
           (SELECT coalesce(sum(length(CAST(system_prompt AS BLOB))), 0) FROM sessions) AS prompt_bytes`
       const { free, size, total } = yield* pages
-      const of = (count: (one: SourceCount) => number): number => sources.reduce((sum, one) => sum + count(one), 0)
+      const of = (count: (one: (typeof sources)[number]) => number): number => sources.reduce((sum, one) => sum + count(one), 0)
+      const sessions = of((one) => one.sessions)
       return {
-        sessions: of(({ sessions }) => sessions),
+        sessions,
+        continuations: of((one) => one.all_sessions) - sessions,
         messages: of(({ messages }) => messages),
         toolCalls: of(({ toolCalls }) => toolCalls),
         recordEntries: sums?.records ?? 0,
-        sources: sources.map((one) => ({ ...one })),
+        sources: sources.map(({ all_sessions: _, ...one }) => one),
         oldestAt: sums?.oldest ?? undefined,
         newestAt: sums?.newest ?? undefined,
         fileBytes: size * total,

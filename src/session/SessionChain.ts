@@ -1,0 +1,74 @@
+/**
+ * A conversation that compaction carried over several sessions, and its sums. Each session has the usage of its own runs alone, so
+ * what the conversation took is the sum over its sessions, each counted once.
+ *
+ * **Example** (Tokens of a conversation)
+ *
+ * ```ts
+ * import * as Effect from "effect/Effect"
+ * import { Agent, Runtime, SessionChain, SessionStore } from "hermes-effect"
+ *
+ * const program = Effect.gen(function*() {
+ *   const { sessionId } = yield* Agent.run({ prompt: "Reply exactly hello" })
+ *   const store = yield* SessionStore.SessionStore
+ *   const session = yield* Effect.fromOption(yield* store.get(sessionId))
+ *   return (yield* SessionChain.sums(session)).compactions
+ * })
+ *
+ * console.log(await Effect.runPromise(Effect.provide(program, Runtime.layer())))
+ * // => 0
+ * ```
+ *
+ * Source: `hermes-llm.md` §10.6, `hermes-product.md` §1.9.
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Cost from "../domain/Cost.ts"
+import type { SessionStoreError } from "../domain/AgentError.ts"
+import * as Usage from "../domain/Usage.ts"
+import { type Session, SessionStore, type UsageRecord } from "./SessionStorePort.ts"
+
+/** Sessions that are followed back, so that a damaged database ends too. */
+const maxSessions = 10_000
+
+/** The sessions that a session goes on from, the oldest first, and itself as the last. */
+export const of = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<ReadonlyArray<Session>, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const found = new Map([[session.id, session]])
+  for (let before = session.continues; before !== undefined && !found.has(before) && found.size < maxSessions;) {
+    const one: Session | undefined = Option.getOrUndefined(yield* store.get(before))
+    // One that was removed leaves its place empty.
+    if (one === undefined) break
+    found.set(one.id, one)
+    before = one.continues
+  }
+  return Array.from(found.values()).toReversed()
+})
+
+/** Usage of a conversation. */
+export interface Sums {
+  readonly usage: Usage.Usage
+  readonly cost: Cost.Spent
+  readonly models: ReadonlyArray<UsageRecord>
+  /** Number of times that the conversation was compacted. */
+  readonly compactions: number
+}
+
+/** Sums of a session with those that it goes on from. */
+export const sums = Effect.fnUntraced(function*(session: Session): Effect.fn.Return<Sums, SessionStoreError, SessionStore> {
+  const store = yield* SessionStore
+  const chain = yield* of(session)
+  const records = (yield* Effect.forEach(chain, ({ id }) => store.usageByModel(id))).flat()
+  const models = Array.from(
+    Map.groupBy(records, ({ model, provider }) => JSON.stringify([provider, model])).values(),
+    (some) => some.reduce((sum, one) => ({ ...sum, usage: Usage.add(sum.usage, one.usage), cost: Cost.sum(sum.cost, one.cost) }))
+  )
+  // A session that asked nothing yet has no status to tell.
+  const paid = chain.filter(({ usage }) => usage.requestCount > 0)
+  return {
+    usage: chain.reduce((sum, { usage }) => Usage.add(sum, usage), Usage.zero),
+    cost: paid.length === 0 ? session.cost : paid.map(({ cost }) => cost).reduce(Cost.sum),
+    models,
+    compactions: chain.length - 1
+  }
+})

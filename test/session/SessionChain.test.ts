@@ -1,0 +1,79 @@
+// A conversation that compaction carried over several sessions: its sums count each session once.
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Cost from "../../src/domain/Cost.ts"
+import { SessionId } from "../../src/domain/Ids.ts"
+import * as Usage from "../../src/domain/Usage.ts"
+import * as Aggregation from "../../src/observability/studio/Aggregation.ts"
+import * as SessionIndex from "../../src/observability/studio/SessionIndex.ts"
+import * as SessionQueries from "../../src/observability/studio/SessionQueries.ts"
+import * as SessionChain from "../../src/session/SessionChain.ts"
+import { SessionMaintenance } from "../../src/session/SessionMaintenance.ts"
+import * as SessionStore from "../../src/session/SessionStore.ts"
+import { newSession, user } from "../support/sessionStoreConformance.ts"
+import { temporaryDirectory } from "../support/temporaryDirectory.ts"
+
+const sqlite = Layer.unwrap(Effect.map(temporaryDirectory, (directory) => SessionStore.layerSqlite({ path: `${directory}/state.db` })))
+
+const names = ["first", "second", "third"].map((name) => SessionId.make(name))
+const cost = (usd: number | null): Cost.Spent => ({ usd, status: usd === null ? "unknown" : "estimated", source: usd === null ? "none" : "official_docs_snapshot" })
+const used = (model: string, tokens: number, usd: number | null) =>
+  ({ provider: "p", model, usage: { ...Usage.zero, inputTokens: tokens, outputTokens: 1, requestCount: 1 }, cost: cost(usd) })
+
+/** Three sessions of one conversation, each with usage of its own but the last, and another session. */
+const filled = Effect.gen(function*() {
+  const store = yield* SessionStore.SessionStore
+  const [first = SessionId.make(""), second = first, third = first] = names
+  yield* store.create(newSession("first"))
+  yield* store.append(first, [user("a"), user("b")])
+  yield* store.recordUsage(first, used("m1", 100, 0.5))
+  const next = (from: SessionId, id: SessionId) =>
+    store.continueIn(from, { id, provider: "p", model: "m1", systemPrompt: "", messages: [user("summary")], endReason: "text_response" })
+  yield* next(first, second)
+  yield* store.recordUsage(second, used("m1", 10, 0.25))
+  yield* store.recordUsage(second, used("m2", 1, 0.25))
+  yield* next(second, third)
+  yield* store.create(newSession("other"))
+  yield* store.recordUsage(SessionId.make("other"), used("m2", 7, null))
+  return { first, second, third, get: (id: SessionId) => Effect.map(store.get(id), Option.getOrThrow) }
+})
+
+for (const [name, layer] of [["memory", SessionStore.layerMemory], ["sqlite", sqlite]] as const) {
+  describe(`a chain of sessions in ${name}`, () => {
+    it.effect("is the sum of its sessions, as far as the asked one", () =>
+      Effect.gen(function*() {
+        const { first, get, third } = yield* filled
+        const chain = yield* SessionChain.of(yield* get(third))
+        assert.deepStrictEqual(chain.map(({ id }) => id), names)
+        const sums = yield* SessionChain.sums(yield* get(third))
+        assert.deepStrictEqual(sums, {
+          usage: { ...Usage.zero, inputTokens: 111, outputTokens: 3, requestCount: 3 },
+          cost: cost(1),
+          models: [{ ...used("m1", 110, 0.75), usage: { ...Usage.zero, inputTokens: 110, outputTokens: 2, requestCount: 2 } }, used("m2", 1, 0.25)],
+          compactions: 2
+        })
+        const alone = yield* SessionChain.sums(yield* get(first))
+        assert.deepStrictEqual([alone.usage.inputTokens, alone.compactions], [100, 0])
+      }).pipe(Effect.provide(layer, { local: true })))
+
+    it.effect("goes on where a session of it was removed", () =>
+      Effect.gen(function*() {
+        const { get, second, third } = yield* filled
+        yield* SessionStore.SessionStore.use((store) => store.remove(second))
+        assert.deepStrictEqual((yield* SessionChain.of(yield* get(third))).map(({ id }) => id), [third])
+      }).pipe(Effect.provide(layer, { local: true })))
+  })
+}
+
+it.effect("statistics and insights count a conversation once", () =>
+  Effect.gen(function*() {
+    yield* filled
+    const { continuations, sessions, sources } = yield* SessionMaintenance.use(({ stats }) => stats)
+    assert.deepStrictEqual([sessions, continuations, sources], [2, 2, [{ source: "cli", sessions: 2, messages: 4, toolCalls: 0 }]])
+    const world = yield* Effect.flatMap(SessionIndex.make(Effect.succeed(true)), ({ refresh }) => refresh)
+    const found = SessionQueries.find(world, {}, new Set())
+    assert.strictEqual(found.length, 4)
+    assert.strictEqual(Aggregation.aggregate(world, found, {}).sessions, 2)
+  }).pipe(Effect.provide(sqlite, { local: true })))
